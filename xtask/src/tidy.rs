@@ -1,8 +1,10 @@
 //! `tidy`: the rules that the compiler does not know.
 //!
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
-//! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, found cases that no test reads, and words
-//! that the glossary replaces.
+//! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, found cases that no test reads, words
+//! that the glossary replaces, and formulas that cannot be rendered.
+
+mod formulas;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -312,16 +314,21 @@ fn replaced_words(glossary: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// The prose of a file: documents, and doc comments of libraries. `None` for what is neither.
-fn prose(path: &str, line: &str) -> Option<String> {
-    let text = match path.strip_suffix(".rs") {
+/// Documents, and doc comments of libraries. `None` for what is neither.
+fn documentation<'a>(path: &str, line: &'a str) -> Option<&'a str> {
+    match path.strip_suffix(".rs") {
         Some(_) if path.contains("/src/") => {
             let line = line.trim_start();
-            line.strip_prefix("///").or(line.strip_prefix("//!"))?
+            line.strip_prefix("///").or(line.strip_prefix("//!"))
         }
-        None if path.ends_with(".md") => line,
-        _ => return None,
-    };
+        None if path.ends_with(".md") => Some(line),
+        _ => None,
+    }
+}
+
+/// The prose of the documentation in a line.
+fn prose(path: &str, line: &str) -> Option<String> {
+    let text = documentation(path, line)?;
     // Every second part is code.
     Some(
         text.split('`')
@@ -432,6 +439,7 @@ pub(crate) fn run() -> Result<bool> {
         if let Ok(content) = std::fs::read_to_string(root.join(path)) {
             wrong.extend(text(path, &content));
             wrong.extend(replaced(path, &content, &words));
+            wrong.extend(formulas::wrong(path, &content));
             if has_idle_tests(&root.join(path), &content, &untested) {
                 wrong.push(format!(
                     "{path}: tests of a library that has `test = false`"

@@ -1,7 +1,9 @@
 //! Ratios of modified Bessel functions of the first kind.
 //!
-//! ```text
-//! r_ν(z) = I_{ν+1}(z) / I_ν(z)            ρ_ν(z) = (2/z) r_ν(z) = 0F1(; ν+2; z²/4) / ((ν+1) 0F1(; ν+1; z²/4))
+//! ```math
+//! r_\nu(z) = \frac{I_{\nu+1}(z)}{I_\nu(z)},
+//! \qquad \rho_\nu(z) = \frac{2}{z} \, r_\nu(z)
+//!   = \frac{{}_0F_1(; \nu+2; z^2/4)}{(\nu+1) \, {}_0F_1(; \nu+1; z^2/4)}
 //! ```
 //!
 //! The Skellam E-step needs `ρ`, once per cell: it neither underflows nor overflows where `I_ν` does both.
@@ -112,7 +114,11 @@ fn check(nu: f64, z: f64) -> Result<(), DistError> {
     domain("z", z, (0.0..=1e300).contains(&z))
 }
 
-/// `ρ_ν(z) = (2/z) I_{ν+1}(z) / I_ν(z)`, with `ρ_ν(0) = 1/(ν+1)`.
+/// The ratio of the modified Bessel functions of orders `ν + 1` and `ν`, times `2/z`.
+///
+/// ```math
+/// \rho_\nu(z) = \frac{2}{z} \, \frac{I_{\nu+1}(z)}{I_\nu(z)}, \qquad \rho_\nu(0) = \frac{1}{\nu+1}
+/// ```
 ///
 /// `0 ≤ ν ≤ 1e300`, `0 ≤ z ≤ 1e300`; decreases in both; relative error at most 4.5 eps (1e-15).
 ///
@@ -130,7 +136,11 @@ pub fn bessel_rho(nu: f64, z: f64) -> Result<f64, DistError> {
     Ok(rho(nu, z))
 }
 
-/// `r_ν(z) = I_{ν+1}(z) / I_ν(z)`, in `[0, 1]`.
+/// The ratio of the modified Bessel functions of orders `ν + 1` and `ν`, in `[0, 1]`.
+///
+/// ```math
+/// r_\nu(z) = \frac{I_{\nu+1}(z)}{I_\nu(z)}
+/// ```
 ///
 /// Domain of [`bessel_rho`]; increases in `z`, decreases in `ν`; relative error at most 5 eps where it is a normal number.
 ///

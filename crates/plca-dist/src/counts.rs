@@ -69,7 +69,11 @@ pub(crate) fn poisson_of<R: Rng + ?Sized>(rate: f64, rng: &mut R) -> f64 {
     )
 }
 
-/// One count of the Poisson law, for rates from 0 to 2^52.
+/// Draws one count of the Poisson law, for rates from 0 to 2^52.
+///
+/// ```math
+/// P(n) = \frac{\lambda^n e^{-\lambda}}{n!}, \qquad n = 0, 1, 2, \dots
+/// ```
 ///
 /// # Errors
 ///
@@ -122,7 +126,11 @@ pub(crate) fn binomial_of<R: Rng + ?Sized>(n: f64, p: f64, rng: &mut R) -> f64 {
     log_concave(mode, (0.0, n), |k| binomial_ln_pmf_of(k, n, p, q), rng)
 }
 
-/// Binomial thinning: each of `count` events is kept with probability `keep`, independently.
+/// Keeps each of `count` events with probability `keep`, independently, and says how many were kept: binomial thinning.
+///
+/// ```math
+/// P(\text{kept} = k) = \binom{n}{k} \, p^k (1 - p)^{n - k}, \qquad n = \text{count}, \quad p = \text{keep}
+/// ```
 ///
 /// What is kept of a Poisson count is Poisson, and independent of what is not: the way to split counts into a part to fit
 /// and a part to judge by. Counts up to 2^53.

@@ -1,8 +1,13 @@
 //! The diffnomial law: hidden Poisson counts of either sign, given their total.
 //!
-//! ```text
-//! s_k⁺ ~ Poisson(λ_k⁺), s_k⁻ ~ Poisson(λ_k⁻)   given   Σ_k (s_k⁺ - s_k⁻) = v,        P = Σ λ_k⁺, Q = Σ λ_k⁻
-//! p(s | v) = Π λ_k±^s_k± / s_k±!  /  Z,        Z = e^(P+Q) Sk(v; P,Q)
+//! ```math
+//! \begin{aligned}
+//! & s_k^+ \sim \mathrm{Poisson}(\lambda_k^+), \quad s_k^- \sim \mathrm{Poisson}(\lambda_k^-)
+//!   \quad \text{given} \quad \sum_k (s_k^+ - s_k^-) = v,
+//!   \qquad P = \sum_k \lambda_k^+, \quad Q = \sum_k \lambda_k^- \\
+//! & p(s \mid v) = \frac{1}{Z} \prod_{k,\pm} \frac{(\lambda_k^\pm)^{s_k^\pm}}{s_k^\pm!},
+//!   \qquad Z = e^{P+Q} \, \mathrm{Sk}(v; P, Q)
+//! \end{aligned}
 //! ```
 //!
 //! Without negative rates it is the multinomial law. The lesser of `S⁺ = Σ s_k⁺` and `S⁻ = Σ s_k⁻` has a Bessel law; given
@@ -20,7 +25,15 @@ use crate::{
     stirling::{ln_gamma_of, poisson_ln_pmf_of},
 };
 
-/// The law of `2 M K` counts given that they differ by `v`: `M` replicates of `K` components with the same rates.
+/// The diffnomial law: the law of `2 M K` Poisson counts, `M K` added and `M K` subtracted, given that they differ by `v`.
+///
+/// ```math
+/// p(s \mid v) = \frac{1}{Z} \prod_{k,\pm} \frac{(\lambda_k^\pm)^{s_k^\pm}}{s_k^\pm!}
+/// \qquad \text{where} \qquad \sum_k (s_k^+ - s_k^-) = v
+/// ```
+///
+/// `K` components have a rate each on either side, `λ_k⁺` and `λ_k⁻`; with `M` replicates every component occurs `M` times with the same
+/// rates, and `k` runs over all `M K`. `Z` makes the probabilities sum to 1.
 ///
 /// Count `m K + k` of either side belongs to component `k` of replicate `m`. Borrows its rates; no method allocates.
 ///
@@ -42,7 +55,7 @@ pub struct Diffnomial<'a> {
 }
 
 impl<'a> Diffnomial<'a> {
-    /// The law of one replicate.
+    /// The law of one replicate, `M = 1`.
     ///
     /// # Errors
     ///
@@ -104,7 +117,7 @@ impl<'a> Diffnomial<'a> {
         })
     }
 
-    /// Counts of either side, `M K`.
+    /// Number of counts on either side, `M K`.
     ///
     /// ```
     /// let law = plca_dist::Diffnomial::replicated(-4, 3, &[1.0, 2.0], &[3.0, 0.5])?;
@@ -115,7 +128,14 @@ impl<'a> Diffnomial<'a> {
         self.replicates * self.plus.len()
     }
 
-    /// `ln Z`; error of some eps times the largest of `|v| ln P`, `ln |v|!` and `2√(PQ)`.
+    /// The logarithm of what the probabilities are divided by, `ln Z`.
+    ///
+    /// ```math
+    /// Z = e^{P+Q} \, \mathrm{Sk}(v; P, Q), \qquad P = M \sum_k \lambda_k^+, \quad Q = M \sum_k \lambda_k^-
+    /// ```
+    ///
+    /// `Sk` is the Skellam law, `k` runs over the `K` components. The error is some eps times the largest of `|v| ln P`, `ln |v|!` and
+    /// `2√(PQ)`.
     ///
     /// ```
     /// let law = plca_dist::Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
@@ -131,7 +151,7 @@ impl<'a> Diffnomial<'a> {
         power(self.v, p) + power(-self.v, q) - ln_gamma_of(nu + 1.0) + series
     }
 
-    /// `ln p(s | v)`; `-inf` for counts that do not differ by `v`.
+    /// The logarithm of the probability of the counts of both sides, `ln p(s | v)`; `-inf` for counts that do not differ by `v`.
     ///
     /// # Errors
     ///
@@ -162,7 +182,13 @@ impl<'a> Diffnomial<'a> {
             - ln_pmf_of(self.v, self.totals.0, self.totals.1))
     }
 
-    /// `E[s_k⁺ | v]` and `E[s_k⁻ | v]`, the same for all replicates.
+    /// The expected counts of component `k` on either side, `E[s_k⁺ | v]` and `E[s_k⁻ | v]`, the same for all replicates.
+    ///
+    /// ```math
+    /// E[s_k^+ \mid v] = \lambda_k^+ \, G^+, \qquad E[s_k^- \mid v] = \lambda_k^- \, G^-
+    /// ```
+    ///
+    /// `G⁺` and `G⁻` are the [`skellam_ratios`](crate::skellam_ratios) of `v` and the sums of the rates of either side.
     ///
     /// # Errors
     ///
@@ -183,7 +209,7 @@ impl<'a> Diffnomial<'a> {
         Ok((self.plus[k] * a, self.minus[k] * b))
     }
 
-    /// `Var[s_k⁺ | v]` and `Var[s_k⁻ | v]`.
+    /// The variances of the counts of component `k` on either side, `Var[s_k⁺ | v]` and `Var[s_k⁻ | v]`.
     ///
     /// # Errors
     ///
@@ -216,7 +242,7 @@ impl<'a> Diffnomial<'a> {
         ))
     }
 
-    /// `ln P(s_k⁺ = j | v)`.
+    /// The logarithm of the probability that the positive count of component `k` is `j`, `ln P(s_k⁺ = j | v)`.
     ///
     /// # Errors
     ///
@@ -233,7 +259,7 @@ impl<'a> Diffnomial<'a> {
         self.ln_marginal(self.v, (self.plus, self.totals.0), self.totals.1, k, j)
     }
 
-    /// `ln P(s_k⁻ = j | v)`.
+    /// The logarithm of the probability that the negative count of component `k` is `j`, `ln P(s_k⁻ = j | v)`.
     ///
     /// # Errors
     ///
@@ -268,7 +294,7 @@ impl<'a> Diffnomial<'a> {
         Ok(own + rest - ln_pmf_of(v, total, opposite))
     }
 
-    /// One exact draw of all counts.
+    /// Draws all counts at once, exactly.
     ///
     /// # Errors
     ///

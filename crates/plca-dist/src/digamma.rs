@@ -1,7 +1,9 @@
 //! Digamma, its exponential, its inverse, and trigamma, of positive numbers.
 //!
-//! ```text
-//! ψ(x) = d ln Γ(x) / dx,        ψ(x+1) = ψ(x) + 1/x,        ψ(x) = 0 at 1.4616…
+//! ```math
+//! \psi(x) = \frac{\mathrm{d} \ln \Gamma(x)}{\mathrm{d} x},
+//! \qquad \psi(x + 1) = \psi(x) + \frac{1}{x},
+//! \qquad \psi(x) = 0 \text{ at } 1.4616\dots
 //! ```
 //!
 //! Written here because the library in use loses four digits near the zero of `ψ` and recurses once per unit below 8.
@@ -60,7 +62,11 @@ fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, c| c + x * sum)
 }
 
-/// `ψ(x)` for `x > 0`.
+/// The digamma function `ψ(x)`, for `x > 0`.
+///
+/// ```math
+/// \psi(x) = \frac{\mathrm{d} \ln \Gamma(x)}{\mathrm{d} x}
+/// ```
 ///
 /// Relative error at most 4 eps, near the zero of `ψ` too. `-inf` below 5.6e-309, where `1/x` overflows.
 ///
@@ -102,7 +108,11 @@ fn near_root(x: f64) -> f64 {
     ((x - ROOT.0) - ROOT.1) * polynomial(&NEAR_ROOT, 2.0 * x - 3.0)
 }
 
-/// `ψ'(x)` for `x > 0`.
+/// The trigamma function `ψ'(x)`, for `x > 0`.
+///
+/// ```math
+/// \psi'(x) = \frac{\mathrm{d}^2 \ln \Gamma(x)}{\mathrm{d} x^2}
+/// ```
 ///
 /// Relative error at most 4 eps. `+inf` below 7.4e-155, where `1/x²` overflows.
 ///
@@ -137,7 +147,7 @@ fn trigamma_of(x: f64) -> f64 {
     sum
 }
 
-/// The `x > 0` with `ψ(x) = y`.
+/// The inverse of the [`digamma`] function: the `x > 0` with `ψ(x) = y`.
 ///
 /// Relative error at most `4.5 eps (1 + |y|)`, which is the conditioning of `e^y` for large `y`; `+inf` above 709.78,
 /// where `e^y` overflows.
@@ -269,7 +279,11 @@ fn exp_lanes<const L: usize>(s: &[f64; L]) -> [f64; L] {
     out
 }
 
-/// `e^ψ(x)`, what a variational E-step uses in place of a rate, for `x > 0`.
+/// The exponential of the [`digamma`] function, `e^ψ(x)` for `x > 0`: what a variational E-step uses in place of a rate.
+///
+/// ```math
+/// e^{\psi(s) - \ln b} = e^{E[\ln X]}, \qquad X \sim \mathrm{Gamma}(s, \text{rate } b)
+/// ```
 ///
 /// Relative error at most `8 eps (1 + 1/x)`: for small `x` it is that of `e^(-1/x)`, which underflows below about 1/745.
 ///
@@ -287,8 +301,7 @@ pub fn exp_digamma(x: f64) -> Result<f64, DistError> {
     Ok(out[0])
 }
 
-/// [`exp_digamma`] of every element, with the widest instructions of the machine; the bits are those of the scalar
-/// function.
+/// The [`exp_digamma`] of every element, with the widest instructions of the machine; the bits are those of the scalar function.
 ///
 /// # Errors
 ///

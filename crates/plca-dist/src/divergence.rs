@@ -2,7 +2,11 @@
 
 use crate::elementary::entropy_excess;
 
-/// `x ln(x/c) - x + c`, a term of the generalised divergence, for `x ≥ 0` and `c ≥ 0`; never negative, `+inf` where `c = 0 < x`.
+/// One term of the generalised Kullback-Leibler divergence; never negative, `+inf` where `y = 0 < x`.
+///
+/// ```math
+/// d(x, y) = x \ln \frac{x}{y} - x + y
+/// ```
 ///
 /// Near `x = c`, where the three parts cancel, the term is taken from the difference: the relative error is within 4 eps of what the
 /// rounding of `x - c` makes. NaN gives NaN.

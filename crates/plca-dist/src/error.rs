@@ -1,6 +1,6 @@
 //! Errors of distributions and special functions.
 
-/// Why a distribution or a special function refused its arguments.
+/// The reason why a distribution or a special function refused its arguments.
 ///
 /// ```
 /// use plca_dist::{DistError, Skellam};

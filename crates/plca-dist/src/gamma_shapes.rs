@@ -57,8 +57,15 @@ fn relative<const L: usize>(s: &[f64; L], a: &[f64; L]) -> [f64; L] {
     out
 }
 
-/// `KL(Gamma(s, rate b) ‖ Gamma(a, rate b)) = (s - a) ψ(s) - ln Γ(s) + ln Γ(a)` of every pair of shapes, whatever the rate, with
-/// the widest instructions of the machine.
+/// The Kullback-Leibler divergence of two gamma laws of the same rate, for every pair of shapes, with the widest instructions of the
+/// machine.
+///
+/// ```math
+/// \mathrm{KL}(\mathrm{Gamma}(s, \text{rate } b) \,\Vert\, \mathrm{Gamma}(a, \text{rate } b))
+///   = (s - a) \, \psi(s) - \ln \Gamma(s) + \ln \Gamma(a)
+/// ```
+///
+/// The rate `b` plays no part.
 ///
 /// 0 where the shapes are equal; elsewhere the error is at most `16 eps (12 + s + a (1 + |ln s|) + 1/s)`.
 ///

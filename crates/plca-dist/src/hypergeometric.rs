@@ -1,7 +1,7 @@
 //! The confluent limit function `0F1`, which is a modified Bessel function without its power.
 //!
-//! ```text
-//! 0F1(; ν+1; x) = Σ_n x^n / (n! (ν+1)_n) = Γ(ν+1) x^(-ν/2) I_ν(2√x)
+//! ```math
+//! {}_0F_1(; \nu+1; x) = \sum_n \frac{x^n}{n! \, (\nu+1)_n} = \Gamma(\nu+1) \, x^{-\nu/2} I_\nu(2 \sqrt{x})
 //! ```
 //!
 //! `[SKELLAM 10]`, `[DLMF 10.39.9]`.
@@ -53,7 +53,11 @@ pub(crate) fn ln_0f1_of(nu: f64, z: f64) -> f64 {
     nu * (d - (0.5 * d).ln_1p()) - 0.5 * d.ln_1p() + stirling_error_of(nu) + debye
 }
 
-/// `ln 0F1(; ν+1; x)`; note that the parameter of `0F1` is `ν + 1`.
+/// The logarithm of the confluent hypergeometric limit function, `ln 0F1(; ν+1; x)`; note that the parameter of `0F1` is `ν + 1`.
+///
+/// ```math
+/// {}_0F_1(; \nu+1; x) = \sum_{n \ge 0} \frac{x^n}{n! \, (\nu+1)_n}, \qquad (\nu+1)_n = (\nu+1)(\nu+2) \cdots (\nu+n)
+/// ```
 ///
 /// `0 ≤ ν ≤ 1e300`, `0 ≤ x ≤ 1e300`; relative error at most 18 eps (4e-15).
 ///

@@ -1,14 +1,20 @@
 //! Lambert W on its two real branches, for arguments and for logarithms of arguments.
 //!
-//! ```text
-//! W e^W = x,        W_0 ≥ -1 on [-1/e, ∞),        W_-1 ≤ -1 on [-1/e, 0)
+//! ```math
+//! W e^W = x,
+//! \qquad W_0 \ge -1 \text{ on } [-1/e, \infty),
+//! \qquad W_{-1} \le -1 \text{ on } [-1/e, 0)
 //! ```
 //!
 //! An M-step under an entropic prior asks for `W(-w e^s)` with `|s|` of several hundred, where the argument itself
 //! overflows or underflows. The forms that take its logarithm solve instead, for real unknowns of moderate size,
 //!
-//! ```text
-//! u - ln u = y,  u = -W_-1(-e^-y) ≥ 1        e^q - q = y,  q = ln(-W_0(-e^-y)) ≤ 0        q + e^q = l,  q = ln W_0(e^l)
+//! ```math
+//! \begin{aligned}
+//! u - \ln u &= y, & u &= -W_{-1}(-e^{-y}) \ge 1 \\
+//! e^q - q &= y, & q &= \ln(-W_0(-e^{-y})) \le 0 \\
+//! q + e^q &= l, & q &= \ln W_0(e^l)
+//! \end{aligned}
 //! ```
 //!
 //! At the branch point `x = -1/e` a rounding of `x` moves `W` by its square root. The forms that end in `_gap` take
@@ -77,7 +83,11 @@ fn gap(x: f64) -> f64 {
     -(-delta.max(0.0)).ln_1p()
 }
 
-/// Lower branch `W_-1(x)`, `-1/e ≤ x < 0`.
+/// The lower branch of the Lambert W function, `W_-1(x)` for `-1/e ≤ x < 0`.
+///
+/// ```math
+/// W_{-1}(x) \, e^{W_{-1}(x)} = x, \qquad W_{-1}(x) \le -1
+/// ```
 ///
 /// Relative error at most 4 eps, at the branch point too. The double nearest to `-1/e`, which is below it, gives -1.
 ///
@@ -96,7 +106,11 @@ pub fn lambert_wm1(x: f64) -> Result<f64, DistError> {
     Ok(-1.0 - above(if x < -0.25 { gap(x) } else { -1.0 - (-x).ln() }))
 }
 
-/// Principal branch `W_0(x)`, `x ≥ -1/e`.
+/// The principal branch of the Lambert W function, `W_0(x)` for `x ≥ -1/e`.
+///
+/// ```math
+/// W_0(x) \, e^{W_0(x)} = x, \qquad W_0(x) \ge -1
+/// ```
 ///
 /// Relative error at most 4 eps, at the branch point too. The double nearest to `-1/e`, which is below it, gives -1.
 ///
@@ -140,7 +154,11 @@ fn product_log(l: f64) -> f64 {
     w
 }
 
-/// `W_0(e^l)`, any finite `l`; 0 where `e^l` underflows.
+/// The principal branch of the Lambert W function of `e^l`, for any finite `l`; 0 where `e^l` underflows.
+///
+/// ```math
+/// w = W_0(e^l), \qquad w + \ln w = l
+/// ```
 ///
 /// Relative error at most `4 eps max(1, |l|)` for `l < 0`, where it is that of `e^l`, and 4 eps elsewhere.
 ///
@@ -162,7 +180,11 @@ pub fn lambert_w0_exp(l: f64) -> Result<f64, DistError> {
     })
 }
 
-/// `ln W_0(e^l)`, any finite `l`: the solution `q` of `q + e^q = l`.
+/// The logarithm of the principal branch of the Lambert W function of `e^l`, for any finite `l`.
+///
+/// ```math
+/// q = \ln W_0(e^l), \qquad q + e^q = l
+/// ```
 ///
 /// Relative error at most 4 eps, at the zero `l = 1` too.
 ///
@@ -200,7 +222,13 @@ fn ln_product_log(l: f64) -> f64 {
     q
 }
 
-/// `W_-1(-e^(-1-g))` for `g ≥ 0`: the gap `g` is what separates the argument's logarithm from the branch point.
+/// The lower branch of the Lambert W function of `-e^(-1-g)`, for a gap `g ≥ 0`.
+///
+/// ```math
+/// w = W_{-1} \left( -e^{-1-g} \right), \qquad \ln(-w) + w = -1 - g, \quad w \le -1
+/// ```
+///
+/// The gap is how far the argument's logarithm lies from that of the branch point `-1/e`.
 ///
 /// Relative error of `W + 1`, and so of `W`, at most 4 eps.
 ///
@@ -219,7 +247,13 @@ pub fn lambert_wm1_gap(g: f64) -> Result<f64, DistError> {
     Ok(-1.0 - above(g))
 }
 
-/// `ln(-W_0(-e^(-1-g)))` for a gap `g ≥ 0`; see [`lambert_wm1_gap`].
+/// The logarithm of minus the principal branch of the Lambert W function of `-e^(-1-g)`, for a gap `g ≥ 0`.
+///
+/// ```math
+/// q = \ln \left( -W_0 \left( -e^{-1-g} \right) \right), \qquad e^q - q = 1 + g, \quad q \le 0
+/// ```
+///
+/// The gap is that of [`lambert_wm1_gap`].
 ///
 /// Relative error at most 4 eps.
 ///

@@ -16,7 +16,7 @@ use rand::Rng;
 
 use crate::{DistError, error::domain};
 
-/// Uniform on the open interval `(0, 1)`: the odd multiples of `2^-53`.
+/// Draws a number uniform on the open interval `(0, 1)`: one of the odd multiples of `2^-53`.
 ///
 /// ```
 /// use plca_dist::random;
@@ -28,7 +28,13 @@ pub fn uniform<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     ((rng.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
-/// Exponential with mean 1, by inversion. Normalised, such draws are uniform on the simplex.
+/// Draws a number of the exponential law with mean 1, by inversion.
+///
+/// ```math
+/// E = - \ln U, \qquad U \sim \mathrm{Uniform}(0, 1), \qquad P(E > x) = e^{-x}
+/// ```
+///
+/// Such draws, divided by their sum, are uniform on the simplex.
 ///
 /// ```
 /// use plca_dist::random;
@@ -40,7 +46,7 @@ pub fn exponential<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     -uniform(rng).ln()
 }
 
-/// A whole number uniform on `0..n`, by multiplication with rejection (Lemire 2019): exactly uniform.
+/// Draws a whole number uniform on `0..n`, by multiplication with rejection (Lemire 2019): exactly uniform.
 ///
 /// # Panics
 ///
@@ -66,7 +72,11 @@ pub fn below<R: Rng + ?Sized>(n: u64, rng: &mut R) -> u64 {
     }
 }
 
-/// Draws indices with given probabilities by the alias method (Vose 1991): O(1) a draw.
+/// A table of probabilities that indices are drawn with, by the alias method (Vose 1991): O(1) a draw.
+///
+/// ```math
+/// P(i) = \frac{w_i}{\sum_j w_j}
+/// ```
 ///
 /// ```
 /// use plca_dist::random::Categorical;
@@ -82,7 +92,7 @@ pub struct Categorical {
 }
 
 impl Categorical {
-    /// From non-negative weights, not all zero, at most `u32::MAX` of them.
+    /// The table of non-negative weights, not all zero, at most `u32::MAX` of them.
     ///
     /// # Errors
     ///
@@ -133,7 +143,7 @@ impl Categorical {
         Ok(Self { cells })
     }
 
-    /// One index.
+    /// Draws one index.
     ///
     /// ```
     /// use plca_dist::random::Categorical;

@@ -26,7 +26,7 @@ pub fn instruction_set() -> pulp::Arch {
 #[cfg(feature = "instruction-sets")]
 pub use choice::{instruction_set, instruction_sets, on_instruction_set, tests_on_the_others};
 
-/// Compiles plain loops, as far as they are inlined, for the instruction set in use and runs them.
+/// Runs plain loops, compiled for the instruction set in use as far as they are inlined.
 #[inline]
 pub fn wide<O>(loops: impl FnOnce() -> O) -> O {
     struct Loops<F>(F);

@@ -23,7 +23,13 @@ pub(crate) const TERMS: [f64; 10] = [
     -174_611.0 / 125_400.0,
 ];
 
-/// `ln Γ(x)` for `0 < x`; relative error at most 4 eps, at the zeros 1 and 2 absolute.
+/// The logarithm of the gamma function, `ln Γ(x)` for `x > 0`.
+///
+/// ```math
+/// \ln \Gamma(x) = \ln \int_0^\infty t^{x-1} e^{-t} \, \mathrm{d} t
+/// ```
+///
+/// Relative error at most 4 eps; at the zeros 1 and 2 the error is absolute.
 ///
 /// # Errors
 ///
@@ -50,7 +56,11 @@ pub(crate) fn ln_gamma_of(x: f64) -> f64 {
     libm::lgamma_r(x).0
 }
 
-/// `ln n! - (n + 1/2) ln n + n - ½ ln 2π` for `n > 0`, not necessarily whole.
+/// The error of Stirling's formula for `ln n!`, for `n > 0`, not necessarily whole.
+///
+/// ```math
+/// \delta(n) = \ln n! - \left( \left( n + \tfrac{1}{2} \right) \ln n - n + \tfrac{1}{2} \ln 2 \pi \right), \qquad n! = \Gamma(n+1)
+/// ```
 ///
 /// `0 < δ(n) < 1/(12 n)`. Relative error at most 8 eps from 1 on; below, absolute and at most `2 eps (1 - ln n)`.
 ///
@@ -99,7 +109,11 @@ pub(crate) fn poisson_ln_pmf_of(n: f64, c: f64) -> f64 {
     -deviance(n, c) - 0.5 * n.ln() - HALF_LN_TAU - stirling_error_of(n)
 }
 
-/// `ln (λ^n e^-λ / Γ(n+1))`, the Poisson law, continued to real `n`.
+/// The logarithm of the probability of a count `n` under the Poisson law with rate `λ`, continued to real `n`.
+///
+/// ```math
+/// \ln P(n) = \ln \frac{\lambda^n e^{-\lambda}}{\Gamma(n+1)}
+/// ```
 ///
 /// `0 ≤ n ≤ 1e300`, `0 ≤ λ ≤ 1e300`; error at most 1e-14 max(1, |value|).
 ///

@@ -18,8 +18,10 @@ pub(crate) fn any_partly_frozen<T: Real>(specs: &[BlockSpec<T>]) -> bool {
 /// The largest of these over what is free of weights and block and the live components, from the counts `C` of a block `F` under weights `P(z)`; NaN if one
 /// of them is no number.
 ///
-/// ```text
-/// |n / v - P(z)|,   |F (g - 1)| = |C / (v P(z)) - F|,   |C / n - F| where the weights are frozen
+/// ```math
+/// | n / v - P(z) |,
+/// \qquad | F (g - 1) | = | C / (v P(z)) - F |,
+/// \qquad | C / n - F | \text{ where the weights are frozen}
 /// ```
 pub(crate) fn residual<T: Real>(
     counts: &DMatrix<T>,

@@ -1,6 +1,6 @@
 //! Why data or draws were refused.
 
-/// Why nothing could be held out of data, or drawn from a model.
+/// The reason why nothing could be held out of data, or drawn from a model.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmError {

@@ -19,9 +19,9 @@ use crate::EmError;
 /// ```
 #[derive(Debug)]
 pub struct HeldOut<'a, T: Real> {
-    /// What a model is fitted to.
+    /// The part that a model is fitted to.
     pub train: Part<'a, T>,
-    /// What it is judged by.
+    /// The part that it is judged by.
     pub held: Part<'a, T>,
 }
 
@@ -111,9 +111,9 @@ where
 /// ```
 #[derive(Debug)]
 pub struct HeldCells<T> {
-    /// What a model is fitted to.
+    /// The data that a model is fitted to.
     pub train: DenseTensor<T>,
-    /// Index and value of the cells that are hidden there, zeros among them, in row-major order.
+    /// The index and the value of the cells that are hidden there, zeros among them, in row-major order.
     pub held: Vec<(Vec<usize>, f64)>,
 }
 
@@ -197,7 +197,13 @@ where
     Ok(HeldCells { train, held })
 }
 
-/// Perplexity of counts: `exp(-L / v)`, the number of equally likely cells that would surprise as much.
+/// The perplexity of counts: the number of equally likely cells that would surprise as much.
+///
+/// ```math
+/// e^{-L / v}
+/// ```
+///
+/// `L = ln_lik` is the log-likelihood in nats and `v = total` the sum of the counts.
 ///
 /// ```
 /// assert!((plca_em::perplexity(-4.0 * 8f64.ln(), 4.0) - 8.0).abs() < 1e-12);

@@ -11,11 +11,11 @@ use rand::Rng;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// What was held out.
+    /// The value that was held out.
     pub value: f64,
-    /// What the model expects; of counts, the probability of the cell.
+    /// The value that the model expects; of counts, the probability of the cell.
     pub model: f64,
-    /// What a simple model expects, such as one of independent dimensions: positive wherever `value` is.
+    /// The value that a simple model expects, such as one of independent dimensions: positive wherever `value` is.
     pub base: f64,
 }
 
@@ -25,7 +25,13 @@ impl Judged {
     }
 }
 
-/// Perplexity of held-out counts under `λ model + (1 - λ) base`.
+/// The perplexity of held-out counts under a mixture of a model and a simpler one.
+///
+/// ```math
+/// \exp \left( - \frac{1}{v} \sum V \ln \left( \lambda \, \text{model} + (1 - \lambda) \, \text{base} \right) \right)
+/// ```
+///
+/// `V` are the values of the cells, of sum `v`.
 ///
 /// The counts are cut in two halves at random; `λ` of either half is what explains the other one best (deleted interpolation). So nothing
 /// is fitted to what it is judged by, and a model that gives probability 0 to something that was seen has a finite perplexity: at most
@@ -50,7 +56,13 @@ pub fn held_out_perplexity<R: Rng + ?Sized>(cells: &[Judged], rng: &mut R) -> f6
     surprise.exp()
 }
 
-/// Divergence `Σ V ln(V/Y) - V + Y` of held-out cells from `Y = λ model + (1 - λ) base`, over their sum: nats per unit of the data.
+/// The divergence of held-out cells from a mixture of a model and a simpler one, in nats per unit of the data.
+///
+/// ```math
+/// \frac{1}{v} \sum \left( V \ln \frac{V}{Y} - V + Y \right), \qquad Y = \lambda \, \text{model} + (1 - \lambda) \, \text{base}
+/// ```
+///
+/// `V` are the values of the cells, of sum `v`.
 ///
 /// As [`held_out_perplexity`], but the cells themselves are cut in two halves: a cell in which alone the model is wrong is foreseen by no
 /// other, and counts in full. Data and expectations in another unit have the same score.

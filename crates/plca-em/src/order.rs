@@ -1,7 +1,13 @@
 //! How many components: information criteria.
 
-/// Free parameters of PLCA of any order: `K - 1 + K Σ_j (I_j - 1)`. PLSA of the joint distribution, in either direction, has
-/// the same number. 0 where there is no model: no components, an empty mode.
+/// The number of free parameters of PLCA of any order.
+///
+/// ```math
+/// p = K - 1 + K \sum_j (I_j - 1)
+/// ```
+///
+/// `I_j` are the sizes of the modes and `K` the number of components. PLSA of the joint distribution, in either direction, has the same
+/// number. 0 where there is no model: no components, an empty mode.
 ///
 /// ```
 /// assert_eq!(plca_em::nominal_parameters(&[6, 5], 3), 29);
@@ -14,8 +20,14 @@ pub fn nominal_parameters(shape: &[usize], components: usize) -> usize {
     components - 1 + components * shape.iter().map(|n| n - 1).sum::<usize>()
 }
 
-/// Dimension of the set of models: for matrices `K(K-1)` parameters are not identified, `p = K (I_1 + I_2 - K) - 1`; other
-/// orders have their nominal number. Never more than the number of cells less one; 0 where there is no model.
+/// The dimension of the set of distributions that PLCA can express.
+///
+/// ```math
+/// p = K (I_1 + I_2 - K) - 1 \quad \text{for matrices}
+/// ```
+///
+/// For matrices `K(K-1)` parameters are not identified; other orders have their nominal number. Never more than the number of cells less
+/// one; 0 where there is no model.
 ///
 /// ```
 /// assert_eq!(plca_em::effective_parameters(&[6, 5], 3), 23);
@@ -39,8 +51,14 @@ pub fn effective_parameters(shape: &[usize], components: usize) -> usize {
     }
 }
 
-/// Free parameters of a shift-invariant model: `K - 1 + K (|k| - 1) + K (|m| - 1)`, without the kernels' term if they are
-/// fixed. `cells` are those of one kernel and of one impulse; 0 where there is no component or no cell.
+/// The number of free parameters of a shift-invariant model.
+///
+/// ```math
+/// p = K - 1 + K (|k| - 1) + K (|m| - 1)
+/// ```
+///
+/// `cells` are `|k|` and `|m|`, those of one kernel and of one impulse. The term of the kernels is left out if they are fixed; 0 where
+/// there is no component or no cell.
 ///
 /// ```
 /// assert_eq!(plca_em::shifted_parameters([24, 6], 2, false), 1 + 2 * 23 + 2 * 5);
@@ -55,7 +73,13 @@ pub fn shifted_parameters(cells: [usize; 2], components: usize, fixed_kernels: b
     components - 1 + impulse + if fixed_kernels { 0 } else { kernel }
 }
 
-/// Scores of one fit; smaller is better.
+/// Information criteria of one fit, to choose the number of components by; smaller is better.
+///
+/// ```math
+/// \mathrm{AIC} = -2 L + 2 p, \qquad \mathrm{BIC} = -2 L + p \ln v
+/// ```
+///
+/// `L` is the log-likelihood in nats, `p` the number of parameters, and `v` the number of counts.
 ///
 /// ```
 /// use plca_em::{ModelOrder, effective_parameters};
@@ -66,16 +90,16 @@ pub fn shifted_parameters(cells: [usize; 2], components: usize, fixed_kernels: b
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelOrder {
-    /// `-2 L + 2 p`.
+    /// Akaike's criterion, `-2 L + 2 p`.
     pub aic: f64,
-    /// `-2 L + p ln n`, `n = v`: meaningful only where the data are counts.
+    /// The Bayesian criterion, `-2 L + p ln v`: meaningful only where the data are counts.
     pub bic: f64,
-    /// Effective number of parameters `p`.
+    /// The number of parameters, `p`.
     pub parameters: usize,
 }
 
 impl ModelOrder {
-    /// From a log-likelihood `L`, a number of parameters and `v`, the number of counts.
+    /// The scores from a log-likelihood `L`, a number of parameters and `v`, the number of counts.
     ///
     /// ```
     /// let parameters = plca_em::shifted_parameters([3, 8], 1, false);

@@ -6,7 +6,14 @@ use rand::Rng;
 
 use crate::EmError;
 
-/// `P(z | x)` of one cell, without ever storing the posterior array; `None` where the model gives the cell no probability.
+/// The probability of each component given a cell, `P(z | x)`: `K` numbers that sum to 1, or `None` where the model gives the cell no
+/// probability.
+///
+/// ```math
+/// P(z \mid x) = \frac{P(z) \prod_j F_j[x_j, z]}{\sum_{z'} P(z') \prod_j F_j[x_j, z']}
+/// ```
+///
+/// `F_j` is the factor of mode `j`, `I_j x K`. The posteriors of other cells are never computed or stored.
 ///
 /// # Panics
 ///
@@ -30,8 +37,14 @@ pub fn posterior<T: Real>(model: &Cp<'_, T>, index: &[usize]) -> Option<Vec<f64>
     (total > 0.0).then(|| joint.iter().map(|p| p / total).collect())
 }
 
-/// `draws` events drawn from the model: first `z`, then every `x_j` given `z`. Coordinates with value 1 each, so that
-/// duplicates add up to counts. Cost `O(K Σ I_j + N draws)`.
+/// Draws `draws` events from a model: first `z`, then every `x_j` given `z`.
+///
+/// ```math
+/// P(z) \propto w_z \prod_j \sum_i F_j[i, z], \qquad P(x_j = i \mid z) \propto F_j[i, z]
+/// ```
+///
+/// `w` are the weights, `K` numbers, and `F_j` is the factor of mode `j`, `I_j x K`. Every event is an entry with value 1, so that
+/// duplicates add up to counts. Cost `O(K Σ I_j + N draws)` for `N` modes.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use rand::Rng;
 
 use super::{BlockSpec, Constraint, FitError, Frozen, Parameters, Separable, Start, Stepped};
 
-/// Whether an objective is to rise or to fall.
+/// The direction in which an objective is improved: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
     /// It rises: a likelihood, a posterior, a bound.
@@ -65,7 +65,7 @@ pub trait Algorithm<T: Real>: Debug {
         Sense::Maximise
     }
 
-    /// What a tolerance on the objective is relative to.
+    /// The unit of the objective, which a tolerance is relative to.
     fn unit(&self) -> f64;
 
     /// The sum of the data, if the model is one of distributions; default 1.

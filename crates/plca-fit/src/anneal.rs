@@ -5,7 +5,13 @@ use plca_tensor::{Real, normalise_columns};
 
 use super::{BlockSpec, FitError};
 
-/// A power `a(it) = a0 + (1 - a0) (it - 1)/T`, which is 1 from iteration `T + 1` on. `[SI eq. 16]` `[SPEC 5.3]`
+/// A power that the columns of a block are raised to after every M-step, before they are normalised again. `[SI eq. 16]` `[SPEC 5.3]`
+///
+/// ```math
+/// q_i \gets \frac{q_i^{a}}{\sum_k q_k^{a}}, \qquad a = a_0 + (1 - a_0) \, \frac{it - 1}{T}
+/// ```
+///
+/// `it` is the iteration, counted from 1; the power is 1 from iteration `T + 1` on.
 ///
 /// Powers below 1 make columns flat at first and sharp later; powers above 1, the mirror image, make them sparse at first. While the power
 /// is not 1 an iteration is no M-step of anything, and the likelihood may fall.

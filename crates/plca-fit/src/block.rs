@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::{FitError, Prior};
 
-/// Where the components of a block lie.
+/// The place of the components within a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// A row belongs to a component, as of weights and mixtures.
@@ -21,7 +21,7 @@ pub enum Axis {
     None,
 }
 
-/// What the values of a block must satisfy.
+/// The condition that the values of a block must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Constraint {
@@ -59,7 +59,7 @@ impl Constraint {
     }
 }
 
-/// What of a block keeps its values.
+/// The part of a block that keeps its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Frozen {
     /// Nothing.
@@ -71,7 +71,7 @@ pub enum Frozen {
     Components(Vec<usize>),
 }
 
-/// Where the values of a block come from at a start that does not give it.
+/// The source of the values of a block at a start that does not give it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Draw {
@@ -94,19 +94,19 @@ pub struct BlockSpec<T: Real> {
     pub shape: (usize, usize),
     /// Where the components lie.
     pub components: Axis,
-    /// What its values must satisfy.
+    /// The condition that its values must satisfy.
     pub constraint: Constraint,
     /// A prior on it.
     pub prior: Option<Prior<T>>,
-    /// What of it is frozen.
+    /// The part of it that is frozen.
     pub frozen: Frozen,
-    /// Where its values come from at a start that does not give them.
+    /// The source of its values at a start that does not give them.
     pub draw: Draw,
     /// Whether every iteration sets it, whatever it was: no solver extrapolates it.
     pub follows: bool,
 }
 
-/// What the counts of a block of rates are divided by.
+/// The divisor of the counts of a block of rates.
 #[derive(Clone, Debug)]
 pub enum Exposure<T: Real> {
     /// One number for every component.
@@ -172,7 +172,7 @@ impl<T: Real> BlockSpec<T> {
         DMatrix::from_iterator(rows, columns, values.iter().map(|&x| T::lit(x)))
     }
 
-    /// `1 / rows` everywhere.
+    /// The block whose every entry is `1 / rows`.
     pub fn even(&self) -> DMatrix<T> {
         let (rows, columns) = self.shape;
         DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64))
@@ -312,8 +312,15 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
-    /// The M-step: the new block from counts and the old one; and whether the prior set an entry to 0 that was positive, so that a cell of the
-    /// data may have lost its support. A column without counts keeps its values, and so does what is frozen, bit for bit.
+    /// Makes the M-step of a block from its counts and its old values; and says whether the prior set an entry to 0 that was positive, so
+    /// that a cell of the data may have lost its support.
+    ///
+    /// ```math
+    /// \theta = \mathrm{argmax} \sum_i c_i \ln \theta_i + \ln p(\theta),
+    /// \qquad \text{without a prior} \quad \theta_i = \frac{c_i}{\sum_k c_k}
+    /// ```
+    ///
+    /// `c` are the counts of a column. A column without counts keeps its values, and so does what is frozen, bit for bit.
     ///
     /// # Errors
     ///
@@ -384,8 +391,14 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
-    /// Rates from counts: `C / x`, or `F C / X` where `X` counts what the old entries `F` gave. What has no exposure keeps its value, and so
-    /// do frozen components.
+    /// Makes rates of counts.
+    ///
+    /// ```math
+    /// F \gets C / x \quad \text{or} \quad F \gets F \circ C / X
+    /// ```
+    ///
+    /// `C` are the counts of the block `F`, `x` is one exposure for every component, and `X` counts what the old entries gave. What has no
+    /// exposure keeps its value, and so do frozen components.
     pub fn divided(
         &self,
         mut counts: DMatrix<T>,

@@ -6,7 +6,7 @@ use plca_tensor::{Data, Real};
 use super::stop::setters;
 use super::{Algorithm, FitError, Memory, Parameters, Status, Stepped, Steps};
 
-/// When the power of tempered EM falls, and when a run is given up.
+/// A schedule of tempered EM: when the power of the E-step falls, and when a run is given up.
 ///
 /// Iterations run at one power as long as each lowers the perplexity of the held-out counts. Then the power is multiplied by
 /// `eta` and the run goes on from the best parameters so far. It ends when a lower power does not lower the perplexity at all.
@@ -21,9 +21,9 @@ use super::{Algorithm, FitError, Memory, Parameters, Status, Stepped, Steps};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Cooling {
-    /// First power, in `(0, 1]` (default 1, plain EM).
+    /// The first power, in `(0, 1]` (default 1, plain EM).
     pub start: f64,
-    /// What the power is multiplied by, in `(0, 1)` (default 0.9).
+    /// The factor that the power is multiplied by, in `(0, 1)` (default 0.9).
     pub eta: f64,
     /// An iteration counts as an improvement if it lowers the perplexity by more than `tol` times its value (default 1e-6).
     /// With 0 the power falls for ever: the run ends with its iterations alone.

@@ -13,7 +13,7 @@ use super::{
     Separable,
 };
 
-/// What the engine wants of an E-step.
+/// The parts of an E-step that the engine wants.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// For each block, whether its counts are wanted.
@@ -22,7 +22,7 @@ pub struct Wanted<'a> {
     pub value: bool,
 }
 
-/// What an E-step answers.
+/// The answer of an E-step: expected counts, and the objective without priors.
 #[derive(Clone, Debug)]
 pub struct Counts<T: Real> {
     /// Expected counts of each wanted block, in its shape.
@@ -61,7 +61,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// What makes the counts unusable, such as data that cannot be read.
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError>;
 
-    /// What the counts of a block of rates are divided by. Blocks are renewed from the last to the first.
+    /// The divisor of the counts of a block of rates. Blocks are renewed from the last to the first.
     fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
         let _ = (block, renewed);
         None
@@ -89,8 +89,8 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
-    /// How far the parameters are from stationary, `>= 0`. Default, `None`: the largest change that an iteration makes, of rates in parts of their
-    /// sum.
+    /// The distance of the parameters from a stationary point, `>= 0`. Default, `None`: the largest change that an iteration makes, of
+    /// rates in parts of their sum.
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
         let _ = at;
         None
@@ -112,7 +112,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Sense::Maximise
     }
 
-    /// What a tolerance on the objective is relative to: the sum of the data for a likelihood.
+    /// The unit of the objective, which a tolerance is relative to: the sum of the data for a likelihood.
     fn unit(&self) -> f64;
 
     /// The sum of the data, if the model is one of distributions; default 1.
@@ -125,7 +125,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Vec::new()
     }
 
-    /// [`Algorithm::scale`](super::Algorithm::scale).
+    /// The scale of the model, as [`Algorithm::scale`](super::Algorithm::scale) says.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ pub(super) fn with_priors<T: Real>(
     }
 }
 
-/// What an iteration did.
+/// The record of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stepped {
     /// The objective of the parameters before the iteration, if it was to be measured.
@@ -181,8 +181,17 @@ impl Stepped {
     }
 }
 
-/// Expectation-maximisation for a model. Its objective is the likelihood with the log-densities of all priors. It is not measured while a power
-/// moves towards 1: such iterations are no EM, and must not end a run.
+/// Expectation-maximisation of a model: its E-step, then the M-step of every block.
+///
+/// ```math
+/// \begin{aligned}
+/// & \text{E-step:} & C &= E[\text{counts of each block} \mid V, \theta] \\
+/// & \text{M-step:} & \theta &\gets \mathrm{argmax}_{\theta} \; \sum C \ln \theta + \ln p(\theta)
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data and `θ` a block of distributions. The E-step is that of the [`Expectation`], the M-step [`BlockSpec::m_step`]; blocks of
+/// rates are divided by their exposure.
 #[derive(Clone, Debug)]
 pub struct Em<E>(pub E);
 

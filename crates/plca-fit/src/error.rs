@@ -5,7 +5,7 @@ use plca_tensor::DataError;
 
 use super::{Start, StopError};
 
-/// Why a model, its parameters or a step was refused.
+/// The reason why a model, its parameters or a step was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {

@@ -5,7 +5,7 @@ use plca_tensor::Real;
 
 use super::{FitError, Memory, Parameters, State, Status};
 
-/// An objective that was measured.
+/// The value of the objective at one point of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TracePoint {
@@ -15,7 +15,7 @@ pub struct TracePoint {
     pub objective: f64,
 }
 
-/// What happened in a run besides iterations.
+/// An event in a run besides its iterations.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -124,7 +124,7 @@ pub struct Fit<S: State> {
 }
 
 impl<S: State> Fit<S> {
-    /// The same, whose state is its parameters alone: one type for all models.
+    /// The same fit, whose state is its parameters alone: one type for all models.
     pub fn untyped(self) -> Fit<Parameters<S::Scalar>> {
         Fit {
             state: self.state.parameters().clone(),
@@ -142,7 +142,7 @@ impl<S: State> Fit<S> {
         &self.state
     }
 
-    /// The same with other blocks, which take the place of the fitted ones.
+    /// The same fit with other blocks, which take the place of the fitted ones.
     ///
     /// # Errors
     ///
@@ -157,27 +157,27 @@ impl<S: State> Fit<S> {
         Ok(self)
     }
 
-    /// The same, taken out.
+    /// The state that the run ended with, taken out.
     pub fn into_state(self) -> S {
         self.state
     }
 
-    /// Why the run ended.
+    /// The reason why the run ended.
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Iterations done, those before a resumption included.
+    /// The number of iterations done, those before a resumption included.
     pub fn iterations(&self) -> usize {
         self.checkpoint.iteration
     }
 
-    /// The objective of the state.
+    /// The objective of the state, in its unit: nats for a likelihood.
     pub fn objective(&self) -> f64 {
         self.objective
     }
 
-    /// Perplexity of the held-out counts under the state, where they chose it; see [`Cooling`](super::Cooling).
+    /// The perplexity of the held-out counts under the state, where they chose it; see [`Cooling`](super::Cooling).
     pub fn held_out_perplexity(&self) -> Option<f64> {
         self.held_out_perplexity
     }
@@ -187,12 +187,12 @@ impl<S: State> Fit<S> {
         &self.trace
     }
 
-    /// What happened besides iterations.
+    /// The events in the run besides its iterations.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What continues the run.
+    /// The checkpoint that continues the run.
     pub fn checkpoint(&self) -> &Checkpoint<S::Scalar> {
         &self.checkpoint
     }

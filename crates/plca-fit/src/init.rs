@@ -9,7 +9,7 @@ use rand::Rng;
 use super::block::check_known;
 use super::{Algorithm, BlockSpec, Draw, FitError, Frozen, Parameters, SCALE, State};
 
-/// Where the blocks come from that a start does not give.
+/// The source of the blocks that a start does not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Start {
@@ -30,7 +30,7 @@ impl Start {
     }
 }
 
-/// What a run starts from: blocks that are given, the others drawn or read off the data.
+/// The start of a run: blocks that are given, the others drawn or read off the data.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -57,7 +57,7 @@ impl<T: Real> Init<T> {
         }
     }
 
-    /// Where the blocks come from that are not given.
+    /// The source of the blocks that are not given.
     pub fn start(&self) -> Start {
         self.start
     }

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-/// How a block lies in a file.
+/// The way in which a block lies in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileLayout {

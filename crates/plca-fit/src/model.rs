@@ -42,7 +42,7 @@ pub trait State: Clone + Debug + Sized {
         Self::BLOCKS.iter().flat_map(names).collect()
     }
 
-    /// How a block lies in files; a matrix, if it is none of [`BLOCKS`](Self::BLOCKS).
+    /// The way in which a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
     fn layout(block: &str) -> FileLayout {
         let is_named = |(name, _): &&(&str, FileLayout)| {
             *name == block || name.ends_with('_') && block.starts_with(name)

@@ -180,7 +180,7 @@ impl<T: Real> Parameters<T> {
         }
     }
 
-    /// The same with a fact more, in place of one of its name.
+    /// The same parameters with a fact more, in place of one of its name.
     #[must_use]
     pub fn with_fact(mut self, name: impl Into<Cow<'static, str>>, numbers: Vec<f64>) -> Self {
         let name = name.into();
@@ -200,14 +200,14 @@ impl<T: Real> Parameters<T> {
         self
     }
 
-    /// The same after so many iterations.
+    /// The same parameters after so many iterations.
     #[must_use]
     pub fn at_iteration(mut self, iteration: usize) -> Self {
         self.iteration = iteration;
         self
     }
 
-    /// The same with another tempering power of the next iteration.
+    /// The same parameters with another tempering power of the next iteration.
     #[must_use]
     pub fn at_power(mut self, power: f64) -> Self {
         self.power = power;
@@ -251,7 +251,7 @@ impl<T: Real> Parameters<T> {
         }
     }
 
-    /// The same in double precision.
+    /// The same parameters in double precision.
     pub fn widened(&self) -> Parameters<f64> {
         Parameters {
             names: self.names.clone(),

@@ -36,7 +36,7 @@ pub trait Reconstruct: State {
         self.cells(None)
     }
 
-    /// What one component, counted from 0, contributes to it.
+    /// The part of the approximation that one component, counted from 0, contributes.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use super::{
     State, Status, Steps, Stop, StopError, TracePoint,
 };
 
-/// What an observer sees after an iteration.
+/// The state of a run as an observer sees it after an iteration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Iteration<'a, T: Real> {
@@ -26,7 +26,7 @@ pub struct Iteration<'a, T: Real> {
     pub iteration: usize,
     /// The objective measured during this iteration, of the parameters *before* it.
     pub measured: Option<TracePoint>,
-    /// What happened in it.
+    /// The events of this iteration.
     pub events: &'a [Event],
     at: &'a Checkpoint<T>,
     steps: &'a dyn Steps<T>,
@@ -38,7 +38,7 @@ impl<T: Real> Iteration<'_, T> {
         &self.at.parameters
     }
 
-    /// What continues the run from here.
+    /// The checkpoint that continues the run from here.
     pub fn checkpoint(&self) -> Checkpoint<T> {
         Checkpoint {
             memory: self.steps.memory(),
@@ -47,7 +47,7 @@ impl<T: Real> Iteration<'_, T> {
     }
 }
 
-/// Told about every iteration. Closures are observers.
+/// A listener that is told about every iteration, and may end the run. Closures are observers.
 pub trait Observer<T: Real> {
     /// Called after every iteration; `Break` ends the run with this status.
     fn on_iteration(&mut self, iteration: &Iteration<'_, T>) -> ControlFlow<Status>;

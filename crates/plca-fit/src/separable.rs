@@ -7,12 +7,12 @@ use plca_tensor::{Data, Real};
 
 use super::{BlockSpec, FitError, Frozen, Parameters, Product};
 
-/// What coordinate descent asks of a model.
+/// A model of which every factor, the others fixed, falls apart into one problem for each row: what coordinate descent asks for.
 pub trait Separable<T: Real>: Debug {
     /// The data.
     fn data(&self) -> &dyn Data<T>;
 
-    /// `Σ V ln V`.
+    /// The log-likelihood that no model of the data can exceed, `Σ V ln V`.
     ///
     /// # Errors
     ///
@@ -36,14 +36,14 @@ pub trait Separable<T: Real>: Debug {
     }
 }
 
-/// How a model separates.
+/// The free modes of a separable model, and what their priors add.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// `K`.
+    /// The number of components, `K`.
     pub components: usize,
     /// The free modes, in the order of their updates.
     pub free: Vec<usize>,
-    /// Pseudo-counts of every mode, `K x I`, where there is a prior.
+    /// The pseudo-counts of every mode, `K x I`, where there is a prior, in the unit of counts.
     pub pseudo: Vec<Option<DMatrix<f64>>>,
     /// Pseudo-counts of the weights.
     pub weights: Option<Vec<f64>>,

@@ -42,7 +42,7 @@ impl<T: Real> Settings<T> {
         self.priors.contains_key(block)
     }
 
-    /// What of a block is frozen.
+    /// The part of a block that is frozen.
     pub fn frozen(&self, block: &str) -> &Frozen {
         self.frozen.get(block).unwrap_or(&Frozen::No)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How many of the tests of a [`Stop`] rule must be met.
+/// The number of tests of a [`Stop`] rule that must be met.
 ///
 /// ```
 /// use plca_fit::{Need, Stop};
@@ -21,7 +21,14 @@ pub enum Need {
     All,
 }
 
-/// When a run stops: at the first test that is met, or where all are met at once ([`need`](Self::need)).
+/// The rule that ends a run: at the first test that is met, or where all are met at once ([`need`](Self::need)).
+///
+/// ```math
+/// \frac{| J_\text{new} - J_\text{old} |}{\text{unit} \cdot \text{iterations between the checks}} \le \text{tol},
+/// \qquad \text{residual} \le \text{residual tol}
+/// ```
+///
+/// `J` is the objective and `unit` what it sums over: for a likelihood the sum of the data, so that the change is one per count.
 ///
 /// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the parameters that such an iteration is given are
 /// measured, and compared with the last check.
@@ -40,8 +47,8 @@ pub struct Stop {
     /// The change of the objective `J` per iteration that ends a run (default 1e-7), in units of what the objective sums over: nats per count
     /// for a likelihood. `None`: no such test.
     ///
-    /// ```text
-    /// |J_new - J_old| <= tol · unit · iterations between the checks
+    /// ```math
+    /// | J_\text{new} - J_\text{old} | \le \text{tol} \cdot \text{unit} \cdot \text{iterations between the checks}
     /// ```
     pub tol: Option<f64>,
     /// The residual of the conditions of optimality that ends a run (default `None`: no such test).
@@ -122,7 +129,7 @@ impl Stop {
     }
 }
 
-/// Why a stop rule was refused.
+/// The reason why a stop rule was refused.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
@@ -142,7 +149,7 @@ pub enum StopError {
     },
 }
 
-/// Why a run ended. Not converging is one of these, not an error.
+/// The reason why a run ended. Not converging is one of these, not an error.
 ///
 /// ```
 /// use plca_fit::Status;

@@ -3,8 +3,9 @@
 //! With all blocks but one fixed the log-likelihood `L` is concave in the rest. Every start ends at the same value, and the multiplier `g` of a
 //! free parameter (its gradient relative to that of the optimum) bounds what the objective can still gain:
 //!
-//! ```text
-//! L* - L <= v gap,      gap = max_z g_z - 1
+//! ```math
+//! L^* - L \le v \, \text{gap},
+//! \qquad \text{gap} = \max_z g_z - 1
 //! ```
 //!
 //! with `v` the sum of the observation for PLSA and NMF (one gap for every observation), of all the data for PLCA.
@@ -15,7 +16,7 @@ use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 use super::stop::setters;
 use super::{Algorithm, Checkpoint, Fit, FitError, Parameters, Run, Solver, State, Stop};
 
-/// What is done with counts that no learnt component can explain.
+/// The treatment of counts that no learnt component can explain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Impossible {
@@ -26,7 +27,7 @@ pub enum Impossible {
     Drop,
 }
 
-/// How new data are explained.
+/// The settings by which new data are explained under learnt blocks.
 ///
 /// ```
 /// use plca_fit::{Impossible, Transform};
@@ -40,7 +41,7 @@ pub struct Transform {
     pub along: Option<usize>,
     /// When to stop; the residual is the largest gap (default: 1e-6, or a change of 1e-12 per count and iteration).
     pub stop: Stop,
-    /// What is done with counts that no component can explain.
+    /// The treatment of counts that no component can explain.
     pub impossible: Impossible,
     /// The solver.
     pub solver: Solver,
@@ -80,12 +81,19 @@ impl Transform {
     }
 }
 
-/// New data explained.
+/// New data explained by learnt blocks, with a bound on how far the explanation is from the best one.
+///
+/// ```math
+/// L^* - L \le v \cdot \text{gap}, \qquad \text{gap} = \max_z g_z - 1
+/// ```
+///
+/// `L` is the log-likelihood of an observation, of all the data for PLCA, `L*` the largest that it can have, and `v` the sum of the counts;
+/// `g_z` is the derivative of `L` by the share of component `z`, divided by `v`.
 #[derive(Clone, Debug)]
 pub struct Explained<S: State> {
     /// The learnt blocks with those of the new data, and how the run came to them.
     pub fit: Fit<S>,
-    /// What the objective can still gain at most, in nats per count: one number, or one for every observation.
+    /// The gap, in nats per count: what the objective can still gain at most, one number, or one for every observation.
     pub gap: Vec<f64>,
     /// The sum of the counts that were left out.
     pub dropped: f64,
@@ -94,7 +102,7 @@ pub struct Explained<S: State> {
 }
 
 impl<S: State> Explained<S> {
-    /// The same, whose state is its parameters alone: one type for all models.
+    /// The same explanation, whose state is its parameters alone: one type for all models.
     pub fn untyped(self) -> Explained<Parameters<S::Scalar>> {
         Explained {
             fit: self.fit.untyped(),
@@ -105,7 +113,7 @@ impl<S: State> Explained<S> {
     }
 }
 
-/// Runs an algorithm from a start until its gap is small enough; the gaps at the end.
+/// Runs an algorithm from a start until its gap is small enough; returns the gaps at the end.
 ///
 /// # Errors
 ///
@@ -235,7 +243,13 @@ pub fn empty<T: Real>(data: &dyn Data<T>, along: usize) -> Result<Vec<usize>, Fi
     Ok(sums.filter(|&(_, v)| v <= 0.0).map(|(y, _)| y).collect())
 }
 
-/// What every component gives to the observed cells of every index of a mode, `I x K`, where its own factor is 1.
+/// The mass that every component would give to the observed cells of every index of a mode if its own factor were 1, an `I x K` matrix.
+///
+/// ```math
+/// S[i,z] = \sum_{x : x_j = i} \prod_{m \ne j} F_m[x_m, z], \qquad j = \text{along}
+/// ```
+///
+/// `F_m` is the factor of mode `m`, `I_m x K`; the sum runs over the observed cells.
 ///
 /// # Errors
 ///
@@ -257,7 +271,13 @@ pub fn share<T: Real>(
     Ok(data.e_step(&model, &exposure)?.take(along))
 }
 
-/// The gap of free parameters `x` with gradients `m` and shares `s`, given as `(m, s, x)`, for data of this sum.
+/// The gap of free parameters `x` with gradients `m` and shares `s`, given as `(m, s, x)`, for data of the sum `total`.
+///
+/// ```math
+/// \text{gap} = \max \left( 0, \; \frac{\sum_z s_z x_z}{v} \max_z \frac{m_z}{s_z} - 1 \right), \qquad v = \text{total}
+/// ```
+///
+/// Parameters without a share are left out.
 pub fn gap<T: Real>(parameters: impl Iterator<Item = (T, T, T)> + Clone, total: f64) -> f64 {
     if total <= 0.0 {
         return 0.0;

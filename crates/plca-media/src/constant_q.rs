@@ -39,9 +39,11 @@ impl Pitches {
 
 /// Constant-Q transform: windows as long as the frequency is low, so that equal intervals have equal distances.
 ///
-/// ```text
-/// X[k, t] = |Σ_n w_k(n) x(tR + n - N_k/2) e^{-2πi f_k n/r}| · 2 / Σ_n w_k(n)
-/// N_k = ceil(Q r / f_k),    Q = 1 / (2^(1/B) - 1)
+/// ```math
+/// \begin{aligned}
+/// X[k, t] &= \left| \sum_n w_k(n) \, x(t R + n - N_k / 2) \, e^{-2 \pi i f_k n / r} \right| \cdot \frac{2}{\sum_n w_k(n)} \\
+/// N_k &= \lceil Q r / f_k \rceil, \qquad Q = \frac{1}{2^{1/B} - 1}
+/// \end{aligned}
 /// ```
 ///
 /// `w_k` is a periodic Hann window of `N_k` samples, `r` the sampling rate, `R` the hop; samples outside the sound are 0. A sine of

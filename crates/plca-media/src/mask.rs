@@ -4,8 +4,8 @@ use crate::{MediaError, Stft};
 
 /// How a sound is divided among components: cell by cell of its spectrum, in proportion to their magnitudes.
 ///
-/// ```text
-/// X_z[f,t] = X[f,t] M_z[f,t] / Σ_z' M_z'[f,t]
+/// ```math
+/// X_z[f,t] = X[f,t] \, \frac{M_z[f,t]}{\sum_{z'} M_{z'}[f,t]}
 /// ```
 ///
 /// Where all magnitudes are 0 every component gets the same share, so the parts always add up to the whole. In memory are two numbers

@@ -10,8 +10,9 @@ use crate::MediaError;
 
 /// Short-time Fourier transform with a periodic Hann window `w(n) = (1 - cos(2πn/N))/2`.
 ///
-/// ```text
-/// X[f, t] = Σ_{n=0}^{N-1} w(n) x(tR + n - (N - R)) e^{-2πi fn/N},      f = 0..=N/2
+/// ```math
+/// X[f, t] = \sum_{n=0}^{N-1} w(n) \, x(t R + n - (N - R)) \, e^{-2 \pi i f n / N},
+/// \qquad f = 0, \dots, \lfloor N / 2 \rfloor
 /// ```
 ///
 /// `N` is the length of a frame, `R` the hop. Samples outside the sound are 0; frames begin and end so that every sample lies in

@@ -12,13 +12,19 @@ use crate::{
     columns,
 };
 
-/// `ln p = Σ_{i<k} A_ik (H(q_i, q_k) + H(q_k, q_i))` over the columns of a block, `H(a, b) = -Σ a ln b`.
+/// The cross-entropy prior of the columns of a block: components that are alike, or that exclude each other.
+///
+/// ```math
+/// \ln p = \sum_{i < k} A_{ik} \left( H(q_i, q_k) + H(q_k, q_i) \right), \qquad H(a, b) = - \sum a \ln b
+/// ```
+///
+/// `q_i` is column `i`, and `A` is a symmetric `K x K` matrix.
 ///
 /// `A_ik > 0` makes the columns `i` and `k` exclude each other, `A_ik < 0` makes them alike. Weights are in counts, or relative
 /// to the data's mass per component. The step is one sweep over the columns, each with the newest values of its partners,
 ///
-/// ```text
-/// q_i <- max(n_i - Σ_k A_ik q_k, 0) / sum
+/// ```math
+/// q_i \gets \frac{\max(n_i - \sum_k A_{ik} q_k, \, 0)}{\text{sum of the numerators}}
 /// ```
 ///
 /// which is the maximiser of `n_i·ln q_i - Σ_k A_ik q_k·ln q_i` wherever no numerator is negative. A column in which everything is
@@ -47,7 +53,7 @@ pub struct CrossEntropy {
     order: CrossEntropyOrder,
 }
 
-/// What is done to one column, given its partners.
+/// The update of one column, given its partners.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -72,7 +78,7 @@ pub enum CrossEntropyStep {
     AdditiveCorrection,
 }
 
-/// Which columns are penalised, and with which values of their partners.
+/// The columns that are penalised, and the values of their partners that are used.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -96,8 +102,8 @@ pub enum CrossEntropyOrder {
 }
 
 impl CrossEntropy {
-    /// `A_ik = between` for columns of different groups, `-within` for columns of one group; `groups[z]` is the group of
-    /// component `z`. `[SPEC 8]` group-wise
+    /// The prior of groups of components: `A_ik = between` for columns of different groups, `-within` for columns of one group; `groups[z]`
+    /// is the group of component `z`. `[SPEC 8]` group-wise
     ///
     /// # Errors
     ///
@@ -130,7 +136,7 @@ impl CrossEntropy {
         })
     }
 
-    /// Any symmetric `A` with zeros on the diagonal; every component is a group of its own.
+    /// The prior of any symmetric `A` with zeros on the diagonal; every component is a group of its own.
     ///
     /// # Errors
     ///
@@ -165,7 +171,7 @@ impl CrossEntropy {
         }
     }
 
-    /// Weights as multiples of `v/K`, the data's mass per component.
+    /// Makes the weights multiples of `v/K`, the data's mass per component.
     ///
     /// [`ln_density`](SimplexPrior::ln_density), which does not know the mass, is then 0.
     ///
@@ -184,8 +190,13 @@ impl CrossEntropy {
         self
     }
 
-    /// After every step `q <- (q + e) / (1 + e I)`, so that entries can come back; `1e-9` is recommended with a
-    /// decreasing [`Schedule`](crate::Schedule).
+    /// Raises every entry after every step, so that entries can come back.
+    ///
+    /// ```math
+    /// q \gets \frac{q + e}{1 + e I}
+    /// ```
+    ///
+    /// `1e-9` is recommended with a decreasing [`Schedule`](crate::Schedule).
     ///
     /// # Errors
     ///
@@ -207,7 +218,7 @@ impl CrossEntropy {
         Ok(self)
     }
 
-    /// What is done to one column (default: clipping).
+    /// Sets what is done to one column (default: clipping).
     ///
     /// # Errors
     ///
@@ -231,7 +242,7 @@ impl CrossEntropy {
         Ok(self)
     }
 
-    /// Which columns are penalised when (default: all, one after the other).
+    /// Sets which columns are penalised when (default: all, one after the other).
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -459,8 +470,14 @@ impl Weighted for CrossEntropy {
     }
 }
 
-/// Mean symmetrised Kullback-Leibler divergence of the pairs of columns within and between groups, in nats; `NaN` where there
-/// is no such pair. Entries are floored at `1e-6` first. `[SPEC 8]`
+/// The mean symmetrised Kullback-Leibler divergence of the pairs of columns within and between groups, in nats; `NaN` where there is no
+/// such pair.
+///
+/// ```math
+/// \mathrm{mean}_{i < k} \sum (q_i - q_k) \ln \frac{q_i}{q_k}
+/// ```
+///
+/// Entries are floored at `1e-6` first. `[SPEC 8]`
 ///
 /// ```
 /// use nalgebra::dmatrix;

@@ -11,9 +11,16 @@ use crate::{
     Components, Entries, PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts,
 };
 
-/// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
+/// The Dirichlet prior of columns that are distributions: as if the data had `α - 1` more counts.
 ///
-/// The M-step is `θ ∝ max(c + α - 1, 0)`; a column in which everything is clipped keeps its value. Below 1
+/// ```math
+/// \ln p(\theta) = \sum_i (\alpha_i - 1) \ln \theta_i + \text{const}, \qquad
+/// \theta_i \gets \frac{\max(c_i + \alpha_i - 1, \, 0)}{\text{sum of the numerators}}
+/// ```
+///
+/// `θ` is a column and `c` are its counts; there is one `α > 0`, or one for each entry.
+///
+/// A column in which everything is clipped keeps its value. Below 1
 /// the density is unbounded at the border: clipped entries are a convention and do not enter
 /// [`ln_density`](SimplexPrior::ln_density), and zeros never return.
 ///
@@ -29,7 +36,7 @@ use crate::{
 pub struct Dirichlet(Entries);
 
 impl Dirichlet {
-    /// The same `α` for every entry.
+    /// The prior with the same `α` for every entry.
     ///
     /// # Errors
     ///
@@ -46,7 +53,7 @@ impl Dirichlet {
         Self::of(Entries::All(alpha))
     }
 
-    /// One `α` per entry of the block.
+    /// The prior with an `α` for each entry of the block.
     ///
     /// # Errors
     ///

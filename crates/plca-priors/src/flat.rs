@@ -8,7 +8,13 @@ use plca_tensor::{Real, normalise_columns};
 use crate::table::{Parsed, refused};
 use crate::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
 
-/// The flat prior: `θ = c / Σ c`; a column without counts keeps its value.
+/// The flat prior of columns that are distributions: the M-step is that of maximum likelihood.
+///
+/// ```math
+/// \theta_i \gets \frac{c_i}{\sum_k c_k}
+/// ```
+///
+/// `θ` is a column and `c` are its counts; a column without counts keeps its value.
 ///
 /// ```
 /// use nalgebra::dmatrix;

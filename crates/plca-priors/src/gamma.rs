@@ -8,10 +8,19 @@ use plca_tensor::{CompensatedSum, Real};
 use crate::simplex_prior::{domain, same_shape};
 use crate::{Components, Entries, PriorError, PriorRules, RatePrior, Step};
 
-/// `ln p(θ) = Σ (a - 1) ln θ - b θ + a ln b - ln Γ(a)` with shapes `a > 0` and rates `b >= 0`, in 1 over the units of `θ`. With `b = 0`, which is
-/// improper, `a ln b` is left out.
+/// The gamma prior of a block of rates.
 ///
-/// The M-step is `θ = max(c + a - 1, floor) / (x + b)`. With a shape below 1 the density is unbounded at 0: without a floor, clipped entries are a
+/// ```math
+/// \begin{aligned}
+/// \ln p(\theta) &= \sum \left( (a - 1) \ln \theta - b \theta + a \ln b - \ln \Gamma(a) \right) \\
+/// \theta &\gets \frac{\max(c + a - 1, \, \text{floor})}{x + b}
+/// \end{aligned}
+/// ```
+///
+/// `c` are the counts and `x` the exposures of the entries; shapes `a > 0` have no unit, rates `b >= 0` are in 1 over the units of `θ`.
+/// With `b = 0`, which is improper, `a ln b` is left out.
+///
+/// With a shape below 1 the density is unbounded at 0: without a floor, clipped entries are a
 /// convention and do not enter [`ln_density`](RatePrior::ln_density).
 ///
 /// ```
@@ -30,7 +39,7 @@ pub struct Gamma {
 }
 
 impl Gamma {
-    /// The same shape and rate for every entry.
+    /// The prior with the same shape and rate for every entry.
     ///
     /// # Errors
     ///
@@ -47,7 +56,7 @@ impl Gamma {
         Self::of(Entries::All(shape), Entries::All(rate))
     }
 
-    /// Shapes and rates that may differ between entries.
+    /// The prior with shapes and rates that may differ between entries.
     ///
     /// # Errors
     ///
@@ -60,7 +69,7 @@ impl Gamma {
         })
     }
 
-    /// The same with a least numerator (default 0).
+    /// The same prior with a least numerator (default 0).
     ///
     /// # Errors
     ///

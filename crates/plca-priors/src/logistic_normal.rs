@@ -11,12 +11,19 @@ use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
 
-/// `θ = softmax(η)` with `η ~ N(μ, S)`, for every column.
+/// The logistic-normal prior of columns that are distributions: their logarithms are correlated.
+///
+/// ```math
+/// \theta = \mathrm{softmax}(\eta) = \frac{e^\eta}{\sum e^\eta}, \qquad \eta \sim N(\mu, S)
+/// ```
+///
+/// `θ` is a column of `I` entries, `μ` has as many, and `S` is `I x I`.
 ///
 /// The M-step maximises the concave
 ///
-/// ```text
-/// c·η - N ln Σ e^η - (η - μ)^T S^-1 (η - μ)/2,   N = Σ c
+/// ```math
+/// c \cdot \eta - N \ln \sum e^\eta - \tfrac{1}{2} (\eta - \mu)^\top S^{-1} (\eta - \mu),
+/// \qquad N = \sum c
 /// ```
 ///
 /// by Newton's method to rounding. Entries are never 0, and a column without counts becomes `softmax(μ)`. As `θ` determines `η` up to a
@@ -46,7 +53,7 @@ enum Precision {
 }
 
 impl LogisticNormal {
-    /// Independent `η_i` with means `μ_i` and variances `S_ii`.
+    /// The prior of independent `η_i` with means `μ_i` and variances `S_ii`.
     ///
     /// # Errors
     ///
@@ -73,7 +80,7 @@ impl LogisticNormal {
         Ok(Self { mean, precision })
     }
 
-    /// Mean `μ` and covariance `S`.
+    /// The prior with mean `μ` and covariance `S`.
     ///
     /// # Errors
     ///

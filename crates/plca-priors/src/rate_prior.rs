@@ -13,8 +13,8 @@ use crate::{PriorError, PriorRules, Step};
 ///
 /// For counts `c >= 0` and exposures `x >= 0`, [`update`](Self::update) leaves in `rate` a maximiser over `θ >= 0` of
 ///
-/// ```text
-/// Σ c ln θ - x θ + ln p(θ)
+/// ```math
+/// \sum (c \ln \theta - x \theta) + \ln p(\theta)
 /// ```
 ///
 /// An entry that has neither counts nor exposure nor an opinion of the prior keeps its value.
@@ -33,7 +33,7 @@ pub trait RatePrior<T: Real>: PriorRules {
         step: &Step<'_>,
     ) -> Result<(), PriorError>;
 
-    /// `ln p(θ)` summed over the entries, up to a constant, as it is in force at `step`.
+    /// The log-density `ln p(θ)`, summed over the entries, up to a constant, as it is in force at `step`.
     fn ln_density(&self, rate: &DMatrix<T>, step: &Step<'_>) -> f64;
 }
 

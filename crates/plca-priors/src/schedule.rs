@@ -6,7 +6,7 @@ use plca_tensor::Real;
 use crate::simplex_prior::domain;
 use crate::{PriorError, PriorRules, SimplexPrior, Step};
 
-/// A factor on the weight of a prior at iteration 1, 2, ….
+/// The factor on the weight of a prior at iteration 1, 2, ….
 ///
 /// ```
 /// use plca_priors::Schedule;
@@ -81,12 +81,18 @@ impl Schedule {
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
 pub trait Weighted: Sized {
-    /// `p^f`, `f >= 0`; `f = 0` is the flat prior.
+    /// The prior to a power, `p^f` with `f >= 0`; `f = 0` is the flat prior.
     #[must_use]
     fn weighted(&self, f: f64) -> Self;
 }
 
-/// A prior under a [`Schedule`]: at iteration `it` it is `p^f(it)`.
+/// A prior under a [`Schedule`], whose weight changes from iteration to iteration.
+///
+/// ```math
+/// p_{it}(\theta) = p(\theta)^{f(it)}
+/// ```
+///
+/// `it` is the iteration, counted from 1, and `f` the factor of the schedule.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -104,7 +110,7 @@ pub struct Scheduled<P> {
 }
 
 impl<P> Scheduled<P> {
-    /// `prior` under `schedule`.
+    /// The prior `prior` under `schedule`.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-/// Why a prior was refused or could not be applied.
+/// The reason why a prior was refused or could not be applied.
 ///
 /// ```
 /// use plca_priors::Dirichlet;
@@ -143,7 +143,7 @@ pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<
     Ok(())
 }
 
-/// Where an M-step stands in a run.
+/// The place of an M-step in a run.
 ///
 /// ```
 /// use plca_priors::Step;
@@ -246,8 +246,8 @@ pub trait PriorRules: Debug + Send + Sync {
 ///
 /// For counts `c >= 0` of one column, [`update`](Self::update) leaves in `theta` a maximiser over the simplex of
 ///
-/// ```text
-/// Σ_i c_i ln θ_i + ln p(θ)
+/// ```math
+/// \sum_i c_i \ln \theta_i + \ln p(\theta)
 /// ```
 ///
 /// which is not worse than the `theta` it was given; where the maximiser is not unique or does not exist (no
@@ -295,7 +295,7 @@ pub trait SimplexPrior<T: Real>: PriorRules {
         step: &Step<'_>,
     ) -> Result<(), PriorError>;
 
-    /// `ln p(θ)` summed over the columns, up to a constant, as it is in force at `step`.
+    /// The log-density `ln p(θ)`, summed over the columns, up to a constant, as it is in force at `step`.
     fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64;
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a tensor, a mask or a set of factors was refused.
+/// The reason why a tensor, a mask or a set of factors was refused.
 ///
 /// Every variant names the place and the value, so that a message can be shown as it is.
 ///
@@ -120,7 +120,7 @@ impl DataError {
     }
 }
 
-/// Why a source of data failed: its own error, with what caused it. Two are equal if they say the same.
+/// The reason why a source of data failed: its own error, with what caused it. Two are equal if they say the same.
 ///
 /// ```
 /// use std::error::Error;

@@ -8,8 +8,11 @@ use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
 use crate::{Cp, Factor, Real};
 
 impl<T: Real> Cp<'_, T> {
-    /// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: where the model's mass lies along one mode, laid out as its factor. Cost
-    /// `O(K Σ I_j)`.
+    /// The mass of the model along one mode, an `I_j x K` matrix. Cost `O(K Σ I_j)`.
+    ///
+    /// ```math
+    /// X_j[i,z] = w_z \, F_j[i,z] \prod_{m \ne j} \sum_x F_m[x,z]
+    /// ```
     ///
     /// # Panics
     ///

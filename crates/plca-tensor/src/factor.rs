@@ -10,7 +10,7 @@ use crate::simplex::sum;
 /// Columns summed together.
 const BLOCK: usize = 128;
 
-/// One non-negative factor of size `I x K`, in either of the two layouts that models keep.
+/// A non-negative factor of size `I x K`, in either of the two layouts that models keep.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -29,7 +29,7 @@ pub enum Factor<'a, T> {
 }
 
 impl<'a, T: Real> Factor<'a, T> {
-    /// Size `I` of the mode.
+    /// The size `I` of the mode.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -99,7 +99,11 @@ impl<'a, T: Real> Factor<'a, T> {
         }
     }
 
-    /// Sum over the data indices, per component.
+    /// The sum over the data indices, for each component.
+    ///
+    /// ```math
+    /// \sum_i F[i, z], \qquad z = 0, \dots, K - 1
+    /// ```
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -140,7 +144,13 @@ fn row_sums<T: Real>(columns: &[T], k: usize) -> Vec<T> {
     total
 }
 
-/// A sum of `K` rank-one terms, `P[x] = Σ_z w_z Π_j F_j[x_j, z]`; nothing need be normalised.
+/// A sum of `K` rank-one terms, the form that all models have for the E-step; nothing need be normalised.
+///
+/// ```math
+/// P[x] = \sum_z w_z \prod_j F_j[x_j, z]
+/// ```
+///
+/// `x` is a cell, `w` are the `K` weights, and `F_j` is the factor of mode `j`, `I_j x K`; all are non-negative.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -151,9 +161,9 @@ fn row_sums<T: Real>(columns: &[T], k: usize) -> Vec<T> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Cp<'a, T> {
-    /// `w_z`; `None` means all 1.
+    /// The weights of the components, `w_z`, `K` numbers; `None` means all 1.
     pub weights: Option<&'a [T]>,
-    /// `F_j`, one per mode.
+    /// The factors, `F_j`, one for every mode, each `I_j x K`.
     pub factors: &'a [Factor<'a, T>],
 }
 
@@ -171,7 +181,11 @@ impl<T: Real> Cp<'_, T> {
         self.factors.first().map_or(0, Factor::components)
     }
 
-    /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.
+    /// The value of the model in one cell, in `f64`. Cost `O(N K)` for `N` modes.
+    ///
+    /// ```math
+    /// P[x] = \sum_z w_z \prod_j F_j[x_j, z]
+    /// ```
     ///
     /// As in the [E-step](crate::Data::e_step), an entry below `√TINY` times the largest of its row counts as 0.
     ///
@@ -196,8 +210,13 @@ impl<T: Real> Cp<'_, T> {
             .sum()
     }
 
-    /// `w_z Π_j F_j[x_j, z]`: what component `z` gives to one cell. Cost `O(N K)`: what counts as 0, see [`cell`](Self::cell), depends on the
-    /// other components.
+    /// The value that one component gives to one cell.
+    ///
+    /// ```math
+    /// P[x, z] = w_z \prod_j F_j[x_j, z]
+    /// ```
+    ///
+    /// Cost `O(N K)`: what counts as 0, see [`cell`](Self::cell), depends on the other components.
     ///
     /// # Panics
     ///
@@ -249,7 +268,11 @@ impl<T: Real> Cp<'_, T> {
         entries.product()
     }
 
-    /// `Σ_x P[x]` over all cells. Cost `O(K Σ I_j)`.
+    /// The sum of the model over all cells. Cost `O(K Σ I_j)`.
+    ///
+    /// ```math
+    /// \sum_x P[x] = \sum_z w_z \prod_j \sum_i F_j[i, z]
+    /// ```
     ///
     /// ```
     /// use nalgebra::dmatrix;

@@ -10,7 +10,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// `f32` or `f64`.
+/// A scalar of data and models: `f32` or `f64`.
 ///
 /// Storage, tiles and accumulators use the scalar itself; objectives, traces and special functions
 /// are `f64` for both.

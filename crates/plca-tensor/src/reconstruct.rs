@@ -9,8 +9,13 @@ use crate::{Cp, DataError, Factor, Real};
 const PART_ROWS: usize = 64;
 
 impl<T: Real> Cp<'_, T> {
-    /// All cells times a number, in row-major order. Cost `O(K Π I_j)`, memory besides the cells `O(K I_last)`. The bits do not depend on
-    /// the number of threads.
+    /// All cells of the model times a number, in row-major order.
+    ///
+    /// ```math
+    /// Y[x] = \text{scale} \cdot \sum_z w_z \prod_j F_j[x_j, z]
+    /// ```
+    ///
+    /// Cost `O(K Π I_j)`, memory besides the cells `O(K I_last)`. The bits do not depend on the number of threads.
     ///
     /// # Errors
     ///

@@ -75,8 +75,11 @@ pub fn normalise_columns<T: Real>(m: &mut DMatrix<T>) -> Vec<T> {
     sums.concat()
 }
 
-/// How far the columns of `m` are from being distributions: the largest of `|sum - 1|` and of minus the entries;
-/// infinite if an entry is not finite.
+/// The distance of the columns of `m` from being distributions; infinite if an entry is not finite.
+///
+/// ```math
+/// \max \left( \max_j \Big| \sum_i m_{ij} - 1 \Big|, \; \max_{ij} (-m_{ij}) \right)
+/// ```
 ///
 /// ```
 /// use nalgebra::dmatrix;

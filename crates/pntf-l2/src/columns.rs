@@ -1,7 +1,8 @@
 //! Matrices whose columns are distributions of their own.
 //!
-//! ```text
-//! min ‖Ḡ - U V‖²,     columns of Ḡ, U and V on simplices
+//! ```math
+//! \min \; \lVert \bar G - U V \rVert^2,
+//! \qquad \text{columns of } \bar G \text{, } U \text{ and } V \text{ on simplices}
 //! ```
 //!
 //! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass. One iteration improves the columns
@@ -9,10 +10,15 @@
 //!
 //! With `M = Ḡ Vᵀ` and `Γ = V Vᵀ` the objective is
 //!
-//! ```text
-//! ‖Ḡ - U V‖² = ‖Ḡ‖² - 2 Σ M ∘ U + Σ (Uᵀ U) ∘ Γ
-//!            = Γ_tt ‖u_t - b_t / Γ_tt‖² + what is free of u_t,     b_t = M[:,t] - Σ_{j≠t} Γ_jt u_j
-//!            = Σ_i 2 (½ v_iᵀ H v_i - f_iᵀ v_i) + ‖Ḡ‖²,             H = Uᵀ U,  f_i = Uᵀ ḡ_i
+//! ```math
+//! \begin{aligned}
+//! \lVert \bar G - U V \rVert^2
+//!   &= \lVert \bar G \rVert^2 - 2 \sum M \circ U + \sum (U^\top U) \circ \Gamma \\
+//!   &= \Gamma_{tt} \lVert u_t - b_t / \Gamma_{tt} \rVert^2 + \text{what is free of } u_t,
+//!   & b_t &= M[:,t] - \sum_{j \ne t} \Gamma_{jt} u_j \\
+//!   &= \sum_i 2 \left( \tfrac{1}{2} v_i^\top H v_i - f_i^\top v_i \right) + \lVert \bar G \rVert^2,
+//!   & H &= U^\top U, \quad f_i = U^\top \bar g_i
+//! \end{aligned}
 //! ```
 //!
 //! So the best column of `U` is `b_t / Γ_tt` projected onto the simplex, and every column of `V` is a small quadratic programme of its own, all
@@ -34,8 +40,17 @@ use crate::mixture::explain_columns;
 use crate::projection::Projector;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
 
-/// Settings of a factorization of columns, checked; see [`ColumnNmf::builder`]. Its blocks are `u`, `I x K`, and `v`, `K x J`, the columns of
-/// both on simplices.
+/// Factorization of a matrix whose columns are distributions of their own: every column is a mixture of the same few, fitted by least
+/// squares.
+///
+/// ```math
+/// \text{minimise} \quad \lVert \bar G - U V \rVert^2, \qquad \text{columns of } U \text{ and } V \text{ on simplices}
+/// ```
+///
+/// `Ḡ` is the data with every column divided by its sum, `I x J`. The blocks are `u`, `U` as an `I x K` matrix, and `v`, `V` as a `K x J`
+/// matrix.
+///
+/// This value holds the settings, which have been checked; [`ColumnNmf::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};
@@ -52,7 +67,7 @@ pub struct ColumnNmf<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`ColumnNmf`], not yet checked.
+/// The settings of [`ColumnNmf`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
@@ -305,7 +320,13 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 }
 
-/// Fitted parameters of [`ColumnNmf`]: column `i` of `Ḡ` is modelled as `U V[:,i]`.
+/// The fitted parameters of [`ColumnNmf`]: distributions, and the mixture of them that every column of the data is.
+///
+/// ```math
+/// \bar g_j \approx U v_j
+/// ```
+///
+/// `ḡ_j` is column `j` of the data divided by its sum, `v_j` column `j` of `V`.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -330,17 +351,17 @@ impl<T: Real> ColumnNmfState<T> {
         Ok(Self(Parameters::new(&specs, vec![u, v])?))
     }
 
-    /// `U`, `I x K`, every column on the simplex.
+    /// The distributions, `U`: an `I x K` matrix, `>= 0`, every column of which sums to 1.
     pub fn u(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// `V`, `K x J`, every column on the simplex.
+    /// The mixtures, `V`: a `K x J` matrix, `>= 0`, every column of which sums to 1.
     pub fn v(&self) -> &DMatrix<T> {
         self.0.at(1)
     }
 
-    /// The sum of every column of the data, 1 of a state that was not fitted.
+    /// The sum of every column of the data, `J` numbers in their units; 1 of a state that was not fitted.
     pub fn totals(&self) -> Vec<f64> {
         let ones = || vec![1.0; self.v().ncols()];
         self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)

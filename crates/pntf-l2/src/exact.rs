@@ -3,8 +3,10 @@
 //! An observation `g` is a slice of the data, and column `z` of `A` is component `z` as seen in a slice: the outer product of its columns in the
 //! other factors. With `q` convex and the same `H` for all observations,
 //!
-//! ```text
-//! ‖g - A x‖² = ‖g‖² + 2 q(x),     q(x) = ½ xᵀ H x - fᵀ x,     H = Aᵀ A,  f = Aᵀ g
+//! ```math
+//! \lVert g - A x \rVert^2 = \lVert g \rVert^2 + 2 q(x),
+//! \qquad q(x) = \tfrac{1}{2} x^\top H x - f^\top x,
+//! \qquad H = A^\top A, \quad f = A^\top g
 //! ```
 //!
 //! `H` is the Hadamard product of the other factors' Grams, and the `f` of all observations are one product of the data with these factors: `A`

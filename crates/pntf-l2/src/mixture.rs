@@ -20,10 +20,11 @@ use crate::qp::{gram_at, gram_qp};
 /// The fact that holds the mode of the observations.
 const ALONG: &str = "along";
 
-/// Observations along one mode, each a mixture of components of its own:
+/// New observations along one mode, each explained as a mixture of learnt components.
 ///
-/// ```text
-/// G[x] ≈ t_y Σ_z V[z, y] Π_{j ≠ along} U_j[x_j, z],     y = x_along
+/// ```math
+/// G[x] \approx t_y \sum_z V[z, y] \prod_{j \ne \text{along}} U_j[x_j, z],
+/// \qquad y = x_\text{along}
 /// ```
 ///
 /// with `t_y` the sum of observation `y`. Its blocks are `mixture`, `V` as a `K x n` matrix whose columns are on the simplex, and `factor_0`,
@@ -74,22 +75,22 @@ impl<T: Real> MixtureState<T> {
         Ok(Self(parameters.with_fact(ALONG, vec![along as f64])))
     }
 
-    /// The mode of the observations.
+    /// The mode of the observations, counted from 0.
     pub fn along(&self) -> usize {
         along(&self.0)
     }
 
-    /// `V`, `K x n`, every column on the simplex.
+    /// The mixtures, `V`: a `K x n` matrix, `>= 0`, every column of which sums to 1.
     pub fn mixture(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// The factors of the modes but that of the observations.
+    /// The factors of the modes but that of the observations, each its size `x K` with columns that sum to 1.
     pub fn factors(&self) -> &[DMatrix<T>] {
         &self.0.matrices()[1..]
     }
 
-    /// The sum of every observation, 1 of a state that comes from elsewhere.
+    /// The sum of every observation, `n` numbers in the units of the data; 1 of a state that comes from elsewhere.
     pub fn totals(&self) -> Vec<f64> {
         let ones = || vec![1.0; self.mixture().ncols()];
         self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)

@@ -1,7 +1,9 @@
 //! Non-negative factorization of any order under squared error, nothing but non-negativity asked for: the baseline.
 //!
-//! ```text
-//! min ‖G - P‖²,     P[x] = Σ_z Π_j U_j[x_j, z],     U_j >= 0
+//! ```math
+//! \min \; \lVert G - P \rVert^2,
+//! \qquad P[x] = \sum_z \prod_j U_j[x_j, z],
+//! \qquad U_j \ge 0
 //! ```
 //!
 //! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
@@ -19,7 +21,17 @@ use crate::blocks::{check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
 use crate::sweep::{contracted, descend, gram, grams, hadamard, widen};
 
-/// How a factor is updated `[PNTF 5]`.
+/// The way in which a factor is updated. `[PNTF 5]`
+///
+/// ```math
+/// \begin{aligned}
+/// & \text{multiplicative:} & U_j &\gets U_j \circ M / (U_j \Gamma) \\
+/// & \text{column by column:} & u_t &\gets \max \left( 0, \left( M[:,t] - \sum_{k \ne t} \Gamma_{kt} u_k \right) / \, \Gamma_{tt} \right)
+/// \end{aligned}
+/// ```
+///
+/// For mode `j`, `M` (`I_j x K`) is the data contracted with the factors of the other modes, `Γ` (`K x K`) the product, entry by entry, of
+/// their Grams `UᵀU`, and `u_t` column `t` of `U_j`.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -48,8 +60,16 @@ pub enum NtfUpdate {
     Hals,
 }
 
-/// Settings of an unconstrained factorization, checked; see [`Ntf::builder`]. Its blocks are `factor_0`, `factor_1`, …, `U_j` as an `I_j x K`
-/// matrix for every mode. All together they have the units of the data; they are never normalised.
+/// Non-negative factorization of data of any order under squared error, with nothing but non-negativity asked for: a baseline.
+///
+/// ```math
+/// P[x] = \sum_z \prod_j U_j[x_j, z], \qquad \text{minimise} \quad \lVert G - P \rVert^2, \qquad U_j \ge 0
+/// ```
+///
+/// `G` is the data as they are; `x` runs over all cells, `z` over the `K` components. The blocks are `factor_0`, `factor_1`, …, `U_j` as an
+/// `I_j x K` matrix for every mode. All together they have the units of the data; they are never normalised.
+///
+/// This value holds the settings, which have been checked; [`Ntf::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};
@@ -68,7 +88,7 @@ pub struct Ntf<T: Real> {
     update: NtfUpdate,
 }
 
-/// Settings of [`Ntf`], not yet checked.
+/// The settings of [`Ntf`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct NtfBuilder<T: Real>(Ntf<T>);
@@ -277,7 +297,11 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 }
 
-/// Fitted parameters of [`Ntf`].
+/// The fitted parameters of [`Ntf`]: one non-negative factor for every mode.
+///
+/// ```math
+/// G[x] \approx \sum_z \prod_j U_j[x_j, z]
+/// ```
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -303,7 +327,7 @@ impl<T: Real> NtfState<T> {
         Self::wrap(Parameters::new(&specs(&shape, k), factors)?)
     }
 
-    /// `U_j` of a mode, `I_j x K`.
+    /// The factor of a mode, `U_j`: an `I_j x K` matrix, `>= 0`. The product of the factors of all modes has the units of the data.
     ///
     /// # Panics
     ///
@@ -312,7 +336,7 @@ impl<T: Real> NtfState<T> {
         self.0.at(mode)
     }
 
-    /// The factors of all modes.
+    /// The factors of all modes, each `I_j x K`, in the order of the modes.
     pub fn factors(&self) -> &[DMatrix<T>] {
         self.0.matrices()
     }

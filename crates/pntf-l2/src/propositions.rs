@@ -7,7 +7,7 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use rand::Rng;
 
-/// Why a proposition does not apply.
+/// The reason why a proposition does not apply.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -41,7 +41,13 @@ pub enum PropositionError {
     Total(f64),
 }
 
-/// Proposition 1: `‖P0 - P*‖∞ ≤ 2 √ε` with `ε = ‖E‖∞`, where `P*` minimises the squared error to `P0 + E` in the model set.
+/// Proposition 1: how far a fit by squared error can be drawn away from the true model by noise.
+///
+/// ```math
+/// \lVert P_0 - P^* \rVert_\infty \le 2 \sqrt{\varepsilon}, \qquad \varepsilon = \lVert E \rVert_\infty
+/// ```
+///
+/// `P*` minimises the squared error to `P0 + E` in the model set, `P0` is the true model and `E` the noise.
 ///
 /// The proof only uses that `P*` fits `P0 + E` no worse than `P0` does, so it holds for every descent that starts at `P0` itself, and
 /// not only for the global minimum that the text speaks of. For a descent that starts elsewhere it says nothing.
@@ -66,18 +72,18 @@ pub fn l2_deviation_bound(epsilon: f64) -> f64 {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankOneDeviation {
-    /// `γ = 1ᵀ E 1 > -1`: mass that the noise added.
+    /// The mass that the noise added, `γ = 1ᵀ E 1 > -1`.
     pub gamma: f64,
-    /// `p0 = P0 1 / 1ᵀ P0 1`: the true marginal of the rows.
+    /// The true marginal of the rows, `p0 = P0 1 / 1ᵀ P0 1`.
     pub truth: Vec<f64>,
-    /// `p*`: the fitted one.
+    /// The fitted marginal of the rows, `p*`.
     pub fit: Vec<f64>,
-    /// `α_i = e_i / (1 + γ)` with `e = E 1`: what the noise of its own row adds to an entry.
+    /// What the noise of its own row adds to an entry, `α_i = e_i / (1 + γ)` with `e = E 1`.
     pub alpha: Vec<f64>,
 }
 
 impl RankOneDeviation {
-    /// `‖p0 - p*‖∞`.
+    /// The largest deviation of an entry, `‖p0 - p*‖∞`.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -90,7 +96,7 @@ impl RankOneDeviation {
         largest(self.truth.iter().zip(&self.fit).map(|(p, q)| p - q))
     }
 
-    /// `‖p0 - p*‖∞ / ‖p0‖∞`.
+    /// The largest deviation relative to the largest entry, `‖p0 - p*‖∞ / ‖p0‖∞`.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -103,8 +109,12 @@ impl RankOneDeviation {
         self.deviation() / largest(self.truth.iter().copied())
     }
 
-    /// Proposition 2: lower and upper bound of [`deviation`](Self::deviation), `|γ|/(1+γ) ‖p0‖∞ ∓ ‖α‖∞`, the lower one at least 0, from
-    /// `p*_i - p0_i = α_i - γ/(1+γ) p0_i`.
+    /// Proposition 2: a lower and an upper bound of [`deviation`](Self::deviation), the lower one at least 0.
+    ///
+    /// ```math
+    /// \frac{|\gamma|}{1 + \gamma} \lVert p_0 \rVert_\infty \mp \lVert \alpha \rVert_\infty, \qquad
+    /// p^*_i - p_{0,i} = \alpha_i - \frac{\gamma}{1 + \gamma} \, p_{0,i}
+    /// ```
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -125,8 +135,11 @@ fn largest(x: impl Iterator<Item = f64>) -> f64 {
     x.fold(0.0, |a, x| a.max(x.abs()))
 }
 
-/// Proposition 2: the best rank-one model of `P0 + E` under relative entropy has the row marginal
-/// `p* = (P0 + E) 1 / (1 + γ)`, in closed form, if `P0` sums to 1.
+/// Proposition 2: the row marginal of the best rank-one model of `P0 + E` under relative entropy, in closed form, if `P0` sums to 1.
+///
+/// ```math
+/// p^* = \frac{(P_0 + E) \, 1}{1 + \gamma}, \qquad \gamma = 1^\top E \, 1
+/// ```
 ///
 /// Corrected: the contribution of a row's own noise is `e_i / (1 + γ)`; the proof divides by `γ`.
 ///
@@ -182,7 +195,13 @@ pub fn rank_one_relative_entropy(
     })
 }
 
-/// Proposition 3: `α_i ≤ ε min(β, n) / (ε β + 1)` for noise of [`one_sided_noise`], where `β` entries of the `n x n` model are below `ε`.
+/// Proposition 3: a bound of what the noise of its own row adds to an entry.
+///
+/// ```math
+/// \alpha_i \le \frac{\varepsilon \min(\beta, n)}{\varepsilon \beta + 1}
+/// ```
+///
+/// The noise is that of [`one_sided_noise`], and `β` entries of the `n x n` model are below `ε`.
 ///
 /// Corrected: this bounds expectations; the largest of `n` rows exceeds it by fluctuations, by a factor below
 /// `1 + 3 √(ln n / n)` with high probability. It needs `β ≥ n^1.5` (for `β = 0` it would claim that zero-mean noise adds nothing), and
@@ -197,7 +216,13 @@ pub fn row_noise_bound(epsilon: f64, beta: f64, n: usize) -> f64 {
     epsilon * beta.min(n as f64) / (epsilon * beta + 1.0)
 }
 
-/// The corollary: `‖p0 - p*‖∞ / ‖p0‖∞` under noise of [`one_sided_noise`] tends to `1 - fraction`, where `fraction` of the rows hold the mass.
+/// The corollary: the limit of the relative deviation under noise of [`one_sided_noise`].
+///
+/// ```math
+/// \frac{\lVert p_0 - p^* \rVert_\infty}{\lVert p_0 \rVert_\infty} \to 1 - \text{fraction}
+/// ```
+///
+/// `fraction` of the rows hold the mass.
 ///
 /// Corrected: the text lets it tend to 1. That needs three things more: a super-linear number of entries *below* `ε`, `ε β → ∞`, and
 /// `‖p0‖∞` much larger than `n / β`, so that the mass sits in a vanishing fraction of the rows.
@@ -210,8 +235,13 @@ pub fn limiting_relative_deviation(fraction: f64) -> f64 {
     1.0 - fraction
 }
 
-/// Noise of proposition 3: entry by entry uniform on `[-min(P0, ε), ε]`, so that `P0 + E ≥ 0`; its mean is positive where
-/// `P0 < ε`.
+/// Draws the noise of proposition 3, entry by entry uniform.
+///
+/// ```math
+/// E[x] \sim \mathrm{Uniform}[-\min(P_0[x], \varepsilon), \; \varepsilon]
+/// ```
+///
+/// So `P0 + E ≥ 0`; the mean of the noise is positive where `P0 < ε`.
 ///
 /// ```
 /// use nalgebra::dmatrix;

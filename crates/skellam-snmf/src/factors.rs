@@ -3,8 +3,14 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, SignedModel};
 
-/// Atoms with a positive and a negative side, and activations, as plain matrices: what a posterior has for means, and what hyperparameters are
-/// learnt from where factors are known. `F` rows, `N` columns, `K` components; those of a fit are an [`SnmfState`](crate::SnmfState).
+/// The factors of a Skellam factorization as plain matrices: atoms with a positive and a negative side, and activations.
+///
+/// ```math
+/// E[V] = (T^+ - T^-) H
+/// ```
+///
+/// A posterior has them for means, and hyperparameters are learnt from them where factors are known. `F` rows, `N` columns, `K` components;
+/// those of a fit are an [`SnmfState`](crate::SnmfState).
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -20,13 +26,13 @@ use plca_tensor::{Real, SignedModel};
     serde(bound(deserialize = "T: serde::Deserialize<'de>"))
 )]
 pub struct Factors<T: Real> {
-    /// `T⁺`, `F x K`.
+    /// The positive side of the atoms, `T⁺`, `F x K`.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub plus: DMatrix<T>,
-    /// `T⁻`, `F x K`; column `k` of both sides together is an atom.
+    /// The negative side of the atoms, `T⁻`, `F x K`; column `k` of both sides together is an atom.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub minus: DMatrix<T>,
-    /// `H`, `K x N`, in the units of the data.
+    /// The activations, `H`, `K x N`, in the units of the data.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub activations: DMatrix<T>,
 }

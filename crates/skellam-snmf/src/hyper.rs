@@ -1,7 +1,11 @@
 //! Hyperparameters learnt from posteriors.
 //!
-//! ```text
-//! e_d = mean_t Σ_(k,n)∈d E[ln H],    m_e = mean_t Σ_(k,n)∈e E[H],    c_d = mean_t Σ_(f,k,s)∈d E[ln T]
+//! ```math
+//! \begin{aligned}
+//! e_d &= \mathrm{mean}_t \sum_{(k,n) \in d} E[\ln H] \\
+//! m_e &= \mathrm{mean}_t \sum_{(k,n) \in e} E[H] \\
+//! c_d &= \mathrm{mean}_t \sum_{(f,k,s) \in d} E[\ln T]
+//! \end{aligned}
 //! ```
 //!
 //! are all that the bound knows of the data as a function of the hyperparameters. Each step below raises it.
@@ -20,8 +24,8 @@ use crate::{Entries, Factors, Posterior, Prior};
 /// Shapes and rates that would grow without end stop here: all that is shared has become constant.
 const LARGEST: f64 = 1e12;
 
-/// Which hyperparameter each entry of a block uses; indices from 0. By component or for all it costs nothing, and blocks of
-/// activations may then have any number of columns.
+/// The hyperparameter that each entry of a block uses; indices from 0. By component or for all it costs nothing, and blocks of activations
+/// may then have any number of columns.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -91,8 +95,14 @@ impl Groups {
     }
 }
 
-/// Which hyperparameter every entry uses; several entries may share one. The maps `φ`, `d`, `e` of `[SKELLAM eq. 15]` and
-/// `[SKELLAM eq. 16]`.
+/// The hyperparameter that every entry of the factors uses; several entries may share one.
+///
+/// ```math
+/// T[\cdot,k,\pm] \sim \mathrm{Dirichlet}(\alpha_{\varphi(f,k,\pm)}),
+/// \qquad H[k,n] \sim \mathrm{Gamma}(a_{d(k,n)}, \text{rate } b_{e(k,n)})
+/// ```
+///
+/// The maps `φ`, `d`, `e` are those of `[SKELLAM eq. 15]` and `[SKELLAM eq. 16]`.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -106,23 +116,23 @@ impl Groups {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sharing {
-    /// Rows of the atoms, `F`.
+    /// The number of rows of the atoms, `F`.
     pub rows: usize,
-    /// Components, `K`.
+    /// The number of components, `K`.
     pub components: usize,
-    /// Of `T⁺`, `F x K`, among the `α`.
+    /// The map of `T⁺`, `F x K`, among the `α`.
     pub plus: Groups,
-    /// Of `T⁻`, `F x K`, among the `α`.
+    /// The map of `T⁻`, `F x K`, among the `α`.
     pub minus: Groups,
-    /// Of `H`, `K x N`, among the shapes `a`.
+    /// The map of `H`, `K x N`, among the shapes `a`.
     pub shape: Groups,
-    /// Of `H`, `K x N`, among the rates `b`.
+    /// The map of `H`, `K x N`, among the rates `b`.
     pub rate: Groups,
 }
 
 impl Sharing {
-    /// An `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component.
-    /// `f` rows, `k` components, any number of columns.
+    /// The sharing with an `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component. `f` rows,
+    /// `k` components, any number of columns.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -142,7 +152,7 @@ impl Sharing {
         }
     }
 
-    /// One `α`, one shape and one rate for all. `f` rows, `k` components, any number of columns.
+    /// The sharing with one `α`, one shape and one rate for all. `f` rows, `k` components, any number of columns.
     ///
     /// ```
     /// use skellam_snmf::{Groups, Sharing};
@@ -228,7 +238,11 @@ impl Sharing {
     }
 }
 
-/// Values of the hyperparameters that a [`Sharing`] refers to.
+/// The values of the hyperparameters that a [`Sharing`] refers to.
+///
+/// ```math
+/// T[\cdot,k,\pm] \sim \mathrm{Dirichlet}(\alpha), \qquad H[k,n] \sim \mathrm{Gamma}(a, \text{rate } b)
+/// ```
 ///
 /// ```
 /// use skellam_snmf::{Entries, Groups, Hyperparameters, Sharing};
@@ -240,15 +254,22 @@ impl Sharing {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Hyperparameters {
-    /// Dirichlet shapes `α`.
+    /// The Dirichlet shapes `α`, without unit.
     pub alpha: Vec<f64>,
-    /// Gamma shapes `a`.
+    /// The gamma shapes `a`, without unit.
     pub shape: Vec<f64>,
-    /// Gamma rates `b`, in 1 over the units of the data.
+    /// The gamma rates `b`, in 1 over the units of the data.
     pub rate: Vec<f64>,
 }
 
-/// What hyperparameters are learnt from: sums over each group of entries, of means or logarithms, averaged over data sets.
+/// The numbers that hyperparameters are learnt from: sums over each group of entries, of means or logarithms, averaged over data sets.
+///
+/// ```math
+/// e_d = \mathrm{mean}_t \sum_{(k,n) \in d} E[\ln H], \qquad m_e = \mathrm{mean}_t \sum_{(k,n) \in e} E[H],
+/// \qquad c_d = \mathrm{mean}_t \sum_{(f,k,s) \in d} E[\ln T]
+/// ```
+///
+/// `t` runs over the data sets; the expectations are those under the posterior of each.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -262,13 +283,13 @@ pub struct Hyperparameters {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Statistics {
-    /// `e = Σ E[ln H]`, one for every shape. `[SKELLAM eq. 47]`
+    /// The sums `e = Σ E[ln H]`, one for every shape. `[SKELLAM eq. 47]`
     pub ln_activations: Vec<f64>,
-    /// `m = Σ E[H]`, one for every rate, in the units of the data. `[SKELLAM eq. 48]`
+    /// The sums `m = Σ E[H]`, one for every rate, in the units of the data. `[SKELLAM eq. 48]`
     pub activations: Vec<f64>,
-    /// `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
+    /// The sums `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
     pub ln_atoms: Vec<f64>,
-    /// Columns of a data set, on average.
+    /// The number of columns of a data set, on average.
     pub columns: f64,
 }
 
@@ -365,12 +386,15 @@ impl Hyperparameters {
         })
     }
 
-    /// One iteration: all shapes, then all rates. With the posteriors of the statistics held fixed, the bound does not fall.
-    /// Groups without entries keep their value; values that would grow without end stop at 1e12, shapes that would vanish at 1e-12.
+    /// Makes one iteration: all shapes, then all rates. With the posteriors of the statistics held fixed, the bound does not fall. Groups
+    /// without entries keep their value; values that would grow without end stop at 1e12, shapes that would vanish at 1e-12.
     ///
-    /// ```text
-    /// α_d <- ψ⁻¹((c_d + Σ_(f,k,s)∈d ψ(Σ α)) / |d|)
-    /// a_d <- ψ⁻¹((e_d + Σ_(k,n)∈d ln b) / |d|),        b_e <- Σ_(k,n)∈e a / m_e
+    /// ```math
+    /// \begin{aligned}
+    /// \alpha_d &\gets \psi^{-1} \left( \frac{c_d + \sum_{(f,k,s) \in d} \psi(\sum \alpha)}{|d|} \right) \\
+    /// a_d &\gets \psi^{-1} \left( \frac{e_d + \sum_{(k,n) \in d} \ln b}{|d|} \right) \\
+    /// b_e &\gets \frac{\sum_{(k,n) \in e} a}{m_e}
+    /// \end{aligned}
     /// ```
     ///
     /// `[SKELLAM eq. 49]`, `[SKELLAM eq. 45]`, `[SKELLAM eq. 46]`
@@ -454,10 +478,14 @@ fn shape_of(y: f64) -> Result<f64, FitError> {
 }
 
 impl Statistics {
-    /// Those of one posterior.
+    /// The statistics of one posterior.
     ///
-    /// ```text
-    /// E[ln H] = ψ(ŝ) - ln b̂,      E[H] = ŝ / b̂,      E[ln T] = ψ(α̂) - ψ(Σ α̂)
+    /// ```math
+    /// \begin{aligned}
+    /// E[\ln H] &= \psi(\hat s) - \ln \hat b \\
+    /// E[H] &= \hat s / \hat b \\
+    /// E[\ln T] &= \psi(\hat\alpha) - \psi \left( \sum \hat\alpha \right)
+    /// \end{aligned}
     /// ```
     ///
     /// `[SKELLAM eq. 47]`, `[SKELLAM eq. 48]`, `[SKELLAM eq. 50]`
@@ -485,7 +513,7 @@ impl Statistics {
         Self::sum(&posterior.ln_geometric()?, &h, sharing)
     }
 
-    /// Those of known factors: what a posterior without any doubt would give.
+    /// The statistics of known factors: what a posterior without any doubt would give.
     ///
     /// # Errors
     ///
@@ -520,7 +548,7 @@ impl Statistics {
         Self::sum(&Logs::of(factors), &h, sharing)
     }
 
-    /// Those of the prior itself for data sets of `columns` columns: where online learning starts.
+    /// The statistics of the prior itself for data sets of `columns` columns: where online learning starts.
     ///
     /// # Errors
     ///
@@ -589,7 +617,13 @@ impl Statistics {
         })
     }
 
-    /// `self <- (1 - r) self + r new`; with `r = 1/t` for the `t`-th data set, the mean of all. `[SKELLAM eq. 51]`
+    /// Mixes in the statistics of another data set. `[SKELLAM eq. 51]`
+    ///
+    /// ```math
+    /// s \gets (1 - r) \, s + r \, s_\text{new}
+    /// ```
+    ///
+    /// With `r = 1/t` for the `t`-th data set this is the mean of all.
     ///
     /// ```
     /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};

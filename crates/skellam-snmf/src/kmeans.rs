@@ -1,7 +1,7 @@
 //! k-means: the baseline for clusters.
 //!
-//! ```text
-//! min Σ_n |v_n - c_{l(n)}|²
+//! ```math
+//! \min \sum_n | v_n - c_{l(n)} |^2
 //! ```
 //!
 //! One iteration moves every centre to the mean of its samples, then every sample to its nearest centre. The sum falls until no sample moves.
@@ -19,7 +19,7 @@ use rand::Rng;
 use crate::ding::complete;
 use crate::signed::{along_columns, explained};
 
-/// How the first centres are chosen: always different samples.
+/// The choice of the first centres: always different samples.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -43,8 +43,16 @@ pub enum Seeding {
     Random,
 }
 
-/// Settings of k-means, checked; see [`KMeans::builder`]. Its blocks are `centres`, `F x k`, and `labels`, the cluster of every column of the
-/// data, counted from 0, as a column of `N`; they follow from the centres.
+/// Clustering of the columns of a matrix by k-means: a baseline.
+///
+/// ```math
+/// \text{minimise} \quad \sum_n \lVert v_n - c_{l(n)} \rVert^2
+/// ```
+///
+/// `v_n` is column `n` of the data, `F x N`; `c_k` is centre `k`, and `l(n)` the cluster of the column. The blocks are `centres`, `F x k`,
+/// in the units of the data, and `labels`, the cluster of every column, counted from 0, as a column of `N`; they follow from the centres.
+///
+/// This value holds the settings, which have been checked; [`KMeans::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_fit::Model;
@@ -64,7 +72,7 @@ pub struct KMeans<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`KMeans`], not yet checked.
+/// The settings of [`KMeans`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct KMeansBuilder<T: Real>(KMeans<T>);
@@ -263,14 +271,18 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
     }
 }
 
-/// Centres and labels of [`KMeans`].
+/// The fitted parameters of [`KMeans`]: the centres of the clusters, and the cluster of every sample.
+///
+/// ```math
+/// c_k = \mathrm{mean} \lbrace v_n : l(n) = k \rbrace, \qquad l(n) = \mathrm{argmin}_k \lVert v_n - c_k \rVert^2
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct KMeansState<T: Real>(Parameters<T>);
 
 plca_fit::serialised!(KMeansState);
 
 impl<T: Real> KMeansState<T> {
-    /// The centres, `F x k`.
+    /// The centres: an `F x k` matrix in the units of the data, a column for each cluster.
     pub fn centres(&self) -> &DMatrix<T> {
         self.0.at(0)
     }

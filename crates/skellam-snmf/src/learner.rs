@@ -5,7 +5,13 @@ use plca_tensor::Real;
 
 use crate::{Factors, Hyperparameters, Posterior, Prior, Sharing, Statistics};
 
-/// Weight `r` of the `t`-th data set against all before. `[SKELLAM eq. 51]`
+/// The weight `r` of the `t`-th data set against all before. `[SKELLAM eq. 51]`
+///
+/// ```math
+/// s \gets (1 - r) \, s + r \, s_t
+/// ```
+///
+/// `s` are the [`Statistics`] so far and `s_t` those of the data set.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -31,7 +37,14 @@ pub enum Rate {
     AtLeast(f64),
 }
 
-/// Learns hyperparameters online; serialised, it goes on as if it had not been interrupted.
+/// A learner of hyperparameters, which takes one data set after the other; serialised, it goes on as if it had not been interrupted.
+///
+/// ```math
+/// s \gets (1 - r_t) \, s + r_t \, s_t, \qquad (\alpha, a, b) \gets \text{what raises the bound under } s
+/// ```
+///
+/// `s` are the [`Statistics`] so far, `s_t` those of the `t`-th data set, and `r_t` its [`Rate`]; the second step is
+/// [`Hyperparameters::improve`].
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -63,9 +76,9 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// From starting values, whose own expectations are the first statistics, those of one column until the first data set says how
-    /// many there are; 100 iterations for each data set. Data sets may have different numbers of columns unless the sharing maps
-    /// each entry: their statistics are sums, so that one with more columns weighs more.
+    /// A learner from starting values, whose own expectations are the first statistics. They are those of one column until the first data
+    /// set says how many there are; 100 iterations for each data set. Data sets may have different numbers of columns unless the sharing
+    /// maps each entry: their statistics are sums, so that one with more columns weighs more.
     ///
     /// # Errors
     ///
@@ -104,7 +117,7 @@ impl Learner {
         })
     }
 
-    /// Another number of iterations for each data set. Their convergence is linear and can be slow.
+    /// Sets the number of iterations for each data set (default 100). Their convergence is linear and can be slow.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -175,7 +188,7 @@ impl Learner {
         &self.statistics
     }
 
-    /// Data sets seen.
+    /// The number of data sets seen.
     ///
     /// ```
     /// use nalgebra::dmatrix;

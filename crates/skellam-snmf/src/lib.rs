@@ -1,7 +1,9 @@
 //! Factorization of data of either sign as `V ~ (T⁺ - T⁻) H`, all factors non-negative, under the Skellam law.
 //!
-//! ```text
-//! V[f,n] ~ Sk(L⁺[f,n], L⁻[f,n]),      L± = T± H,      Σ_f T⁺[f,k] + T⁻[f,k] = 1
+//! ```math
+//! V[f,n] \sim \mathrm{Sk}(L^+[f,n], L^-[f,n]),
+//! \qquad L^\pm = T^\pm H,
+//! \qquad \sum_f (T^+[f,k] + T^-[f,k]) = 1
 //! ```
 //!
 //! Data of whole numbers are differences of counts ([`Replicates::One`]). As counts are replicated without end the

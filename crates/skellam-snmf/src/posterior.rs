@@ -26,7 +26,11 @@ pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
     }
 }
 
-/// `q(T[·,k,±]) = Dirichlet(α̂)`, `q(H[k,n]) = Gamma(ŝ, rate b̂)`. `[SKELLAM eq. 41]`, `[SKELLAM eq. 42]`
+/// A variational posterior: a distribution of the atoms and one of the activations. `[SKELLAM eq. 41]`, `[SKELLAM eq. 42]`
+///
+/// ```math
+/// q(T[\cdot,k,\pm]) = \mathrm{Dirichlet}(\hat\alpha), \qquad q(H[k,n]) = \mathrm{Gamma}(\hat s, \text{rate } \hat b)
+/// ```
 ///
 /// All entries are positive; `1 / b̂` has the units of the data, shapes have none.
 ///
@@ -44,22 +48,28 @@ pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
     serde(bound(deserialize = "T: serde::Deserialize<'de>"))
 )]
 pub struct Posterior<T: Real> {
-    /// `α̂` of the positive side, `F x K`.
+    /// The Dirichlet shapes `α̂` of the positive side, `F x K`.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub plus: DMatrix<T>,
-    /// `α̂` of the negative side, `F x K`.
+    /// The Dirichlet shapes `α̂` of the negative side, `F x K`.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub minus: DMatrix<T>,
-    /// `ŝ`, `K x N`.
+    /// The gamma shapes `ŝ`, `K x N`.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub shape: DMatrix<T>,
-    /// `b̂`, `K x N`.
+    /// The gamma rates `b̂`, `K x N`, in 1 over the units of the data.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub rate: DMatrix<T>,
 }
 
 impl<T: Real> Posterior<T> {
-    /// Posterior means: `α̂ / Σ α̂`, the sum over an atom's rows and both sides, and `ŝ / b̂`. `[SKELLAM 6]`
+    /// The posterior means of atoms and activations. `[SKELLAM 6]`
+    ///
+    /// ```math
+    /// E[T] = \frac{\hat\alpha}{\sum \hat\alpha}, \qquad E[H] = \frac{\hat s}{\hat b}
+    /// ```
+    ///
+    /// The sum runs over an atom's rows and both sides.
     ///
     /// # Panics
     ///
@@ -149,7 +159,11 @@ impl<T: Real> Posterior<T> {
         Ok(Logs { atoms, activations })
     }
 
-    /// `Σ_kn KL(q(H) ‖ p(H)) + Σ_k KL(q(T) ‖ p(T))`, in nats: what the bound pays for leaving the prior. `[SKELLAM 7]`
+    /// The Kullback-Leibler divergence of the posterior from a prior, in nats: what the bound pays for leaving the prior. `[SKELLAM 7]`
+    ///
+    /// ```math
+    /// \sum_{k,n} \mathrm{KL}(q(H[k,n]) \,\Vert\, p(H[k,n])) + \sum_k \mathrm{KL}(q(T[\cdot,k,\pm]) \,\Vert\, p(T[\cdot,k,\pm]))
+    /// ```
     ///
     /// # Errors
     ///

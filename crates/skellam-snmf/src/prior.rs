@@ -40,7 +40,11 @@ fn check_shape(
     check_shapes([(&*format!("prior {name}"), got, expected)])
 }
 
-/// `T[·,k,±] ~ Dirichlet(α)`, `H[k,n] ~ Gamma(shape a, rate b)`. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
+/// Priors of a Skellam factorization: Dirichlet on the atoms, gamma on the activations. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
+///
+/// ```math
+/// T[\cdot,k,\pm] \sim \mathrm{Dirichlet}(\alpha), \qquad H[k,n] \sim \mathrm{Gamma}(\text{shape } a, \text{rate } b)
+/// ```
 ///
 /// `a / b` is the mean of an activation, in the units of the data; shapes have no unit.
 ///
@@ -52,13 +56,13 @@ fn check_shape(
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Prior {
-    /// `α` of the positive side, `F x K`.
+    /// The shapes `α` of the positive side, `F x K`.
     pub plus: Entries,
-    /// `α` of the negative side, `F x K`.
+    /// The shapes `α` of the negative side, `F x K`.
     pub minus: Entries,
-    /// Shape `a`, `K x N`.
+    /// The shapes `a`, `K x N`.
     pub shape: Entries,
-    /// Rate `b`, `K x N`, in 1 over the units of the data; 0 is improper and for EM alone.
+    /// The rates `b`, `K x N`, in 1 over the units of the data; 0 is improper and for EM alone.
     pub rate: Entries,
 }
 
@@ -69,7 +73,7 @@ impl Default for Prior {
 }
 
 impl Prior {
-    /// `α = 1`, `a = 1`, `b = 0`: maximum likelihood. Its density is constant, `Γ(2F)` for every atom.
+    /// The prior of maximum likelihood: `α = 1`, `a = 1`, `b = 0`. Its density is constant, `Γ(2F)` for every atom.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -92,8 +96,13 @@ impl Prior {
         }
     }
 
-    /// This prior to a power in `(0, 1]`, up to its constant: shapes `1 + p (α - 1)` and `1 + p (a - 1)`, rates `p b`. Some last
-    /// iterations under it let the data speak before hyperparameters are learnt from the posterior.
+    /// This prior to a power in `(0, 1]`, up to its constant.
+    ///
+    /// ```math
+    /// \alpha \to 1 + p (\alpha - 1), \qquad a \to 1 + p (a - 1), \qquad b \to p b
+    /// ```
+    ///
+    /// Some last iterations under it let the data speak before hyperparameters are learnt from the posterior.
     ///
     /// ```
     /// use skellam_snmf::{Entries, Prior};

@@ -4,13 +4,25 @@ use plca_fit::FitError;
 use plca_tensor::Real;
 use plca_tensor::arrange::Signed;
 
-/// The number `M` of replicated draws of which a datum is the mean: `M V ~ Sk(M L⁺, M L⁻)` `[SKELLAM eq. 22]`.
+/// The number `M` of replicated draws of which a datum is the mean.
+///
+/// ```math
+/// M V \sim \mathrm{Sk}(M L^+, M L^-)
+/// ```
+///
+/// `V` is the data, and `L⁺` and `L⁻` are the two rates of a cell. `[SKELLAM eq. 22]`
 ///
 /// It decides what is maximised, and which data are taken:
 ///
-/// ```text
-/// M finite:  Lfit = 1/M Σ ln Sk(M V; M L⁺, M L⁻)      M V whole
-/// M = ∞:     Lfit = - Σ D(V | L⁺, L⁻)                 V real
+/// ```math
+/// \begin{aligned}
+/// & M \text{ finite:}
+///   & L_\mathrm{fit} &= \frac{1}{M} \sum \ln \mathrm{Sk}(M V; M L^+, M L^-)
+///   & & M V \text{ whole} \\
+/// & M = \infty \text{:}
+///   & L_\mathrm{fit} &= - \sum D(V \mid L^+, L^-)
+///   & & V \text{ real}
+/// \end{aligned}
 /// ```
 ///
 /// `[SKELLAM eq. 27]`, `[SKELLAM eq. 30]`
@@ -40,7 +52,7 @@ pub enum Replicates {
 }
 
 impl Replicates {
-    /// `M`, infinite in the limit.
+    /// The number `M`, infinite in the limit.
     ///
     /// ```
     /// use skellam_snmf::Replicates;

@@ -7,19 +7,19 @@ use plca_tensor::{Real, normalise_columns};
 macro_rules! sides {
     ($state:ident) => {
         impl<T: Real> $state<T> {
-            /// `T⁺`, `F x K`.
+            /// The positive side of the atoms, `T⁺`: an `F x K` matrix, `>= 0`.
             pub fn plus(&self) -> nalgebra::DMatrixView<'_, T> {
                 let [plus, _] = crate::sides::views(self.atoms());
                 plus
             }
 
-            /// `T⁻`, `F x K`.
+            /// The negative side of the atoms, `T⁻`: an `F x K` matrix, `>= 0`.
             pub fn minus(&self) -> nalgebra::DMatrixView<'_, T> {
                 let [_, minus] = crate::sides::views(self.atoms());
                 minus
             }
 
-            /// `T⁺ - T⁻`, `F x K`.
+            /// The signed atoms, `T⁺ - T⁻`: an `F x K` matrix.
             pub fn signed_atoms(&self) -> DMatrix<T> {
                 self.plus() - self.minus()
             }

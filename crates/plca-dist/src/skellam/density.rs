@@ -30,7 +30,14 @@ pub(crate) fn ln_pmf_of(v: f64, plus: f64, minus: f64) -> f64 {
     -divergence_of(v, plus, minus) - 0.5 * w.ln() - HALF_LN_TAU + ln_debye(w, nu / w)
 }
 
-/// `ln Sk(v; p,q)`, continued to real `v`.
+/// The logarithm of the Skellam law with rates `p` and `q`, continued to real `v`.
+///
+/// ```math
+/// \ln \mathrm{Sk}(v; p,q)
+///   = -p - q + v^+ \ln p + v^- \ln q - \ln \Gamma(|v| + 1) + \ln {}_0F_1(; |v|+1; p q)
+/// ```
+///
+/// `v⁺ = max(v, 0)` and `v⁻ = max(-v, 0)`.
 ///
 /// `|v|, p, q ≤ 1e300`; error at most 45 eps (1e-14) times max(1, |value|); `-inf` where `v` has no support.
 ///

@@ -9,7 +9,13 @@ use crate::{
     error::domain,
 };
 
-/// The law of `S⁺ - S⁻` for independent `S⁺ ~ Poisson(p)`, `S⁻ ~ Poisson(q)`.
+/// The Skellam law: the law of `S⁺ - S⁻` for independent counts `S⁺ ~ Poisson(p)` and `S⁻ ~ Poisson(q)`.
+///
+/// ```math
+/// \mathrm{Sk}(v; p,q) = e^{-p-q} \left( \frac{p}{q} \right)^{v/2} I_{|v|}(2 \sqrt{p q}), \qquad v = \dots, -1, 0, 1, \dots
+/// ```
+///
+/// `I` is the modified Bessel function of the first kind.
 ///
 /// Rates from 0 to 2^52, so that every draw is a whole double and fits `i64`. Implements `Distribution<i64>` of `rand` and, with the feature
 /// `distributions` (on by default), the traits `Discrete`, `DiscreteCDF`, `Min`, `Max` and `DiscreteDistribution` of `statrs`.
@@ -49,7 +55,7 @@ impl Skellam {
         Ok(Self { plus, minus })
     }
 
-    /// The law under which the samples are most likely.
+    /// The Skellam law under which the samples are most likely.
     ///
     /// Its mean is that of the samples [SKELLAM 1]; what remains is the root of one derivative, bracketed and then found by
     /// the Illinois variant of false position, `O(n)` a step. Samples that are less spread than a Poisson law have a rate
@@ -69,7 +75,7 @@ impl Skellam {
         Self::new(plus, minus)
     }
 
-    /// Rate of the positive counts.
+    /// The rate of the positive counts, `p`.
     ///
     /// ```
     /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.plus(), 3.0);
@@ -79,7 +85,7 @@ impl Skellam {
         self.plus
     }
 
-    /// Rate of the negative counts.
+    /// The rate of the negative counts, `q`.
     ///
     /// ```
     /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.minus(), 1.0);
@@ -89,7 +95,7 @@ impl Skellam {
         self.minus
     }
 
-    /// `p - q`.
+    /// The mean, `p - q`.
     ///
     /// ```
     /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.mean(), 2.0);
@@ -100,7 +106,7 @@ impl Skellam {
         self.plus - self.minus
     }
 
-    /// `p + q`.
+    /// The variance, `p + q`.
     ///
     /// ```
     /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.variance(), 4.0);
@@ -111,7 +117,7 @@ impl Skellam {
         self.plus + self.minus
     }
 
-    /// `(p - q) / (p + q)^(3/2)`; NaN if both rates are 0.
+    /// The skewness, `(p - q) / (p + q)^(3/2)`; NaN if both rates are 0.
     ///
     /// ```
     /// let law = plca_dist::Skellam::new(3.0, 1.0)?;
@@ -123,7 +129,7 @@ impl Skellam {
         self.mean() / self.variance().powf(1.5)
     }
 
-    /// `1 / (p + q)`; infinite if both rates are 0.
+    /// The excess kurtosis, `1 / (p + q)`; infinite if both rates are 0.
     ///
     /// ```
     /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.excess_kurtosis(), 0.25);

@@ -122,8 +122,11 @@ pub(crate) fn ln_lanes<const L: usize>(r: &[f64; L]) -> [f64; L] {
 /// With `v >= 0`, `x - y = v` and `xy = pq` the maximising `t = ln(x/p) = -ln(y/q)` is `2 atanh s`, where both `x - p = s (x + p)` and
 /// `y - q = -s (y + q)`:
 ///
-/// ```text
-/// s = (v - p + q) / (w + p + q),     D = v t - s (v + p - q) = s (v - p + q) + 2 v (atanh s - s)
+/// ```math
+/// \begin{aligned}
+/// s &= \frac{v - p + q}{w + p + q} \\
+/// D &= v t - s (v + p - q) = s (v - p + q) + 2 v (\mathrm{atanh}\, s - s)
+/// \end{aligned}
 /// ```
 ///
 /// the second form where `|s|` is small and the first cancels.
@@ -180,8 +183,7 @@ pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
     out
 }
 
-/// [`skellam_divergence`] of every cell, with the widest instructions of the machine; the bits are those of the scalar
-/// function.
+/// The [`skellam_divergence`] of every cell, with the widest instructions of the machine; the bits are those of the scalar function.
 ///
 /// # Errors
 ///
@@ -231,7 +233,17 @@ pub fn skellam_divergence_slice(
     (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))
 }
 
-/// `D(v | p,q) = sup_t [t v - p (e^t - 1) - q (e^-t - 1)]`, the rate function of the Skellam law.
+/// The divergence of a real number `v` from two rates `p` and `q`: what the Skellam likelihood tends to as counts are replicated without
+/// end.
+///
+/// ```math
+/// \begin{aligned}
+/// D(v \mid p,q) &= \sup_t \left[ t v - p (e^t - 1) - q (e^{-t} - 1) \right] \\
+///   &= - \lim_{M \to \infty} \frac{1}{M} \ln \mathrm{Sk}(M v; M p, M q)
+/// \end{aligned}
+/// ```
+///
+/// It is the rate function of the Skellam law `Sk`.
 ///
 /// Also the least `KL(x|p) + KL(y|q)` over `x - y = v`, `x, y ≥ 0`. Never negative, 0 only at `v = p - q`, jointly convex,
 /// homogeneous of degree 1; `+inf` where `v` has no support. `|v|, p, q ≤ 1e300`. The textbook form

@@ -1,8 +1,11 @@
 //! The Skellam law: differences of two independent Poisson counts.
 //!
-//! ```text
-//! V = S⁺ - S⁻,  S⁺ ~ Poisson(p),  S⁻ ~ Poisson(q)
-//! Sk(v; p,q) = e^(-p-q) p^v⁺ q^v⁻ / |v|!  0F1(; |v|+1; pq) = e^(-p-q) (p/q)^(v/2) I_|v|(2√(pq))
+//! ```math
+//! \begin{aligned}
+//! V &= S^+ - S^-, \qquad S^+ \sim \mathrm{Poisson}(p), \quad S^- \sim \mathrm{Poisson}(q) \\
+//! \mathrm{Sk}(v; p,q) &= e^{-p-q} \, \frac{p^{v^+} q^{v^-}}{|v|!} \, {}_0F_1(; |v|+1; p q)
+//!   = e^{-p-q} \left( \frac{p}{q} \right)^{v/2} I_{|v|}(2 \sqrt{p q})
+//! \end{aligned}
 //! ```
 //!
 //! Scalar functions take real `v`, the factorial being continued by `Γ`; the distribution [`Skellam`] takes whole ones.

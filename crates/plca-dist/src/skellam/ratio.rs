@@ -19,11 +19,18 @@ fn combine(v: f64, plus: f64, minus: f64, rho: f64) -> (f64, f64) {
     (side(v, plus, minus), side(-v, minus, plus))
 }
 
-/// `E[S⁺ | v]/p` and `E[S⁻ | v]/q` for Poisson counts with `S⁺ - S⁻ = v`.
+/// The expected hidden counts of a Skellam variable, divided by their rates: `E[S⁺ | v]/p` and `E[S⁻ | v]/q`.
 ///
-/// ```text
-/// G⁺ = v⁺/p + q ρ,   G⁻ = v⁻/q + p ρ,   ρ = ρ_|v|(2√(pq)),        p G⁺ - q G⁻ = v
+/// ```math
+/// \begin{aligned}
+/// & G^+ = \frac{E[S^+ \mid v]}{p} = \frac{v^+}{p} + q \rho,
+///   \qquad G^- = \frac{E[S^- \mid v]}{q} = \frac{v^-}{q} + p \rho \\
+/// & \rho = \rho_{|v|}(2 \sqrt{p q}), \qquad p G^+ - q G^- = v
+/// \end{aligned}
 /// ```
+///
+/// `S⁺` and `S⁻` are independent Poisson counts with rates `p` and `q`, given that `S⁺ - S⁻ = v`; `v⁺ = max(v, 0)`, `v⁻ = max(-v, 0)`, and
+/// `ρ` is [`bessel_rho`](crate::bessel_rho).
 ///
 /// `G⁺ - 1` and `G⁻ - 1` are the derivatives of `ln Sk(v; p,q)` by `p` and `q`. A side whose rate is 0 gives 0, so that
 /// rate times ratio is 0 there. Real `v`; `|v|, p, q ≤ 1e300`; relative error at most 8 eps.
@@ -49,8 +56,7 @@ pub(crate) fn ratios_of(v: f64, plus: f64, minus: f64) -> (f64, f64) {
     combine(v, plus, minus, rho)
 }
 
-/// [`skellam_ratios`] of every cell, with the widest instructions of the machine; the bits are those of the scalar
-/// function.
+/// The [`skellam_ratios`] of every cell, with the widest instructions of the machine; the bits are those of the scalar function.
 ///
 /// # Errors
 ///
@@ -100,7 +106,11 @@ pub fn skellam_ratios_slice(
     Ok(())
 }
 
-/// [`skellam_ratios`] of `M v`, `M p`, `M q` as `M` grows without end: `G⁺ = (v + w)/(2p)`, `G⁻ = 1/G⁺`.
+/// The limit of the [`skellam_ratios`] of `M v`, `M p`, `M q` as `M` grows without end.
+///
+/// ```math
+/// G^+ = \frac{v + w}{2 p}, \qquad G^- = \frac{w - v}{2 q} = \frac{1}{G^+}, \qquad w = \sqrt{v^2 + 4 p q}
+/// ```
 ///
 /// `1 - G⁺` and `1 - G⁻` are the derivatives of [`skellam_divergence`](crate::skellam_divergence). A side whose rate is
 /// 0 gives 0; a side that `v` does not need is then the limit, `|v|` over its rate or 0. Relative error at most 4 eps.

@@ -8,8 +8,9 @@ const WIDE: f64 = 100.0;
 
 /// `P(V ≥ k)` for whole `k` not below the mean.
 ///
-/// ```text
-/// P(V ≥ k) = (1/2πi) ∮ e^(K(s) - s k) / (1 - e^-s) ds,        K(s) = p (e^s - 1) + q (e^-s - 1)
+/// ```math
+/// P(V \ge k) = \frac{1}{2 \pi i} \oint \frac{e^{K(s) - s k}}{1 - e^{-s}} \, \mathrm{d} s,
+/// \qquad K(s) = p (e^s - 1) + q (e^{-s} - 1)
 /// ```
 ///
 /// on `s = c + iθ`, `-π < θ ≤ π`, with `c` the saddle point, kept two standard deviations away from the pole. The trapezoidal

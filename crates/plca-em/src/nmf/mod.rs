@@ -1,13 +1,18 @@
 //! Non-negative matrix factorization under the generalised Kullback-Leibler divergence.
 //!
-//! ```text
-//! V ~ W H,     D = Σ V ln(V / WH) - V + WH
+//! ```math
+//! V \approx W H,
+//! \qquad D = \sum \left( V \ln \frac{V}{W H} - V + W H \right)
 //! ```
 //!
 //! `D` falls in every iteration, simultaneous or sequential:
 //!
-//! ```text
-//! H <- H ∘ (Wᵀ Q) / (Wᵀ 1),     W <- W ∘ (Q Hᵀ) / (1 Hᵀ),     Q = V / WH
+//! ```math
+//! \begin{aligned}
+//! H &\gets H \circ (W^\top Q) / (W^\top 1) \\
+//! W &\gets W \circ (Q H^\top) / (1 H^\top) \\
+//! Q &= V / (W H)
+//! \end{aligned}
 //! ```
 //!
 //! The simultaneous form takes both from one ratio `Q`, in one pass over the data; the divisors are sums of the partner, of the new `H` for
@@ -30,6 +35,12 @@ pub use state::NmfState;
 
 /// The order in which `W` and `H` are updated.
 ///
+/// ```math
+/// H \gets H \circ \frac{W^\top Q}{W^\top 1}, \qquad W \gets W \circ \frac{Q H^\top}{1 H^\top}, \qquad Q = \frac{V}{W H}
+/// ```
+///
+/// The quotients are entry by entry, `∘` multiplies entry by entry, and `1` is a matrix of ones in the shape of the data.
+///
 /// ```
 /// use plca_em::{Nmf, Update};
 /// let nmf = Nmf::<f64>::builder(4).update(Update::Sequential).build()?;
@@ -45,7 +56,18 @@ pub enum Update {
     Sequential,
 }
 
-/// Settings of KL-NMF, checked; see [`Nmf::builder`]. Its blocks are `w`, `I x K`, and `h`, `K x J`, in the scale of the data.
+/// Non-negative matrix factorization (NMF) under the generalised Kullback-Leibler divergence.
+///
+/// ```math
+/// V \approx W H, \qquad \text{minimise} \quad
+/// D = \sum_{i,j} \left( V_{ij} \ln \frac{V_{ij}}{(W H)_{ij}} - V_{ij} + (W H)_{ij} \right), \qquad W, H \ge 0
+/// ```
+///
+/// `V` is the data, a non-negative `I x J` matrix; the sum runs over its observed cells. Up to a constant `D` is minus the log-likelihood
+/// of independent Poisson counts with the means `W H`; minus the log-density of the priors is added. The blocks are `w`, `W` as an `I x K`
+/// matrix, and `h`, `H` as a `K x J` matrix, in the scale of the data.
+///
+/// This value holds the settings, which have been checked; [`Nmf::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::Nmf;
@@ -65,7 +87,7 @@ pub struct Nmf<T: Real> {
     missing: Option<Missing>,
 }
 
-/// Settings of [`Nmf`], not yet checked.
+/// The settings of [`Nmf`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct NmfBuilder<T: Real>(Nmf<T>);

@@ -13,7 +13,11 @@ use super::{Nmf, specs};
 use crate::PlcaState;
 use crate::product::conflict;
 
-/// Fitted parameters of [`Nmf`].
+/// The fitted parameters of [`Nmf`]: two non-negative matrices whose product approximates the data.
+///
+/// ```math
+/// V \approx W H
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct NmfState<T: Real>(Parameters<T>);
 
@@ -31,12 +35,12 @@ impl<T: Real> NmfState<T> {
         Ok(Self(Parameters::new(&specs, vec![w, h])?))
     }
 
-    /// `W`, `I x K`.
+    /// The first factor, `W`: an `I x K` matrix, `>= 0`. `W` and `H` together have the units of the data.
     pub fn w(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// `H`, `K x J`.
+    /// The second factor, `H`: a `K x J` matrix, `>= 0`. `W` and `H` together have the units of the data.
     pub fn h(&self) -> &DMatrix<T> {
         self.0.at(1)
     }
@@ -90,7 +94,13 @@ impl<T: Real> NmfState<T> {
         })
     }
 
-    /// The PLCA whose distribution the product has, up to its mass. Components without mass get uniform factors.
+    /// The PLCA of which the product is a multiple.
+    ///
+    /// ```math
+    /// W H = v \, P, \qquad P[i,j] = \sum_z P(z) \, P(i \mid z) \, P(j \mid z), \qquad v = \sum_{i,j} (W H)_{ij}
+    /// ```
+    ///
+    /// Components without mass get uniform factors.
     ///
     /// # Errors
     ///
@@ -100,7 +110,11 @@ impl<T: Real> NmfState<T> {
         PlcaState::new(weights, factors)
     }
 
-    /// The product of mass `v` that a PLCA of a matrix stands for, the columns of `W` summing to `d`.
+    /// The product `W H` of mass `v` that a PLCA of a matrix stands for, the columns of `W` summing to `d`.
+    ///
+    /// ```math
+    /// W[i,z] = d_z \, P(i \mid z), \qquad H[z,j] = \frac{v}{d_z} \, P(z) \, P(j \mid z)
+    /// ```
     ///
     /// # Errors
     ///

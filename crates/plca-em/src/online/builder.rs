@@ -5,7 +5,7 @@ use plca_tensor::Real;
 
 use super::{Online, StepSize, Streamed};
 
-/// When the mixtures of a batch are good enough to learn from.
+/// The rule that says when the mixtures of a batch are good enough to learn from.
 ///
 /// They start uniform. An iteration moves counts of the batch from one component to another; the last one also counts for the factors.
 ///
@@ -40,7 +40,7 @@ impl Local {
     }
 }
 
-/// Settings of [`Online`], not yet checked.
+/// The settings of [`Online`], not yet checked.
 ///
 /// ```
 /// use plca_em::{Local, Online, Plsa, StepSize};
@@ -55,7 +55,7 @@ impl Local {
 pub struct OnlineBuilder<M, T: Real>(pub(super) Online<M, T>);
 
 impl<M, T: Real> OnlineBuilder<M, T> {
-    /// The step-size law (default `(t + 1)^-0.7`).
+    /// Sets the step-size law (default `(t + 1)^-0.7`).
     ///
     /// ```
     /// use plca_em::{Online, Plsa, StepSize};
@@ -70,7 +70,7 @@ impl<M, T: Real> OnlineBuilder<M, T> {
         self
     }
 
-    /// When the mixtures of a batch are good enough.
+    /// Sets when the mixtures of a batch are good enough.
     ///
     /// ```
     /// use plca_em::{Local, Online, Plsa};
@@ -85,8 +85,8 @@ impl<M, T: Real> OnlineBuilder<M, T> {
         self
     }
 
-    /// The sum of all data, which counts of priors are weighed against (default: that of the largest pass so far, so that a prior is strong
-    /// at first).
+    /// Sets the sum of all data, which counts of priors are weighed against (default: that of the largest pass so far, so that a prior is
+    /// strong at first).
     ///
     /// ```
     /// use plca_em::{Online, Plsa};

@@ -3,10 +3,12 @@
 //! Batches are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
 //! mode (mixtures) is found within the batch under the parameters so far; what all batches share is learnt from its counts:
 //!
-//! ```text
-//! C_B   = expected counts of batch B under the factors so far and its own mixtures, of sum v_B
-//! s    <- (1 - ρ_t) s + ρ_t C_B / v_B
-//! F_j  <- M-step of the counts v s_j
+//! ```math
+//! \begin{aligned}
+//! C_B &= \text{expected counts of batch } B \text{ under the factors so far and its own mixtures, of sum } v_B \\
+//! s &\gets (1 - \rho_t) \, s + \rho_t \, C_B / v_B \\
+//! F_j &\gets \text{M-step of the counts } v s_j
+//! \end{aligned}
 //! ```
 //!
 //! Only one batch is in memory. With the whole data as one batch, `ρ = 1` and one local iteration this is batch EM. `[SPEC 13]`
@@ -32,7 +34,17 @@ pub use stream::{Pass, StreamError};
 pub use streamed::{Explanation, Streamed, Turn};
 pub(crate) use streamed::{explain, freeze_shared, sealed};
 
-/// A learner of batches; see [`Online::builder`].
+/// A learner of PLSA or PLCA that takes the data in batches, one after the other; see [`Online::builder`].
+///
+/// ```math
+/// \begin{aligned}
+/// s &\gets (1 - \rho_t) \, s + \rho_t \, C_B / v_B \\
+/// F_j &\gets \text{M-step of the counts } v \, s_j
+/// \end{aligned}
+/// ```
+///
+/// `C_B` are the expected counts of batch `B`, the `t`-th, under the factors so far and the mixtures of its own, `v_B` is their sum, and
+/// `ρ_t` the [`StepSize`]; `s` are the statistics, in the shape of the factors, and `v` the sum of all data, which only a prior needs.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -62,7 +74,7 @@ pub struct Online<M, T: Real> {
     scalar: PhantomData<T>,
 }
 
-/// What was found of a batch before it changed anything.
+/// The explanation of a batch, as it was found before the batch changed the learner.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -81,8 +93,8 @@ pub struct Online<M, T: Real> {
 pub struct Batch<S> {
     /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// Log-likelihood of the batch under the factors that it met, one iteration short of `state`: as of a fold-in, and of no data that
-    /// the model has seen in a first pass.
+    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`. In a first pass it is that of data
+    /// which the model has not seen.
     pub ln_lik: f64,
     /// Sum of the batch, hidden cells imputed.
     pub mass: f64,
@@ -90,7 +102,7 @@ pub struct Batch<S> {
     pub rho: f64,
     /// E-steps that it took.
     pub iterations: usize,
-    /// Names of batches with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
+    /// Names of blocks with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
     /// 1e-12: `mixture`, `basis`, `factor_0`, ….
     pub restored: Vec<String>,
 }
@@ -170,8 +182,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         self.learn(state, batch, None)
     }
 
-    /// [`partial_fit`](Self::partial_fit) with what the batch was explained by the last time, for passes over batches whose mixtures fit into
-    /// memory: fewer local iterations do.
+    /// Learns from a batch as [`partial_fit`](Self::partial_fit) does, from what it was explained by the last time: for passes over batches
+    /// whose mixtures fit into memory. Fewer local iterations do.
     ///
     /// # Errors
     ///

@@ -6,8 +6,14 @@ use plca_tensor::Real;
 
 use crate::product::conflict;
 
-/// Parameters that all batches of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
-/// goes on to the bit.
+/// The parameters that a stream has taught so far, and the statistics that it goes on from.
+///
+/// ```math
+/// s_j[i,z] = P(x_j = i, z), \qquad P(x_j = i \mid z) = \frac{s_j[i,z]}{\sum_k s_j[k,z]}
+/// ```
+///
+/// `s_j` are the statistics of mode `j`, `I_j x K`; the factors follow from them where there is no prior. A state that was serialised goes
+/// on to the bit.
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -28,27 +34,28 @@ use crate::product::conflict;
     ))
 )]
 pub struct OnlineState<T: Real> {
-    /// `P(z)`: `K` numbers that sum to 1.
+    /// The weights of the components, `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
-    /// `P(x_j | z)` of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
+    /// The factors `P(x_j | z)`, `I_j x K`, of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub factors: Vec<DMatrix<T>>,
-    /// `P(x_j, z)` as the batches have shown it, in the order of `factors`: expected counts divided by their sum.
+    /// The joint distributions `P(x_j, z)`, `I_j x K`, as the batches have shown them, in the order of `factors`: expected counts divided
+    /// by their sum.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub statistics: Vec<DMatrix<T>>,
-    /// Batches learnt.
+    /// The number of batches learnt.
     pub batches: u64,
-    /// Expected counts of all batches learnt: the sum of the data, hidden cells imputed.
+    /// The expected counts of all batches learnt: the sum of the data, hidden cells imputed.
     pub seen: f64,
-    /// Those since the present pass began.
+    /// The expected counts since the present pass began.
     pub pass: f64,
-    /// Those of the largest pass: what the statistics stand for beside a prior.
+    /// The expected counts of the largest pass: what the statistics stand for beside a prior.
     pub total: f64,
 }
 
@@ -57,7 +64,7 @@ impl<T: Real> OnlineState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError`]: no components, no factor, batches of different numbers of components, a bad value, a column of zeros.
+    /// [`FitError`]: no components, no factor, blocks of different numbers of components, a bad value, a column of zeros.
     ///
     /// # Examples
     ///
@@ -124,7 +131,7 @@ impl<T: Real> OnlineState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError`]: batches of different shapes or numbers of components, a negative or non-finite value.
+    /// [`FitError`]: blocks of different shapes or numbers of components, a negative or non-finite value.
     ///
     /// # Examples
     ///

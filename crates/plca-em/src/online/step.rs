@@ -2,7 +2,13 @@
 
 use plca_fit::FitError;
 
-/// Weight `ρ_t` of the `t`-th batch, counted from 1, against everything learnt before.
+/// The weight `ρ_t` of the `t`-th batch, counted from 1, against everything learnt before.
+///
+/// ```math
+/// s \gets (1 - \rho_t) \, s + \rho_t \, s_t
+/// ```
+///
+/// `s` are the statistics so far and `s_t` those of the batch.
 ///
 /// Stochastic approximation asks for `Σ ρ_t = ∞`, so that the start is forgotten, and `Σ ρ_t² < ∞`, so that noise averages out: a power
 /// above 1/2 and at most 1. A small power forgets faster and is noisier. `[SPEC 13.2]`

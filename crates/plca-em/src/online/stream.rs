@@ -5,7 +5,8 @@ use plca_tensor::{Data, Real};
 
 use super::{Online, OnlineState, Streamed};
 
-/// Why a pass ended before its source did. What was learnt before is kept, and the rest of the batches may follow in another call.
+/// The reason why a pass ended before its source did. What was learnt before is kept, and the rest of the batches may follow in another
+/// call.
 ///
 /// ```
 /// use plca_em::{Online, Plsa, StreamError};
@@ -35,7 +36,7 @@ pub enum StreamError<E> {
     },
 }
 
-/// What went by in a pass.
+/// A summary of a pass over batches.
 ///
 /// ```
 /// use plca_em::{Online, Plsa, perplexity};

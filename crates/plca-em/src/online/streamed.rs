@@ -42,7 +42,7 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// How far the blocks of a batch are found, and which batch it is, counted from 1.
+/// The effort that the blocks of a batch are found with, and which batch it is, counted from 1.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
@@ -50,7 +50,7 @@ pub struct Turn {
     pub(super) batch: usize,
 }
 
-/// What was found of a batch.
+/// The explanation of a batch under shared blocks.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Explanation<T: Real, S> {

@@ -104,7 +104,7 @@ macro_rules! placed_state {
         plca_fit::serialised!($state);
 
         impl<T: Real> $state<T> {
-            /// `P(z)`.
+            /// The weights of the components, `P(z)`: `K` probabilities that sum to 1.
             pub fn weights(&self) -> &[T] {
                 self.0.at(0).as_slice()
             }
@@ -119,7 +119,7 @@ macro_rules! placed_state {
                 self.0.at(2)
             }
 
-            /// What was maximised.
+            /// The likelihood that was maximised.
             pub fn likelihood(&self) -> Likelihood {
                 self.1.likelihood
             }

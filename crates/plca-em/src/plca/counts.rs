@@ -108,9 +108,16 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
     /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood, or of
     /// `L_b` where steps are tempered. A probability.
     ///
-    /// ```text
-    /// |n / v - P(z)|,   |F_j (g_j - 1)| = |C_j / (v P(z)) - F_j|,   |C_j / n - F_j| where the weights are frozen
-    /// g_j[i,z] = (1/v) Σ_{x: x_j = i} Q[x] Π_{m≠j} F_m[x_m,z],   Q = V / P,   C_j = v P(z) F_j g_j,   n = Σ_i C_j
+    /// ```math
+    /// \begin{aligned}
+    /// & | n / v - P(z) |,
+    ///   \qquad | F_j (g_j - 1) | = | C_j / (v P(z)) - F_j |,
+    ///   \qquad | C_j / n - F_j | \text{ where the weights are frozen} \\
+    /// & g_j[i,z] = \frac{1}{v} \sum_{x : x_j = i} Q[x] \prod_{m \ne j} F_m[x_m,z],
+    ///   \qquad Q = \frac{V}{P},
+    ///   \qquad C_j = v P(z) F_j g_j,
+    ///   \qquad n = \sum_i C_j
+    /// \end{aligned}
     /// ```
     ///
     /// `g_j = 1` where `F_j > 0` is what they measure; that `g_j <= 1` where `F_j = 0` they do not see: EM keeps zeros. Hidden

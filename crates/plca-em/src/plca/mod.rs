@@ -1,14 +1,21 @@
 //! Symmetric PLCA of any order: the components are the latent classes `z`, given which the modes are independent.
 //!
-//! ```text
-//! P(x) = Σ_z P(z) Π_j P(x_j | z)
+//! ```math
+//! P(x) = \sum_z P(z) \prod_j P(x_j \mid z)
 //! ```
 //!
 //! Its likelihood `Σ_x V[x] ln P(x)` rises in every iteration of expectation-maximisation:
 //!
-//! ```text
-//! E-step:  C_j[i,z] = Σ_{x: x_j = i} V[x] P(z | x),     P(z | x) = P(z) Π_j P(x_j | z) / P(x)
-//! M-step:  P(z) = n_z / Σ n,   P(x_j = i | z) = C_j[i,z] / n_z,     n_z = Σ_i C_j[i,z]
+//! ```math
+//! \begin{aligned}
+//! & \text{E-step:}
+//!   & C_j[i,z] &= \sum_{x : x_j = i} V[x] \, P(z \mid x),
+//!   & P(z \mid x) &= \frac{P(z) \prod_j P(x_j \mid z)}{P(x)} \\
+//! & \text{M-step:}
+//!   & P(z) &= \frac{n_z}{\sum_{z'} n_{z'}},
+//!   & P(x_j = i \mid z) &= \frac{C_j[i,z]}{n_z},
+//!   \qquad n_z = \sum_i C_j[i,z]
+//! \end{aligned}
 //! ```
 //!
 //! One pass over the data gives the counts `C_j` of all modes. A prior changes the M-step of its block; hidden cells are replaced by what
@@ -28,7 +35,17 @@ use counts::PlcaCounts;
 
 pub use state::PlcaState;
 
-/// How hidden cells are treated; of no effect on complete data.
+/// The treatment of hidden cells; of no effect on complete data.
+///
+/// ```math
+/// \begin{aligned}
+/// & \text{imputation:} & \text{hidden } V[x] &= P(x) \, \frac{\sum_\text{obs} V}{\sum_\text{obs} P} \quad \text{in the E-step} \\
+/// & \text{multiplicative:} & F_j[i,z] &\gets F_j[i,z] \, \frac{C_j[i,z]}{X_j[i,z]}
+/// \end{aligned}
+/// ```
+///
+/// `P` is the model and `F_j` its factor of mode `j`. `C_j` are the counts expected of the observed cells, `X_j` the mass that the model
+/// has there, both in the shape of `F_j`.
 ///
 /// Both reach the same optima. The simultaneous form goes with imputation [SPEC 4]: that is the default of PLCA, whose updates
 /// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
@@ -49,8 +66,20 @@ pub enum Missing {
     Multiplicative,
 }
 
-/// Settings of PLCA, checked; see [`Plca::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, and `factor_0`, `factor_1`, …,
-/// `P(x_j | z)` as an `I_j x K` matrix for every mode.
+/// Probabilistic latent component analysis (PLCA) of data of any order: a mixture of products of distributions, one for every mode.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x) &= \sum_z P(z) \prod_j P(x_j \mid z) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative, of shape `I_0 x I_1 x …`; `x` runs over its observed cells, `z` over the `K` components. The second term
+/// of the objective is 0 on complete data; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K`, and
+/// `factor_0`, `factor_1`, …, `P(x_j | z)` as an `I_j x K` matrix for every mode; all columns sum to 1.
+///
+/// This value holds the settings, which have been checked; [`Plca::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::Plca;
@@ -71,7 +100,7 @@ pub struct Plca<T: Real> {
     missing: Missing,
 }
 
-/// Settings of [`Plca`], not yet checked.
+/// The settings of [`Plca`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct PlcaBuilder<T: Real>(Plca<T>);

@@ -11,7 +11,11 @@ use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 use super::{Plca, specs};
 use crate::explained::explained;
 
-/// Fitted parameters of [`Plca`].
+/// The fitted parameters of [`Plca`]: weights and one factor for every mode, which together are a distribution over the cells.
+///
+/// ```math
+/// P(x) = \sum_z P(z) \prod_j P(x_j \mid z)
+/// ```
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -41,12 +45,12 @@ impl<T: Real> PlcaState<T> {
         Ok(Self(Parameters::new(&specs, blocks.collect())?))
     }
 
-    /// `P(z)`.
+    /// The weights of the components, `P(z)`: `K` probabilities that sum to 1.
     pub fn weights(&self) -> &[T] {
         self.0.at(0).as_slice()
     }
 
-    /// `P(x_j | z)` of a mode, `I_j x K`.
+    /// The factor of a mode, `P(x_j | z)`: an `I_j x K` matrix of probabilities, every column of which sums to 1.
     ///
     /// # Panics
     ///
@@ -55,7 +59,7 @@ impl<T: Real> PlcaState<T> {
         self.0.at(mode + 1)
     }
 
-    /// The factors of all modes.
+    /// The factors of all modes, each `I_j x K` with columns that sum to 1, in the order of the modes.
     pub fn factors(&self) -> impl Iterator<Item = &DMatrix<T>> {
         self.0.blocks().skip(1).map(|(_, factor)| factor)
     }

@@ -1,14 +1,20 @@
 //! Asymmetric PLSA: every given index `y` is a mixture of the components' distributions over the explained mode.
 //!
-//! ```text
-//! P(x | y) = Σ_z P(x | z) P(z | y)
+//! ```math
+//! P(x \mid y) = \sum_z P(x \mid z) \, P(z \mid y)
 //! ```
 //!
 //! The likelihood `Σ V[x,y] ln P(x | y)` rises in every iteration of expectation-maximisation:
 //!
-//! ```text
-//! E-step:  C[x,y,z] = V[x,y] P(z | x,y),      P(z | x,y) = P(x | z) P(z | y) / P(x | y)
-//! M-step:  P(x | z) ∝ Σ_y C[x,y,z],           P(z | y) ∝ Σ_x C[x,y,z]
+//! ```math
+//! \begin{aligned}
+//! & \text{E-step:}
+//!   & C[x,y,z] &= V[x,y] \, P(z \mid x,y),
+//!   & P(z \mid x,y) &= \frac{P(x \mid z) \, P(z \mid y)}{P(x \mid y)} \\
+//! & \text{M-step:}
+//!   & P(x \mid z) &\propto \sum_y C[x,y,z],
+//!   & P(z \mid y) &\propto \sum_x C[x,y,z]
+//! \end{aligned}
 //! ```
 //!
 //! Hidden cells are replaced by what the model expects of them, of every `y` in the scale of what was observed of it. `[LV eq. 10]`
@@ -27,7 +33,7 @@ use counts::PlsaCounts;
 
 pub use state::PlsaState;
 
-/// Which mode of the matrix is given.
+/// The mode of the matrix that is given; the other one is explained.
 ///
 /// ```
 /// use plca_em::Given;
@@ -66,8 +72,21 @@ impl Given {
     }
 }
 
-/// Settings of PLSA, checked; see [`Plsa::builder`]. Its blocks are `basis`, `P(x | z)` as columns of length `I`, `mixture`, `P(z | y)` as
-/// columns of length `K`, and `marginal`, `P(y)`, which comes from the data.
+/// Probabilistic latent semantic analysis (PLSA) of a matrix: every column (or row) is a mixture of the same few distributions.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x \mid y) &= \sum_z P(x \mid z) \, P(z \mid y) \\
+/// & \text{maximise} \quad \sum_{x,y} V[x,y] \ln P(x \mid y) - \sum_y v_y \ln \sum_x P(x \mid y), \qquad v_y = \sum_x V[x,y]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative; `x` is the index that is explained, of `I`, `y` the given one, of `J`, and `z` runs over the `K`
+/// components. The sums run over the observed cells, so the second term of the objective is 0 on complete data; the log-density of the
+/// priors is added. The blocks are `basis`, `P(x | z)` as an `I x K` matrix, `mixture`, `P(z | y)` as a `K x J` matrix, and `marginal`,
+/// `P(y)` as a column of `J`, which comes from the data; all columns sum to 1.
+///
+/// This value holds the settings, which have been checked; [`Plsa::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::Plsa;
@@ -87,7 +106,7 @@ pub struct Plsa<T: Real> {
     temper: f64,
 }
 
-/// Settings of [`Plsa`], not yet checked.
+/// The settings of [`Plsa`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct PlsaBuilder<T: Real>(Plsa<T>);
@@ -105,7 +124,7 @@ impl<T: Real> Plsa<T> {
         })
     }
 
-    /// Which mode is given.
+    /// The mode that is given.
     pub fn given(&self) -> Given {
         self.given
     }

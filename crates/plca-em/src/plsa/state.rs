@@ -13,7 +13,11 @@ use crate::Given;
 use crate::explained::explained;
 use crate::product::conflict;
 
-/// Fitted parameters of [`Plsa`].
+/// The fitted parameters of [`Plsa`]: a distribution over the explained index for every given one.
+///
+/// ```math
+/// P(x \mid y) = \sum_z P(x \mid z) \, P(z \mid y)
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlsaState<T: Real>(Parameters<T>);
 
@@ -39,22 +43,22 @@ impl<T: Real> PlsaState<T> {
         Ok(Self(parameters.with_fact("given", given)))
     }
 
-    /// Which mode is given.
+    /// The mode that is given.
     pub fn given(&self) -> Given {
         given(&self.0)
     }
 
-    /// `P(x | z)`, `I x K`.
+    /// The distributions of the components, `P(x | z)`: an `I x K` matrix of probabilities, every column of which sums to 1.
     pub fn basis(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// `P(z | y)`, `K x J`.
+    /// The mixture of every given index, `P(z | y)`: a `K x J` matrix of probabilities, every column of which sums to 1.
     pub fn mixture(&self) -> &DMatrix<T> {
         self.0.at(1)
     }
 
-    /// `P(y)`.
+    /// The share of every given index in the sum of the data, `P(y)`: `J` probabilities that sum to 1.
     pub fn marginal(&self) -> &[T] {
         self.0.at(2).as_slice()
     }

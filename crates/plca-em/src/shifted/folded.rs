@@ -9,8 +9,8 @@ use super::geometry::{Geometry, advance};
 /// A kernel-only dimension (impulse extent 1) indexes the kernels alone, an impulse-only one (kernel extent 1) the impulses
 /// alone; so every model is one of channels `c`, lanes `d` and shifted positions `x`:
 ///
-/// ```text
-/// P[c,d,x] = Σ_z P(z) Σ_t K[z,c,t] H[z,d,x-t+o]
+/// ```math
+/// P[c,d,x] = \sum_z P(z) \sum_t K[z,c,t] \, H[z,d,x-t+o]
 /// ```
 #[derive(Clone, Debug)]
 pub(crate) struct Folded {

@@ -3,7 +3,7 @@
 use plca_fit::FitError;
 use plca_tensor::DataError;
 
-/// Which places a kernel may take along one dimension of size `I`, with kernel extent `k`. `[SPEC 5.2]`
+/// The places that a kernel may take along one dimension of size `I`, with kernel extent `k`. `[SPEC 5.2]`
 ///
 /// | support | impulse extent `m` | offset `o` | a copy |
 /// |---|---|---|---|
@@ -30,7 +30,13 @@ pub enum Support {
     Full,
 }
 
-/// Shapes of a shifted model on data of one shape: `x = h + t - o` in every dimension.
+/// The shapes of a shifted model on data of one shape, and how their indices belong together in every dimension.
+///
+/// ```math
+/// x = h + t - o
+/// ```
+///
+/// `x` is a cell of the data, `h` of the impulse, `t` of the kernel, and `o` the [offset](Self::offset).
 ///
 /// ```
 /// use plca_em::{Geometry, Support};
@@ -47,7 +53,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Shapes for data of shape `data`, with one kernel extent for every dimension, and one support for each or one for all.
+    /// The shapes for data of shape `data`, with one kernel extent for every dimension, and one support for each or one for all.
     ///
     /// # Errors
     ///
@@ -124,7 +130,7 @@ impl Geometry {
         (0..self.data.len()).map(of).collect()
     }
 
-    /// Extents of the data.
+    /// The extents of the data, one for every dimension.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -136,7 +142,7 @@ impl Geometry {
         &self.data
     }
 
-    /// Extents of a kernel; the rows of a block of kernels are its cells in row-major order.
+    /// The extents of a kernel; the rows of a block of kernels are its cells in row-major order.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -148,7 +154,7 @@ impl Geometry {
         &self.kernel
     }
 
-    /// Extents of an impulse; the rows of a block of impulses are its cells in row-major order.
+    /// The extents of an impulse; the rows of a block of impulses are its cells in row-major order.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -160,7 +166,7 @@ impl Geometry {
         &self.impulse
     }
 
-    /// `o`: the place of a copy relative to the index of its impulse is `-o`.
+    /// The offset `o` along every dimension, in cells: the place of a copy relative to the index of its impulse is `-o`.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -172,7 +178,7 @@ impl Geometry {
         &self.offset
     }
 
-    /// Number of cells of a kernel, `|k|`.
+    /// The number of cells of a kernel, `|k|`.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -184,7 +190,7 @@ impl Geometry {
         self.kernel.iter().product()
     }
 
-    /// Number of cells of an impulse, `|m|`.
+    /// The number of cells of an impulse, `|m|`.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};

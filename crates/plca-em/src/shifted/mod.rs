@@ -1,7 +1,7 @@
 //! Shift-invariant PLCA of any order.
 //!
-//! ```text
-//! P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t + o | z)
+//! ```math
+//! P(x) = \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z)
 //! ```
 //!
 //! Every component is a kernel, placed wherever its impulse is positive. Each dimension may be shifted or not: a kernel as long as the data does
@@ -9,8 +9,12 @@
 //!
 //! The likelihood `Σ_x V[x] ln P(x)` rises in every iteration of expectation-maximisation, with `Q = V / P`:
 //!
-//! ```text
-//! K(t | z) ∝ K(t | z) Σ_x Q[x] H(x - t + o | z),     H(h | z) ∝ H(h | z) Σ_t Q[h + t - o] K(t | z),     P(z) = n_z / Σ n
+//! ```math
+//! \begin{aligned}
+//! K(t \mid z) &\propto K(t \mid z) \sum_x Q[x] \, H(x - t + o \mid z) \\
+//! H(h \mid z) &\propto H(h \mid z) \sum_t Q[h + t - o] \, K(t \mid z) \\
+//! P(z) &= \frac{n_z}{\sum_{z'} n_{z'}}
+//! \end{aligned}
 //! ```
 
 pub(crate) mod evaluate;
@@ -35,8 +39,22 @@ pub use geometry::{Geometry, Support};
 pub use options::{Evaluation, Likelihood};
 pub use state::ShiftedState;
 
-/// Settings of shift-invariant PLCA, checked; see [`Shifted::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column
-/// for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places.
+/// Shift-invariant PLCA of data of any order: every component is a kernel that is placed wherever its impulse is positive.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x) &= \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative; `x` runs over its observed cells, `t` over the cells of a kernel, and `o` is the
+/// [offset](Geometry::offset). The second term of the objective is 0 where all kernels lie inside complete data, and is left out under
+/// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
+/// a column for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places; all columns sum to
+/// 1.
+///
+/// This value holds the settings, which have been checked; [`Shifted::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::{Model, Shifted};
@@ -62,7 +80,7 @@ pub struct Shifted<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`Shifted`], not yet checked.
+/// The settings of [`Shifted`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct ShiftedBuilder<T: Real>(Shifted<T>);

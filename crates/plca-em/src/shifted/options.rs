@@ -1,6 +1,15 @@
 //! What is maximised, and how it is computed.
 
-/// What is maximised where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
+/// The objective where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
+///
+/// ```math
+/// \begin{aligned}
+/// & \text{conditional:} & \sum_x V[x] \ln P(x) - v \ln \sum_x P(x) \\
+/// & \text{literal:} & \sum_x V[x] \ln P(x)
+/// \end{aligned}
+/// ```
+///
+/// `x` runs over the window of the data `V`, and `v` is their sum.
 ///
 /// ```
 /// use plca_em::{Likelihood, Shifted, Support};
@@ -19,7 +28,7 @@ pub enum Likelihood {
     Literal,
 }
 
-/// How the E-step is computed. All ways give the same counts but for rounding.
+/// The arithmetic of the E-step. All ways give the same counts but for rounding.
 ///
 /// ```
 /// use plca_em::{Evaluation, Shifted};

@@ -17,7 +17,11 @@ use crate::shifted::model::{Evaluator, Layout};
 use crate::shifted::shares::shares;
 use crate::{Geometry, Likelihood, Support};
 
-/// Fitted parameters of [`Shifted`].
+/// The fitted parameters of [`Shifted`]: weights, kernels, and impulses that say where the kernels are placed.
+///
+/// ```math
+/// P(x) = \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z)
+/// ```
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -71,12 +75,12 @@ impl<T: Real> ShiftedState<T> {
         Ok(Layout::new(Geometry::new(&shape, &kernel, &supports)?))
     }
 
-    /// Shapes of data, kernels and impulses.
+    /// The shapes of data, kernels and impulses.
     pub fn geometry(&self) -> &Geometry {
         &self.1.place.geometry
     }
 
-    /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid.
+    /// The mass that the model has within the window of the data, `Σ_x P(x)`: 1 if all supports are valid.
     pub fn window_mass(&self) -> f64 {
         self.1.place.inside(parts(&self.0))
     }

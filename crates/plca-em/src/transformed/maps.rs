@@ -5,7 +5,7 @@ use std::ops::Range;
 use plca_fit::FitError;
 use plca_tensor::DataError;
 
-/// One cell of a kernel under one map.
+/// One cell of a kernel under one map: the share `a(s,u)` of cell `u` goes to cell `T_s(u)` of the data.
 ///
 /// ```
 /// use plca_em::{IndexMaps, MapEntry};
@@ -23,7 +23,7 @@ pub struct MapEntry {
     pub from: usize,
     /// Which cell of the data in row-major order; `None` outside of them.
     pub to: Option<usize>,
-    /// How much of the kernel's cell goes there, `a`.
+    /// The share of the kernel's cell that goes there, `a`.
     pub weight: f64,
 }
 
@@ -65,7 +65,7 @@ fn refused(why: &str) -> FitError {
 }
 
 impl IndexMaps {
-    /// From a table with `kernel` numbers for every map: the cell of the data, or -1 outside. `cells` is the number of cells of the
+    /// The maps of a table with `kernel` numbers for every map: the cell of the data, or -1 outside. `cells` is the number of cells of the
     /// data.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl IndexMaps {
         Self::from_entries(cells, kernel, entries.collect())
     }
 
-    /// From entries in any order, for maps that interpolate.
+    /// The maps of a list of entries in any order, for maps that interpolate.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl IndexMaps {
         })
     }
 
-    /// Number of maps, the rows of a block of impulses.
+    /// The number of maps, which are the rows of a block of impulses.
     ///
     /// ```
     /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
@@ -177,7 +177,7 @@ impl IndexMaps {
         self.maps
     }
 
-    /// Number of cells of a kernel.
+    /// The number of cells of a kernel, which are the rows of a block of kernels.
     ///
     /// ```
     /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
@@ -188,7 +188,7 @@ impl IndexMaps {
         self.kernel
     }
 
-    /// Number of cells of the data.
+    /// The number of cells of the data.
     ///
     /// ```
     /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;

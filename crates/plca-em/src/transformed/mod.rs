@@ -1,14 +1,18 @@
 //! PLCA that is invariant to a given finite set of transformations.
 //!
-//! ```text
-//! P(x) = Σ_z P(z) Σ_s H(s | z) Σ_{u: T_s(u) = x} a(s,u) K(u | z)
+//! ```math
+//! P(x) = \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z)
 //! ```
 //!
 //! A kernel `K` is placed on the data by maps `T_s` of its cells: rotations, scales, flips, shifts, in any combination. Iterations are those of
 //! expectation-maximisation, with `Q = V / P`:
 //!
-//! ```text
-//! K(u | z) ∝ K(u | z) Σ_s H(s | z) q(s,u),     H(s | z) ∝ H(s | z) Σ_u K(u | z) q(s,u),     q(s,u) = a(s,u) Q[T_s(u)]
+//! ```math
+//! \begin{aligned}
+//! K(u \mid z) &\propto K(u \mid z) \sum_s H(s \mid z) \, q(s,u) \\
+//! H(s \mid z) &\propto H(s \mid z) \sum_u K(u \mid z) \, q(s,u) \\
+//! q(s,u) &= a(s,u) \, Q[T_s(u)]
+//! \end{aligned}
 //! ```
 //!
 //! `[LV eq. 17]` `[SPEC 5.7]`
@@ -31,8 +35,21 @@ use crate::placed::{
 pub use maps::{IndexMaps, MapEntry};
 pub use state::TransformedState;
 
-/// Settings of PLCA under maps, checked; see [`Transformed::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column of
-/// the kernel's cells for each component, and `impulses`, the same of the maps.
+/// PLCA that is invariant to a given finite set of transformations: every component is a kernel, placed on the data by maps of its cells.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x) &= \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative; `x` runs over its observed cells, `u` over the cells of a kernel, and map `s` takes the share `a(s,u)` of
+/// cell `u` to cell `T_s(u)`. The second term of the objective is 0 where no map leaves complete data, and is left out under
+/// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
+/// a column of the kernel's cells for each component, and `impulses`, a column of the maps; all columns sum to 1.
+///
+/// This value holds the settings, which have been checked; [`Transformed::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::{IndexMaps, Model, Transformed};
@@ -54,7 +71,7 @@ pub struct Transformed<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`Transformed`], not yet checked.
+/// The settings of [`Transformed`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct TransformedBuilder<T: Real>(Transformed<T>);

@@ -15,7 +15,11 @@ use crate::placed::{
 };
 use crate::{IndexMaps, Likelihood, MapEntry};
 
-/// Fitted parameters of [`Transformed`].
+/// The fitted parameters of [`Transformed`]: weights, kernels, and how much each map is used.
+///
+/// ```math
+/// P(x) = \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z)
+/// ```
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -67,7 +71,7 @@ impl<T: Real> TransformedState<T> {
         Ok(Mapped { maps, shape })
     }
 
-    /// The maps.
+    /// The maps that place the kernels on the data.
     pub fn maps(&self) -> &IndexMaps {
         &self.1.place.maps
     }
@@ -124,8 +128,10 @@ fn shares<T: Real>(
 
 /// `max (g - 1)` over components and maps, where with `a = P(z) H(s | z)`
 ///
-/// ```text
-/// g = S/v Σ_obs w Q / Σ_obs w,     w[x] = Σ_{u: T_s(u) = x} a(s,u) K(u | z),     S = Σ_obs P
+/// ```math
+/// g = \frac{S}{v} \cdot \frac{\sum_\text{obs} w Q}{\sum_\text{obs} w},
+/// \qquad w[x] = \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z),
+/// \qquad S = \sum_\text{obs} P
 /// ```
 ///
 /// and without mass that could be hidden `g = Σ w Q / v`. Counts have `v/S` in place of `Q` where nothing was observed.

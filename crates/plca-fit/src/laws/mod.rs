@@ -61,7 +61,7 @@ use plca_tensor::Real;
 
 use crate::{Algorithm, FitError, Memory, Parameters, Solver, Steps};
 
-/// A law of this module.
+/// A law that every model or algorithm obeys.
 ///
 /// ```
 /// use plca_fit::laws::{Law, check_threads};
@@ -101,7 +101,7 @@ pub enum Law {
     Rate,
 }
 
-/// Which law was broken, and how.
+/// The law that was broken, and how.
 ///
 /// ```
 /// use plca_fit::laws::check_threads;
@@ -126,7 +126,13 @@ impl Violation {
     }
 }
 
-/// How far rounding may move an objective: `allowed = relative · |J| + absolute`, derived or stated.
+/// The amount by which rounding may move an objective, derived or stated.
+///
+/// ```math
+/// \text{allowed} = \text{relative} \cdot |J| + \text{absolute}
+/// ```
+///
+/// `J` is the objective.
 ///
 /// ```
 /// use plca_fit::laws::Rounding;
@@ -152,8 +158,8 @@ impl Rounding {
     /// that is normalised. Each errs by at most half an `epsilon`, the distance from 1 to the next number of the scalar, relative to its
     /// result. So a term errs by `depth epsilon / 2` times what it is made of; two objectives that are compared err by twice as much:
     ///
-    /// ```text
-    /// allowed = depth · epsilon · (|J| + size)
+    /// ```math
+    /// \text{allowed} = \text{depth} \cdot \text{epsilon} \cdot (|J| + \text{size})
     /// ```
     ///
     /// `size` is what the terms are made of where they cancel, in the unit of the objective. Of a log-likelihood `Σ V ln P` that is the
@@ -172,13 +178,13 @@ impl Rounding {
         }
     }
 
-    /// How far two objectives near `value` may be apart by rounding.
+    /// The distance that two objectives near `value` may be apart by rounding.
     pub fn allowed(&self, value: f64) -> f64 {
         self.relative * value.abs() + self.absolute
     }
 }
 
-/// What a method promises beyond the laws of all methods.
+/// The promises of a method beyond the laws of all methods.
 ///
 /// ```
 /// use plca_fit::laws::{Claims, Rounding};

@@ -7,7 +7,7 @@ use plca_tensor::Real;
 use super::{Claims, Law, Violation, Walk};
 use crate::{Algorithm, Memory, Parameters, Solver};
 
-/// What is compared of a state: its objective, and its parameters block by block.
+/// The parts of a state that are compared: its objective, and its parameters block by block.
 ///
 /// ```
 /// use plca_fit::laws::Point;
@@ -22,7 +22,7 @@ pub struct Point {
     pub blocks: Vec<Vec<f64>>,
 }
 
-/// How far two paths may be apart.
+/// The distance that two paths may be apart.
 ///
 /// ```
 /// use plca_fit::laws::Agreement;

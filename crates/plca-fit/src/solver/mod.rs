@@ -6,7 +6,7 @@ use plca_tensor::Real;
 
 use super::{Algorithm, FitError, Parameters, Status, Stepped};
 
-/// What a solver remembers from one iteration to the next, as numbers that a checkpoint can hold.
+/// The numbers that a solver remembers from one iteration to the next, and that a checkpoint can hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Memory {
@@ -31,7 +31,7 @@ pub trait Steps<T: Real>: Debug {
     /// Those of the algorithm; `at` is then that of an earlier step.
     fn step(&mut self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
 
-    /// What it needs besides the parameters to go on bit-identically.
+    /// The numbers that it needs besides the parameters to go on bit-identically.
     fn memory(&self) -> Memory;
 
     /// Why there is nothing left to do, if there is not.
@@ -114,7 +114,21 @@ macro_rules! solvers {
     ($($(#[$default:meta])* $variant:ident = $name:literal, $about:literal, $file:ident;)*) => {
         $(pub(crate) mod $file;)*
 
-        /// How iterations are made.
+        /// The way in which a run makes its iterations: plain steps of the model, or steps that are extrapolated.
+        ///
+        /// ```math
+        /// \begin{aligned}
+        /// & \text{em:} & x_{t+1} &= M(x_t) \\
+        /// & \text{squarem:} & x_{t+1} &= M(x_t - 2 a r + a^2 u), \quad r = M(x_t) - x_t, \\
+        /// & & & \quad u = M(M(x_t)) - 2 M(x_t) + x_t, \quad a = - |r| / |u| \\
+        /// & \text{parabolic:} & x_{t+1} &= M(M(p)), \quad p = (1 - s)^2 x_{t-2} + 2 s (1 - s) \, x_{t-1} + s^2 x_t, \quad s > 1 \\
+        /// & \text{momentum:} & x_{t+1} &= M(x_t + \beta (x_t - x_{t-1}))
+        /// \end{aligned}
+        /// ```
+        ///
+        /// `x` are the parameters, all blocks in one vector, and `M` one plain iteration of the model. An extrapolated point that makes the
+        /// objective worse is not kept. `fast` is coordinate descent by [`Rows`](plca_tensor::arrange::Rows), extrapolated as in
+        /// `momentum`.
         ///
         /// ```
         /// use plca_fit::Solver;
@@ -139,7 +153,7 @@ macro_rules! solvers {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What it does, in a line.
+            /// A line that says what it does.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
             }

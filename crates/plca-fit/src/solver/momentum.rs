@@ -1,7 +1,8 @@
 //! Extrapolation along the way that the parameters come, with a monotone guard (Ang & Gillis 2019).
 //!
-//! ```text
-//! y = x + β (x - x'),     (x', x) <- (x, M(y))
+//! ```math
+//! y = x + \beta (x - x'),
+//! \qquad (x', x) \gets (x, M(y))
 //! ```
 //!
 //! An iteration is four such steps. The fourth point is kept if its objective is not worse than that of the first `x`, and `β` grows; otherwise

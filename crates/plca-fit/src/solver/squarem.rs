@@ -1,7 +1,11 @@
 //! Squared extrapolation (SQUAREM; Varadhan & Roland 2008).
 //!
-//! ```text
-//! x1 = M(x0),  x2 = M(x1),  r = x1 - x0,  u = (x2 - x1) - r,  a = -|r|/|u|,  x = M(x0 - 2 a r + a² u)
+//! ```math
+//! \begin{aligned}
+//! x_1 &= M(x_0), \qquad x_2 = M(x_1) \\
+//! r &= x_1 - x_0, \qquad u = (x_2 - x_1) - r, \qquad a = - |r| / |u| \\
+//! x &= M(x_0 - 2 a r + a^2 u)
+//! \end{aligned}
 //! ```
 //!
 //! `x` is kept if its predecessor is not worse than `x1`; otherwise `x2` is. Where `a` is not below -1 there is nothing to extrapolate.

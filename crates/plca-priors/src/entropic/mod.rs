@@ -13,15 +13,24 @@ use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
 
-/// `ln p(θ) = -β H(θ) = β Σ θ ln θ` for every column, up to a constant.
+/// The entropic prior of columns that are distributions: few large entries, or many even ones.
+///
+/// ```math
+/// \ln p(\theta) = - \beta H(\theta) + \text{const} = \beta \sum_i \theta_i \ln \theta_i + \text{const}
+/// ```
+///
+/// `θ` is a column and `H` its entropy.
 ///
 /// `β > 0` asks for a low entropy, which is a sparse column; `β < 0` for a high one, which is a flat column. The strength is
 /// counted in observations: `β = 10` weighs as much as ten of them.
 ///
 /// The M-step maximises `Σ c ln θ + β Σ θ ln θ` exactly: stationary points are
 ///
-/// ```text
-/// θ_i = -w_i / W(-w_i e^s),  w = c/β  (β > 0)         θ_i = w_i / W_0(w_i e^s),  w = c/|β|  (β < 0)
+/// ```math
+/// \begin{aligned}
+/// & \beta > 0 \text{:} & \theta_i &= -w_i / W(-w_i e^s), & w &= c / \beta \\
+/// & \beta < 0 \text{:} & \theta_i &= w_i / W_0(w_i e^s), & w &= c / |\beta|
+/// \end{aligned}
 /// ```
 ///
 /// with one `s` for the column and Lambert's `W`. For `β > 0` the largest count may lie on the branch `W_0`, the others lie on
@@ -48,7 +57,7 @@ pub struct Entropic {
 }
 
 impl Entropic {
-    /// Strength `β` in observations, of either sign.
+    /// The prior with strength `β` in observations, of either sign.
     ///
     /// # Errors
     ///
@@ -68,8 +77,8 @@ impl Entropic {
         Self::of("beta", beta, false)
     }
 
-    /// Strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components trade
-    /// mass. `[SPEC 5.5]`
+    /// The prior with strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components
+    /// trade mass. `[SPEC 5.5]`
     ///
     /// No density has this M-step: [`ln_density`](SimplexPrior::ln_density) is 0, the log-likelihood may fall, and accelerated
     /// runs refuse it.

@@ -3,8 +3,9 @@
 //! [`check`] holds one prior against one random case of [`cases`]. What is true of some priors only is said in [`Claims`]. All
 //! laws speak of the expected log-posterior of a block `θ` under expected counts `c`
 //!
-//! ```text
-//! J(θ) = Σ_iz c_iz ln θ_iz + ln p(θ),     0 ln 0 = 0
+//! ```math
+//! J(\theta) = \sum_{iz} c_{iz} \ln \theta_{iz} + \ln p(\theta),
+//! \qquad 0 \ln 0 = 0
 //! ```
 //!
 //! and never of the formula by which a prior maximises it, so they fit a prior of your own as well:
@@ -37,7 +38,7 @@ pub use case::{Case, cases};
 use crate::SimplexPrior;
 use evaluate::Trial;
 
-/// How good the M-step of a prior is.
+/// The quality of the M-step of a prior.
 ///
 /// ```
 /// use plca_priors::laws::{Claims, Optimum};
@@ -56,7 +57,7 @@ pub enum Optimum {
     Unstated,
 }
 
-/// What a prior promises beyond the laws of all priors. The default promises everything.
+/// The promises of a prior beyond the laws of all priors. The default promises everything.
 ///
 /// ```
 /// use plca_priors::laws::{Claims, Optimum};
@@ -148,7 +149,7 @@ pub enum Law {
     Fits,
 }
 
-/// Which law was broken, and how.
+/// The law that was broken, and how.
 ///
 /// ```
 /// use nalgebra::dmatrix;

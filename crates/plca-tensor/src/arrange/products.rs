@@ -35,8 +35,14 @@ enum Hidden<T> {
     NotStored,
 }
 
-/// Data of either sign as squared-error models need them: their product with a Khatri-Rao product ([`mttkrp`](Self::mttkrp)), which
-/// forms no unfolding.
+/// Data of either sign as squared-error models need them: contracted with the factors of all modes but one.
+///
+/// ```math
+/// M[i,z] = \sum_{x : x_j = i} X[x] \prod_{m \ne j} F_m[x_m, z]
+/// ```
+///
+/// `X` is the data, `F_m` the factor of mode `m`, `I_m x K`, and `M` is `I_j x K`: the unfolded data times a Khatri-Rao product
+/// ([`mttkrp`](Self::mttkrp)), which forms no unfolding.
 ///
 /// Values are held times a power of two, [`scale`](Self::scale), which is 1 in the usual range; every result refers to the values
 /// as held. Memory: nothing for dense data, which are borrowed; one sorted copy of the entries for every mode for others.
@@ -114,7 +120,7 @@ impl<T: Real> Memo<'_, T> {
         self.kept.take_if(|kept| !kept.modes.contains(&mode));
     }
 
-    /// [`Products::mttkrp`] of the factors as they are, to the bit.
+    /// The [`Products::mttkrp`] of the factors as they are, to the bit.
     pub fn product(&mut self, mode: usize) -> DMatrix<f64> {
         match &self.data.cells {
             Cells::Dense(grid, halves) => {
@@ -191,7 +197,7 @@ impl<'a, T: Real> Products<'a, T> {
         })
     }
 
-    /// Size of each mode.
+    /// The size of each mode.
     pub fn shape(&self) -> &[usize] {
         self.shape
     }
@@ -201,12 +207,12 @@ impl<'a, T: Real> Products<'a, T> {
         self.scale.to_f64()
     }
 
-    /// Sum of the observed values as held.
+    /// The sum of the observed values as held.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// Sum of the squares of the observed values as held.
+    /// The sum of the squares of the observed values as held.
     pub fn squared_norm(&self) -> f64 {
         self.squares
     }
@@ -234,7 +240,7 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    /// For products of these factors with one mode after the other.
+    /// A memo for products of these factors with one mode after the other.
     ///
     /// # Panics
     ///
@@ -249,7 +255,11 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]`, hidden cells counting as 0; accumulated in `T`.
+    /// The data contracted with the factors of all modes but one, an `I x K` matrix; hidden cells count as 0, and sums are made in `T`.
+    ///
+    /// ```math
+    /// M[i,z] = \sum_{x : x_\text{mode} = i} X[x] \prod_{m \ne \text{mode}} F_m[x_m, z]
+    /// ```
     ///
     /// Cost: dense `2 K Π I` flops or, from a [`Memo`], `2 K √(Π I)` or so; sparse `2 K` flops an entry and more for each fibre.
     ///
@@ -260,9 +270,14 @@ impl<'a, T: Real> Products<'a, T> {
         self.memo(factors).product(mode)
     }
 
-    /// As [`mttkrp`](Self::mttkrp) of `scale` times the data, the hidden cells filled with the model `Σ_z w_z Π_m F_m`; and
-    /// `Σ (scale X - model)²` over the observed cells, summed cell by cell where cells can be enumerated: on dense data and where
-    /// only stored cells were observed.
+    /// The product of the completed data with the factors of all modes but one, and the squared error over the observed cells.
+    ///
+    /// ```math
+    /// M[i,z] = \sum_{x : x_j = i} \hat X[x] \prod_{m \ne j} F_m[x_m, z], \qquad \sum_\text{obs} \left( \text{scale} \, X - P \right)^2
+    /// ```
+    ///
+    /// `X̂` is `scale X` where observed and the model `P = Σ_z w_z Π_m F_m` where hidden, and `j` is `mode`. The squared error is summed
+    /// cell by cell where cells can be enumerated: on dense data and where only stored cells were observed.
     ///
     /// # Panics
     ///

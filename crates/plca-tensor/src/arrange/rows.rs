@@ -19,8 +19,9 @@ const PAIRED: usize = 2 * GROUPS;
 /// Data arranged row by row for every mode, so that one factor can be improved while the others stay: the rows of that factor are
 /// then problems of `K` numbers each that know nothing of each other.
 ///
-/// ```text
-/// minimise over w >= 0:   Σ_k s_k w_k - Σ_j v_j ln Σ_k w_k U[j,k] - Σ_k c_k ln w_k
+/// ```math
+/// \text{minimise over } w \ge 0 \text{:}
+/// \quad \sum_k s_k w_k - \sum_j v_j \ln \sum_k w_k U[j,k] - \sum_k c_k \ln w_k
 /// ```
 ///
 /// `v` are the row's data, `U` the products of the other factors' rows, `s` their sums over the row's observed cells and `c >= 0`
@@ -50,7 +51,7 @@ pub struct Rows<T> {
     pool: Pool<T>,
 }
 
-/// What is given to every row besides its data.
+/// The terms that every row has besides its data.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -61,9 +62,9 @@ pub struct Rows<T> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RowTerms<'a, T> {
-    /// `s`: `K x 1` for all rows, or `K x I`.
+    /// The linear terms, `s`: `K x 1` for all rows, or `K x I`.
     pub linear: &'a DMatrix<T>,
-    /// `c`, in the unit of the data: `K x I`.
+    /// The pseudo-counts, `c`, in the unit of the data: `K x I`.
     pub pseudo: Option<&'a DMatrix<f64>>,
 }
 
@@ -204,7 +205,7 @@ impl<T: Real> Rows<T> {
         })
     }
 
-    /// Sums of the data over the rows of a mode.
+    /// The sums of the data over the rows of a mode.
     ///
     /// ```
     /// use plca_tensor::{DenseTensor, Modes, Order, arrange::Rows};

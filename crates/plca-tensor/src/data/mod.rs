@@ -23,7 +23,7 @@ pub use request::{CellRule, Expected, Modes, Request, Rule};
 pub use sparse::{Coordinates, SparseTensor};
 pub(crate) use sparse::{check_index, rescale};
 
-/// Which cells [`Data::visit_mask`] lists.
+/// The cells that [`Data::visit_mask`] lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// None: every cell was observed.
@@ -34,7 +34,7 @@ pub enum Mask {
     Observed,
 }
 
-/// What is known of data as a whole.
+/// The facts that are known of data as a whole.
 ///
 /// ```
 /// use plca_tensor::{Data, DenseTensor, Mask, Order};
@@ -141,7 +141,7 @@ pub trait Data<T: Real>: Debug + Send + Sync {
     /// The size of each mode.
     fn shape(&self) -> &[usize];
 
-    /// What is known of the data as a whole.
+    /// The facts that are known of the data as a whole.
     fn summary(&self) -> &Summary;
 
     /// Visits every observed cell that is not 0, in a fixed order: each once, with its sum where a storage holds several entries of a cell, which
@@ -164,7 +164,17 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         Ok(())
     }
 
-    /// The E-step: expected counts and the log-likelihood under `model`, in one pass over the data.
+    /// Makes the E-step: expected counts and the log-likelihood under `model`, in one pass over the data.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// C_j[i,z] &= \sum_{x : x_j = i} V[x] \, \frac{w_z \prod_m F_m[x_m, z]}{P[x]}, \qquad P[x] = \sum_z w_z \prod_m F_m[x_m, z] \\
+    /// L &= \sum_x V[x] \ln P[x]
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, of which the observed cells count, and `C_j` are the counts of mode `j`, `I_j x K`. Other [rules](Rule) than the
+    /// Poisson law have other counts and another value.
     ///
     /// An entry of a factor below `√TINY` times the largest of its row (1e-154 in `f64`, 1e-19 in `f32`; `w_z` is part of the first
     /// factor) counts as 0, as in [`Cp::cell`]: products of such entries would be subnormal. A cell that only such entries explain has
@@ -210,7 +220,7 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         None
     }
 
-    /// `v`: the sum of the observed cells.
+    /// The sum of the observed cells, `v`.
     fn total(&self) -> f64 {
         self.summary().total
     }
@@ -220,7 +230,11 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         self.summary().mask == Mask::Complete
     }
 
-    /// `Σ_{x: x_j=i} V[x]` over observed cells, for every index of mode `j`.
+    /// The sum of the observed cells for every index of mode `j`.
+    ///
+    /// ```math
+    /// \sum_{x : x_j = i} V[x], \qquad i = 0, \dots, I_j - 1
+    /// ```
     ///
     /// # Errors
     ///
@@ -231,7 +245,13 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         Ok(sums)
     }
 
-    /// `Σ V ln V` over observed cells: the log-likelihood that no model of these data can exceed, up to scale.
+    /// The log-likelihood that no model of these data can exceed, up to scale.
+    ///
+    /// ```math
+    /// \sum_x V[x] \ln V[x]
+    /// ```
+    ///
+    /// The sum runs over the observed cells.
     ///
     /// # Errors
     ///

@@ -70,8 +70,13 @@ impl FromIterator<usize> for Modes {
 
 /// A likelihood of one rate per cell, as the E-step needs it.
 ///
-/// Expected counts under a rule are `C_j[i,z] = Σ_{x: x_j=i} q[x] w_z Π_m F_m[x_m,z]` with `q = ratios(v, p)`. With `q = v / p` they are those of
-/// Poisson counts. Other likelihoods ask twice: for the numerator of a multiplicative update and for its denominator.
+/// ```math
+/// C_j[i,z] = \sum_{x : x_j = i} q[x] \, w_z \prod_m F_m[x_m, z], \qquad q = \text{ratios}(v, p)
+/// ```
+///
+/// `C_j` are the expected counts of mode `j`, `I_j x K`, of a model with the weights `w` and the factors `F_m`; `v` is the datum of a cell
+/// and `p` the rate that the model gives it. With `q = v / p` they are those of Poisson counts. Other likelihoods ask twice: for the
+/// numerator of a multiplicative update and for its denominator.
 ///
 /// ```
 /// use plca_tensor::CellRule;
@@ -96,7 +101,18 @@ pub trait CellRule<T>: Debug + Sync {
     fn zero_is_inert(&self) -> bool;
 }
 
-/// What an E-step makes of a cell `v` with the rate `p`.
+/// The rule that says what an E-step makes of a cell `v` with the rate `p`.
+///
+/// ```math
+/// \begin{aligned}
+/// & C_j[i,z] = \sum_{x : x_j = i} q[x] \, w_z \prod_m F_m[x_m, z], \qquad p[x] = \sum_z w_z \prod_m F_m[x_m, z] \\
+/// & \text{Poisson:} \; q = v / p \qquad \text{exposure:} \; q = 1
+///   \qquad \text{gradient:} \; q = v / p \text{, the factor } F_j \text{ left out}
+/// \end{aligned}
+/// ```
+///
+/// `C_j` are the counts of mode `j`, `I_j x K`, of a model with the weights `w` and the factors `F_m`; the sum runs over the observed
+/// cells.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Rule<'a, T> {
@@ -111,7 +127,7 @@ pub enum Rule<'a, T> {
     Cell(&'a dyn CellRule<T>),
 }
 
-/// What an E-step is asked for. Ask for little: each mode costs a third of a pass, and a value one logarithm a cell.
+/// The results that an E-step is asked for. Ask for little: each mode costs a third of a pass, and a value one logarithm a cell.
 ///
 /// ```
 /// use plca_tensor::{Modes, Request};
@@ -124,7 +140,7 @@ pub struct Request<'a, T> {
     pub modes: Modes,
     /// Whether the value is wanted.
     pub value: bool,
-    /// What a cell adds.
+    /// The rule that says what a cell adds.
     pub rule: Rule<'a, T>,
 }
 
@@ -138,14 +154,14 @@ impl<'a, T> Request<'a, T> {
         }
     }
 
-    /// Whether the value is wanted too.
+    /// Sets whether the value is wanted too.
     #[must_use]
     pub fn value(mut self, yes: bool) -> Self {
         self.value = yes;
         self
     }
 
-    /// Another rule.
+    /// Sets another rule.
     #[must_use]
     pub fn rule(mut self, rule: Rule<'a, T>) -> Self {
         self.rule = rule;
@@ -153,7 +169,7 @@ impl<'a, T> Request<'a, T> {
     }
 }
 
-/// What an E-step answers; sums over shards of data are sums of these.
+/// The answer of an E-step: expected counts and the value of the rule. Sums over shards of data are sums of these.
 #[derive(Clone, Debug)]
 pub struct Expected<T> {
     pub(crate) counts: Vec<Option<DMatrix<T>>>,
@@ -177,7 +193,7 @@ impl<T: crate::Real> Expected<T> {
         counts.unwrap_or_else(|| panic!("counts of mode {mode} were not requested"))
     }
 
-    /// The same, taken out.
+    /// The counts of a mode, taken out.
     ///
     /// # Panics
     ///

@@ -26,9 +26,9 @@ use crate::{Cp, DataError, Real};
 pub struct Coordinates<T> {
     /// Size of each mode; the product may exceed `u64::MAX`.
     pub shape: Vec<usize>,
-    /// `order` numbers for each entry, entry after entry.
+    /// The indices of the entries: `order` numbers for each, entry after entry.
     pub indices: Vec<u32>,
-    /// One number per entry.
+    /// The values of the entries, one number for each.
     pub values: Vec<T>,
 }
 

@@ -1,13 +1,19 @@
 //! Row problems of Poisson likelihoods, one coordinate at a time.
 //!
-//! ```text
-//! minimise over w >= 0:   Σ_k s_k w_k - Σ_j v_j ln p_j - Σ_k c_k ln w_k,      p_j = Σ_k w_k U[j,k]
+//! ```math
+//! \text{minimise over } w \ge 0 \text{:}
+//! \quad \sum_k s_k w_k - \sum_j v_j \ln p_j - \sum_k c_k \ln w_k,
+//! \qquad p_j = \sum_k w_k U[j,k]
 //! ```
 //!
 //! With the other coordinates fixed the optimum of one is where `G(w_k) = s_k`,
 //!
-//! ```text
-//! G = Σ_j v_j q_j + c_k / w_k,     q_j = U[j,k] / p_j,     -G' = h = Σ_j v_j q_j² + c_k / w_k²
+//! ```math
+//! \begin{aligned}
+//! G &= \sum_j v_j q_j + \frac{c_k}{w_k},
+//!   \qquad q_j = \frac{U[j,k]}{p_j} \\
+//! -G' = h &= \sum_j v_j q_j^2 + \frac{c_k}{w_k^2}
+//! \end{aligned}
 //! ```
 //!
 //! `G` is a sum of terms `a / (b + w)` with `b >= 0`, so `1/G` is concave in `w` and nearly linear: a Newton step on `1/G = 1/s` is

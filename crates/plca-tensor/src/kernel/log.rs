@@ -1,7 +1,11 @@
 //! Sums of logarithms for kernels that have the entries of a row or a column side by side.
 //!
-//! ```text
-//! x = 2^e m,   m in [√½, √2),   s = (m - 1) / (m + 1):      ln m = 2 (s + s³/3 + s⁵/5 + …),   ln x = e ln 2 + ln m
+//! ```math
+//! \begin{aligned}
+//! x &= 2^e m, \qquad m \in [\sqrt{1/2}, \sqrt{2}), \qquad s = \frac{m - 1}{m + 1} \\
+//! \ln m &= 2 \left( s + \frac{s^3}{3} + \frac{s^5}{5} + \dots \right) \\
+//! \ln x &= e \ln 2 + \ln m
+//! \end{aligned}
 //! ```
 //!
 //! There are neither branches nor calls: the compiler makes whole registers of it, those of the instruction set of the function into

@@ -1,7 +1,11 @@
 //! The one fused E-step behind every model.
 //!
-//! ```text
-//! p[x] = Σ_z Π_j F_j[x_j,z],    q[x] = rule(V[x], p[x]),    S_j[i,z] = Σ_{x: x_j=i} q[x] Π_{m≠j} F_m[x_m,z]
+//! ```math
+//! \begin{aligned}
+//! p[x] &= \sum_z \prod_j F_j[x_j,z] \\
+//! q[x] &= \mathrm{rule}(V[x], p[x]) \\
+//! S_j[i,z] &= \sum_{x : x_j = i} q[x] \prod_{m \ne j} F_m[x_m,z]
+//! \end{aligned}
 //! ```
 //!
 //! Each storage implements [`Accumulate`]; what happens to a cell is a [`Rule`]. Component weights are

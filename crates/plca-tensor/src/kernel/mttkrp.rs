@@ -4,8 +4,11 @@
 //! columns. One product with the Khatri-Rao product of one half contracts all its modes at once; what is left is as small as the
 //! other half and serves every mode of it. So a sweep over all modes costs two products whatever the order:
 //!
-//! ```text
-//! slow half:  S[c,z] = Σ_r X[r,c] Π_{m fast} F_m[r_m,z]          fast half:  R[r,z] = Σ_c X[r,c] Π_{m slow} F_m[c_m,z]
+//! ```math
+//! \begin{aligned}
+//! \text{slow half:} \quad S[c,z] &= \sum_r X[r,c] \prod_{m \text{ fast}} F_m[r_m,z] \\
+//! \text{fast half:} \quad R[r,z] &= \sum_c X[r,c] \prod_{m \text{ slow}} F_m[c_m,z]
+//! \end{aligned}
 //! ```
 //!
 //! The matrix is cut into a grid of [blocks](super::blocks), whose sums are added in a fixed order: threads change no bit.

@@ -1,7 +1,10 @@
 //! The fused pass over signed data under two rates.
 //!
-//! ```text
-//! p = A⁺ H,  q = A⁻ H,  (G⁺, G⁻) = rule(V, p, q),      S± = G± Hᵀ,   R = A⁺ᵀ G⁺ + A⁻ᵀ G⁻
+//! ```math
+//! \begin{aligned}
+//! p &= A^+ H, \qquad q = A^- H, \qquad (G^+, G^-) = \mathrm{rule}(V, p, q) \\
+//! S^\pm &= G^\pm H^\top, \qquad R = (A^+)^\top G^+ + (A^-)^\top G^-
+//! \end{aligned}
 //! ```
 //!
 //! Columns of the data lie along the lanes of the registers, in blocks of 32; the multipliers of sixteen rows of a block

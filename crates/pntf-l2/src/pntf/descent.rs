@@ -3,10 +3,15 @@
 //! With `w = s λ`, `Γ` the Hadamard product of the other modes' Grams and `M` the data contracted with the other modes' factors, the objective
 //! in column `u_t` of a mode, in the weights and in the mass is
 //!
-//! ```text
-//! ‖G - s P‖² = w_t² Γ_tt ‖u_t - b_t / (w_t Γ_tt)‖² + …,     b_t = M[:,t] - Σ_{j≠t} w_j Γ_jt u_j
-//!            = 2 (½ λᵀ s² H λ - s fᵀ λ) + ‖G‖²,             H = Γ ∘ Uᵀ U,  f_t = u_t · M[:,t]
-//!            = s² ‖P‖² - 2 s G·P + ‖G‖²
+//! ```math
+//! \begin{aligned}
+//! \lVert G - s P \rVert^2
+//!   &= w_t^2 \Gamma_{tt} \lVert u_t - b_t / (w_t \Gamma_{tt}) \rVert^2 + \dots,
+//!   & b_t &= M[:,t] - \sum_{j \ne t} w_j \Gamma_{jt} u_j \\
+//!   &= 2 \left( \tfrac{1}{2} \lambda^\top s^2 H \lambda - s f^\top \lambda \right) + \lVert G \rVert^2,
+//!   & H &= \Gamma \circ U^\top U, \quad f_t = u_t \cdot M[:,t] \\
+//!   &= s^2 \lVert P \rVert^2 - 2 s \, G \cdot P + \lVert G \rVert^2
+//! \end{aligned}
 //! ```
 //!
 //! So the best column is a projection onto the simplex, the best weights are a quadratic programme, the best mass, over the observed cells alone, a

@@ -1,7 +1,9 @@
 //! Non-negative factorization of any order on the simplex, under squared error.
 //!
-//! ```text
-//! min ‖G - s P‖²,     P[x] = Σ_z λ_z Π_j U_j[x_j, z],     λ and all columns of U_j on simplices
+//! ```math
+//! \min \; \lVert G - s P \rVert^2,
+//! \qquad P[x] = \sum_z \lambda_z \prod_j U_j[x_j, z],
+//! \qquad \lambda \text{ and all columns of } U_j \text{ on simplices}
 //! ```
 //!
 //! `G` is the data divided by their sum. The mass `s` is 1 on complete data. Where cells are hidden it is fitted to the observed ones, because
@@ -24,8 +26,21 @@ use crate::blocks::{finite, kept};
 use crate::mixture::{self, MixtureState};
 use descent::Descent;
 
-/// Settings of a factorization on the simplex, checked; see [`Pntf::builder`]. Its blocks are `weights`, `λ` as a column of `K`; `factor_0`,
-/// `factor_1`, …, `U_j` as an `I_j x K` matrix for every mode; and `mass`, `s` as a single number.
+/// Factorization of data of any order into weights and factors on the simplex, under squared error: a mixture of products of distributions,
+/// as PLCA is, fitted by least squares.
+///
+/// ```math
+/// \begin{aligned}
+/// P[x] &= \sum_z \lambda_z \prod_j U_j[x_j, z], \qquad \lambda \text{ and all columns of } U_j \text{ on simplices} \\
+/// & \text{minimise} \quad \lVert G - s P \rVert^2 = \sum_x \left( G[x] - s P[x] \right)^2
+/// \end{aligned}
+/// ```
+///
+/// `G` is the data divided by their sum; `x` runs over the observed cells, `z` over the `K` components. The blocks are `weights`, `λ` as a
+/// column of `K`; `factor_0`, `factor_1`, …, `U_j` as an `I_j x K` matrix for every mode; and `mass`, `s` as a single number, which is 1 on
+/// complete data.
+///
+/// This value holds the settings, which have been checked; [`Pntf::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};
@@ -47,7 +62,7 @@ pub struct Pntf<T: Real> {
     normalise: bool,
 }
 
-/// Settings of [`Pntf`], not yet checked.
+/// The settings of [`Pntf`], not yet checked.
 ///
 /// The two tests that the paper stops by, of the change of the objective and of the residual, are a rule of [`Stop`](crate::Stop):
 ///
@@ -183,7 +198,11 @@ fn mass<T: Real>(at: &Parameters<T>) -> f64 {
     at.at(at.matrices().len() - 1)[0].to_f64()
 }
 
-/// Fitted parameters of [`Pntf`].
+/// The fitted parameters of [`Pntf`]: weights, one factor for every mode, and the mass.
+///
+/// ```math
+/// G[x] \approx s \sum_z \lambda_z \prod_j U_j[x_j, z]
+/// ```
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -213,12 +232,12 @@ impl<T: Real> PntfState<T> {
         Ok(Self(Parameters::new(&specs, blocks.collect())?))
     }
 
-    /// `λ`: `>= 0`, sum 1.
+    /// The weights of the components, `λ`: `K` numbers `>= 0` that sum to 1.
     pub fn weights(&self) -> &[T] {
         self.0.at(0).as_slice()
     }
 
-    /// `U_j` of a mode, `I_j x K`: every column `>= 0` with sum 1.
+    /// The factor of a mode, `U_j`: an `I_j x K` matrix, `>= 0`, every column of which sums to 1.
     ///
     /// # Panics
     ///
@@ -227,13 +246,13 @@ impl<T: Real> PntfState<T> {
         &self.factors()[mode]
     }
 
-    /// The factors of all modes.
+    /// The factors of all modes, each `I_j x K` with columns that sum to 1, in the order of the modes.
     pub fn factors(&self) -> &[DMatrix<T>] {
         factors(&self.0)
     }
 
-    /// `s`: what the model must be multiplied by to fit the observed cells divided by their sum. 1 on complete data, at least about 1 where
-    /// cells are hidden, because the model's mass covers them too.
+    /// The mass, `s`: what the model must be multiplied by to fit the observed cells divided by their sum. 1 on complete data, at least
+    /// about 1 where cells are hidden, because the model's mass covers them too.
     pub fn mass(&self) -> f64 {
         mass(&self.0)
     }

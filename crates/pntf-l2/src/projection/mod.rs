@@ -1,7 +1,9 @@
 //! The nearest point of a simplex.
 //!
-//! ```text
-//! argmin ½‖x - b‖²,   x ≥ 0,  Σ x = r        is        x = max(b - τ, 0),   τ such that Σ x = r
+//! ```math
+//! \mathrm{argmin} \; \tfrac{1}{2} \lVert x - b \rVert^2, \quad x \ge 0, \quad \sum x = r
+//! \qquad \text{is} \qquad
+//! x = \max(b - \tau, 0), \quad \tau \text{ such that } \sum x = r
 //! ```
 //!
 //! The threshold `τ` is found by sorting, by the active-set iteration of the paper with its two slips mended, or by a bound that
@@ -43,7 +45,7 @@ fn total_of(y: &[f64]) -> f64 {
     all.collect::<CompensatedSum>().value()
 }
 
-/// How the threshold is found `[PNTF 3]`. All three give the same point up to rounding.
+/// The way in which the threshold of a projection is found. `[PNTF 3]` All three give the same point up to rounding.
 ///
 /// ```
 /// use pntf_l2::{Projection, project_with};
@@ -68,7 +70,7 @@ pub enum Projection {
     Threshold,
 }
 
-/// Why a vector could not be projected.
+/// The reason why a vector could not be projected.
 ///
 /// ```
 /// let error = pntf_l2::project_onto_simplex(&mut [1.0, f64::NAN], 1.0).unwrap_err();
@@ -95,6 +97,13 @@ pub enum ProjectionError {
 
 /// Replaces `b` by the nearest point with entries `>= 0` and sum `radius`, by the default method.
 ///
+/// ```math
+/// \mathrm{argmin} \left\lbrace \tfrac{1}{2} \lVert x - b \rVert^2 : \; x \ge 0, \; \sum x = r \right\rbrace
+///   = \max(b - \tau, 0), \qquad \tau \text{ such that } \sum x = r
+/// ```
+///
+/// `r` is `radius`.
+///
 /// The result sums to `radius` up to rounding. Radius 0 gives zeros. Cost `O(d)` in practice.
 ///
 /// # Errors
@@ -113,7 +122,7 @@ pub fn project_onto_simplex<T: Real>(b: &mut [T], radius: T) -> Result<(), Proje
     project_with(b, radius, Projection::default())
 }
 
-/// As [`project_onto_simplex`], by the method given.
+/// Replaces `b` by the nearest point with entries `>= 0` and sum `radius`, as [`project_onto_simplex`] does, by the method given.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! The weight problem: a small quadratic programme over the simplex.
 //!
-//! ```text
-//! min ½ lᵀ H l - fᵀ l,   l ≥ 0,  Σ l = 1
+//! ```math
+//! \min \tfrac{1}{2} l^\top H l - f^\top l,
+//! \qquad l \ge 0, \quad \sum l = 1
 //! ```
 //!
 //! In a factorization `H` is the Hadamard product of all Grams and `f` the data contracted with every component, so
@@ -16,7 +17,7 @@ use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 pub(crate) use orthant::orthant_qp;
 use search::{Domain, Problem};
 
-/// Why a problem was refused.
+/// The reason why a quadratic programme was refused.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -82,7 +83,13 @@ fn largest(direction: &[f64]) -> usize {
         .map_or(0, |(at, _)| at)
 }
 
-/// A minimiser of [`simplex_qp`] and how good it is `[PNTF 4]`.
+/// A minimiser of [`simplex_qp`] and how good it is. `[PNTF 4]`
+///
+/// ```math
+/// q(l) = \tfrac{1}{2} l^\top H l - f^\top l, \qquad g = H l - f, \qquad q(l) - \min q \le g \cdot l - \min_i g_i
+/// ```
+///
+/// `l` are the weights, and the least value is that over the unit simplex.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -94,22 +101,22 @@ fn largest(direction: &[f64]) -> usize {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SimplexQp {
-    /// `l`: entries `>= 0` with sum 1.
+    /// The weights, `l`: entries `>= 0` with sum 1.
     pub weights: Vec<f64>,
-    /// `½ lᵀ H l - fᵀ l`.
+    /// The objective, `½ lᵀ H l - fᵀ l`.
     pub objective: f64,
-    /// `ν = g·l` with `g = H l - f`: what `g` equals on the support.
+    /// The multiplier, `ν = g·l` with `g = H l - f`: what `g` equals on the support.
     pub multiplier: f64,
-    /// `max(|g_i - ν| on the support, ν - min g)`; at a minimiser 0 up to rounding.
+    /// The residual of the conditions of optimality, `max(|g_i - ν| on the support, ν - min g)`; at a minimiser 0 up to rounding.
     pub kkt_residual: f64,
-    /// `g·l - min g`: the objective is at most this far above the least one.
+    /// The gap, `g·l - min g`: the objective is at most this far above the least one.
     pub gap: f64,
-    /// Faces solved.
+    /// The number of faces solved.
     pub iterations: usize,
 }
 
 impl SimplexQp {
-    /// What `weights`, over their sum, are worth: how far from a minimiser at most, and by which conditions. No face is solved.
+    /// The certificate of given `weights`, over their sum: how far from a minimiser at most, and by which conditions. No face is solved.
     ///
     /// # Errors
     ///
@@ -132,8 +139,13 @@ impl SimplexQp {
     }
 }
 
-/// Minimises `½ lᵀ H l - fᵀ l` over the unit simplex, for an `h` that is positive semi-definite along it: `dᵀ H d ≥ 0` where
-/// `Σ d = 0`.
+/// Minimises a convex quadratic function over the unit simplex.
+///
+/// ```math
+/// \min_l \; \tfrac{1}{2} l^\top H l - f^\top l, \qquad l \ge 0, \quad \sum l = 1
+/// ```
+///
+/// `h` must be positive semi-definite along the simplex: `dᵀ H d ≥ 0` where `Σ d = 0`.
 ///
 /// Active set: on the current support the equality problem is solved by Cholesky, in an eigenbasis where it is singular;
 /// a coordinate that reaches 0 is dropped, the most promising one outside is let in. The search begins at `start`,

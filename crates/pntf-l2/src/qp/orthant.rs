@@ -1,7 +1,8 @@
 //! The least-squares problem of one observation under unconstrained components [PNTF 8].
 //!
-//! ```text
-//! min ½ xᵀ H x - fᵀ x,   x ≥ 0
+//! ```math
+//! \min \tfrac{1}{2} x^\top H x - f^\top x,
+//! \qquad x \ge 0
 //! ```
 
 use nalgebra::DMatrix;

@@ -1,7 +1,10 @@
 //! Tensors of either sign: a sum of rank-one terms whose factor of one mode has two sides.
 //!
-//! ```text
-//! V[f,i,j,…] ~ Sk(Σ_k w_k T⁺[f,k] B[i,k] C[j,k] …, Σ_k w_k T⁻[f,k] B[i,k] C[j,k] …)
+//! ```math
+//! V[f,i,j,\dots] \sim \mathrm{Sk} \left(
+//!   \sum_k w_k T^+[f,k] B[i,k] C[j,k] \cdots, \;
+//!   \sum_k w_k T^-[f,k] B[i,k] C[j,k] \cdots
+//! \right)
 //! ```
 //!
 //! The EM of `[SKELLAM 5]` on the tensor unfolded along its signed mode, in which the counts of the activations `w_k B[i,k] C[j,k] …` are shared out
@@ -24,10 +27,20 @@ use unfold::{Folding, unfold};
 
 pub use state::SignedCpState;
 
-/// Skellam factorization of tensors, settings that are checked; see [`SignedCp::builder`].
+/// Factorization of a tensor of either sign into rank-one terms whose factor of one mode is signed, under the Skellam law.
 ///
-/// Its blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), `weights`, `w` (`K x 1`, in the units of the data), and `factor_j` for every
-/// other mode `j`, counted from 0: its size `x K`, columns sum to 1.
+/// ```math
+/// \begin{aligned}
+/// & V \sim \mathrm{Sk}(L^+, L^-), \qquad L^\pm[f,i,j,\dots] = \sum_k w_k \, T^\pm[f,k] \, B[i,k] \, C[j,k] \cdots \\
+/// & \text{maximise} \quad L_\mathrm{fit}(V; L^+, L^-)
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, `f` the index of the signed mode, of `F`, and `Lfit` the likelihood of [`Replicates`], to which the log-density of the
+/// priors is added. The blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), `weights`, `w` (`K x 1`, in the units of the
+/// data), and `factor_j` for every other mode `j`, counted from 0: its size `x K`, columns sum to 1.
+///
+/// This value holds the settings, which have been checked; [`SignedCp::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_fit::{Model, Reconstruct};
@@ -49,7 +62,7 @@ pub struct SignedCp<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`SignedCp`], not yet checked.
+/// The settings of [`SignedCp`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct SignedCpBuilder<T: Real>(SignedCp<T>);

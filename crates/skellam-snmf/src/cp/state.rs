@@ -12,7 +12,11 @@ use crate::check::check_shapes;
 use crate::sides::{sides, stack, views};
 use crate::signed::rows_of;
 
-/// Fitted parameters of [`SignedCp`](super::SignedCp).
+/// The fitted parameters of [`SignedCp`](super::SignedCp): signed atoms of one mode, weights, and a factor for every other mode.
+///
+/// ```math
+/// E[V[f,i,j,\dots]] = \sum_k w_k \left( T^+[f,k] - T^-[f,k] \right) B[i,k] \, C[j,k] \cdots
+/// ```
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -60,22 +64,23 @@ impl<T: Real> SignedCpState<T> {
         })
     }
 
-    /// Which mode is signed, counted from 0.
+    /// The mode that is signed, counted from 0.
     pub fn signed_mode(&self) -> usize {
         self.folding.mode()
     }
 
-    /// Both sides of the signed mode, `T⁺` above `T⁻`, `2F x K`.
+    /// Both sides of the signed mode, `T⁺` above `T⁻`: a `2F x K` matrix, `>= 0`, every column of which sums to 1.
     pub fn atoms(&self) -> &DMatrix<T> {
         self.parameters.at(0)
     }
 
-    /// `w`, in the units of the data.
+    /// The weights of the components, `w`: `K` numbers `>= 0`, in the units of the data.
     pub fn weights(&self) -> &[T] {
         self.parameters.at(1).as_slice()
     }
 
-    /// The factor of a mode, counted from 0, which is not the signed one: its size `x K`.
+    /// The factor of a mode, counted from 0, which is not the signed one: a matrix of its size `x K`, `>= 0`, every column of which sums to
+    /// 1.
     ///
     /// # Panics
     ///
@@ -86,7 +91,7 @@ impl<T: Real> SignedCpState<T> {
         self.parameters.at(2 + place)
     }
 
-    /// The factors of all modes but the signed one, in their order.
+    /// The factors of all modes but the signed one, in their order, each its size `x K` with columns that sum to 1.
     pub fn factors(&self) -> &[DMatrix<T>] {
         &self.parameters.matrices()[2..]
     }

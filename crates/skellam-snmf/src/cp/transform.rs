@@ -92,7 +92,7 @@ impl<T: Real> SignedCp<T> {
 }
 
 impl<T: Real> SignedCpState<T> {
-    /// [`SignedCp::transform`] by a model of default settings.
+    /// Explains new data as [`SignedCp::transform`] does, by a model of default settings.
     ///
     /// # Errors
     ///

@@ -1,7 +1,11 @@
 //! Semi-non-negative factorization in squared error, the baseline.
 //!
-//! ```text
-//! min ‖V - W H‖²,     H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H)),     W = V Hᵀ (H Hᵀ)⁻¹
+//! ```math
+//! \begin{aligned}
+//! & \min \; \lVert V - W H \rVert^2 \\
+//! & H \gets H \circ \sqrt{\frac{(W^\top V)^+ + (W^\top W)^- H}{(W^\top V)^- + (W^\top W)^+ H}} \\
+//! & W = V H^\top (H H^\top)^{-1}
+//! \end{aligned}
 //! ```
 //!
 //! `H ≥ 0` and `W` of any sign, by the multiplicative updates of Ding, Li, Jordan (2010). The error never grows; where it gets stuck depends on the
@@ -18,10 +22,17 @@ use steps::DingSteps;
 
 pub use state::DingState;
 
-/// Semi-NMF in squared error, settings that are checked; see [`Ding::builder`].
+/// Semi-non-negative matrix factorization under squared error, by the updates of Ding, Li and Jordan: a baseline.
 ///
-/// Its blocks are `basis`, `W` (`F x K`), and `activations`, `H` (`K x N`). A start that does not give the basis has the best one for its
-/// activations, which are drawn uniformly from (0, 1).
+/// ```math
+/// V \approx W H, \qquad \text{minimise} \quad \lVert V - W H \rVert^2, \qquad H \ge 0
+/// ```
+///
+/// `V` is the data, an `F x N` matrix of either sign. The blocks are `basis`, `W` (`F x K`, of any sign), and `activations`, `H` (`K x N`);
+/// together they have the units of the data. A start that does not give the basis has the best one for its activations, which are drawn
+/// uniformly from (0, 1).
+///
+/// This value holds the settings, which have been checked; [`Ding::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_fit::{Model, Reconstruct};
@@ -39,7 +50,7 @@ pub struct Ding<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`Ding`], not yet checked.
+/// The settings of [`Ding`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct DingBuilder<T: Real>(Ding<T>);

@@ -11,7 +11,11 @@ use super::steps::DingSteps;
 use super::{complete, specs};
 use crate::signed::{along_columns, explained, product};
 
-/// Fitted parameters of [`Ding`](super::Ding).
+/// The fitted parameters of [`Ding`](super::Ding): a basis of any sign and non-negative activations.
+///
+/// ```math
+/// V \approx W H
+/// ```
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -39,12 +43,12 @@ impl<T: Real> DingState<T> {
         Ok(Self(Parameters::new(&specs, vec![basis, activations])?))
     }
 
-    /// `W`, `F x K`, of any sign.
+    /// The basis, `W`: an `F x K` matrix of any sign. `W` and `H` together have the units of the data.
     pub fn basis(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// `H`, `K x N`.
+    /// The activations, `H`: a `K x N` matrix, `>= 0`. `W` and `H` together have the units of the data.
     pub fn activations(&self) -> &DMatrix<T> {
         self.0.at(1)
     }

@@ -1,7 +1,11 @@
 //! Semi-NMF under the Skellam law, by expectation-maximisation.
 //!
-//! ```text
-//! V ~ Sk(T⁺ H, T⁻ H),     T± <- norm(T± ∘ G± Hᵀ),     H <- H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
+//! ```math
+//! \begin{aligned}
+//! V &\sim \mathrm{Sk}(T^+ H, T^- H) \\
+//! T^\pm &\gets \mathrm{norm}(T^\pm \circ G^\pm H^\top) \\
+//! H &\gets H \circ \left( (T^+)^\top G^+ + (T^-)^\top G^- \right)
+//! \end{aligned}
 //! ```
 //!
 //! `G±` is what the law makes of a datum and its two rates; where a cell is hidden it is 1. Both factors are taken from one pass over the data.
@@ -28,14 +32,20 @@ use prior::{Sides, gamma};
 
 pub use state::SnmfState;
 
-/// Maximum a posteriori of Skellam semi-NMF by EM, settings that are checked; see [`Snmf::builder`].
+/// Factorization of a matrix of either sign into signed atoms and non-negative activations, under the Skellam law, by maximum a posteriori.
 ///
-/// ```text
-/// maximise  Lfit(V; T, H) + ln p(T, H)
+/// ```math
+/// \begin{aligned}
+/// & V \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f (T^+[f,k] + T^-[f,k]) = 1 \\
+/// & \text{maximise} \quad L_\mathrm{fit}(V; T, H) + \ln p(T, H)
+/// \end{aligned}
 /// ```
 ///
-/// with the likelihood of [`Replicates`]; `Lfit` alone without priors. Its blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), and
-/// `activations`, `H` (`K x N`, in the units of the data). `[SKELLAM eq. 13]`, `[SKELLAM eq. 26]`
+/// `V` is the data, `F x N`; its expectation is `(T⁺ - T⁻) H`, and `Sk(p, q)` is the law of the difference of two Poisson counts with the
+/// rates `p` and `q`. `Lfit` is the likelihood of [`Replicates`], and is maximised alone without priors. The blocks are `atoms`, `T⁺` above
+/// `T⁻` (`2F x K`, columns sum to 1), and `activations`, `H` (`K x N`, in the units of the data). `[SKELLAM eq. 13]`, `[SKELLAM eq. 26]`
+///
+/// This value holds the settings, which have been checked; [`Snmf::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_fit::Model;
@@ -58,7 +68,7 @@ pub struct Snmf<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`Snmf`], not yet checked.
+/// The settings of [`Snmf`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct SnmfBuilder<T: Real>(Snmf<T>);

@@ -11,7 +11,11 @@ use crate::check::check_shapes;
 use crate::sides::{sides, split, stack, views};
 use crate::signed::{cell, product};
 
-/// Fitted parameters of [`Snmf`](super::Snmf).
+/// The fitted parameters of [`Snmf`](super::Snmf): signed atoms and their activations.
+///
+/// ```math
+/// V \sim \mathrm{Sk}(T^+ H, T^- H), \qquad \sum_f (T^+[f,k] + T^-[f,k]) = 1, \qquad E[V] = (T^+ - T^-) H
+/// ```
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -46,12 +50,12 @@ impl<T: Real> SnmfState<T> {
         Ok(Self(Parameters::new(&specs, blocks)?))
     }
 
-    /// Both sides of the atoms, `T⁺` above `T⁻`, `2F x K`.
+    /// Both sides of the atoms, `T⁺` above `T⁻`: a `2F x K` matrix, `>= 0`, every column of which sums to 1.
     pub fn atoms(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// A copy as factors: what hyperparameters are learnt from where factors are known.
+    /// A copy of the atoms and activations as plain matrices: what hyperparameters are learnt from where factors are known.
     pub fn factors(&self) -> Factors<T> {
         let [plus, minus] = split(self.atoms());
         Factors {
@@ -61,7 +65,7 @@ impl<T: Real> SnmfState<T> {
         }
     }
 
-    /// `H`, `K x N`, in the units of the data.
+    /// The activations, `H`: a `K x N` matrix, `>= 0`, in the units of the data.
     pub fn activations(&self) -> &DMatrix<T> {
         self.0.at(1)
     }

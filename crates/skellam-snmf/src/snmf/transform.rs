@@ -64,7 +64,7 @@ impl<T: Real> Snmf<T> {
 }
 
 impl<T: Real> SnmfState<T> {
-    /// [`Snmf::transform`] by a model of default settings.
+    /// Explains new data as [`Snmf::transform`] does, by a model of default settings.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
 //! Semi-NMF under the Skellam law, by variational Bayes.
 //!
-//! ```text
-//! maximise  ELBO / M      over  q(T) = Π Dirichlet(α̂),  q(H) = Π Gamma(ŝ, rate b̂)
+//! ```math
+//! \text{maximise} \quad \frac{\mathrm{ELBO}}{M}
+//! \quad \text{over} \quad q(T) = \prod \mathrm{Dirichlet}(\hat\alpha),
+//! \quad q(H) = \prod \mathrm{Gamma}(\hat s, \text{rate } \hat b)
 //! ```
 //!
 //! Each iteration takes both posteriors from one pass over the data under their geometric means. No iteration lowers the bound.
@@ -27,11 +29,25 @@ use start::Bound;
 pub use select::{Candidate, select_components};
 pub use state::SnmfVbState;
 
-/// Variational Bayes of Skellam semi-NMF, settings that are checked; see [`SnmfVb::builder`].
+/// Factorization of a matrix of either sign under the Skellam law, by variational Bayes: the model of [`Snmf`](crate::Snmf), with a
+/// distribution of its factors in place of the best ones.
 ///
-/// Its blocks are `atoms_shape`, the Dirichlet shapes `α̂` of `T⁺` above those of `T⁻` (`2F x K`), and `activations_shape` and
-/// `activations_rate`, `ŝ` and `b̂` of `H` (`K x N`; `1 / b̂` has the units of the data). A start that gives `atoms_shape` alone has the prior of
-/// the activations; the blocks that other starts do not give are those of an update from drawn factors.
+/// ```math
+/// \begin{aligned}
+/// & q(T) = \prod_k \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(H) = \prod_{k,n} \mathrm{Gamma}(\hat s_{kn}, \text{rate } \hat b_{kn}) \\
+/// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_{f,n} (\tilde L^+ + \tilde L^-)
+///   - \sum_{k,n} \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p) \\
+/// & \text{where} \quad \tilde L^\pm = e^{E[\ln T^\pm]} \, e^{E[\ln H]}
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, `F x N`, `Lfit` the likelihood of [`Replicates`], `p` the prior, and the expectations are those under `q`. The
+/// objective is a lower bound of the log-evidence, divided by the number of replicates. The blocks are `atoms_shape`, the Dirichlet shapes
+/// `α̂` of `T⁺` above those of `T⁻` (`2F x K`), and `activations_shape` and `activations_rate`, `ŝ` and `b̂` of `H` (`K x N`; `1 / b̂` has
+/// the units of the data). A start that gives `atoms_shape` alone has the prior of the activations; the blocks that other starts do not
+/// give are those of an update from drawn factors.
+///
+/// This value holds the settings, which have been checked; [`SnmfVb::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_fit::Model;
@@ -55,7 +71,7 @@ pub struct SnmfVb<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`SnmfVb`], not yet checked.
+/// The settings of [`SnmfVb`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct SnmfVbBuilder<T: Real>(SnmfVb<T>);

@@ -6,18 +6,24 @@ use rand::Rng;
 
 use super::{SnmfVb, SnmfVbState};
 
-/// The best fit with some number of components.
+/// The best fit with some number of components, and its score.
 #[derive(Clone, Debug)]
 pub struct Candidate<T: Real> {
-    /// `K`.
+    /// The number of components, `K`.
     pub components: usize,
-    /// `(ELBO + ln K!) / M`: with exchangeable components the posterior has `K!` equal modes, of which a fit sees one.
+    /// The score, `(ELBO + ln K!) / M`: with exchangeable components the posterior has `K!` equal modes, of which a fit sees one.
     pub score: f64,
     /// The fit; its objective is `ELBO / M`.
     pub fit: Fit<SnmfVbState<T>>,
 }
 
-/// Fits of several numbers of components, best first: `configure` gives the model for each, and the best of `starts` random starts counts.
+/// Fits several numbers of components and scores each by its evidence bound, best first.
+///
+/// ```math
+/// \text{score}(K) = \frac{\mathrm{ELBO} + \ln K!}{M}
+/// ```
+///
+/// `configure` gives the model for each number `K`, and the best of `starts` random starts counts; `M` is the number of replicates.
 ///
 /// The bound pays for every component by its divergence from the prior, so it need not grow with their number. The prior matters: the same for
 /// all, and proper.

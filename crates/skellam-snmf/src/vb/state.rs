@@ -12,7 +12,13 @@ use crate::check::check_shapes;
 use crate::sides::{split, views};
 use crate::signed::{cell, product};
 
-/// A fitted posterior of [`SnmfVb`](super::SnmfVb). What it says of data are its means.
+/// A fitted posterior of [`SnmfVb`](super::SnmfVb): a distribution of the atoms and one of the activations.
+///
+/// ```math
+/// q(T[\cdot,k,\pm]) = \mathrm{Dirichlet}(\hat\alpha), \qquad q(H[k,n]) = \mathrm{Gamma}(\hat s, \text{rate } \hat b)
+/// ```
+///
+/// What it says of data are its means.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -53,17 +59,18 @@ impl<T: Real> SnmfVbState<T> {
         Ok(Self(Parameters::new(&specs, blocks)?))
     }
 
-    /// Shapes `α̂` of both sides of the atoms, those of `T⁺` above those of `T⁻`, `2F x K`.
+    /// The Dirichlet shapes `α̂` of both sides of the atoms, those of `T⁺` above those of `T⁻`: a `2F x K` matrix of positive numbers
+    /// without unit.
     pub fn atoms_shape(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// Shapes `ŝ` of the activations, `K x N`.
+    /// The gamma shapes `ŝ` of the activations: a `K x N` matrix of positive numbers without unit.
     pub fn activations_shape(&self) -> &DMatrix<T> {
         self.0.at(1)
     }
 
-    /// Rates `b̂` of the activations, `K x N`, in 1 over the units of the data.
+    /// The gamma rates `b̂` of the activations: a `K x N` matrix of positive numbers, in 1 over the units of the data.
     pub fn activations_rate(&self) -> &DMatrix<T> {
         self.0.at(2)
     }
@@ -91,6 +98,12 @@ impl<T: Real> SnmfVbState<T> {
     }
 
     /// The posterior means of atoms and activations. `[SKELLAM 6]`
+    ///
+    /// ```math
+    /// E[T] = \frac{\hat\alpha}{\sum \hat\alpha}, \qquad E[H] = \frac{\hat s}{\hat b}
+    /// ```
+    ///
+    /// The sum runs over both sides of an atom.
     ///
     /// # Errors
     ///

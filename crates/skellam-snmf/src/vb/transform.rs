@@ -57,7 +57,7 @@ impl<T: Real> SnmfVb<T> {
 }
 
 impl<T: Real> SnmfVbState<T> {
-    /// [`SnmfVb::transform`] by a model of default settings.
+    /// Explains new data as [`SnmfVb::transform`] does, by a model of default settings.
     ///
     /// # Errors
     ///

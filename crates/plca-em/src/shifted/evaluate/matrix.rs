@@ -1,8 +1,14 @@
 //! Copies stacked side by side, so that the model is one product of matrices.
 //!
-//! ```text
-//! impulses stacked:  P[c, (d,x)] = Σ_{z,t} P(z) K[z,c,t] · S[(d,x), (z,t)],      S = H[z,d,x-t+o]
-//! kernels stacked:   P[(c,x), d] = Σ_{z,h} P(z) S[(c,x), (z,h)] · H[z,d,h],      S = K[z,c,x-h+o]
+//! ```math
+//! \begin{aligned}
+//! & \text{impulses stacked:}
+//!   & P[c, (d,x)] &= \sum_{z,t} P(z) \, K[z,c,t] \cdot S[(d,x), (z,t)],
+//!   & S &= H[z,d,x-t+o] \\
+//! & \text{kernels stacked:}
+//!   & P[(c,x), d] &= \sum_{z,h} P(z) \, S[(c,x), (z,h)] \cdot H[z,d,h],
+//!   & S &= K[z,c,x-h+o]
+//! \end{aligned}
 //! ```
 //!
 //! The kernels of matrices do the rest at full speed; counts of stacked copies are added back. Good with many channels or

@@ -149,9 +149,11 @@ pub(crate) fn sum_of<T: Copy>(values: &[T], term: impl Fn(T) -> f64) -> f64 {
 
 /// One way to compute the E-step
 ///
-/// ```text
-/// CK[z,c,t] = P(z) K[z,c,t] Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]
-/// CH[z,d,h] = P(z) H[z,d,h] Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]
+/// ```math
+/// \begin{aligned}
+/// \mathit{CK}[z,c,t] &= P(z) \, K[z,c,t] \sum_{d,x} Q[c,d,x] \, H[z,d,x-t+o] \\
+/// \mathit{CH}[z,d,h] &= P(z) \, H[z,d,h] \sum_{c,t} K[z,c,t] \, Q[c,d,h+t-o]
+/// \end{aligned}
 /// ```
 ///
 /// with `Q = V/P` where `V > 0`, 0 where `V = 0`, and `v_obs / Σ_obs P` where hidden.

@@ -6,7 +6,13 @@ use nalgebra::DMatrix;
 use plca_tensor::parallel::{for_each_part, wide};
 use plca_tensor::{Factor, Real};
 
-/// `Y[x] = Σ_z n_z Π_j F_j[x_j, z]`, the columns of `F_j` summing to 1; `Σ_z n_z` is the mass in units of the data's.
+/// The parameters that every separable model shares: a sum of products of distributions.
+///
+/// ```math
+/// Y[x] = \sum_z n_z \prod_j F_j[z, x_j], \qquad \sum_i F_j[z, i] = 1
+/// ```
+///
+/// `F_j` is the factor of mode `j`, `K x I_j`; `Σ_z n_z` is the mass in units of the data's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product<T: Real> {
     /// `F_j`, transposed: `K x I_j`. What products have in common they share.
@@ -48,12 +54,12 @@ impl<T: Real> Product<T> {
             })
     }
 
-    /// The factor of a mode, `K x I`.
+    /// The factor of a mode, a `K x I` matrix whose rows sum to 1.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
         &self.factors[mode]
     }
 
-    /// `n`.
+    /// The mass of every component, `n`: `K` numbers in units of the sum of the data.
     pub fn scale(&self) -> &[f64] {
         &self.scale
     }

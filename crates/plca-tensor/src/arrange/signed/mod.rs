@@ -1,7 +1,9 @@
 //! Data of either sign, explained by the difference of two non-negative models.
 //!
-//! ```text
-//! V ~ (A⁺ - A⁻) H,      p = A⁺ H,  q = A⁻ H
+//! ```math
+//! V \approx (A^+ - A^-) H,
+//! \qquad p = A^+ H,
+//! \quad q = A^- H
 //! ```
 //!
 //! What a datum makes of its two rates is a [`SplitRule`]; this crate knows none.
@@ -19,7 +21,13 @@ use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{Blocks, pass};
 use crate::{Data, DataError, DenseTensor, Mask, Order, Real};
 
-/// How a datum and its two rates are judged, cell by cell. A hidden cell is NaN: it multiplies by 1 and adds nothing.
+/// A rule that judges a datum and its two rates, cell by cell. A hidden cell is NaN: it multiplies by 1 and adds nothing.
+///
+/// ```math
+/// p = A^+ H, \qquad q = A^- H, \qquad (G^+, G^-) = \text{multipliers}(V, p, q), \qquad J = \sum \text{value}(V, p, q)
+/// ```
+///
+/// `V` is the data, `F x N`; `p` and `q` are the rates and `G⁺` and `G⁻` what an update multiplies them with, all in the shape of the data.
 ///
 /// ```
 /// use plca_tensor::SplitRule;
@@ -51,7 +59,13 @@ pub trait SplitRule<T>: Debug + Sync {
     fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64;
 }
 
-/// Two factors of the rows and one of the columns.
+/// A model of data of either sign: two factors of the rows and one of the columns.
+///
+/// ```math
+/// V \approx (A^+ - A^-) H
+/// ```
+///
+/// `V` is the data, `F x N`.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -62,27 +76,32 @@ pub trait SplitRule<T>: Debug + Sync {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SignedModel<'a, T> {
-    /// `A⁺`, `F x K`.
+    /// The positive factor, `A⁺`, `F x K`.
     pub plus: &'a DMatrix<T>,
-    /// `A⁻`, `F x K`.
+    /// The negative factor, `A⁻`, `F x K`.
     pub minus: &'a DMatrix<T>,
-    /// `H`, `K x N`.
+    /// The factor of the columns, `H`, `K x N`.
     pub right: &'a DMatrix<T>,
 }
 
-/// What a pass is to compute; see [`SignedSums`].
+/// The parts that a pass is to compute; see [`SignedSums`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedWanted {
-    /// `S⁺` and `S⁻`.
+    /// Whether the sums `S⁺` and `S⁻` are wanted.
     pub left: bool,
-    /// `R`.
+    /// Whether the sums `R` are wanted.
     pub right: bool,
-    /// The objective.
+    /// Whether the objective is wanted.
     pub value: bool,
 }
 
-/// What a pass gives: `S± = G± Hᵀ` (`F x K`), `R = A⁺ᵀ G⁺ + A⁻ᵀ G⁻` (`K x N`), hidden cells with `G± = 1`. Empty where not
-/// wanted.
+/// The sums of one pass over data of either sign, empty where not wanted.
+///
+/// ```math
+/// S^\pm = G^\pm H^\top, \qquad R = (A^+)^\top G^+ + (A^-)^\top G^-
+/// ```
+///
+/// `S±` is `F x K` and `R` is `K x N`; `G±` are the multipliers of the [`SplitRule`], 1 in hidden cells.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -109,11 +128,11 @@ pub struct SignedWanted {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedSums<T> {
-    /// `S⁺`.
+    /// The sums `S⁺`, `F x K`.
     pub plus: DMatrix<T>,
-    /// `S⁻`.
+    /// The sums `S⁻`, `F x K`.
     pub minus: DMatrix<T>,
-    /// `R`.
+    /// The sums `R`, `K x N`.
     pub right: DMatrix<T>,
     /// Sum of the rule's values over the observed cells; 0 if not wanted.
     pub value: f64,
@@ -173,7 +192,7 @@ impl<T: Real> Signed<T> {
         Ok(Self::of(blocks, hidden))
     }
 
-    /// The same of dense data, whose values are arranged in place: no second array of them exists at any time.
+    /// Arranges dense data in place: no second array of the values exists at any time.
     ///
     /// # Errors
     ///
@@ -186,7 +205,7 @@ impl<T: Real> Signed<T> {
         Ok(Self::of(blocks, hidden))
     }
 
-    /// The same of a matrix in which NaN marks a hidden cell.
+    /// Arranges a matrix in place, in which NaN marks a hidden cell.
     ///
     /// # Errors
     ///
@@ -239,7 +258,7 @@ impl<T: Real> Signed<T> {
         }
     }
 
-    /// One pass over the cells.
+    /// Makes one pass over the cells; see [`SignedSums`].
     ///
     /// # Panics
     ///

@@ -112,7 +112,7 @@ impl<T: Real> TileCounts<T> {
     }
 }
 
-/// How a matrix is cut into tiles, and what its values are multiplied by.
+/// The tiles that a matrix is cut into, and what its values are multiplied by.
 ///
 /// The mode with more indices (the first, if they have as many) has the *rows* of the tiles, the other one their *columns*.
 ///
