@@ -53,12 +53,13 @@ pub trait Reconstruct: State {
     }
 }
 
+/// Weights of the components, `None` where they are all 1, and the factors of all modes.
+pub type WeightedFactors<'a, T> = (Option<&'a [T]>, Vec<Factor<'a, T>>);
+
 /// A state whose components are products of weights and factors: what the kernels take as a [`Cp`].
 pub trait Factored: State {
-    /// The weights of the components, `None` where they are all 1, and the factors of all modes, from the blocks.
-    fn product(
-        at: &Parameters<Self::Scalar>,
-    ) -> (Option<&[Self::Scalar]>, Vec<Factor<'_, Self::Scalar>>);
+    /// The weights and factors that these blocks are.
+    fn product(at: &Parameters<Self::Scalar>) -> WeightedFactors<'_, Self::Scalar>;
 
     /// The mode whose every index has a scale of its own. Default: none, there is one scale.
     fn scaled_mode(&self) -> Option<usize> {
