@@ -4,7 +4,7 @@
 //!   back is a [`Fit`] of a [`State`].
 //! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
 //! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
-//! * [`Factored, WeightedFactors`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
+//! * [`Factored`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
 //! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: what continues a run with bit-identical results.
 //!
 //! ```
