@@ -42,13 +42,17 @@ pub trait State: Clone + Debug + Sized {
         Self::BLOCKS.iter().flat_map(names).collect()
     }
 
-    /// The way in which a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
+    /// The way in which a block lies in files: that of [`BLOCKS`](Self::BLOCKS); of others `weights` and `marginal` as vectors, all else as matrices.
     fn layout(block: &str) -> FileLayout {
         let is_named = |(name, _): &&(&str, FileLayout)| {
             *name == block || name.ends_with('_') && block.starts_with(name)
         };
         let found = Self::BLOCKS.iter().find(is_named);
-        found.map_or(FileLayout::Matrix, |&(_, layout)| layout)
+        match (found, block) {
+            (Some(&(_, layout)), _) => layout,
+            (None, "weights" | "marginal") => FileLayout::Vector,
+            (None, _) => FileLayout::Matrix,
+        }
     }
 
     /// What follows from the parameters and is written beside them, but not read, such as posterior means. Default: nothing.
