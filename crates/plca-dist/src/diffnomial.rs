@@ -10,7 +10,7 @@
 //! \end{aligned}
 //! ```
 //!
-//! Without negative rates it is the multinomial law. The lesser of `S⁺ = Σ s_k⁺` and `S⁻ = Σ s_k⁻` has a Bessel law; given
+//! If all rates `λ_k⁻` are 0 it is the multinomial law. The smaller of `S⁺ = Σ s_k⁺` and `S⁻ = Σ s_k⁻` has a Bessel law; given
 //! both, the counts of either side are multinomial. `[SKELLAM 2]`.
 
 use rand::Rng;
@@ -25,17 +25,21 @@ use crate::{
     stirling::{ln_gamma_of, poisson_ln_pmf_of},
 };
 
-/// The diffnomial law: the law of `2 M K` Poisson counts, `M K` added and `M K` subtracted, given that they differ by `v`.
+/// The diffnomial law: independent Poisson counts on two sides, plus and minus, given that the two sums differ by `v`.
 ///
 /// ```math
 /// p(s \mid v) = \frac{1}{Z} \prod_{k,\pm} \frac{(\lambda_k^\pm)^{s_k^\pm}}{s_k^\pm!}
 /// \qquad \text{where} \qquad \sum_k (s_k^+ - s_k^-) = v
 /// ```
 ///
-/// `K` components have a rate each on either side, `λ_k⁺` and `λ_k⁻`; with `M` replicates every component occurs `M` times with the same
-/// rates, and `k` runs over all `M K`. `Z` makes the probabilities sum to 1.
+/// There are `K` components. Component `k` has the rate `λ_k⁺` on the plus side and `λ_k⁻` on the minus side. With `M` replicates every
+/// component occurs `M` times with the same rates, so each side has `M K` counts, and `k` above runs over all of them. `Z` makes the
+/// probabilities sum to 1. If all rates of one side are 0, this is the multinomial law.
 ///
-/// Count `m K + k` of either side belongs to component `k` of replicate `m`. Borrows its rates; no method allocates.
+/// Slices of counts have length `M K`: place `m K + k` belongs to component `k` of replicate `m`, both counted from 0. The rates are
+/// borrowed, and no method allocates.
+///
+/// Cost: `O(1)` for a mean, `O(K)` for a variance or a marginal, `O(M K)` for [`ln_pmf`](Self::ln_pmf) and for a draw.
 ///
 /// ```
 /// use plca_dist::Diffnomial;
@@ -55,7 +59,8 @@ pub struct Diffnomial<'a> {
 }
 
 impl<'a> Diffnomial<'a> {
-    /// The law of one replicate, `M = 1`.
+    /// The law of one replicate, `M = 1`: the sum of the plus counts is `v` more than that of the minus counts. `plus` and `minus` are the
+    /// rates, one for every component.
     ///
     /// # Errors
     ///
@@ -73,13 +78,13 @@ impl<'a> Diffnomial<'a> {
         Self::replicated(v, 1, plus, minus)
     }
 
-    /// The law of `replicates` copies of every component, whose counts differ by `v` in all.
+    /// The law of `replicates` copies of every component. `v` is the difference of the two sums over all copies.
     ///
     /// # Errors
     ///
-    /// [`DistError::Length`] if the sides differ in length; [`DistError::Domain`] without replicates or components, for a
-    /// rate that is negative, NaN or infinite, for `|v|` or rates that add up to more than 2^51, and for a `v` of a side
-    /// whose rates are all 0: then no counts have this difference.
+    /// [`DistError::Length`] if `plus` and `minus` differ in length. [`DistError::Domain`] for 0 replicates or components; for a rate that
+    /// is negative, NaN or infinite; if `|v|` or the sum of the rates of a side, over all replicates, is above 2^51; for `v > 0` if all
+    /// plus rates are 0, and `v < 0` if all minus rates are: then no counts differ by `v`.
     ///
     /// # Examples
     ///
@@ -117,7 +122,7 @@ impl<'a> Diffnomial<'a> {
         })
     }
 
-    /// Number of counts on either side, `M K`.
+    /// The number of counts on each side, `M K`.
     ///
     /// ```
     /// let law = plca_dist::Diffnomial::replicated(-4, 3, &[1.0, 2.0], &[3.0, 0.5])?;
@@ -128,14 +133,14 @@ impl<'a> Diffnomial<'a> {
         self.replicates * self.plus.len()
     }
 
-    /// The logarithm of what the probabilities are divided by, `ln Z`.
+    /// The logarithm of the normaliser, `ln Z`.
     ///
     /// ```math
     /// Z = e^{P+Q} \, \mathrm{Sk}(v; P, Q), \qquad P = M \sum_k \lambda_k^+, \quad Q = M \sum_k \lambda_k^-
     /// ```
     ///
-    /// `Sk` is the Skellam law, `k` runs over the `K` components. The error is some eps times the largest of `|v| ln P`, `ln |v|!` and
-    /// `2√(PQ)`.
+    /// `Sk` is the [Skellam](crate::Skellam) law, `k` runs over the `K` components. The absolute error is some eps (2^-52) times the
+    /// largest of `|v| |ln P|`, `|v| |ln Q|`, `ln |v|!` and `2√(PQ)`.
     ///
     /// ```
     /// let law = plca_dist::Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
@@ -151,7 +156,8 @@ impl<'a> Diffnomial<'a> {
         power(self.v, p) + power(-self.v, q) - ln_gamma_of(nu + 1.0) + series
     }
 
-    /// The logarithm of the probability of the counts of both sides, `ln p(s | v)`; `-inf` for counts that do not differ by `v`.
+    /// The logarithm of the probability of the counts of both sides, `ln p(s | v)`; `-inf` if the sums of `plus` and `minus` do not differ
+    /// by `v`.
     ///
     /// # Errors
     ///
@@ -182,13 +188,13 @@ impl<'a> Diffnomial<'a> {
             - ln_pmf_of(self.v, self.totals.0, self.totals.1))
     }
 
-    /// The expected counts of component `k` on either side, `E[s_k⁺ | v]` and `E[s_k⁻ | v]`, the same for all replicates.
+    /// The expected counts of component `k` in one replicate, `(E[s_k⁺ | v], E[s_k⁻ | v])`. They are the same for all replicates.
     ///
     /// ```math
     /// E[s_k^+ \mid v] = \lambda_k^+ \, G^+, \qquad E[s_k^- \mid v] = \lambda_k^- \, G^-
     /// ```
     ///
-    /// `G⁺` and `G⁻` are the [`skellam_ratios`](crate::skellam_ratios) of `v` and the sums of the rates of either side.
+    /// `G⁺` and `G⁻` are the [`skellam_ratios`](crate::skellam_ratios) of `v`, `P` and `Q`, the sums of the rates over all replicates.
     ///
     /// # Errors
     ///
@@ -209,7 +215,13 @@ impl<'a> Diffnomial<'a> {
         Ok((self.plus[k] * a, self.minus[k] * b))
     }
 
-    /// The variances of the counts of component `k` on either side, `Var[s_k⁺ | v]` and `Var[s_k⁻ | v]`.
+    /// The variances of the counts of component `k` in one replicate, `(Var[s_k⁺ | v], Var[s_k⁻ | v])`.
+    ///
+    /// ```math
+    /// \mathrm{Var}[s_k^+ \mid v] = \pi^2 \, \mathrm{Var}[S^+ \mid v] + \pi (1 - \pi) \, E[S^+ \mid v], \qquad \pi = \frac{\lambda_k^+}{P}
+    /// ```
+    ///
+    /// `S⁺` is the sum of all plus counts and `P` that of their rates; the minus side is alike.
     ///
     /// # Errors
     ///
@@ -242,7 +254,7 @@ impl<'a> Diffnomial<'a> {
         ))
     }
 
-    /// The logarithm of the probability that the positive count of component `k` is `j`, `ln P(s_k⁺ = j | v)`.
+    /// The logarithm of the probability that the plus count of component `k` in one replicate is `j`, `ln P(s_k⁺ = j | v)`.
     ///
     /// # Errors
     ///
@@ -259,7 +271,7 @@ impl<'a> Diffnomial<'a> {
         self.ln_marginal(self.v, (self.plus, self.totals.0), self.totals.1, k, j)
     }
 
-    /// The logarithm of the probability that the negative count of component `k` is `j`, `ln P(s_k⁻ = j | v)`.
+    /// The logarithm of the probability that the minus count of component `k` in one replicate is `j`, `ln P(s_k⁻ = j | v)`.
     ///
     /// # Errors
     ///
@@ -294,11 +306,13 @@ impl<'a> Diffnomial<'a> {
         Ok(own + rest - ln_pmf_of(v, total, opposite))
     }
 
-    /// Draws all counts at once, exactly.
+    /// Draws all counts from their joint law, exact up to rounding of the probabilities, and overwrites `plus` and `minus` with them.
     ///
     /// # Errors
     ///
     /// [`DistError::Length`] unless both slices hold [`counts`](Self::counts) elements; then nothing was drawn.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use plca_dist::Diffnomial;

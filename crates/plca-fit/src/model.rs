@@ -1,4 +1,4 @@
-//! What a model is to its user: a state, and runs that fit it to data.
+//! Models as their users see them: settings, runs that fit them to data, and the states that result.
 
 use std::fmt::Debug;
 
@@ -9,31 +9,44 @@ use rand::Rng;
 use super::init::scaled;
 use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
 
-/// Names of blocks, and how they lie in files. A name that ends in `_` is of a block for every mode: `factor_` of `factor_0`, `factor_1` and so on.
+/// Names of blocks, and how they lie in files. A name that ends in `_` stands for one block per mode: `factor_` for `factor_0`, `factor_1`
+/// and so on.
 pub type Blocks = &'static [(&'static str, FileLayout)];
 
-/// The fitted parameters of a model, which are valid.
+/// The parameters of a model, which have been checked.
+///
+/// ```
+/// use plca_em::{Plca, PlcaState};
+/// use plca_fit::{Model, State};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;
+/// let fit = Plca::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(PlcaState::<f64>::block_names(2), ["weights", "factor_0", "factor_1"]);
+/// assert_eq!(fit.state().parameters().at(1).shape(), (2, 1));         // `factor_0`
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait State: Clone + Debug + Sized {
-    /// The scalar.
+    /// The type of its numbers, `f32` or `f64`.
     type Scalar: Real;
 
-    /// Takes parameters as the state of this model.
+    /// Makes a state of parameters, after checking them.
     ///
     /// # Errors
     ///
-    /// [`FitError`] for blocks that are not those of the model.
+    /// [`FitError`] for blocks that this model does not have, or values that it does not allow.
     fn wrap(parameters: Parameters<Self::Scalar>) -> Result<Self, FitError>;
 
-    /// The blocks.
+    /// The blocks, by name and in order.
     fn parameters(&self) -> &Parameters<Self::Scalar>;
 
-    /// The name of its model on the command line and in files.
+    /// The name of the model on the command line and in files.
     const NAME: &'static str;
 
     /// Its blocks, in their order.
     const BLOCKS: Blocks;
 
-    /// The names of its blocks, in their order, for data of this order.
+    /// The names of its blocks, in their order, for data with `order` modes.
     fn block_names(order: usize) -> Vec<String> {
         let names = |&(name, _): &(&str, FileLayout)| match name.ends_with('_') {
             true => (0..order).map(|j| format!("{name}{j}")).collect(),
@@ -42,7 +55,7 @@ pub trait State: Clone + Debug + Sized {
         Self::BLOCKS.iter().flat_map(names).collect()
     }
 
-    /// The way in which a block lies in files: that of [`BLOCKS`](Self::BLOCKS); of others `weights` and `marginal` as vectors, all else as matrices.
+    /// How a block lies in files, as [`BLOCKS`](Self::BLOCKS) says. Of those not named there, `weights` and `marginal` are vectors, all others matrices.
     fn layout(block: &str) -> FileLayout {
         let is_named = |(name, _): &&(&str, FileLayout)| {
             *name == block || name.ends_with('_') && block.starts_with(name)
@@ -55,7 +68,8 @@ pub trait State: Clone + Debug + Sized {
         }
     }
 
-    /// What follows from the parameters and is written beside them, but not read, such as posterior means. Default: nothing.
+    /// Matrices computed from the parameters, such as posterior means, that are written to files beside them but not read back. Default:
+    /// none.
     fn derived(at: &Parameters<f64>) -> Vec<(&'static str, FileLayout, DMatrix<f64>)> {
         let _ = at;
         Vec::new()
@@ -84,7 +98,7 @@ macro_rules! serialised {
     };
 }
 
-/// The state of any model, its blocks by name.
+/// Parameters are a state of any model, unchecked.
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;
     const NAME: &'static str = "parameters";
@@ -99,12 +113,12 @@ impl<T: Real> State for Parameters<T> {
     }
 }
 
-/// A model of any kind, its parameters by name: what a table of models holds.
+/// A model of any kind as a trait object, whose state is plain [`Parameters`]. Every [`Model`] is one.
 pub trait AnyModel<T: Real>: Debug + Send + Sync {
     /// [`Model::components`].
     fn components(&self) -> usize;
 
-    /// [`Model::on`], whose state is the parameters.
+    /// [`Model::on`], with [`Parameters`] as the state.
     ///
     /// # Errors
     ///
@@ -140,27 +154,42 @@ impl<M: Model> AnyModel<M::Scalar> for M {
     }
 }
 
-/// A model with its settings.
+/// A model with its settings. It holds no data and no parameters: [`fit`](Self::fit) takes data and returns a [`Fit`] of its [`State`].
+///
+/// ```
+/// use plca_em::Plca;
+/// use plca_fit::{Init, Model, Stop};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let model = Plca::builder(1).build()?;
+/// let with_defaults = model.fit(&v, &mut rng)?;
+/// let with_choices = model.on(&v)?.stop(Stop::default().tol(1e-9)).restarts(3).run(Init::default(), &mut rng)?;
+/// assert!((with_defaults.objective() - with_choices.objective()).abs() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Model: Debug + Send + Sync {
-    /// The scalar.
+    /// The type of its numbers, `f32` or `f64`.
     type Scalar: Real;
-    /// What is fitted.
+    /// The fitted parameters.
     type State: State<Scalar = Self::Scalar>;
 
-    /// How many components it has.
+    /// The number of components, `K`.
     fn components(&self) -> usize;
 
-    /// Binds it to data: checks them, and arranges them where a kernel needs that.
+    /// Checks data and, if the kernel needs another layout, copies them into it. The result is for writers of solvers and tests; to fit,
+    /// call [`on`](Self::on) or [`fit`](Self::fit).
     ///
     /// # Errors
     ///
-    /// [`FitError`] for data or settings that do not go together.
+    /// [`FitError`] for data that the model does not take, or that its settings do not fit.
     fn bind<'a>(
         &'a self,
         data: &'a dyn Data<Self::Scalar>,
     ) -> Result<Box<dyn Algorithm<Self::Scalar> + 'a>, FitError>;
 
-    /// A run on data, whose solver, stop rule and observers can be chosen before it begins.
+    /// A [`Run`] on data: choose its solver, stop rule, restarts and observers, then call [`Run::run`].
     ///
     /// # Errors
     ///
@@ -174,7 +203,7 @@ pub trait Model: Debug + Send + Sync {
         Ok(run)
     }
 
-    /// A start, without a run.
+    /// The state from which a run with this `init` would start. Nothing is fitted.
     ///
     /// # Errors
     ///
@@ -195,7 +224,7 @@ pub trait Model: Debug + Send + Sync {
         )?)
     }
 
-    /// Fits with the defaults of [`Run`].
+    /// Fits with the default solver and stop rule of [`Run`], from one random start.
     ///
     /// # Errors
     ///

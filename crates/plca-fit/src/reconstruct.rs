@@ -1,33 +1,48 @@
-//! What a fitted state says of the data.
+//! The data as a fitted state approximates them.
 
 use nalgebra::DMatrix;
 use plca_tensor::{Cp, DenseTensor, Factor, Order, Real};
 
 use super::{FitError, Parameters, SCALE, State};
 
-/// A state that approximates data cell by cell, in the scale of the data. One that is [`Factored`] does so by itself.
+/// A state that approximates the data, in their units. Every state that is [`Factored`] implements it; a state of your own that is no
+/// product of factors writes [`cell`](Self::cell) and [`cells`](Self::cells) itself.
+///
+/// ```
+/// use plca_em::Plca;
+/// use plca_fit::{Model, Reconstruct};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;      // rank one
+/// let model = Plca::builder(1).build()?;
+/// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!((fit.state().cell(&[1, 1]) - 6.0).abs() < 1e-6);
+/// assert_eq!(fit.state().shape(), [2, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Reconstruct: State {
     /// The shape of the data.
     fn shape(&self) -> Vec<usize>;
 
-    /// Number of components.
+    /// The number of components.
     fn components(&self) -> usize;
 
-    /// The approximation of one cell.
+    /// The approximation of one cell, in the units of the data.
     ///
     /// # Panics
     ///
     /// For an index outside the shape.
     fn cell(&self, index: &[usize]) -> f64;
 
-    /// The approximation of all cells, or what one component, of those that there are, contributes to it.
+    /// The approximation of all cells as a dense tensor; with `Some(z)` only the part that component `z` adds to it. For one component
+    /// [`component`](Self::component) checks `z` first; here it must be one of those that there are.
     ///
     /// # Errors
     ///
     /// [`FitError::Data`] for a tensor that is too large for memory.
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<Self::Scalar>, FitError>;
 
-    /// The approximation of all cells.
+    /// The approximation of all cells, in memory for as many numbers as the data have cells.
     ///
     /// # Errors
     ///
@@ -36,11 +51,11 @@ pub trait Reconstruct: State {
         self.cells(None)
     }
 
-    /// The part of the approximation that one component, counted from 0, contributes.
+    /// The part of the approximation that component `z`, counted from 0, adds. These parts sum to [`reconstruct`](Self::reconstruct).
     ///
     /// # Errors
     ///
-    /// [`FitError::NoComponent`], and as [`cells`](Self::cells).
+    /// [`FitError::NoComponent`] if there is no such component; else as [`cells`](Self::cells).
     fn component(&self, z: usize) -> Result<DenseTensor<Self::Scalar>, FitError> {
         let components = self.components();
         match z < components {
@@ -53,21 +68,28 @@ pub trait Reconstruct: State {
     }
 }
 
-/// Weights of the components, `None` where they are all 1, and the factors of all modes.
+/// The weights of the components, one each, or `None` if all are 1; and the factors, one for every mode.
 pub type WeightedFactors<'a, T> = (Option<&'a [T]>, Vec<Factor<'a, T>>);
 
-/// A state whose components are products of weights and factors: what the kernels take as a [`Cp`].
+/// A state whose components are products of a weight and a factor for every mode (a CP model). It then implements [`Reconstruct`].
+///
+/// ```math
+/// P[x] = s \sum_z w_z \prod_m F_m[x_m, z]
+/// ```
+///
+/// `w` are the weights, `F_m` the factor of mode `m`, and `s` the [scale](Self::scale), which may depend on the index along one mode. The
+/// kernels take the product without `s`, as a [`Cp`].
 pub trait Factored: State {
-    /// The weights and factors that these blocks are.
+    /// The weights and factors that these parameters hold, without the scale.
     fn product(at: &Parameters<Self::Scalar>) -> WeightedFactors<'_, Self::Scalar>;
 
-    /// The mode whose every index has a scale of its own. Default: none, there is one scale.
+    /// The mode of which every index has its own scale, counted from 0. Default: `None`, one scale for all cells.
     fn scaled_mode(&self) -> Option<usize> {
         None
     }
 
-    /// What the product is multiplied by to approximate the data, at an index of the [`scaled_mode`](Self::scaled_mode) if there is one. Default:
-    /// the fact [`SCALE`], or the sum of the data.
+    /// The number by which the product is multiplied to approximate the data. `index` is one along the [`scaled_mode`](Self::scaled_mode);
+    /// without such a mode it has no effect. Default: the fact [`SCALE`] if the parameters have it, else their [`mass`](Parameters::mass).
     fn scale(&self, index: usize) -> f64 {
         let _ = index;
         let at = self.parameters();
@@ -77,7 +99,7 @@ pub trait Factored: State {
         }
     }
 
-    /// Calls `f` with the product of these blocks as a model for the kernels.
+    /// Calls `f` with the product of these parameters, without the scale, as a [`Cp`], and returns its result.
     fn with_model_at<O>(
         at: &Parameters<Self::Scalar>,
         f: impl FnOnce(&Cp<'_, Self::Scalar>) -> O,
@@ -87,12 +109,13 @@ pub trait Factored: State {
         f(&Cp { weights, factors })
     }
 
-    /// Calls `f` with the product, without its scale, as a model for the kernels.
+    /// Calls `f` with the product of this state, without the scale, as a [`Cp`], and returns its result.
     fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, Self::Scalar>) -> O) -> O {
         Self::with_model_at(self.parameters(), f)
     }
 
-    /// Calls `f` with the product, the scales of the [`scaled_mode`](Self::scaled_mode) in its factor, and with the scale that is left.
+    /// Calls `f` with the product and its scale. If there is a [`scaled_mode`](Self::scaled_mode), its factor is multiplied by the scales,
+    /// and the scale given to `f` is 1.
     fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, Self::Scalar>, f64) -> O) -> O {
         let Some(mode) = self.scaled_mode() else {
             return self.with_model(|cp| f(cp, self.scale(0)));

@@ -1,4 +1,4 @@
-//! Cross-entropy priors: components of a block that are alike, or that exclude each other.
+//! Cross-entropy priors: make components of a block similar, or make them differ.
 
 use std::sync::Arc;
 
@@ -12,27 +12,28 @@ use crate::{
     columns,
 };
 
-/// The cross-entropy prior of the columns of a block: components that are alike, or that exclude each other.
+/// The cross-entropy prior of the columns of a block, which are distributions: makes pairs of components similar, or makes them differ.
 ///
 /// ```math
 /// \ln p = \sum_{i < k} A_{ik} \left( H(q_i, q_k) + H(q_k, q_i) \right), \qquad H(a, b) = - \sum a \ln b
 /// ```
 ///
-/// `q_i` is column `i`, and `A` is a symmetric `K x K` matrix.
+/// `q_i` is column `i`, and `A` is a symmetric `K x K` matrix of weights. `A_ik > 0` makes the columns `i` and `k` differ, `A_ik < 0` makes
+/// them similar. A weight is in counts: it acts against the expected counts `n_i` of a column. Or it is [`relative`](Self::relative) to the
+/// data's mass per component.
 ///
-/// `A_ik > 0` makes the columns `i` and `k` exclude each other, `A_ik < 0` makes them alike. Weights are in counts, or relative
-/// to the data's mass per component. The step is one sweep over the columns, each with the newest values of its partners,
+/// A step ([`update`](SimplexPrior::update)) is one sweep over the columns, each with the newest values of the others:
 ///
 /// ```math
 /// q_i \gets \frac{\max(n_i - \sum_k A_{ik} q_k, \, 0)}{\text{sum of the numerators}}
 /// ```
 ///
-/// which is the maximiser of `n_i·ln q_i - Σ_k A_ik q_k·ln q_i` wherever no numerator is negative. A column in which everything is
-/// clipped keeps its value. Clipped entries stay 0 unless there is a [`floor`](Self::floor). With `A_ik > 0` the density is
-/// unbounded once an entry is clipped: the step is then a projection, no objective is monotone, and
-/// [`ln_density`](SimplexPrior::ln_density) leaves those entries out.
+/// If no `n_i - Σ_k A_ik q_k` is negative, this maximises `n_i·ln q_i - Σ_k A_ik q_k·ln q_i`. Negative ones are clipped to 0. Then the step
+/// is a heuristic, not a maximisation, and the objective of a fit may fall. With `A_ik > 0` the density is unbounded where an entry is 0,
+/// so [`ln_density`](SimplexPrior::ln_density) leaves out those terms. A column in which everything is clipped keeps its value. Clipping
+/// can leave entries at 0 for good; a [`floor`](Self::floor) prevents that.
 ///
-/// Time: `O(I K^2)`. `[SPEC 8]`, `[CE]`
+/// Time of a step: `O(I K^2)` for a block of `I x K`. `[SPEC 8]`, `[CE]`
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -53,7 +54,7 @@ pub struct CrossEntropy {
     order: CrossEntropyOrder,
 }
 
-/// The update of one column, given its partners.
+/// How one column is updated, given its partners: the columns `k` with `A_ik` other than 0.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -71,14 +72,15 @@ pub enum CrossEntropyStep {
     /// Negative numerators become 0.
     #[default]
     Clipped,
-    /// `q_i = (n_i + Σ a_k q_k) / (λ - Σ a_k ln q_k)`, the maximiser of the symmetric objective. Similar columns only.
+    /// `q_i = (n_i + Σ a_k q_k) / (λ - Σ a_k ln q_k)` with `a_k = -A_ik`, and `λ` such that `q_i` sums to 1. It maximises the density and
+    /// the counts exactly over this column. Only if no weight is positive. An entry that is 0 in a partner becomes 0.
     ExactSimilarity,
-    /// Numerators `n_i - Σ_k A_ik q_k + D q_i` with the least `D` that leaves none negative, at most a thousand times the
-    /// counts of the block: slower than clipping, and not equivalent. For comparison.
+    /// Numerators `n_i - Σ_k A_ik q_k + D q_i`, with the least `D` for which none is negative, but at most 1000 times the sum of all counts
+    /// of the block; what is still negative is clipped. Converges more slowly than clipping, and to other values. For comparisons.
     AdditiveCorrection,
 }
 
-/// The columns that are penalised, and the values of their partners that are used.
+/// Which columns the prior acts on in a step, and whether it uses the old or the new values of their partners.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -95,19 +97,24 @@ pub enum CrossEntropyOrder {
     /// All, one after the other, with the newest values.
     #[default]
     Sequential,
-    /// All, with the values before the step.
+    /// All, with the values from before the step.
     Simultaneous,
-    /// Groups of even number at odd iterations, the others at even ones: about half as strong.
+    /// Groups of even number at odd iterations, groups of odd number at even ones; the other columns are the normalised counts. The prior
+    /// is then about half as strong.
     Parity,
 }
 
 impl CrossEntropy {
-    /// The prior of groups of components: `A_ik = between` for columns of different groups, `-within` for columns of one group; `groups[z]`
-    /// is the group of component `z`. `[SPEC 8]` group-wise
+    /// The prior of groups of components: makes columns of different groups differ, with weight `between`, and columns of one group
+    /// similar, with weight `within`. `[SPEC 8]` group-wise
+    ///
+    /// `groups[z]` is the number of the group of component `z`; there is one for every column of the block. In terms of `A`, `A_ik` is
+    /// `between` for two groups and `-within` inside one.
     ///
     /// # Errors
     ///
-    /// [`PriorError::Domain`] unless both weights are finite and not negative.
+    /// [`PriorError::Domain`] unless both weights are finite and not negative. A block with another number of columns is refused at the
+    /// first step, by [`PriorError::Components`].
     ///
     /// # Examples
     ///
@@ -140,8 +147,10 @@ impl CrossEntropy {
     ///
     /// # Errors
     ///
-    /// [`PriorError::Shape`] unless `A` is square; [`PriorError::Domain`] naming the first entry that is not finite, not symmetric or
-    /// not 0 on the diagonal.
+    /// [`PriorError::Shape`] unless `A` is square; [`PriorError::Domain`] with the first entry that is not finite, that differs from the
+    /// one across the diagonal, or that is on the diagonal and not 0.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -171,9 +180,10 @@ impl CrossEntropy {
         }
     }
 
-    /// Makes the weights multiples of `v/K`, the data's mass per component.
+    /// Makes the weights multiples of `v/K`, where `v` is the sum of the expected counts of the block and `K` the number of its columns.
+    /// The same weights then suit data of any size.
     ///
-    /// [`ln_density`](SimplexPrior::ln_density), which does not know the mass, is then 0.
+    /// [`ln_density`](SimplexPrior::ln_density) cannot know `v`: it is then 0.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -190,13 +200,14 @@ impl CrossEntropy {
         self
     }
 
-    /// Raises every entry after every step, so that entries can come back.
+    /// Raises every entry after every step, so that entries that were clipped to 0 can grow again (default: 0, nothing is raised).
     ///
     /// ```math
     /// q \gets \frac{q + e}{1 + e I}
     /// ```
     ///
-    /// `1e-9` is recommended with a decreasing [`Schedule`](crate::Schedule).
+    /// `I` is the number of entries of a column, which still sums to 1. With a decreasing [`Schedule`](crate::Schedule), `1e-9` is
+    /// recommended.
     ///
     /// # Errors
     ///
@@ -218,11 +229,11 @@ impl CrossEntropy {
         Ok(self)
     }
 
-    /// Sets what is done to one column (default: clipping).
+    /// Sets how one column is updated (default: [`CrossEntropyStep::Clipped`]).
     ///
     /// # Errors
     ///
-    /// [`PriorError::Domain`] if the exact step for similar columns is asked for and a weight is positive.
+    /// [`PriorError::Domain`] for [`CrossEntropyStep::ExactSimilarity`] if a weight is positive.
     ///
     /// # Examples
     ///
@@ -242,7 +253,7 @@ impl CrossEntropy {
         Ok(self)
     }
 
-    /// Sets which columns are penalised when (default: all, one after the other).
+    /// Sets which columns the prior acts on in a step, and in which order (default: [`CrossEntropyOrder::Sequential`]).
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -477,7 +488,8 @@ impl Weighted for CrossEntropy {
 /// \mathrm{mean}_{i < k} \sum (q_i - q_k) \ln \frac{q_i}{q_k}
 /// ```
 ///
-/// Entries are floored at `1e-6` first. `[SPEC 8]`
+/// The result is `(within, between)`. `block` is `I x K`, and `groups[z]` is the group of column `z`. Entries below `1e-6` are raised to it
+/// first, and the columns normalised. Time: `O(I K^2)`. `[SPEC 8]`
 ///
 /// ```
 /// use nalgebra::dmatrix;

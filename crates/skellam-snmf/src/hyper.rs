@@ -8,7 +8,10 @@
 //! \end{aligned}
 //! ```
 //!
-//! are all that the bound knows of the data as a function of the hyperparameters. Each step below raises it.
+//! The evidence bound, as a function of the hyperparameters, depends on the data only through these sums. No step below lowers it.
+//!
+//! `t` runs over data sets, `s` over the sides `+` and `-`. `d` is a group of entries that share a shape or an `α`, `e` one that shares a
+//! rate.
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
@@ -24,8 +27,9 @@ use crate::{Entries, Factors, Posterior, Prior};
 /// Shapes and rates that would grow without end stop here: all that is shared has become constant.
 const LARGEST: f64 = 1e12;
 
-/// The hyperparameter that each entry of a block uses; indices from 0. By component or for all it costs nothing, and blocks of activations
-/// may then have any number of columns.
+/// Which hyperparameter each entry of a block uses: an index, counted from 0, into one of the vectors of [`Hyperparameters`].
+///
+/// [`All`](Self::All) and [`PerComponent`](Self::PerComponent) store no map. Activations then may have any number of columns.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -39,11 +43,11 @@ const LARGEST: f64 = 1e12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Groups {
-    /// All use the first.
+    /// Every entry uses hyperparameter 0.
     All,
-    /// Those of component `k` use the `k`-th.
+    /// The entries of component `k` use hyperparameter `k`.
     PerComponent,
-    /// A map of the block's shape.
+    /// A matrix of indices, of the same shape as the block.
     Each(
         #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
         DMatrix<usize>,
@@ -95,14 +99,14 @@ impl Groups {
     }
 }
 
-/// The hyperparameter that every entry of the factors uses; several entries may share one.
+/// Which hyperparameter every entry of the factors uses; several entries may share one.
 ///
 /// ```math
 /// T[\cdot,k,\pm] \sim \mathrm{Dirichlet}(\alpha_{\varphi(f,k,\pm)}),
 /// \qquad H[k,n] \sim \mathrm{Gamma}(a_{d(k,n)}, \text{rate } b_{e(k,n)})
 /// ```
 ///
-/// The maps `φ`, `d`, `e` are those of `[SKELLAM eq. 15]` and `[SKELLAM eq. 16]`.
+/// `φ` is the map of `plus` and `minus`, `d` that of `shape` and `e` that of `rate`. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -120,19 +124,20 @@ pub struct Sharing {
     pub rows: usize,
     /// The number of components, `K`.
     pub components: usize,
-    /// The map of `T⁺`, `F x K`, among the `α`.
+    /// Which `α` each entry of `T⁺` uses, `F x K`.
     pub plus: Groups,
-    /// The map of `T⁻`, `F x K`, among the `α`.
+    /// Which `α` each entry of `T⁻` uses, `F x K`. It may be the same `α` as on the other side.
     pub minus: Groups,
-    /// The map of `H`, `K x N`, among the shapes `a`.
+    /// Which shape `a` each entry of `H` uses, `K x N`.
     pub shape: Groups,
-    /// The map of `H`, `K x N`, among the rates `b`.
+    /// Which rate `b` each entry of `H` uses, `K x N`.
     pub rate: Groups,
 }
 
 impl Sharing {
-    /// The sharing with an `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component. `f` rows,
-    /// `k` components, any number of columns.
+    /// The sharing with an `α` for every entry of the atoms, and a shape and a rate for every component.
+    ///
+    /// For `f` rows, `k` components and any number of columns. The `α` are in row-major order of `F x K x 2`, `T⁺` before `T⁻`.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -262,14 +267,20 @@ pub struct Hyperparameters {
     pub rate: Vec<f64>,
 }
 
-/// The numbers that hyperparameters are learnt from: sums over each group of entries, of means or logarithms, averaged over data sets.
+/// The sums that hyperparameters are learnt from: for each group of entries that share a hyperparameter, of their expected values or
+/// logarithms.
 ///
 /// ```math
 /// e_d = \mathrm{mean}_t \sum_{(k,n) \in d} E[\ln H], \qquad m_e = \mathrm{mean}_t \sum_{(k,n) \in e} E[H],
 /// \qquad c_d = \mathrm{mean}_t \sum_{(f,k,s) \in d} E[\ln T]
 /// ```
 ///
-/// `t` runs over the data sets; the expectations are those under the posterior of each.
+/// Means are over the data sets `t`, and expectations under the posterior of each. `s` runs over the sides `+` and `-`. `d` is a group of
+/// entries that share a shape (in `e_d`) or an `α` (in `c_d`), `e` one that shares a rate. Their places in the vectors below are the
+/// indices in [`Sharing`].
+///
+/// One data set makes [`of`](Self::of) or [`of_known`](Self::of_known); [`blend`](Self::blend) takes the mean of several;
+/// [`Hyperparameters::improve`] learns from it. Each costs `O(F K + K N)` at most.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -289,7 +300,7 @@ pub struct Statistics {
     pub activations: Vec<f64>,
     /// The sums `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
     pub ln_atoms: Vec<f64>,
-    /// The number of columns of a data set, on average.
+    /// The number of columns `N` of a data set, averaged over the data sets.
     pub columns: f64,
 }
 
@@ -314,12 +325,12 @@ fn values(sums: Vec<CompensatedSum>) -> Vec<f64> {
 }
 
 impl Hyperparameters {
-    /// Refuses values that no prior has, and maps that point past them.
+    /// Checks that every value is positive and finite, and that there is one for every index in `sharing`.
     ///
     /// # Errors
     ///
-    /// [`FitError::Range`] for the first value that is not positive and finite, [`FitError::Shape`] for a map of another shape,
-    /// [`FitError::Conflict`] for fewer values than are referred to.
+    /// [`FitError::Range`] for the first value that is not positive and finite, [`FitError::Shape`] for a map whose shape is not that of
+    /// its block, [`FitError::Conflict`] if there are too few values.
     ///
     /// # Examples
     ///
@@ -360,7 +371,7 @@ impl Hyperparameters {
         Ok(())
     }
 
-    /// The prior of these values.
+    /// The prior that gives every entry of the factors its hyperparameter.
     ///
     /// # Errors
     ///
@@ -386,8 +397,10 @@ impl Hyperparameters {
         })
     }
 
-    /// Makes one iteration: all shapes, then all rates. With the posteriors of the statistics held fixed, the bound does not fall. Groups
-    /// without entries keep their value; values that would grow without end stop at 1e12, shapes that would vanish at 1e-12.
+    /// Makes one iteration: new shapes, then new rates. The evidence bound does not fall, with the posteriors of the statistics held fixed.
+    /// Repeat it to converge.
+    ///
+    /// Groups without entries keep their value. No value exceeds 1e12, and no shape falls below 1e-12.
     ///
     /// ```math
     /// \begin{aligned}
@@ -399,10 +412,13 @@ impl Hyperparameters {
     ///
     /// `[SKELLAM eq. 49]`, `[SKELLAM eq. 45]`, `[SKELLAM eq. 46]`
     ///
+    /// `c_d`, `e_d` and `m_e` are the [`Statistics`], `|d|` the number of entries in a group, averaged over the data sets. `Σ α` is the sum
+    /// over the atom that an entry belongs to. `a` on the last line is the new shape.
+    ///
     /// # Errors
     ///
-    /// As [`check`](Self::check); [`FitError::Shape`] for statistics of other sizes, [`FitError::NotFinite`] for those that
-    /// are no numbers.
+    /// As [`check`](Self::check); [`FitError::Shape`] if the statistics have other sizes than `sharing` needs, [`FitError::NotFinite`] if
+    /// one of them is NaN or infinite.
     ///
     /// # Examples
     ///
@@ -450,8 +466,8 @@ impl Hyperparameters {
     }
 }
 
-/// Puts shapes at `ψ⁻¹` of the mean of what the statistics and the other hyperparameters say, of which there is a term for some entries of a
-/// group: its number, how many they are, and what is said of each. Groups without entries keep their shape.
+/// Puts shapes at `ψ⁻¹` of the mean of what the statistics and the other hyperparameters say, of which there is a term for some entries of
+/// a group: its number, how many they are, and what is said of each. Groups without entries keep their shape.
 fn renew(
     shapes: &mut [f64],
     statistics: &[f64],
@@ -492,7 +508,8 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// [`FitError`] for a posterior of other sizes than the maps', blocks that do not belong together, or shapes that no posterior has.
+    /// [`FitError`] for a posterior whose sizes are not those of `sharing`, for blocks whose sizes disagree, and for shapes or rates that
+    /// are not positive and finite.
     ///
     /// # Examples
     ///
@@ -513,11 +530,12 @@ impl Statistics {
         Self::sum(&posterior.ln_geometric()?, &h, sharing)
     }
 
-    /// The statistics of known factors: what a posterior without any doubt would give.
+    /// The statistics of known factors: expectations are the values themselves.
     ///
     /// # Errors
     ///
-    /// [`FitError`] for factors of other sizes than the maps'; [`FitError::Range`] for the first that is not positive.
+    /// [`FitError::Shape`] for factors whose sizes are not those of `sharing`; [`FitError::Range`] for the first entry that is not positive
+    /// and finite.
     ///
     /// # Examples
     ///
@@ -548,11 +566,11 @@ impl Statistics {
         Self::sum(&Logs::of(factors), &h, sharing)
     }
 
-    /// The statistics of the prior itself for data sets of `columns` columns: where online learning starts.
+    /// The statistics of the prior itself, for a data set of `columns` columns: where online learning starts.
     ///
     /// # Errors
     ///
-    /// As [`Hyperparameters::check`]; maps with another number of columns.
+    /// As [`Hyperparameters::check`]; [`FitError::Shape`] if a map of `sharing` has another number of columns.
     ///
     /// # Examples
     ///
@@ -617,13 +635,14 @@ impl Statistics {
         })
     }
 
-    /// Mixes in the statistics of another data set. `[SKELLAM eq. 51]`
+    /// Takes the weighted mean with the statistics of another data set. `[SKELLAM eq. 51]`
     ///
     /// ```math
     /// s \gets (1 - r) \, s + r \, s_\text{new}
     /// ```
     ///
-    /// With `r = 1/t` for the `t`-th data set this is the mean of all.
+    /// `r` is between 0 and 1: `1/t` for the `t`-th data set makes the plain mean of all, a constant `r` forgets old data sets. Both
+    /// statistics must be of the same [`Sharing`]; neither this nor `r` is checked.
     ///
     /// ```
     /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};

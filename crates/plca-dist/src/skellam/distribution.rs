@@ -1,4 +1,4 @@
-//! The Skellam law of whole numbers as a distribution.
+//! The Skellam law on the whole numbers as a distribution.
 
 use rand::{Rng, distr::Distribution};
 
@@ -15,10 +15,11 @@ use crate::{
 /// \mathrm{Sk}(v; p,q) = e^{-p-q} \left( \frac{p}{q} \right)^{v/2} I_{|v|}(2 \sqrt{p q}), \qquad v = \dots, -1, 0, 1, \dots
 /// ```
 ///
-/// `I` is the modified Bessel function of the first kind.
+/// `I` is the modified Bessel function of the first kind. If a rate is 0, `Sk` is a Poisson law or its mirror image.
 ///
-/// Rates from 0 to 2^52, so that every draw is a whole double and fits `i64`. Implements `Distribution<i64>` of `rand` and, with the feature
-/// `distributions` (on by default), the traits `Discrete`, `DiscreteCDF`, `Min`, `Max` and `DiscreteDistribution` of `statrs`.
+/// Rates are from 0 to 2^52, so that `f64` holds every draw exactly. Draws are those of `Distribution<i64>` of `rand`. The probabilities
+/// (`pmf`, `ln_pmf`, `cdf`) are those of the traits of `statrs`, behind the feature `distributions` (on by default): `Discrete`,
+/// `DiscreteCDF`, `Min`, `Max` and `DiscreteDistribution`.
 ///
 /// ```
 /// use plca_dist::Skellam;
@@ -36,11 +37,11 @@ pub struct Skellam {
 }
 
 impl Skellam {
-    /// The law with these rates.
+    /// The law with the rates `p = plus` and `q = minus`.
     ///
     /// # Errors
     ///
-    /// [`DistError::Domain`] for a rate outside `[0, 2^52]`.
+    /// [`DistError::Domain`] for a rate that is NaN or outside `[0, 2^52]`.
     ///
     /// # Examples
     ///
@@ -55,15 +56,19 @@ impl Skellam {
         Ok(Self { plus, minus })
     }
 
-    /// The Skellam law under which the samples are most likely.
+    /// The law of greatest likelihood for these samples.
     ///
-    /// Its mean is that of the samples [SKELLAM 1]; what remains is the root of one derivative, bracketed and then found by
-    /// the Illinois variant of false position, `O(n)` a step. Samples that are less spread than a Poisson law have a rate
-    /// of 0.
+    /// Its mean is the mean of the samples [SKELLAM 1]. So one unknown is left, the smaller rate. It is where the derivative of the
+    /// log-likelihood is 0, found by the Illinois variant of false position. If no sample has the opposite sign to the mean and the
+    /// derivative is not positive at 0, the smaller rate is 0.
+    ///
+    /// Cost: `O(n)` for every step, for `n` samples.
     ///
     /// # Errors
     ///
-    /// [`DistError::Domain`] without samples, and for samples beyond ±2^51.
+    /// [`DistError::Domain`] for no samples, for samples beyond ±2^51, and for samples so spread that a rate would exceed 2^52.
+    ///
+    /// # Examples
     ///
     /// ```
     /// let law = plca_dist::Skellam::fit(&[1, 3, -2, 0, 2, 2, 5, -1])?;

@@ -3,7 +3,7 @@
 use plca_fit::FitError;
 use plca_tensor::DataError;
 
-/// The places that a kernel may take along one dimension of size `I`, with kernel extent `k`. `[SPEC 5.2]`
+/// Where copies of a kernel may lie along one dimension: `I` is the size of the data, `k` that of the kernel, both in cells. `[SPEC 5.2]`
 ///
 /// | support | impulse extent `m` | offset `o` | a copy |
 /// |---|---|---|---|
@@ -21,22 +21,25 @@ use plca_tensor::DataError;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Support {
-    /// Every copy lies inside the data: the model has no mass elsewhere.
+    /// Every copy lies inside the data, so all mass of the model does.
     #[default]
     Valid,
-    /// Copies may run off the far border.
+    /// Every copy starts inside the data and may run off the far border; the mass beyond it is lost.
     Same,
-    /// Copies may run off both borders.
+    /// Copies may run off both borders, as long as one cell along the dimension is inside.
     Full,
 }
 
-/// The shapes of a shifted model on data of one shape, and how their indices belong together in every dimension.
+/// The shapes of data, kernels and impulses in a shift-invariant model, and which cells of them meet.
+///
+/// A kernel is a small pattern; the impulse of a component says how much of a copy of its kernel lies at every place. Along every dimension
 ///
 /// ```math
 /// x = h + t - o
 /// ```
 ///
-/// `x` is a cell of the data, `h` of the impulse, `t` of the kernel, and `o` the [offset](Self::offset).
+/// where `x` is the index of a cell of the data, `h` of the impulse and `t` of the kernel, all counted from 0, and `o` is the
+/// [offset](Self::offset).
 ///
 /// ```
 /// use plca_em::{Geometry, Support};
@@ -53,12 +56,13 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The shapes for data of shape `data`, with one kernel extent for every dimension, and one support for each or one for all.
+    /// The geometry for data of shape `data`. `kernel` has one extent for every dimension, `supports` one support for every dimension or
+    /// one for all.
     ///
     /// # Errors
     ///
-    /// [`FitError::DataShape`] for another number of extents or supports than dimensions, and for an extent of 0 or larger than the data;
-    /// [`FitError::Data`] for kernels or impulses of more cells than 32 bits can number.
+    /// [`FitError::DataShape`] unless there are as many extents as dimensions, and as many supports or one; also for an extent that is 0 or
+    /// larger than the data. [`FitError::Data`] for kernels or impulses of 2^32 cells or more.
     ///
     /// # Examples
     ///
@@ -113,7 +117,8 @@ impl Geometry {
         })
     }
 
-    /// The supports that it was made with, one for every dimension. Where a kernel has one cell, all are the same: [`Support::Valid`].
+    /// The supports that it was made with, one for every dimension. Along a dimension of kernel extent 1 the three supports are the same,
+    /// and [`Support::Valid`] is returned.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -142,7 +147,7 @@ impl Geometry {
         &self.data
     }
 
-    /// The extents of a kernel; the rows of a block of kernels are its cells in row-major order.
+    /// The extents of a kernel, one for every dimension. In a block of kernels each row is one cell, in row-major order.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -154,7 +159,7 @@ impl Geometry {
         &self.kernel
     }
 
-    /// The extents of an impulse; the rows of a block of impulses are its cells in row-major order.
+    /// The extents of an impulse, one for every dimension. In a block of impulses each row is one cell, in row-major order.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};
@@ -166,7 +171,8 @@ impl Geometry {
         &self.impulse
     }
 
-    /// The offset `o` along every dimension, in cells: the place of a copy relative to the index of its impulse is `-o`.
+    /// The offset `o` along every dimension, in cells: a copy whose impulse has index `h` begins at cell `h - o` of the data, before its
+    /// first cell if this is negative.
     ///
     /// ```
     /// use plca_em::{Geometry, Support};

@@ -41,11 +41,13 @@ enum Hidden<T> {
 /// M[i,z] = \sum_{x : x_j = i} X[x] \prod_{m \ne j} F_m[x_m, z]
 /// ```
 ///
-/// `X` is the data, `F_m` the factor of mode `m`, `I_m x K`, and `M` is `I_j x K`: the unfolded data times a Khatri-Rao product
-/// ([`mttkrp`](Self::mttkrp)), which forms no unfolding.
+/// `X` is the data, `F_m` the factor of mode `m`, `I_m x K`, and `M` is `I_j x K`. Modes are counted from 0. In the literature this is
+/// MTTKRP: the data unfolded along mode `j`, times a Khatri-Rao product. [`mttkrp`](Self::mttkrp) computes it without an unfolded copy.
 ///
-/// Values are held times a power of two, [`scale`](Self::scale), which is 1 in the usual range; every result refers to the values
-/// as held. Memory: nothing for dense data, which are borrowed; one sorted copy of the entries for every mode for others.
+/// Values are held multiplied by a power of two, [`scale`](Self::scale). It is 1 unless the values are extremely large or small. Every
+/// result is in the units of the values as held; divide sums of values by `scale`, and sums of squares by its square, to go back.
+///
+/// Memory: dense data are borrowed, without a copy; of other data there is one sorted copy of the entries for every mode.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -69,10 +71,13 @@ pub struct Products<'a, T> {
     pool: Pool<T>,
 }
 
-/// Products in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, until a factor of these
-/// [changes](Self::set).
+/// The products of a sweep over the modes, which share work: made by [`Products::memo`].
 ///
-/// In order a sweep costs two products on dense data whatever the order, and two copies of the factors at most.
+/// The modes of dense data are cut into two halves. The data contracted with one half serve every mode of the other half; they are kept
+/// until a factor that was contracted [changes](Self::set). So a sweep that takes the modes in turn passes over dense data only twice,
+/// however many modes there are. On sparse data nothing is kept, and every product is a pass over the entries.
+///
+/// Memory: at most two copies of the factors, and what is kept: `K` numbers for every cell of one half.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -103,11 +108,11 @@ struct Kept<T> {
 }
 
 impl<T: Real> Memo<'_, T> {
-    /// Replaces the factor of a mode.
+    /// Replaces the factor of a mode, counted from 0.
     ///
     /// # Panics
     ///
-    /// If it has another shape than the one before.
+    /// If it has another shape than the one before, or if there is no such mode.
     pub fn set(&mut self, mode: usize, factor: &DMatrix<T>) {
         let Panel {
             rows, k, stride, ..
@@ -120,7 +125,11 @@ impl<T: Real> Memo<'_, T> {
         self.kept.take_if(|kept| !kept.modes.contains(&mode));
     }
 
-    /// The [`Products::mttkrp`] of the factors as they are, to the bit.
+    /// The product of the current factors for `mode`: the same bits as [`Products::mttkrp`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
     pub fn product(&mut self, mode: usize) -> DMatrix<f64> {
         match &self.data.cells {
             Cells::Dense(grid, halves) => {
@@ -141,12 +150,12 @@ impl<T: Real> Memo<'_, T> {
 }
 
 impl<'a, T: Real> Products<'a, T> {
-    /// Borrows dense data, and sorts others.
+    /// Arranges data: dense data are borrowed, the entries of others are copied and sorted, once for every mode.
     ///
     /// # Errors
     ///
-    /// [`DataError::NothingObserved`] if every cell is hidden; [`DataError::NotFinite`] for duplicates whose sum is beyond `T`; data that could
-    /// not be read.
+    /// [`DataError::NothingObserved`] if every cell is hidden; [`DataError::NotFinite`] if entries of the same cell add up to more than `T`
+    /// can hold; the error of data that cannot be read.
     pub fn new(data: &'a dyn Data<T>) -> Result<Self, DataError> {
         let shape = data.shape();
         if let Some(DenseView(dense)) = data.dense() {
@@ -202,17 +211,17 @@ impl<'a, T: Real> Products<'a, T> {
         self.shape
     }
 
-    /// The power of two by which the values as given were multiplied.
+    /// The power of two by which the given values were multiplied; 1 unless they are extremely large or small.
     pub fn scale(&self) -> f64 {
         self.scale.to_f64()
     }
 
-    /// The sum of the observed values as held.
+    /// The sum of the observed values, as held.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// The sum of the squares of the observed values as held.
+    /// The sum of the squares of the observed values, as held.
     pub fn squared_norm(&self) -> f64 {
         self.squares
     }
@@ -222,7 +231,7 @@ impl<'a, T: Real> Products<'a, T> {
         self.complete
     }
 
-    /// Visits the observed values as held that are not 0, in a fixed order.
+    /// Calls `visit` with the index and the value, as held, of every observed cell that is not 0. The order is always the same.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
         match &self.cells {
             Cells::Dense(grid, _) => {
@@ -240,11 +249,11 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    /// A memo for products of these factors with one mode after the other.
+    /// A [`Memo`] of these factors, for the products of one mode after the other. It copies the factors.
     ///
     /// # Panics
     ///
-    /// If the factors do not have the shape of the data and equal numbers of columns, at least one.
+    /// Unless there is one factor for every mode, `I_m x K` with the same `K >= 1` for all.
     pub fn memo(&self, factors: &[DMatrix<T>]) -> Memo<'_, T> {
         let several = matches!(self.cells, Cells::Dense(..)) && factors.len() > 2;
         Memo {
@@ -255,33 +264,41 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    /// The data contracted with the factors of all modes but one, an `I x K` matrix; hidden cells count as 0, and sums are made in `T`.
+    /// The data, as held, contracted with the factors of all modes but `mode`. Hidden cells count as 0, and sums are made in `T`.
     ///
     /// ```math
     /// M[i,z] = \sum_{x : x_\text{mode} = i} X[x] \prod_{m \ne \text{mode}} F_m[x_m, z]
     /// ```
     ///
-    /// Cost: dense `2 K Π I` flops or, from a [`Memo`], `2 K √(Π I)` or so; sparse `2 K` flops an entry and more for each fibre.
+    /// `factors` holds a factor for every mode, `I_m x K`; that of `mode` gives only its shape. The result is `I_mode x K`.
+    ///
+    /// Cost: on dense data `2 K Π I` flops. From a [`Memo`] that has kept its half it is `2 K` flops for every cell of that half, about
+    /// `2 K √(Π I)`. On sparse data it is `2 K` flops for every entry, and some more for every fibre.
     ///
     /// # Panics
     ///
-    /// As [`memo`](Self::memo).
+    /// As [`memo`](Self::memo), and if there is no such mode.
     pub fn mttkrp(&self, factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
         self.memo(factors).product(mode)
     }
 
-    /// The product of the completed data with the factors of all modes but one, and the squared error over the observed cells.
+    /// The product of [`mttkrp`](Self::mttkrp) for data whose hidden cells are filled by a model, and the squared error of the model.
     ///
     /// ```math
     /// M[i,z] = \sum_{x : x_j = i} \hat X[x] \prod_{m \ne j} F_m[x_m, z], \qquad \sum_\text{obs} \left( \text{scale} \, X - P \right)^2
     /// ```
     ///
-    /// `X̂` is `scale X` where observed and the model `P = Σ_z w_z Π_m F_m` where hidden, and `j` is `mode`. The squared error is summed
-    /// cell by cell where cells can be enumerated: on dense data and where only stored cells were observed.
+    /// `X` is the data as held, and `j` is `mode`. `P[x] = Σ_z w_z Π_m F_m[x_m, z]` is the model, with one of the `weights` for every
+    /// component. `X̂` is `scale X` where observed and `P` where hidden. The argument `scale` is free: it is not [`scale`](Self::scale).
+    /// The squared error is a sum over the observed cells only.
+    ///
+    /// The squared error is summed cell by cell on dense data, and on sparse data of which only the stored cells were observed. On other
+    /// sparse data the error of the cells without entry is a difference of squared norms. Its rounding error is that of the
+    /// squared norm of the model.
     ///
     /// # Panics
     ///
-    /// As there.
+    /// As [`mttkrp`](Self::mttkrp), and unless there is one weight for every component.
     ///
     /// # Examples
     ///

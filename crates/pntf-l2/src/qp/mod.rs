@@ -5,8 +5,8 @@
 //! \qquad l \ge 0, \quad \sum l = 1
 //! ```
 //!
-//! In a factorization `H` is the Hadamard product of all Grams and `f` the data contracted with every component, so
-//! neither the vectorised data nor the matrix of vectorised components exists.
+//! In a factorization `H` is the elementwise product of the Gram matrices of all factors, and `f` the data contracted with every component.
+//! So neither the vectorised data nor the matrix of vectorised components is ever formed.
 
 mod face;
 mod orthant;
@@ -17,7 +17,7 @@ use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 pub(crate) use orthant::orthant_qp;
 use search::{Domain, Problem};
 
-/// The reason why a quadratic programme was refused.
+/// Why [`simplex_qp`] or [`SimplexQp::at`] refused its arguments.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -40,7 +40,7 @@ pub enum QpError {
         /// The size it must have.
         expected: Vec<usize>,
     },
-    /// A value that is NaN or infinite, or a negative one in a start.
+    /// A value that is NaN or infinite, or a negative one in a start. The weights of [`SimplexQp::at`] are named `start` too.
     #[error("`{name}` is {value} at {index:?}, not a usable number")]
     Value {
         /// Which argument.
@@ -50,7 +50,7 @@ pub enum QpError {
         /// The value.
         value: f64,
     },
-    /// A matrix that differs from its transpose.
+    /// A matrix that differs from its transpose by more than rounding: 1e-12 of its largest entry.
     #[error("`h` is not symmetric at ({row}, {column}): {upper} and {lower}")]
     Asymmetric {
         /// Row.
@@ -62,7 +62,7 @@ pub enum QpError {
         /// Entry at `(column, row)`.
         lower: f64,
     },
-    /// A matrix under which the objective is not convex on the simplex: a search may end anywhere, and no gap is certain.
+    /// A matrix for which the objective is not convex on the simplex: a search may stop away from the minimum, and no gap is valid.
     #[error(
         "`h` curves downwards on the simplex: dᵀ H d = {curvature} along d, which is largest at {}",
         largest(direction)
@@ -83,13 +83,16 @@ fn largest(direction: &[f64]) -> usize {
         .map_or(0, |(at, _)| at)
 }
 
-/// A minimiser of [`simplex_qp`] and how good it is. `[PNTF 4]`
+/// Weights on the unit simplex, and a certificate of how close to the minimum they are. `[PNTF 4]`
+///
+/// [`simplex_qp`] returns a minimiser, [`at`](Self::at) the weights that it was given.
 ///
 /// ```math
 /// q(l) = \tfrac{1}{2} l^\top H l - f^\top l, \qquad g = H l - f, \qquad q(l) - \min q \le g \cdot l - \min_i g_i
 /// ```
 ///
-/// `l` are the weights, and the least value is that over the unit simplex.
+/// `l` are the weights, `min q` is the least value over the unit simplex, and the right side of the inequality is the [`gap`](Self::gap).
+/// In a factorization `q` is half the squared error, less half the squared norm of the data.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -105,22 +108,27 @@ pub struct SimplexQp {
     pub weights: Vec<f64>,
     /// The objective, `½ lᵀ H l - fᵀ l`.
     pub objective: f64,
-    /// The multiplier, `ν = g·l` with `g = H l - f`: what `g` equals on the support.
+    /// The multiplier of `Σ l = 1`: `ν = g·l` with `g = H l - f`. At a minimiser `g_i = ν` wherever `l_i > 0`, and `g_i >= ν` elsewhere.
     pub multiplier: f64,
-    /// The residual of the conditions of optimality, `max(|g_i - ν| on the support, ν - min g)`; at a minimiser 0 up to rounding.
+    /// How far these two conditions are from being met: the larger of `max |g_i - ν|` where `l_i > 0`, and `ν - min g`. At a minimiser it
+    /// is 0 up to rounding.
     pub kkt_residual: f64,
-    /// The gap, `g·l - min g`: the objective is at most this far above the least one.
+    /// The gap, `g·l - min g`, at least 0: the objective is at most this far above its minimum.
     pub gap: f64,
-    /// The number of faces solved.
+    /// The number of linear systems solved, at least one for every support visited with more than one weight; 0 from [`at`](Self::at).
     pub iterations: usize,
 }
 
 impl SimplexQp {
-    /// The certificate of given `weights`, over their sum: how far from a minimiser at most, and by which conditions. No face is solved.
+    /// The certificate of given `weights`, which are first divided by their sum. Nothing is minimised.
+    ///
+    /// `h` is `k x k`; `f` and `weights` have length `k`. Weights that are all 0 stand for the best vertex, as in [`simplex_qp`].
+    ///
+    /// Cost: `O(k³)`, nearly all of it for the check that `h` is convex on the simplex.
     ///
     /// # Errors
     ///
-    /// As [`simplex_qp`].
+    /// As [`simplex_qp`]; [`QpError`] calls the weights `start`.
     ///
     /// # Examples
     ///
@@ -145,18 +153,23 @@ impl SimplexQp {
 /// \min_l \; \tfrac{1}{2} l^\top H l - f^\top l, \qquad l \ge 0, \quad \sum l = 1
 /// ```
 ///
-/// `h` must be positive semi-definite along the simplex: `dᵀ H d ≥ 0` where `Σ d = 0`.
+/// `h` is `k x k`; `f` and `start` have length `k`. `h` must be symmetric, and positive semi-definite along the simplex: `dᵀ H d ≥ 0` for
+/// every `d` with `Σ d = 0`.
 ///
-/// Active set: on the current support the equality problem is solved by Cholesky, in an eigenbasis where it is singular;
-/// a coordinate that reaches 0 is dropped, the most promising one outside is let in. The search begins at `start`,
-/// rescaled to sum to 1; without one it begins at the best vertex. Where the minimiser is not unique, directions in
-/// which nothing is to be gained are not moved along, so the result stays near the start.
-/// Cost `O(k³)` for each face.
+/// The method is an active set. The support is the set of weights that may be positive. With the others at 0 the minimum under `Σ l = 1` is
+/// one linear system, solved by Cholesky, or in an eigenbasis if it is singular. A weight that reaches 0 leaves the support. At a minimum
+/// on the support, the weight of the smallest `g_i = (H l - f)_i` outside enters, until none is below `ν = g·l`.
+///
+/// The search begins at `start`, divided by its sum. Without a start, or if all of it is 0, it begins at the best vertex: the single weight
+/// of 1 with the least objective. If there are many minimisers, the search does not move where the objective is constant, so the result
+/// stays near the start.
+///
+/// Cost: `O(k³)` at most for every system, and once for the check of `h`.
 ///
 /// # Errors
 ///
-/// [`QpError`]: no unknowns, sizes that disagree, values that are not finite, an asymmetric matrix, one that is not positive
-/// semi-definite along the simplex.
+/// [`QpError`]: no unknowns, sizes that disagree, values that are not finite, a negative value in `start`, an asymmetric `h`, or one that
+/// is not positive semi-definite along the simplex.
 ///
 /// # Examples
 ///

@@ -6,8 +6,8 @@
 //! \quad q(H) = \prod \mathrm{Gamma}(\hat s, \text{rate } \hat b)
 //! ```
 //!
-//! Each iteration takes both posteriors from one pass over the data under their geometric means. No iteration lowers the bound.
-//! `[SKELLAM 6]`, `[SKELLAM 7]`
+//! Each iteration renews both posteriors from one pass over the data, with the geometric means of the old ones. No iteration lowers the
+//! bound. `[SKELLAM 6]`, `[SKELLAM 7]`
 
 mod counts;
 mod select;
@@ -29,8 +29,8 @@ use start::Bound;
 pub use select::{Candidate, select_components};
 pub use state::SnmfVbState;
 
-/// Factorization of a matrix of either sign under the Skellam law, by variational Bayes: the model of [`Snmf`](crate::Snmf), with a
-/// distribution of its factors in place of the best ones.
+/// Factorization of a matrix of either sign under the Skellam law, by variational Bayes: the model `V ~ (T⁺ - T⁻) H` of
+/// [`Snmf`](crate::Snmf), but it fits a distribution over the factors instead of one value of them.
 ///
 /// ```math
 /// \begin{aligned}
@@ -41,13 +41,22 @@ pub use state::SnmfVbState;
 /// \end{aligned}
 /// ```
 ///
-/// `V` is the data, `F x N`, `Lfit` the likelihood of [`Replicates`], `p` the prior, and the expectations are those under `q`. The
-/// objective is a lower bound of the log-evidence, divided by the number of replicates. The blocks are `atoms_shape`, the Dirichlet shapes
-/// `α̂` of `T⁺` above those of `T⁻` (`2F x K`), and `activations_shape` and `activations_rate`, `ŝ` and `b̂` of `H` (`K x N`; `1 / b̂` has
-/// the units of the data). A start that gives `atoms_shape` alone has the prior of the activations; the blocks that other starts do not
-/// give are those of an update from drawn factors.
+/// `V` is the data, `F x N`, `L_fit` the log-likelihood of [`Replicates`] over the observed cells, and `p` the prior. Expectations are
+/// under `q`. The other sums run over all cells, hidden ones too. The objective is a lower bound of the log-evidence (ELBO), divided by the
+/// number of replicates.
 ///
-/// This value holds the settings, which have been checked; [`SnmfVb::builder`] makes it, [`Model::fit`] fits it.
+/// | block | shape | what |
+/// |---|---|---|
+/// | `atoms_shape` | `2F x K` | the Dirichlet shapes `α̂` of `T⁺`, and below them those of `T⁻` |
+/// | `activations_shape` | `K x N` | the gamma shapes `ŝ` of `H` |
+/// | `activations_rate` | `K x N` | the gamma rates `b̂` of `H`; `1 / b̂` has the units of the data |
+///
+/// A start that gives only `atoms_shape` begins with the prior of the activations. In any other start, blocks that are not given come from
+/// one update, begun at random factors.
+///
+/// Cost: an iteration is one pass over the data, as one of [`Snmf`](crate::Snmf).
+///
+/// This type holds checked settings. [`SnmfVb::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_fit::Model;
@@ -83,7 +92,7 @@ plca_fit::freeze_setters!(SnmfVbBuilder);
 const NAMES: [&str; 3] = ["atoms_shape", "activations_shape", "activations_rate"];
 
 impl<T: Real> SnmfVb<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components, `K`.
     pub fn builder(components: usize) -> SnmfVbBuilder<T> {
         SnmfVbBuilder(Self {
             components,
@@ -112,8 +121,9 @@ impl<T: Real> SnmfVb<T> {
 }
 
 impl<T: Real> SnmfVbBuilder<T> {
-    /// Sets the priors of atoms and activations (default: shapes 1, rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt.
-    /// Every rate must be positive. Shapes from 1e-150 up can be fitted, from 1e-19 in `f32`.
+    /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner)
+    /// has learnt. Every rate must be positive. Shapes must be at least 1e-150, in `f32` at least 1e-19: smaller ones are refused when the
+    /// model meets data.
     pub fn priors(mut self, priors: Prior) -> Self {
         self.0.priors = priors;
         self
@@ -123,8 +133,8 @@ impl<T: Real> SnmfVbBuilder<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Setting`] without components or replicates; [`FitError::Range`] for a hyperparameter outside its range, a rate of 0 among
-    /// them, which has no bound; [`FitError::Conflict`] where of shapes and rates of the activations not the same is frozen.
+    /// [`FitError::Setting`] for 0 components or replicates; [`FitError::Range`] for a shape or rate of the prior that is not positive and
+    /// finite; [`FitError::Conflict`] unless the same part of `activations_shape` and `activations_rate` is frozen.
     pub fn build(self) -> Result<SnmfVb<T>, FitError> {
         let vb = self.0;
         check_numbers(vb.components, vb.replicates)?;

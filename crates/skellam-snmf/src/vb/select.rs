@@ -1,4 +1,4 @@
-//! How many components: the evidence bound as criterion.
+//! The number of components, chosen by the evidence bound.
 
 use plca_fit::{Fit, FitError, Init, Model, Stop};
 use plca_tensor::{Data, Real};
@@ -6,31 +6,38 @@ use rand::Rng;
 
 use super::{SnmfVb, SnmfVbState};
 
-/// The best fit with some number of components, and its score.
+/// The best fit with one number of components, and its score: what [`select_components`] returns.
 #[derive(Clone, Debug)]
 pub struct Candidate<T: Real> {
     /// The number of components, `K`.
     pub components: usize,
-    /// The score, `(ELBO + ln K!) / M`: with exchangeable components the posterior has `K!` equal modes, of which a fit sees one.
+    /// The score, `(ELBO + ln K!) / M` in nats; greater is better. `M` is the number of [`Replicates`](crate::Replicates): in the limit
+    /// `ln K! / M` is 0.
     pub score: f64,
     /// The fit; its objective is `ELBO / M`.
     pub fit: Fit<SnmfVbState<T>>,
 }
 
-/// Fits several numbers of components and scores each by its evidence bound, best first.
+/// Fits a model for each of several numbers of components, scores each by its evidence bound, and returns them with the best first.
 ///
 /// ```math
 /// \text{score}(K) = \frac{\mathrm{ELBO} + \ln K!}{M}
 /// ```
 ///
-/// `configure` gives the model for each number `K`, and the best of `starts` random starts counts; `M` is the number of replicates.
+/// `data` is a matrix. For each `K` in `components`, `configure(K)` makes the model, and the best fit of `starts` random starts is kept;
+/// each ends by the rule `stop`. `M` is the number of [`Replicates`](crate::Replicates).
 ///
-/// The bound pays for every component by its divergence from the prior, so it need not grow with their number. The prior matters: the same for
-/// all, and proper.
+/// Swapping components changes nothing, so the posterior has `K!` equal modes, and a fit finds one of them: `ln K!` makes up for the
+/// others.
+///
+/// Every component adds to the bound's divergence from the prior. So unlike the likelihood the bound can fall as `K` grows. The result
+/// depends on the prior: give every `K` the same one.
+///
+/// Cost: `starts` fits for every `K`, one after the other; the best of every `K` stays in memory.
 ///
 /// # Errors
 ///
-/// [`FitError::Setting`] for 0 starts; those of `configure`, of [`on`](Model::on) and of a run.
+/// [`FitError::Setting`] for 0 starts; the errors of `configure`, of [`on`](Model::on) and of [`run`](plca_fit::Run::run).
 ///
 /// # Examples
 ///
