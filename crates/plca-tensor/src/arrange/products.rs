@@ -125,7 +125,7 @@ impl<T: Real> Memo<'_, T> {
         self.kept.take_if(|kept| !kept.modes.contains(&mode));
     }
 
-    /// The product of the current factors for `mode`: the same bits as [`Products::mttkrp`].
+    /// The product of the current factors for `mode`, bit-identical to [`Products::mttkrp`].
     ///
     /// # Panics
     ///
