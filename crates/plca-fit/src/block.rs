@@ -382,12 +382,10 @@ impl<T: Real> BlockSpec<T> {
                 true => x / old,
                 false => T::zero(),
             }),
-            Some(Exposure::PerComponent(each)) => {
-                DMatrix::from_fn(rows, columns, |i, j| match self.components {
-                    Axis::Rows => each[i],
-                    Axis::Columns | Axis::None => each[j],
-                })
-            }
+            Some(Exposure::PerComponent(each)) => match self.components {
+                Axis::Rows => DMatrix::from_vec(rows, columns, each.repeat(columns)),
+                Axis::Columns | Axis::None => DMatrix::from_fn(rows, columns, |_, j| each[j]),
+            },
         }
     }
 

@@ -142,6 +142,7 @@ impl Header {
         (i64::from_le_bytes(raw) << shift) >> shift
     }
 
+    #[inline]
     pub(crate) fn decode<T: Element>(&self, bytes: &[u8]) -> T {
         let raw = self.raw(bytes);
         match (self.kind, self.size) {

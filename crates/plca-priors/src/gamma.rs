@@ -190,11 +190,10 @@ fn renew<T: Real>(
         let numerator = c + T::lit(a - 1.0);
         let numerator = if numerator <= floor { floor } else { numerator };
         let divisor = T::lit(x.to_f64() + b);
-        *theta = if divisor > T::zero() {
-            numerator / divisor
-        } else {
-            *theta
-        };
+        // Before the choice: the loop is compiled for whole registers.
+        let quotient = numerator / divisor;
+        let known = divisor > T::zero();
+        *theta = if known { quotient } else { *theta };
         finite &= theta.is_finite();
     }
     finite

@@ -67,7 +67,7 @@ pub(crate) fn scaled<T: Real>(
 ) -> Result<(), FitError> {
     let all = wide(|| {
         let mut all = true;
-        for (c, &x) in sums.iter_mut().zip(entries) {
+        for (c, &x) in sums.as_mut_slice().iter_mut().zip(entries.as_slice()) {
             let count = *c * x;
             all &= count.is_finite();
             // NaN stays, to be told.

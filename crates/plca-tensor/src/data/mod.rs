@@ -87,11 +87,18 @@ impl Summary {
     }
 }
 
+/// Whether a finite number has no fraction; those from 2^52 on have none.
+#[inline(always)]
+fn is_whole(x: f64) -> bool {
+    x.abs() >= 4_503_599_627_370_496.0 || x as i64 as f64 == x
+}
+
 /// What a storage adds up over its cells, as it holds them.
 #[derive(Default)]
 struct Sums {
     total: CompensatedSum,
-    absolute: CompensatedSum,
+    /// From the first negative cell on; before it the total is the same.
+    absolute: Option<CompensatedSum>,
     squares: CompensatedSum,
     nnz: u64,
     fractions: bool,
@@ -101,18 +108,23 @@ impl Sums {
     /// One more cell, as it is held and as it was given.
     #[inline(always)]
     fn add(&mut self, held: f64, given: f64) {
+        if held < 0.0 {
+            self.absolute.get_or_insert(self.total);
+        }
+        if let Some(absolute) = &mut self.absolute {
+            *absolute += held.abs();
+        }
         self.total += held;
-        self.absolute += held.abs();
         self.squares += held * held;
         self.nnz += u64::from(held != 0.0);
-        self.fractions |= given.fract() != 0.0;
+        self.fractions = self.fractions || !is_whole(given);
     }
 
     /// Of cells that are held times `scale`.
     fn summary(&self, scale: f64, negative: Option<(Vec<usize>, f64)>, mask: Mask) -> Summary {
         Summary {
             total: self.total.value() / scale,
-            absolute: self.absolute.value() / scale,
+            absolute: self.absolute.unwrap_or(self.total).value() / scale,
             squares: self.squares.value() / scale / scale,
             negative,
             nnz: self.nnz,
