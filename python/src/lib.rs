@@ -1,0 +1,291 @@
+//! The extension module of the Python package `plcakit`: models over arrays, safe without the Python around it.
+
+mod data;
+mod error;
+mod models;
+mod options;
+mod run;
+mod supervise;
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyArrayMethods};
+use plca::fit::{Status, Stop, Transform};
+use plca::io::ModelFile;
+use plca::priors::Priors;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use data::{Held, Input, Scalar, array_of, to_python};
+use error::{Refused, bad};
+use options::Options;
+use run::{Arrays, Explaining, Fitting, Reconstructing};
+use supervise::supervise;
+
+/// A dict of arrays.
+fn arrays(dict: &Bound<'_, PyDict>) -> PyResult<Arrays> {
+    let named = dict.iter();
+    let named = named.map(|(name, array)| Ok((name.extract()?, array_of(&array)?)));
+    named.collect()
+}
+
+/// Arrays and what they are.
+fn learnt(blocks: &Bound<'_, PyDict>, metadata: &str) -> PyResult<ModelFile> {
+    let metadata = match serde_json::from_str(metadata) {
+        Ok(metadata) => metadata,
+        Err(e) => return bad(format!("`metadata`: {e}")),
+    };
+    Ok(ModelFile {
+        arrays: arrays(blocks)?,
+        metadata,
+    })
+}
+
+/// Arrays for Python: what describes the fit is always in double precision.
+fn to_dict<'py, T: Scalar>(py: Python<'py>, arrays: &Arrays) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, array) in arrays {
+        match ModelFile::is_fact(name) {
+            true => dict.set_item(name, to_python::<f64>(py, array)?)?,
+            false => dict.set_item(name, to_python::<T>(py, array)?)?,
+        }
+    }
+    Ok(dict)
+}
+
+/// How a run is made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Plan<'py> {
+    components: usize,
+    options: Bound<'py, PyDict>,
+    start: Bound<'py, PyDict>,
+    deflation: bool,
+    seed: u64,
+    starts: u32,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    threads: usize,
+}
+
+/// Fits a model; `plan` says how, `watch(start, iteration, objective)` may end a run by answering something true.
+///
+/// What a signal or `watch` raised is returned as `error`, beside the state that was reached.
+#[pyfunction]
+#[pyo3(signature = (model, data, plan, watch=None))]
+fn fit<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    plan: Plan<'py>,
+    watch: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    match Input::of(data)? {
+        Input::Single(held) => fit_as(py, model, &held, plan, watch),
+        Input::Double(held) => fit_as(py, model, &held, plan, watch),
+    }
+}
+
+fn fit_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    held: &Held<'py, T>,
+    plan: Plan<'py>,
+    watch: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
+    let (solver, start) = (run::solver(&plan.solver, &stop)?, arrays(&plan.start)?);
+    let (data, options) = (held.view()?, Options::of(&plan.options)?);
+    let (components, deflation) = (plan.components, plan.deflation);
+    let (seed, starts) = (plan.seed, plan.starts);
+    let (fitted, failure) = supervise(py, plan.threads, watch, |control| {
+        let job = Fitting {
+            data,
+            components,
+            options,
+            start,
+            deflation,
+            seed,
+            starts,
+            solver,
+            stop,
+            control,
+        };
+        models::with(model, job)
+    })?;
+    let fitted = match (fitted, failure) {
+        (Ok(fitted), failure) => {
+            let result = PyDict::new(py);
+            result.set_item("error", failure.map(|e| e.into_value(py)))?;
+            (fitted, result)
+        }
+        (Err(_), Some(failure)) => return Err(failure),
+        (Err(refused), None) => return Err(refused.into()),
+    };
+    let (fitted, result) = fitted;
+    result.set_item("arrays", to_dict::<T>(py, &fitted.file.arrays)?)?;
+    result.set_item("metadata", fitted.file.metadata.to_string())?;
+    result.set_item("iterations", fitted.iterations)?;
+    result.set_item("status", fitted.status.to_string())?;
+    let ended = matches!(
+        fitted.status,
+        Status::Converged | Status::Stationary | Status::Settled
+    );
+    result.set_item("converged", ended)?;
+    result.set_item("objective", fitted.objective)?;
+    result.set_item("maximised", fitted.maximised)?;
+    result.set_item("posterior", fitted.posterior)?;
+    result.set_item("restored", fitted.restored)?;
+    result.set_item("start", fitted.start)?;
+    let (iterations, objectives): (Vec<u64>, Vec<f64>) =
+        fitted.trace.iter().map(|&(i, x)| (i as u64, x)).unzip();
+    let trace = (
+        PyArray1::from_vec(py, iterations),
+        PyArray1::from_vec(py, objectives),
+    );
+    result.set_item("trace", trace)?;
+    Ok(result)
+}
+
+/// How new data are explained.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct How<'py> {
+    options: Bound<'py, PyDict>,
+    along: usize,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    threads: usize,
+}
+
+/// Explains new data by the blocks of a fit.
+#[pyfunction]
+fn transform<'py>(
+    py: Python<'py>,
+    model: &str,
+    blocks: &Bound<'py, PyDict>,
+    metadata: &str,
+    data: &Bound<'py, PyDict>,
+    how: How<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let learnt = learnt(blocks, metadata)?;
+    match Input::of(data)? {
+        Input::Single(held) => transform_as(py, model, learnt, &held, how),
+        Input::Double(held) => transform_as(py, model, learnt, &held, how),
+    }
+}
+
+fn transform_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    learnt: ModelFile,
+    held: &Held<'py, T>,
+    how: How<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let stop = run::stop(Options::of(&how.stop)?, Transform::default().stop)?;
+    let solver = run::solver(&how.solver, &stop)?;
+    let (data, options) = (held.view()?, Options::of(&how.options)?);
+    let along = how.along;
+    let (found, failure) = supervise(py, how.threads, None, |_| {
+        let job = Explaining {
+            data,
+            learnt,
+            options,
+            along,
+            solver,
+            stop,
+        };
+        models::with(model, job)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let found = found?;
+    let result = PyDict::new(py);
+    result.set_item("arrays", to_dict::<T>(py, &found.arrays)?)?;
+    result.set_item("gap", PyArray1::from_vec(py, found.gap))?;
+    result.set_item("dropped", found.dropped)?;
+    result.set_item("empty", found.empty)?;
+    result.set_item("objective", found.objective)?;
+    result.set_item("iterations", found.iterations)?;
+    result.set_item("status", found.status.to_string())?;
+    result.set_item("total", found.total)?;
+    result.set_item("observed", found.observed)?;
+    Ok(result)
+}
+
+/// The approximation of the data by the blocks of a fit, or what one component contributes.
+#[pyfunction]
+#[pyo3(signature = (model, blocks, metadata, single=false, component=None))]
+fn reconstruct<'py>(
+    py: Python<'py>,
+    model: &str,
+    blocks: &Bound<'py, PyDict>,
+    metadata: &str,
+    single: bool,
+    component: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let learnt = learnt(blocks, metadata)?;
+    let job = Reconstructing { learnt, component };
+    match single {
+        true => cells::<f32>(py, model, job),
+        false => cells::<f64>(py, model, job),
+    }
+}
+
+fn cells<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    job: Reconstructing,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found: Result<(Vec<usize>, Vec<T>), Refused> = py.detach(|| models::with(model, job));
+    let (shape, values) = found?;
+    Ok(PyArray1::from_vec(py, values)
+        .reshape(&shape[..])?
+        .into_any())
+}
+
+/// Reads a model file: its arrays, and its metadata as JSON.
+#[pyfunction]
+fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, String)> {
+    let file = py.detach(|| plca::io::read_model(&path));
+    let file = file.map_err(Refused::from)?;
+    Ok((to_dict::<f64>(py, &file.arrays)?, file.metadata.to_string()))
+}
+
+/// Writes a model file, `.npz` or `.safetensors`, whole or not at all.
+#[pyfunction]
+#[pyo3(signature = (path, blocks, metadata, single=false))]
+fn write_model(
+    py: Python<'_>,
+    path: PathBuf,
+    blocks: &Bound<'_, PyDict>,
+    metadata: &str,
+    single: bool,
+) -> PyResult<()> {
+    let file = learnt(blocks, metadata)?;
+    let written = py.detach(|| plca::io::write_model(&path, &file, single));
+    Ok(written.map_err(Refused::from)?)
+}
+
+/// Refuses the text of a prior that no block could have, for a block of so many rows and columns.
+#[pyfunction]
+fn check_prior(text: &str, rows: usize, columns: usize) -> PyResult<()> {
+    match Priors::<f64>::parse(text, (rows, columns)) {
+        Ok(_) => Ok(()),
+        Err(e) => bad(format!("prior '{text}': {e}")),
+    }
+}
+
+/// Models over arrays.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(transform, module)?)?;
+    module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
+    module.add_function(wrap_pyfunction!(read_model, module)?)?;
+    module.add_function(wrap_pyfunction!(write_model, module)?)?;
+    module.add_function(wrap_pyfunction!(check_prior, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,145 @@
+"""What scikit-learn demands of every estimator."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import plcakit
+from plcakit import NMF, PLCA, PLSA
+
+
+@parametrize_with_checks(
+    [
+        NMF(n_components=2),
+        NMF(solver="em"),
+        NMF(solver="mu"),
+        NMF(n_components=2, n_init=3),
+        NMF(n_components=2, init="nndsvda"),
+        NMF(n_components=2, missing="nan"),
+        PLSA(n_components=2),
+        PLSA(n_components=2, solver="em"),
+        PLSA(n_components=2, prior={"mixture": "entropic:0.1"}),
+        PLCA(n_components=2),
+        PLCA(n_components=2, solver="em"),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+ALL = [NMF(3), PLSA(3), PLCA(3)]
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).poisson(2.0, (30, 12)).astype(float) + 0.5
+
+
+@pytest.mark.parametrize("model", ALL, ids=repr)
+def test_copies_say_the_same(model, X):
+    model = clone(model).set_params(random_state=1).fit(X)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert np.array_equal(other.transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize("model", ALL, ids=repr)
+def test_set_output(model, X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=[f"f{j}" for j in range(12)])
+    model = clone(model).set_params(random_state=1).set_output(transform="pandas").fit(frame)
+    out = model.transform(frame)
+    assert list(out.columns) == list(model.get_feature_names_out())
+    assert list(model.feature_names_in_) == list(frame.columns)
+    # No warning about names of features.
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.score(frame)
+
+
+@pytest.mark.parametrize("model", ALL, ids=repr)
+def test_grid_search_in_a_pipeline(model, X):
+    step = type(model).__name__.lower()
+    search = GridSearchCV(
+        make_pipeline(clone(model).set_params(random_state=0)), {f"{step}__n_components": [1, 2]}, cv=2
+    )
+    search.fit(X)
+    assert np.isfinite(search.best_score_)
+
+
+def test_at_its_end_a_fit_says_what_to_do(X):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
+        NMF(3, max_iter=2, random_state=0).fit(X)
+
+
+def test_reconstruction_error_is_that_of_scikit_learn(X):
+    from sklearn.decomposition import NMF as Other
+
+    draw = np.random.default_rng(1)
+    W, H = draw.random((30, 3)) + 0.1, draw.random((3, 12)) + 0.1
+    ours = NMF(3, init="custom", solver="mu", tol=0, max_iter=10).fit(X, W=W, H=H)
+    theirs = Other(
+        3, init="custom", solver="mu", beta_loss="kullback-leibler", tol=0, max_iter=10
+    )
+    V = theirs.fit_transform(X, W=W.copy(), H=H.copy())
+    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-10)
+    np.testing.assert_allclose(ours._blocks["w"], V, rtol=1e-10)
+    np.testing.assert_allclose(ours.reconstruction_err_, theirs.reconstruction_err_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", ALL, ids=repr)
+def test_warm_start_goes_on(model, X):
+    model = clone(model).set_params(random_state=0, max_iter=20, tol=1e-12, warm_start=True)
+    with pytest.warns(ConvergenceWarning):
+        first = model.fit(X).objective_
+    with pytest.warns(ConvergenceWarning):
+        second = model.fit(X).objective_
+    assert second < first if isinstance(model, NMF) else second > first
+
+
+def test_frozen_blocks_and_components_keep_their_values(X):
+    basis = np.random.default_rng(2).random((12, 3))
+    basis /= basis.sum(axis=0)
+    model = PLSA(3, freeze="basis", random_state=0).fit(X, start={"basis": basis})
+    assert np.array_equal(model.components_, basis.T)
+    model = PLSA(3, solver="em", freeze={"basis": [1]}, random_state=0).fit(X, start={"basis": basis})
+    assert np.allclose(model.components_[1], basis[:, 1], rtol=0, atol=1e-15)
+    assert not np.allclose(model.components_[0], basis[:, 0])
+
+
+def test_priors_as_texts_and_objects(X):
+    from plcakit.priors import Dirichlet, Entropic
+
+    by_text = PLSA(3, prior={"mixture": "entropic:2.0"}, random_state=0).fit(X)
+    by_object = PLSA(3, prior={"mixture": Entropic(2.0)}, random_state=0).fit(X)
+    assert np.array_equal(by_text.components_, by_object.components_)
+    one = PLSA(3, prior={"basis": "dirichlet:1.5"}, random_state=0).fit(X)
+    each = PLSA(3, prior={"basis": Dirichlet(np.full((12, 1), 1.5))}, random_state=0).fit(X)
+    assert np.array_equal(one.components_, each.components_)
+
+
+def test_data_of_three_dimensions():
+    X = np.random.default_rng(0).poisson(3.0, (6, 5, 4)).astype(float)
+    model = PLCA(2, random_state=0).fit(X)
+    assert [f.shape for f in model.factors_] == [(6, 2), (5, 2), (4, 2)]
+    assert model.components_.shape == (2, 5, 4)
+    assert np.isclose(model.reconstruct().sum(), X.sum())
+    parts = sum(model.component(z) for z in range(2))
+    np.testing.assert_allclose(parts, model.reconstruct())
+    mixtures = model.transform(X)
+    assert mixtures.shape == (6, 2) and np.allclose(mixtures.sum(axis=1), 1)
+    assert np.isfinite(model.perplexity(X))
+
+
+def test_every_public_name_has_a_docstring():
+    for name in plcakit.__all__:
+        if name != "__version__":
+            assert getattr(plcakit, name).__doc__
