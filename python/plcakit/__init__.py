@@ -7,6 +7,9 @@ from ._core import __version__
 from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
+from ._pntf import PNTF
+from ._shifted import ShiftInvariantPLCA
+from ._skellam import SkellamSNMF
 from .files import load
 
-__all__ = ["NMF", "PLCA", "PLSA", "__version__", "load"]
+__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "load"]

@@ -59,7 +59,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        # NaN marks a cell of a dense array alone.
+        tags.input_tags.sparse = getattr(self, "missing", None) != "nan"
         tags.input_tags.positive_only = self._counts
         tags.input_tags.allow_nan = getattr(self, "missing", None) == "nan"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -148,8 +149,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 components[name] = [int(z) for z in np.atleast_1d(np.asarray(which))]
         return components
 
+    def _prior_shapes(self, shapes):
+        """The blocks that may have a prior."""
+        return shapes
+
     def _priors(self, shapes):
-        priors = {}
+        priors, shapes = {}, self._prior_shapes(shapes)
         for name, prior in (self.prior or {}).items():
             if name not in shapes:
                 known = ", ".join(shapes)
@@ -451,7 +456,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "trace": ([], []),
         }
         self._keep(result, shape, k, metadata.get("seed", 0))
-        self.n_features_in_ = int(self._shape[0] if self._transposed else self._shape[1])
+        if self.__sklearn_tags__().input_tags.two_d_array:
+            self.n_features_in_ = int(self._shape[0] if self._transposed else self._shape[1])
 
     def _adopt(self, blocks, metadata):
         """Blocks and metadata of a file as this estimator has them."""

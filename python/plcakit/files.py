@@ -55,7 +55,7 @@ def write(model, path):
             "python": {
                 "class": type(model).__name__,
                 "params": _plain(model.get_params(deep=False)),
-                "n_features_in": model.n_features_in_,
+                "n_features_in": getattr(model, "n_features_in_", None),
                 "feature_names_in": _plain(list(getattr(model, "feature_names_in_", [])) or None),
             },
         }
@@ -101,7 +101,7 @@ def load(path):
 
 def _makers():
     """The estimator of every model, and the parameters that follow from the settings of its file."""
-    from . import NMF, PLCA, PLSA
+    from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
     def fitted(settings, blocks):
         params = {"tol": settings.get("tol"), "max_iter": settings.get("max_iter")}
@@ -110,9 +110,24 @@ def _makers():
     def with_loss(loss):
         return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
 
+    def signed(method):
+        def params(settings, blocks):
+            prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
+            given = {"prior": prior or None, "real_data": settings.get("real_data", False)}
+            return {"method": method, "replicates": float(settings.get("m", "inf")), **given, **fitted(settings, blocks)}
+
+        return params
+
+    def shifted(settings, blocks):
+        return {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
+
     return {
         "nmf-kl": (NMF, with_loss("kullback-leibler")),
         "ntf-l2": (NMF, with_loss("frobenius")),
         "plca": (PLCA, fitted),
         "plsa": (PLSA, fitted),
+        "pntf": (PNTF, fitted),
+        "siplca": (ShiftInvariantPLCA, shifted),
+        "skellam": (SkellamSNMF, signed("em")),
+        "skellam-vb": (SkellamSNMF, signed("vb")),
     }

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 COMMAND = os.environ.get("PLCA") or shutil.which("plca")
 needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
@@ -29,11 +29,22 @@ def fit_by_command(folder, model, data, *options):
     return out
 
 
+# Estimator, its parameters, the options of the command, the blocks, and whether the command has the samples in columns.
 CASES = {
-    "nmf-kl": (NMF, {}, [], ["w", "h"]),
-    "plsa": (PLSA, {}, ["--given", 0], ["basis", "mixture"]),
-    "plca": (PLCA, {}, [], ["weights", "factor_0", "factor_1"]),
+    "nmf-kl": (NMF, {}, [], ["w", "h"], False),
+    "plsa": (PLSA, {}, ["--given", 0], ["basis", "mixture"], False),
+    "plca": (PLCA, {}, [], ["weights", "factor_0", "factor_1"], False),
+    "ntf-l2": (NMF, {"beta_loss": "frobenius"}, [], ["factor_0", "factor_1"], False),
+    "pntf": (PNTF, {}, [], ["weights", "factor_0", "factor_1"], False),
+    "skellam": (SkellamSNMF, {}, [], ["atoms", "activations"], True),
+    "skellam-vb": (SkellamSNMF, {"method": "vb"}, [], ["atoms_shape", "activations_shape", "activations_rate"], True),
+    "siplca": (ShiftInvariantPLCA, {"kernel": (3, 4)}, ["--kernel", "3x4"], ["weights", "kernels", "impulses"], False),
 }
+
+
+def of_model(X, transposed):
+    """The same data with the samples where the estimator has them."""
+    return X.T if transposed else X
 
 
 @needs_command
@@ -43,19 +54,16 @@ CASES = {
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_bits_of_the_command(tmp_path, model, solver, form, dtype, n_jobs):
-    make, params, options, names = CASES[model]
-    X = counts()
-    if form == "csr":
-        X = sparse.csr_matrix(X)
-    else:
-        X = np.asarray(X, order=form)
-    out = fit_by_command(
-        tmp_path, model, X, "--rank", 3, "--seed", 5, "--solver", solver, "--precision", dtype, *options
-    )
-    X = X.astype(np.float32 if dtype == "f32" else np.float64, order="K") if form != "csr" else X.astype(
-        np.float32 if dtype == "f32" else np.float64
-    )
-    ours = make(3, random_state=5, solver=solver, n_jobs=n_jobs, **params).fit(X)
+    make, params, options, names, transposed = CASES[model]
+    if model == "ntf-l2" and solver == "squarem":
+        pytest.skip("this model has plain iterations alone")
+    X = sparse.csr_matrix(counts()) if form == "csr" else np.asarray(counts(), order=form)
+    how = ["--rank", 3, "--seed", 5, "--solver", solver, "--precision", dtype, "--max-iter", 200]
+    out = fit_by_command(tmp_path, model, X, *how, *options)
+    X = X.astype({"f64": np.float64, "f32": np.float32}[dtype])
+    if model != "ntf-l2":
+        params = {**params, "solver": solver}
+    ours = make(3, random_state=5, max_iter=200, n_jobs=n_jobs, **params).fit(of_model(X, transposed))
     with np.load(out) as theirs:
         for name in names:
             assert theirs[name].dtype == ours._blocks[name].dtype
@@ -74,9 +82,10 @@ def test_starts_are_streams_of_the_seed(tmp_path):
 @needs_command
 @pytest.mark.parametrize("model", CASES)
 def test_each_side_reads_the_files_of_the_other(tmp_path, model):
-    make, params, options, names = CASES[model]
+    make, params, options, names, transposed = CASES[model]
     X = counts()
     out = fit_by_command(tmp_path, model, X, "--rank", 3, "--seed", 5, *options)
+    X = of_model(X, transposed)
     ours = make(3, random_state=5, **params).fit(X)
     loaded = plcakit.load(out)
     assert np.array_equal(loaded.transform(X), ours.transform(X))
@@ -85,19 +94,20 @@ def test_each_side_reads_the_files_of_the_other(tmp_path, model):
     again = plcakit.load(saved)
     assert type(again) is make and again.get_params()["random_state"] == 5
     assert np.array_equal(again.transform(X), ours.transform(X))
-    np.save(tmp_path / "v.npy", X)
+    np.save(tmp_path / "v.npy", of_model(X, transposed))
     found = [tmp_path / f"{name}.npz" for name in ("by-theirs", "by-ours")]
     for path, to in zip((out, saved), found):
-        along = [] if model == "plsa" else ["--along", "0"]
+        along = ["--along", "0"] if model in ("nmf-kl", "ntf-l2", "plca", "pntf") else []
         call = [COMMAND, "transform", path, tmp_path / "v.npy", "--output", to, "--quiet", *along]
         subprocess.run(list(map(str, call)), check=True, capture_output=True)
     with np.load(found[0]) as a, np.load(found[1]) as b:
         for name in a.files:
             if name != "model.json":
                 assert np.array_equal(a[name], b[name]), name
-        rows = {"nmf-kl": "w", "plsa": "mixture"}.get(model)
-        if rows:
-            answer = a[rows] if model == "nmf-kl" else a[rows].T
+        name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "plsa": "mixture", "pntf": "mixture"}
+        name = name.get(model, "activations")
+        if model != "plca":
+            answer = a[name].T if name in ("mixture", "activations") else a[name]
             assert np.array_equal(answer, ours.transform(X))
 
 

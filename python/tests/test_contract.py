@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA
+from plcakit import NMF, PLCA, PLSA, PNTF, SkellamSNMF
 
 
 @parametrize_with_checks(
@@ -28,13 +28,17 @@ from plcakit import NMF, PLCA, PLSA
         PLSA(n_components=2, prior={"mixture": "entropic:0.1"}),
         PLCA(n_components=2),
         PLCA(n_components=2, solver="em"),
+        NMF(n_components=2, beta_loss="frobenius"),
+        SkellamSNMF(n_components=2),
+        SkellamSNMF(n_components=2, method="vb"),
+        PNTF(n_components=2),
     ]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-ALL = [NMF(3), PLSA(3), PLCA(3)]
+ALL = [NMF(3), NMF(3, beta_loss="frobenius"), PLSA(3), PLCA(3), SkellamSNMF(3), SkellamSNMF(3, method="vb"), PNTF(3)]
 
 
 @pytest.fixture
@@ -102,7 +106,7 @@ def test_warm_start_goes_on(model, X):
         first = model.fit(X).objective_
     with pytest.warns(ConvergenceWarning):
         second = model.fit(X).objective_
-    assert second < first if isinstance(model, NMF) else second > first
+    assert second < first if isinstance(model, (NMF, PNTF)) else second > first
 
 
 def test_frozen_blocks_and_components_keep_their_values(X):
