@@ -268,11 +268,33 @@ impl<T: Scalar> View<'_, T> {
                 return Ok(Box::new(dense?));
             }
             Cells::Coordinates(modes) => self.coordinates(modes)?,
-            Cells::Compressed {
+            &Cells::Compressed {
                 outer,
                 indptr,
                 indices,
-            } => self.compressed(*outer, *indptr, *indices)?,
+            } => {
+                let runs = self.compressed(outer, indptr, indices)?;
+                if self.hidden.is_empty() && self.missing.is_none() {
+                    let (shape, values) = ([shape[0], shape[1]], &self.values[..runs]);
+                    // Gone through where they lie.
+                    let sparse = match (indptr, indices) {
+                        (Indices::Short(p), Indices::Short(i)) => {
+                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                        }
+                        (Indices::Short(p), Indices::Long(i)) => {
+                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                        }
+                        (Indices::Long(p), Indices::Short(i)) => {
+                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                        }
+                        (Indices::Long(p), Indices::Long(i)) => {
+                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                        }
+                    };
+                    return Ok(Box::new(sparse?));
+                }
+                self.expanded(outer, indptr, indices, runs)?
+            }
         };
         let sparse = match (self.hidden.is_empty(), self.missing) {
             (true, None) => SparseTensor::new(entries),
@@ -302,28 +324,43 @@ impl<T: Scalar> View<'_, T> {
         })
     }
 
+    /// How many entries compressed data have: arrays of SciPy may be longer than what is stored.
     fn compressed(
         &self,
         outer: usize,
         indptr: Indices<'_>,
         indices: Indices<'_>,
-    ) -> Result<Coordinates<T>, Refused> {
+    ) -> Result<usize, Refused> {
         let &[rows, columns] = self.shape else {
             return wrong("`shape`: compressed data are a matrix");
         };
-        let runs = if outer == 0 { rows } else { columns };
-        let stored = indptr.len().checked_sub(1).map(|last| indptr.get(last));
-        // Arrays of SciPy may be longer than what is stored.
+        let runs = match outer {
+            0 => rows,
+            1 => columns,
+            _ => return wrong(format!("`outer` is {outer}, expected 0 or 1")),
+        };
         let held = indices.len().min(self.values.len());
-        if indptr.len() != runs + 1 || indptr.get(0) != 0 || stored.is_none_or(|n| n > held) {
-            return wrong("`indptr`: does not fit `shape`, `indices` and `data`");
+        match indptr.len().checked_sub(1).map(|last| indptr.get(last)) {
+            Some(stored) if indptr.len() == runs + 1 && stored <= held => Ok(stored),
+            _ => wrong("`indptr`: does not fit `shape`, `indices` and `data`"),
         }
-        let stored = stored.unwrap_or(0);
+    }
+
+    /// Compressed data as coordinates.
+    fn expanded(
+        &self,
+        outer: usize,
+        indptr: Indices<'_>,
+        indices: Indices<'_>,
+        stored: usize,
+    ) -> Result<Coordinates<T>, Refused> {
         let mut entries = Vec::with_capacity(2 * stored);
-        for run in 0..runs {
+        for run in 0..indptr.len() - 1 {
             let (from, to) = (indptr.get(run), indptr.get(run + 1));
-            if from > to || to > stored {
-                return wrong(format!("`indptr`: falls at {run}, expected a rising list"));
+            if from > to || to > stored || run == 0 && from > 0 {
+                return wrong(format!(
+                    "`indptr`: the bounds of run {run} do not rise within the {stored} stored entries"
+                ));
             }
             for at in from..to {
                 let inner = u32::try_from(indices.get(at)).unwrap_or(u32::MAX);

@@ -186,7 +186,7 @@ fn transform_as<'py, T: Scalar>(
     let solver = run::solver(&how.solver, &stop)?;
     let (data, options) = (held.view()?, Options::of(&how.options)?);
     let along = how.along;
-    let (found, failure) = supervise(py, how.threads, None, |_| {
+    let (found, failure) = supervise(py, how.threads, None, |control| {
         let job = Explaining {
             data,
             learnt,
@@ -194,6 +194,7 @@ fn transform_as<'py, T: Scalar>(
             along,
             solver,
             stop,
+            interrupt: control.interrupt(),
         };
         models::with(model, job)
     })?;

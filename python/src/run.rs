@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plca::fit::{
-    Checkpoint, Event, Impossible, Init, Reconstruct, Sense, Solver, State, Status, Stop, Transform,
+    Checkpoint, Event, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense, Solver, State,
+    Status, Stop, Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::{Data, Order};
@@ -119,7 +120,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             let at = init.parameters(algorithm, &mut rng)?;
             let run = run.solver(self.solver).stop(self.stop.clone());
             let control = self.control;
-            let run = run.observe(move |it: &plca::fit::Iteration<'_, T>| control.after(start, it));
+            let run = run.observe(move |it: &Iteration<'_, T>| control.after(start, it));
             let fit = run.resume(Checkpoint::new(at))?;
             let (objective, iterations) = (fit.objective(), fit.iterations());
             if !objective.is_finite() {
@@ -170,6 +171,7 @@ pub(crate) struct Explaining<'a, T> {
     pub(crate) along: usize,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
+    pub(crate) interrupt: Interrupt,
 }
 
 /// What the new data are explained by.
@@ -205,6 +207,7 @@ impl<T: Scalar> Job<T> for Explaining<'_, T> {
         let state = state::<K, T>(self.learnt)?;
         let how = Transform::default().impossible(Impossible::Drop);
         let how = how.solver(self.solver).stop(self.stop);
+        let how = how.interrupt(self.interrupt);
         let explained = K::explain(&mut self.options, &state, &*data, self.along, how)?;
         self.options.finish(<K::State<T> as State>::NAME)?;
         let fit = &explained.fit;

@@ -5,12 +5,11 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::process;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use plca::fit::{Iteration, Status};
+use plca::fit::{Interrupt, Iteration, Status};
 use plca::tensor::Real;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -31,15 +30,15 @@ enum Event {
 
 /// How the work hears of the thread that waits.
 pub(crate) struct Control {
-    stop: AtomicBool,
+    stop: Interrupt,
     /// `None` where nobody wants reports.
     reports: Option<Mutex<(Sender<Event>, Receiver<bool>)>>,
 }
 
 impl Control {
-    /// Whether the work is to stop.
-    pub(crate) fn stopped(&self) -> bool {
-        self.stop.load(Relaxed)
+    /// What is raised when the work is to stop.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.stop.clone()
     }
 
     /// After an iteration of a start: reports a measured objective, and says whether the run is to end.
@@ -56,7 +55,7 @@ impl Control {
                 return ControlFlow::Break(Status::Custom("callback".into()));
             }
         }
-        match self.stopped() {
+        match self.stop.is_raised() {
             true => ControlFlow::Break(Status::Interrupted),
             false => ControlFlow::Continue(()),
         }
@@ -104,7 +103,7 @@ pub(crate) fn supervise<O: Send>(
     let (answers, answered) = channel();
     let reports = watch.map(|_| Mutex::new((events.clone(), answered)));
     let control = Control {
-        stop: AtomicBool::new(false),
+        stop: Interrupt::default(),
         reports,
     };
     // A receiver is not shared between threads, a mutex around it is: the lock is given away with a reference to it.
@@ -148,7 +147,7 @@ pub(crate) fn supervise<O: Send>(
                 failure = py.check_signals().err();
             }
             if failure.is_some() {
-                control.stop.store(true, Relaxed);
+                control.stop.raise();
             }
         }
     });

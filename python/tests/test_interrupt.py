@@ -62,6 +62,19 @@ def test_control_c_ends_a_fit_and_leaves_what_was_reached(X, n_jobs):
     assert more.objective_ <= more.trace_["objective"][0]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_control_c_ends_a_transform(X):
+    model = NMF(60, random_state=0, solver="em", tol=0, max_iter=3).fit(X)
+    X = np.tile(X, (60, 1))
+    start = time.perf_counter()
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.transform(X)
+        pytest.skip("this machine explains the data before anybody can interrupt it")
+    assert time.perf_counter() - start < 3
+
+
 def test_other_threads_of_python_run_meanwhile(X):
     ticks = []
     done = threading.Event()
