@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from . import _core
-from ._data import check_mask, describe, row_mass, seed_of, threads, unmasked
+from ._data import check_mask, describe, row_mass, seed_of, threads, unmasked, unpacked
 from .priors import Prior
 
 #: Settings that every estimator has.
@@ -53,6 +53,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _along = 0
     #: Whether data may have more than two dimensions.
     _any_order = False
+    #: Whether batches go to the model with the samples in its columns.
+    _streams_columns = False
     #: Whether hidden cells are taken.
     _hides = True
     _parameter_constraints = COMMON
@@ -102,7 +104,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # Data -----------------------------------------------------------------------------------------------------------------------
 
     def _check(self, X, observed, reset, whom):
-        X, observed = unmasked(X, observed)
+        X, observed = unmasked(unpacked(X), observed)
         if observed is not None and not self._hides:
             raise ValueError(f"observed: {type(self).__name__} takes no hidden cells")
         if sparse.issparse(X) and X.ndim > 2 and self._any_order:
@@ -255,6 +257,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return watch
 
     def _keep(self, result, shape, k, seed):
+        # A fit ends a stream.
+        self.__dict__.pop("_known", None)
         self._blocks = result["arrays"]
         self._metadata = result["metadata"]
         self._shape = tuple(int(n) for n in shape)
@@ -313,6 +317,49 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X, observed = self._fit(X, observed, start)
         return self._explain(X, observed)[0]
 
+    # Batches --------------------------------------------------------------------------------------------------------------------
+
+    def _partial_fit(self, X, observed):
+        first = not hasattr(self, "_known")
+        self._validate_params()
+        if self.freeze:
+            raise ValueError(f"freeze is {self.freeze!r}: partial_fit draws all blocks and freezes none")
+        X, observed = self._check(X, observed, first, "partial_fit")
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimensions: partial_fit needs a matrix")
+        data = describe(X, observed, self.missing, self._streams_columns)
+        k = int(self.n_components)
+        if first:
+            self._seed = seed_of(self.random_state)
+        priors = self._priors(self._block_shapes(X.shape, k))
+        if self._streams_columns:
+            other = {"factor_0": "factor_1", "factor_1": "factor_0"}
+            priors = {other.get(name, name): prior for name, prior in priors.items()}
+        options = {**self._options(), "prior": priors} if priors else self._options()
+        lesson = {"components": k, "options": options, "seed": self._seed, "threads": threads(self.n_jobs)}
+        learnt = _core.learn(self._model(), data, lesson, None if first else self._known)
+        known = learnt["known"]
+        if not first:
+            trace = list(zip(self.trace_["iteration"], self.trace_["objective"]))
+        else:
+            trace = []
+        trace.append((learnt["batches"], learnt["log_likelihood"]))
+        result = {
+            "arrays": self._after_batch(known, learnt["arrays"]),
+            "metadata": learnt["metadata"],
+            "iterations": learnt["batches"],
+            "objective": learnt["log_likelihood"],
+            "converged": False,
+            "status": "batch",
+            "posterior": False,
+            "restored": learnt["restored"],
+            "trace": tuple(zip(*trace)),
+        }
+        self._known = known
+        self._keep(result, X.shape, k, self._seed)
+        self._known = known
+        self._warn(result)
+
     # Transform ------------------------------------------------------------------------------------------------------------------
 
     def transform(self, X, *, observed=None, return_gap=False):
@@ -352,7 +399,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "options": self._transform_options(),
             "along": self._along,
             "solver": "auto",
-            "stop": {},
+            "stop": self._transform_stop(),
             "threads": threads(self.n_jobs),
         }
         data = self._describe(X, observed)
@@ -370,6 +417,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _transform_options(self):
         return {}
+
+    def _transform_stop(self):
+        tol = getattr(self, "transform_tol", None)
+        if tol is None:
+            return {}
+        # As of the command: without a gap to reach, all iterations are made.
+        return {"residual_tol": float(tol)} if tol > 0 else {"residual_tol": 0.0, "tol": 0.0}
 
     def score(self, X, y=None, *, observed=None):
         """How well new data are explained, larger is better.

@@ -17,6 +17,9 @@ def fit(
 def transform(
     model: str, blocks: Blocks, metadata: str, data: dict[str, Any], how: dict[str, Any]
 ) -> dict[str, Any]: ...
+def learn(
+    model: str, data: dict[str, Any], lesson: dict[str, Any], known: Blocks | None
+) -> dict[str, Any]: ...
 def reconstruct(
     model: str, blocks: Blocks, metadata: str, single: bool = False, component: int | None = None
 ) -> NDArray[np.floating[Any]]: ...

@@ -41,6 +41,19 @@ def contiguous(array):
     return np.ascontiguousarray(array)
 
 
+def unpacked(X):
+    """An array of NumPy on the memory of an array of another library; scikit-learn's own conversion would widen its numbers."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__dlpack__"):
+        return X
+    try:
+        return np.from_dlpack(X)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"X is of {type(X).__module__}.{type(X).__name__} and cannot be read where it lies ({error}): "
+            "pass an array without gradients in the memory of the processor, such as X.detach().cpu()"
+        ) from error
+
+
 def unmasked(X, observed):
     """The values of a masked array, and what of them was observed besides ``observed``."""
     if not isinstance(X, np.ma.MaskedArray):

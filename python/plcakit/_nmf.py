@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -74,6 +75,8 @@ class NMF(Factorization):
         The change of the objective per count and iteration that ends a fit; 0: all iterations are made.
     max_iter : int, default=1000
         The most iterations.
+    transform_tol : float, default=1e-3
+        The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
     random_state : int, RandomState, Generator or None, default=None
         A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
     n_init : int, default=1
@@ -132,6 +135,7 @@ class NMF(Factorization):
 
     _parameter_constraints = {
         **COMMON,
+        "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "n_components": [*COMMON["n_components"], StrOptions({"auto"}), None],
         "init": [StrOptions({"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}), None],
         "beta_loss": [StrOptions({"kullback-leibler", "frobenius"})],
@@ -147,6 +151,7 @@ class NMF(Factorization):
         solver="auto",
         tol=1e-7,
         max_iter=1000,
+        transform_tol=1e-3,
         random_state=None,
         n_init=1,
         n_jobs=None,
@@ -163,6 +168,7 @@ class NMF(Factorization):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.transform_tol = transform_tol
         self.random_state = random_state
         self.n_init = n_init
         self.n_jobs = n_jobs

@@ -32,6 +32,8 @@ class PLCA(Factorization):
         The change of the objective per count and iteration that ends a fit; 0: all iterations are made.
     max_iter : int, default=1000
         The most iterations.
+    transform_tol : float, default=1e-3
+        The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
     random_state : int, RandomState, Generator or None, default=None
         A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
     n_init : int, default=1
@@ -92,8 +94,10 @@ class PLCA(Factorization):
     """
 
     _any_order = True
+    _streams_columns = True
     _parameter_constraints = {
         **COMMON,
+        "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "solver": [StrOptions(SOLVERS)],
         "temper": [Interval(numbers.Real, 0, 1, closed="right")],
     }
@@ -107,6 +111,7 @@ class PLCA(Factorization):
         temper=1.0,
         tol=1e-7,
         max_iter=1000,
+        transform_tol=1e-3,
         random_state=None,
         n_init=1,
         n_jobs=None,
@@ -123,6 +128,7 @@ class PLCA(Factorization):
         self.temper = temper
         self.tol = tol
         self.max_iter = max_iter
+        self.transform_tol = transform_tol
         self.random_state = random_state
         self.n_init = n_init
         self.n_jobs = n_jobs
@@ -163,6 +169,33 @@ class PLCA(Factorization):
 
     def _file_settings(self):
         return {"temper": self.temper}
+
+    def _after_batch(self, known, batch):
+        # The samples of a batch are its second dimension.
+        return {**batch, "weights": known["weights"], "factor_0": batch["factor_1"], "factor_1": known["factor_0"]}
+
+    def partial_fit(self, X, y=None, *, observed=None):
+        """Learn from one more batch of samples; what the batches before have taught counts less and less.
+
+        A call of :meth:`fit` begins anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The batch.
+        y : Ignored
+            Not used, present by convention.
+        observed : array-like of bool of the shape of X, default=None
+            False where a cell is hidden.
+
+        Returns
+        -------
+        self : object
+            The estimator. `objective_` is the log-likelihood of the batch under the components that it met, `n_iter_` the number of
+            batches, `trace_` has one entry for each.
+        """
+        self._partial_fit(X, observed)
+        return self
 
     def inverse_transform(self, X):
         r"""The distributions that mixtures stand for, :math:`P(x_1, \dots \mid x_0)`.

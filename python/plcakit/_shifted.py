@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
 from ._base import COMMON, Factorization
-from ._data import check_mask, unmasked
+from ._data import check_mask, unmasked, unpacked
 
 
 class ShiftInvariantPLCA(Factorization):
@@ -38,6 +38,8 @@ class ShiftInvariantPLCA(Factorization):
         The change of the objective per unit of data and iteration that ends a fit; 0: all iterations are made.
     max_iter : int, default=1000
         The most iterations.
+    transform_tol : float, default=1e-3
+        The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
     random_state : int, RandomState, Generator or None, default=None
         A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
     n_init : int, default=1
@@ -92,6 +94,7 @@ class ShiftInvariantPLCA(Factorization):
     _any_order = True
     _parameter_constraints = {
         **COMMON,
+        "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "kernel": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
         "support": [StrOptions({"valid", "same", "full"}), "array-like"],
         "likelihood": [StrOptions({"conditional", "literal"})],
@@ -109,6 +112,7 @@ class ShiftInvariantPLCA(Factorization):
         solver="auto",
         tol=1e-7,
         max_iter=1000,
+        transform_tol=1e-3,
         random_state=None,
         n_init=1,
         n_jobs=None,
@@ -127,6 +131,7 @@ class ShiftInvariantPLCA(Factorization):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.transform_tol = transform_tol
         self.random_state = random_state
         self.n_init = n_init
         self.n_jobs = n_jobs
@@ -146,7 +151,7 @@ class ShiftInvariantPLCA(Factorization):
         return "siplca"
 
     def _check(self, X, observed, reset, whom):
-        X, observed = unmasked(X, observed)
+        X, observed = unmasked(unpacked(X), observed)
         if not (sparse.issparse(X) and X.ndim > 2):
             finite = "allow-nan" if self.missing == "nan" else True
             X = check_array(

@@ -9,9 +9,11 @@ mod supervise;
 
 use std::path::PathBuf;
 
+use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
+use plca::em::OnlineState;
 use plca::fit::{Status, Stop, Transform};
-use plca::io::ModelFile;
+use plca::io::{Array, ModelFile};
 use plca::priors::Priors;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,7 +21,7 @@ use pyo3::types::PyDict;
 use data::{Held, Input, Scalar, array_of, to_python};
 use error::{Refused, bad};
 use options::Options;
-use run::{Arrays, Explaining, Fitting, Reconstructing};
+use run::{Arrays, Explaining, Fitting, Learning, Reconstructing};
 use supervise::supervise;
 
 /// A dict of arrays.
@@ -215,6 +217,119 @@ fn transform_as<'py, T: Scalar>(
     Ok(result)
 }
 
+/// How a batch is learnt from.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Lesson<'py> {
+    components: usize,
+    options: Bound<'py, PyDict>,
+    seed: u64,
+    threads: usize,
+}
+
+/// A matrix in C order as a block.
+fn block<T: Scalar>(array: &Array<f64>) -> PyResult<DMatrix<T>> {
+    match array.shape[..] {
+        [rows, columns] => Ok(DMatrix::from_row_slice(rows, columns, &array.values).map(T::lit)),
+        [rows] => Ok(DMatrix::from_row_slice(rows, 1, &array.values).map(T::lit)),
+        _ => bad("`known`: expected vectors and matrices"),
+    }
+}
+
+/// What the batches before have taught, as [`learn`] returned it.
+fn known<T: Scalar>(dict: &Bound<'_, PyDict>) -> PyResult<OnlineState<T>> {
+    let arrays = arrays(dict)?;
+    let find = |name: &str| match arrays.get(name) {
+        Some(array) => block::<T>(array),
+        None => bad(format!("`known` has no `{name}`")),
+    };
+    let all = |name: &str| {
+        let found = (0..).map_while(|j| arrays.get(&format!("{name}_{j}")));
+        found.map(block::<T>).collect::<PyResult<Vec<_>>>()
+    };
+    let Some([batches, seen, pass, total]) = arrays
+        .get("counts")
+        .and_then(|array| <[f64; 4]>::try_from(&array.values[..]).ok())
+    else {
+        return bad("`known` has no `counts` of four numbers");
+    };
+    Ok(OnlineState {
+        weights: DVector::from_column_slice(find("weights")?.as_slice()),
+        factors: all("factor")?,
+        statistics: all("statistics")?,
+        batches: batches as u64,
+        seen,
+        pass,
+        total,
+    })
+}
+
+/// Learns from one more batch; `known` is what the last call returned under this name, `None` at the start of a stream.
+#[pyfunction]
+fn learn<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    lesson: Lesson<'py>,
+    known: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    match Input::of(data)? {
+        Input::Single(held) => learn_as(py, model, &held, lesson, known),
+        Input::Double(held) => learn_as(py, model, &held, lesson, known),
+    }
+}
+
+fn learn_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    held: &Held<'py, T>,
+    lesson: Lesson<'py>,
+    before: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let known = before.map(known::<T>).transpose()?;
+    let (data, options) = (held.view()?, Options::of(&lesson.options)?);
+    let (components, seed) = (lesson.components, lesson.seed);
+    let (learnt, failure) = supervise(py, lesson.threads, None, |_| {
+        let job = Learning {
+            data,
+            options,
+            components,
+            seed,
+            known,
+        };
+        models::with(model, job)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let learnt = learnt?;
+    let (state, dict) = (learnt.known, PyDict::new(py));
+    let counts = [state.batches as f64, state.seen, state.pass, state.total];
+    dict.set_item("counts", PyArray1::from_slice(py, &counts))?;
+    let weights = state.weights.as_slice().to_vec();
+    dict.set_item("weights", PyArray1::from_vec(py, weights))?;
+    for (name, blocks) in [
+        ("factor", &state.factors),
+        ("statistics", &state.statistics),
+    ] {
+        for (j, block) in blocks.iter().enumerate() {
+            let shape = [block.nrows(), block.ncols()];
+            let values = block.transpose().as_slice().to_vec();
+            let array = PyArray1::from_vec(py, values).reshape(shape)?;
+            dict.set_item(format!("{name}_{j}"), array)?;
+        }
+    }
+    let result = PyDict::new(py);
+    result.set_item("known", dict)?;
+    result.set_item("arrays", to_dict::<T>(py, &learnt.batch.arrays)?)?;
+    result.set_item("metadata", learnt.batch.metadata.to_string())?;
+    result.set_item("log_likelihood", learnt.ln_lik)?;
+    result.set_item("iterations", learnt.iterations)?;
+    result.set_item("restored", learnt.restored)?;
+    result.set_item("batches", state.batches)?;
+    Ok(result)
+}
+
 /// The approximation of the data by the blocks of a fit, or what one component contributes.
 #[pyfunction]
 #[pyo3(signature = (model, blocks, metadata, single=false, component=None))]
@@ -284,6 +399,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
     module.add_function(wrap_pyfunction!(transform, module)?)?;
+    module.add_function(wrap_pyfunction!(learn, module)?)?;
     module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;
     module.add_function(wrap_pyfunction!(write_model, module)?)?;

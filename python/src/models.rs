@@ -2,10 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca::em::{
-    Given, Likelihood, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
-    ShiftedState, Support, Update,
+    Given, Likelihood, Missing, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa,
+    PlsaState, Shifted, ShiftedState, Streamed, Support, Update,
 };
 use plca::fit::{Anneal, AnyModel, Explained, Parameters, Reconstruct, State, Transform};
+use plca::io::ModelFile;
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
 use plca::priors::{Dirichlet, Entries, Priors};
 use plca::skellam::{Prior as SkellamPrior, Replicates, Snmf, SnmfState, SnmfVb, SnmfVbState};
@@ -35,6 +36,58 @@ pub(crate) trait Kind {
         along: usize,
         how: Transform,
     ) -> Result<Explained<Parameters<T>>, Refused>;
+
+    /// Learns from one more batch; default: no model of streams.
+    fn learn<T: Scalar>(
+        options: &mut Options,
+        lesson: Lesson<'_, T>,
+    ) -> Result<Learnt<T>, Refused> {
+        let _ = (options, lesson);
+        let name = <Self::State<T> as State>::NAME;
+        wrong(format!("the model {name} does not learn batch by batch"))
+    }
+}
+
+/// A batch, and what the ones before have taught.
+pub(crate) struct Lesson<'a, T: Scalar> {
+    pub(crate) components: usize,
+    pub(crate) seed: u64,
+    pub(crate) known: Option<OnlineState<T>>,
+    pub(crate) data: &'a dyn Data<T>,
+}
+
+/// What is known after a batch, and the state of the batch itself.
+pub(crate) struct Learnt<T: Scalar> {
+    pub(crate) known: OnlineState<T>,
+    pub(crate) batch: ModelFile,
+    pub(crate) ln_lik: f64,
+    pub(crate) iterations: usize,
+    pub(crate) restored: Vec<String>,
+}
+
+/// Learns from a batch whose samples lie along this mode.
+fn learn<T: Scalar, M: Streamed<T>>(
+    model: M,
+    along: usize,
+    lesson: Lesson<'_, T>,
+) -> Result<Learnt<T>, Refused> {
+    let learner = Online::builder(model).build()?;
+    let mut known = match lesson.known {
+        Some(known) => known,
+        None => {
+            let mut sizes = lesson.data.shape().to_vec();
+            sizes.remove(along);
+            learner.init(&sizes, &mut plca::seed(lesson.seed))?
+        }
+    };
+    let batch = learner.partial_fit(&mut known, lesson.data)?;
+    Ok(Learnt {
+        known,
+        batch: ModelFile::of(&batch.state),
+        ln_lik: batch.ln_lik,
+        iterations: batch.iterations,
+        restored: batch.restored,
+    })
 }
 
 /// Something to do with a model, whichever it is.
@@ -208,14 +261,12 @@ impl Kind for KlNmf {
 
 pub(crate) struct Asymmetric;
 
-impl Kind for Asymmetric {
-    type State<T: Scalar> = PlsaState<T>;
-
-    fn model<T: Scalar>(
+impl Asymmetric {
+    fn plsa<T: Scalar>(
         options: &mut Options,
         k: usize,
         shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+    ) -> Result<Plsa<T>, Refused> {
         let shape = matrix("plsa", shape)?;
         let given = [("rows", Given::Rows), ("columns", Given::Columns)];
         let given = options.choice("given", &given)?.unwrap_or_default();
@@ -232,7 +283,28 @@ impl Kind for Asymmetric {
         if let Some(power) = options.number("temper")? {
             builder = builder.temper(power);
         }
-        Ok(Box::new(builder.build()?))
+        Ok(builder.build()?)
+    }
+}
+
+impl Kind for Asymmetric {
+    type State<T: Scalar> = PlsaState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        Ok(Box::new(Self::plsa::<T>(options, k, shape)?))
+    }
+
+    fn learn<T: Scalar>(
+        options: &mut Options,
+        lesson: Lesson<'_, T>,
+    ) -> Result<Learnt<T>, Refused> {
+        let model = Self::plsa::<T>(options, lesson.components, lesson.data.shape())?;
+        let along = model.given().mode();
+        learn(model, along, lesson)
     }
 
     explains!();
@@ -240,14 +312,12 @@ impl Kind for Asymmetric {
 
 pub(crate) struct Symmetric;
 
-impl Kind for Symmetric {
-    type State<T: Scalar> = PlcaState<T>;
-
-    fn model<T: Scalar>(
+impl Symmetric {
+    fn plca<T: Scalar>(
         options: &mut Options,
         k: usize,
         shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+    ) -> Result<Plca<T>, Refused> {
         let mut builder = Plca::<T>::builder(k);
         with_frozen!(builder, options);
         with_priors!(builder, options, {
@@ -263,7 +333,28 @@ impl Kind for Symmetric {
         if let Some(missing) = options.choice("missing_method", MISSING)? {
             builder = builder.missing(missing);
         }
-        Ok(Box::new(builder.build()?))
+        Ok(builder.build()?)
+    }
+}
+
+impl Kind for Symmetric {
+    type State<T: Scalar> = PlcaState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        Ok(Box::new(Self::plca::<T>(options, k, shape)?))
+    }
+
+    fn learn<T: Scalar>(
+        options: &mut Options,
+        lesson: Lesson<'_, T>,
+    ) -> Result<Learnt<T>, Refused> {
+        let shape = lesson.data.shape();
+        let model = Self::plca::<T>(options, lesson.components, shape)?;
+        learn(model, shape.len() - 1, lesson)
     }
 
     explains_along!();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plca::em::OnlineState;
 use plca::fit::{
     Checkpoint, Event, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense, Solver, State,
     Status, Stop, Transform,
@@ -12,7 +13,7 @@ use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Job, Kind};
+use crate::models::{Job, Kind, Learnt, Lesson};
 use crate::options::Options;
 use crate::supervise::Control;
 
@@ -252,5 +253,32 @@ impl<T: Scalar> Job<T> for Reconstructing {
         let (shape, values, order) = tensor.into_parts();
         debug_assert_eq!(order, Order::RowMajor);
         Ok((shape, values))
+    }
+}
+
+/// One more batch of a stream.
+pub(crate) struct Learning<'a, T: Scalar> {
+    pub(crate) data: View<'a, T>,
+    pub(crate) options: Options,
+    pub(crate) components: usize,
+    pub(crate) seed: u64,
+    pub(crate) known: Option<OnlineState<T>>,
+}
+
+impl<T: Scalar> Job<T> for Learning<'_, T> {
+    type Output = Learnt<T>;
+
+    fn run<K: Kind>(mut self) -> Result<Learnt<T>, Refused> {
+        let data = self.data.tensor()?;
+        reasonable(self.components, data.shape())?;
+        let lesson = Lesson {
+            components: self.components,
+            seed: self.seed,
+            known: self.known,
+            data: &*data,
+        };
+        let learnt = K::learn::<T>(&mut self.options, lesson)?;
+        self.options.finish(<K::State<T> as State>::NAME)?;
+        Ok(learnt)
     }
 }

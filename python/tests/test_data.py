@@ -195,6 +195,40 @@ def test_what_is_wrong_is_named(X, case):
         wrong(X)
 
 
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, array, device=None):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **how):
+        if self.device is not None:
+            raise BufferError("lies on another device")
+        return self.array.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries(X):
+    model = NMF(3, random_state=0).fit(Foreign(X.astype(np.float32)))
+    assert model.components_.dtype == np.float32
+    with pytest.raises(ValueError, match=r"detach\(\).cpu\(\)"):
+        NMF(3).fit(Foreign(X, device=1))
+
+
+def test_annotated_data(X):
+    from types import SimpleNamespace
+
+    from plcakit import ad
+
+    cells = SimpleNamespace(X=sparse.csr_matrix(X), layers={"counts": X}, obsm={}, varm={}, uns={})
+    ad.nmf(cells, 3, random_state=0)
+    ad.plsa(cells, 3, layer="counts", key_added="topics", random_state=0)
+    assert cells.obsm["X_nmf"].shape == (20, 3) and cells.varm["nmf"].shape == (12, 3)
+    assert cells.obsm["X_topics"].shape == (20, 3) and cells.uns["topics"]["n_iter"] > 0
+
+
 def test_read_only_arrays(X):
     X.setflags(write=False)
     fitted(X)
