@@ -57,6 +57,9 @@ impl Setting {
     }
 }
 
+/// A block that is frozen: whole, or some of its components.
+pub(crate) type Frozen = (String, Option<Vec<usize>>);
+
 /// Settings that are taken out one by one: what is left over at the end nobody knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options(BTreeMap<String, Setting>);
@@ -165,7 +168,7 @@ impl Options {
     }
 
     /// What is frozen: blocks, each whole (`True`) or some of its components.
-    pub(crate) fn frozen(&mut self) -> Result<Vec<(String, Option<Vec<usize>>)>, Refused> {
+    pub(crate) fn frozen(&mut self) -> Result<Vec<Frozen>, Refused> {
         let blocks = self.named("freeze")?.into_iter();
         let frozen = |(name, setting)| match (&setting, whole(&setting)) {
             (Setting::Bool(true), _) => Ok((name, None)),

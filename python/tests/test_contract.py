@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, SkellamSNMF
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 
 @parametrize_with_checks(
@@ -141,6 +141,37 @@ def test_data_of_three_dimensions():
     mixtures = model.transform(X)
     assert mixtures.shape == (6, 2) and np.allclose(mixtures.sum(axis=1), 1)
     assert np.isfinite(model.perplexity(X))
+
+
+def test_workers_of_joblib_come_to_the_same(X):
+    grid = {"n_components": [1, 2, 3]}
+    scores = [
+        GridSearchCV(NMF(random_state=0), grid, cv=2, n_jobs=n_jobs).fit(X).cv_results_["mean_test_score"]
+        for n_jobs in (1, 2)
+    ]
+    assert np.array_equal(*scores)
+
+
+# Its data are one array without samples (tag `two_d_array`): the suite makes samples by features, and leaves the estimator alone.
+@parametrize_with_checks([ShiftInvariantPLCA(kernel=(1, 1))])
+def test_what_of_scikit_learn_applies_to_one_tensor(estimator, check):
+    check(estimator)
+
+
+def test_kernels_are_found_where_they_lie():
+    X = np.zeros((12, 20))
+    kernel = np.array([[3.0, 1.0], [0.0, 2.0], [1.0, 1.0]])
+    for at in ((2, 3), (5, 11), (8, 7)):
+        X[at[0] : at[0] + 3, at[1] : at[1] + 2] += kernel
+    # Without a preference a kernel of one cell would do, and impulses in the shape of the data.
+    prior = {"impulses": "entropic:8"}
+    model = ShiftInvariantPLCA(1, kernel=(3, 2), prior=prior, random_state=0, n_init=5).fit(X)
+    np.testing.assert_allclose(model.kernels_[0], kernel / kernel.sum(), atol=1e-3)
+    impulses, gap = model.transform(X, return_gap=True)
+    assert impulses.shape == (1, 10, 19) and gap.max() <= model.transform_tol
+    assert np.allclose(impulses[0, 2, 3], 1 / 3, atol=1e-3)
+    assert pickle.loads(pickle.dumps(clone(model).fit(X))).score(X) == clone(model).fit(X).score(X)
+    np.testing.assert_allclose(model.reconstruct(), X, atol=0.1)
 
 
 def test_every_public_name_has_a_docstring():
