@@ -6,7 +6,18 @@ from numpy.typing import NDArray
 
 __version__: str
 
-Blocks = dict[str, NDArray[Any]]
+__all__ = [
+    "__version__",
+    "check_prior",
+    "fit",
+    "learn",
+    "read_model",
+    "reconstruct",
+    "transform",
+    "write_model",
+]
+
+_Blocks = dict[str, NDArray[Any]]
 
 def fit(
     model: str,
@@ -15,16 +26,16 @@ def fit(
     watch: Callable[[int, int, float], object] | None = None,
 ) -> dict[str, Any]: ...
 def transform(
-    model: str, blocks: Blocks, metadata: str, data: dict[str, Any], how: dict[str, Any]
+    model: str, blocks: _Blocks, metadata: str, data: dict[str, Any], how: dict[str, Any]
 ) -> dict[str, Any]: ...
 def learn(
-    model: str, data: dict[str, Any], lesson: dict[str, Any], known: Blocks | None
+    model: str, data: dict[str, Any], lesson: dict[str, Any], known: _Blocks | None
 ) -> dict[str, Any]: ...
 def reconstruct(
-    model: str, blocks: Blocks, metadata: str, single: bool = False, component: int | None = None
+    model: str, blocks: _Blocks, metadata: str, single: bool = False, component: int | None = None
 ) -> NDArray[np.floating[Any]]: ...
-def read_model(path: str | PathLike[str]) -> tuple[Blocks, str]: ...
+def read_model(path: str | PathLike[str]) -> tuple[_Blocks, str]: ...
 def write_model(
-    path: str | PathLike[str], blocks: Blocks, metadata: str, single: bool = False
+    path: str | PathLike[str], blocks: _Blocks, metadata: str, single: bool = False
 ) -> None: ...
 def check_prior(text: str, rows: int, columns: int) -> None: ...

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from plcakit import NMF, PLCA, PLSA
+import plcakit
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 
 @pytest.fixture
@@ -173,6 +174,24 @@ WRONG = {
     "features": (lambda X: NMF(2).fit(X).transform(X[:, :5]), "features"),
     "nndsvd rank": (lambda X: NMF(15, init="nndsvda").fit(X), "n_components"),
     "huge rank": (lambda X: NMF(2**45).fit(X), None),
+    "text": (lambda X: NMF(2).fit("X"), "could not convert"),
+    "nothing": (lambda X: NMF(2).fit(None), "None|NoneType|Expected 2D"),
+    "ragged": (lambda X: NMF(2).fit([[1.0], [1.0, 2.0]]), "sequence|inhomogeneous"),
+    "no features": (lambda X: NMF(2).fit(X[:, :0]), "0 feature"),
+    "not fitted": (lambda X: NMF(2).transform(X), "not fitted yet"),
+    "callback": (lambda X: NMF(2, callback=3).fit(X), "callback"),
+    "method": (lambda X: SkellamSNMF(2, method="map").fit(X), "method"),
+    "replicates": (lambda X: SkellamSNMF(2, replicates=0).fit(X), "replicates"),
+    "counts that are none": (lambda X: SkellamSNMF(2, replicates=1).fit(X + 0.5), "expected a whole number"),
+    "kernel missing": (lambda X: ShiftInvariantPLCA(1).fit(X), "kernel"),
+    "kernel order": (lambda X: ShiftInvariantPLCA(1, kernel=(2,)).fit(X), "kernel"),
+    "kernel too large": (lambda X: ShiftInvariantPLCA(1, kernel=(50, 2)).fit(X), "kernel"),
+    "kernel 0": (lambda X: ShiftInvariantPLCA(1, kernel=(0, 2)).fit(X), "kernel"),
+    "support": (lambda X: ShiftInvariantPLCA(1, kernel=(2, 2), support=["valid", "around"]).fit(X), "support"),
+    "hidden cells": (lambda X: PNTF(2).fit(X, observed=X > 0), "takes no hidden cells"),
+    "component": (lambda X: PLCA(2, random_state=0).fit(X).component(2), "no component 2"),
+    "file of nobody": (lambda X: plcakit.load("there-is-no-such-file.npz"), "there-is-no-such-file"),
+    "extension": (lambda X: NMF(2).fit(X).save("model.txt"), "extension"),
     "csr with indices outside": (lambda X: NMF(2).fit(_broken("indices")), "outside 0..12"),
     "csr with falling indptr": (lambda X: NMF(2).fit(_broken("indptr")), "do not rise"),
 }
@@ -190,7 +209,7 @@ def _broken(what):
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_named(X, case):
     wrong, match = WRONG[case]
-    kind = (MemoryError, OverflowError) if match is None else (ValueError, TypeError)
+    kind = (MemoryError, OverflowError) if match is None else (ValueError, TypeError, OSError)
     with pytest.raises(kind, match=match):
         wrong(X)
 
