@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import numbers
+import os
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +17,14 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from . import _core
 from ._data import check_mask, describe, row_mass, seed_of, threads, unmasked, unpacked
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
 from .priors import Prior
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 #: Settings that every estimator has.
-COMMON = {
+COMMON: dict[str, Any] = {
     "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
     "init": [StrOptions({"random", "custom"}), None],
     "tol": [Interval(numbers.Real, 0, None, closed="left")],
@@ -57,9 +63,38 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _streams_columns = False
     #: Whether hidden cells are taken.
     _hides = True
-    _parameter_constraints = COMMON
+    _parameter_constraints: dict[str, Any] = COMMON
 
-    def __sklearn_tags__(self):
+    n_components: Any
+    init: str | None
+    tol: float
+    max_iter: int
+    random_state: RandomState
+    n_init: int
+    n_jobs: int | None
+    warm_start: bool
+    missing: str | None
+    prior: Priors
+    freeze: Freeze
+    callback: Callback | None
+    verbose: int
+    solver: str
+
+    n_iter_: int
+    objective_: float
+    converged_: bool
+    stop_reason_: str
+    trace_: Array
+    n_components_: int
+    n_features_in_: int
+    feature_names_in_: Array
+    _blocks: Blocks
+    _known: Blocks
+    _metadata: str
+    _shape: tuple[int, ...]
+    _seed: int
+
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # NaN marks a cell of a dense array alone.
         tags.input_tags.sparse = getattr(self, "missing", None) != "nan"
@@ -69,41 +104,41 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
     @property
-    def _n_features_out(self):
+    def _n_features_out(self) -> int:
         return self.n_components_
 
     # What a subclass says -------------------------------------------------------------------------------------------------------
 
-    def _model(self):
+    def _model(self) -> str:
         raise NotImplementedError
 
-    def _options(self):
+    def _options(self) -> dict[str, Any]:
         return {}
 
-    def _solver(self):
+    def _solver(self) -> str:
         return self.solver
 
-    def _components(self, shape):
+    def _components(self, shape: tuple[int, ...]) -> int:
         return int(self.n_components)
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         """The shape of every block that may be given, frozen or have a prior, for the shape of the data as the model sees them."""
         raise NotImplementedError
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         raise NotImplementedError
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         """What new data are explained by, samples in rows."""
         raise NotImplementedError
 
-    def _answer_empty(self, samples, dtype):
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
         """What samples without mass are explained by."""
         return np.zeros((samples, self.n_components_), dtype=dtype)
 
     # Data -----------------------------------------------------------------------------------------------------------------------
 
-    def _check(self, X, observed, reset, whom):
+    def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
         X, observed = unmasked(unpacked(X), observed)
         if observed is not None and not self._hides:
             raise ValueError(f"observed: {type(self).__name__} takes no hidden cells")
@@ -114,7 +149,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 self.n_features_in_ = X.shape[1]
         else:
             # Values of hidden cells are never read; Rust refuses those that were observed, by their place.
-            finite = True
+            finite: bool | str = True
             if observed is not None:
                 finite = False
             elif self.missing == "nan":
@@ -132,18 +167,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             check_non_negative(X, f"{type(self).__name__} ({whom})")
         return X, check_mask(observed, X.shape)
 
-    def _describe(self, X, observed):
+    def _describe(self, X: Data, observed: Mask) -> dict[str, Any]:
         return describe(X, observed, self.missing, self._transposed)
 
     # Settings -------------------------------------------------------------------------------------------------------------------
 
-    def _frozen(self):
-        freeze = self.freeze
+    def _frozen(self) -> dict[str, Any]:
+        freeze: Any = self.freeze
         if isinstance(freeze, str):
             freeze = (freeze,)
         if not isinstance(freeze, dict):
             return {name: True for name in freeze}
-        components = {}
+        components: dict[str, Any] = {}
         for name, which in freeze.items():
             if which is True:
                 components[name] = True
@@ -151,12 +186,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 components[name] = [int(z) for z in np.atleast_1d(np.asarray(which))]
         return components
 
-    def _prior_shapes(self, shapes):
+    def _prior_shapes(self, shapes: Shapes) -> Shapes:
         """The blocks that may have a prior."""
         return shapes
 
-    def _priors(self, shapes):
-        priors, shapes = {}, self._prior_shapes(shapes)
+    def _priors(self, shapes: Shapes) -> dict[str, Any]:
+        priors: dict[str, Any] = {}
+        prior: Any
+        shapes = self._prior_shapes(shapes)
         for name, prior in (self.prior or {}).items():
             if name not in shapes:
                 known = ", ".join(shapes)
@@ -170,7 +207,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             priors[name] = prior
         return priors
 
-    def _start(self, start, shapes, X):
+    def _start(self, start: Start, shapes: Shapes, X: Data) -> Blocks:
         blocks = {}
         for name, block in (start or {}).items():
             if name not in shapes:
@@ -190,7 +227,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Fit ------------------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X, y=None, *, observed=None, start=None):
+    def fit(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Self:
         """Fit the model to data.
 
         Parameters
@@ -212,7 +249,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._fit(X, observed, start)
         return self
 
-    def _fit(self, X, observed=None, start=None):
+    def _fit(self, X: Data, observed: Mask = None, start: Start = None) -> tuple[Any, Array | None]:
         self._validate_params()
         X, observed = self._check(X, observed, True, "fit")
         data = self._describe(X, observed)
@@ -244,19 +281,19 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._warn(result)
         return X, observed
 
-    def _watch(self):
+    def _watch(self) -> Any:
         if self.callback is None and not self.verbose:
             return None
         callback, verbose, name = self.callback, self.verbose, type(self).__name__
 
-        def watch(start, iteration, objective):
+        def watch(start: int, iteration: int, objective: float) -> bool:
             if verbose:
                 print(f"{name}: start {start}, iteration {iteration}, objective {objective:.6e}")
-            return callback is not None and callback(iteration, objective)
+            return callback is not None and bool(callback(iteration, objective))
 
         return watch
 
-    def _keep(self, result, shape, k, seed):
+    def _keep(self, result: dict[str, Any], shape: tuple[int, ...], k: int, seed: int) -> None:
         # A fit ends a stream.
         self.__dict__.pop("_known", None)
         self._blocks = result["arrays"]
@@ -278,7 +315,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.trace_ = trace
         self._show(self._blocks)
 
-    def _warn(self, result):
+    def _warn(self, result: dict[str, Any]) -> None:
         name = type(self).__name__
         for block in result["restored"]:
             warnings.warn(
@@ -295,7 +332,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 stacklevel=4,
             )
 
-    def fit_transform(self, X, y=None, *, observed=None, start=None):
+    def fit_transform(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Any:
         """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
 
         Parameters
@@ -319,7 +356,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Batches --------------------------------------------------------------------------------------------------------------------
 
-    def _partial_fit(self, X, observed):
+    def _partial_fit(self, X: Data, observed: Mask) -> None:
         first = not hasattr(self, "_known")
         self._validate_params()
         if self.freeze:
@@ -362,7 +399,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Transform ------------------------------------------------------------------------------------------------------------------
 
-    def transform(self, X, *, observed=None, return_gap=False):
+    def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
         """Explain new data by the learnt components.
 
         Parameters
@@ -387,8 +424,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         answer, found = self._explain(X, observed)
         return (answer, found["gap"]) if return_gap else answer
 
-    def _explain(self, X, observed):
-        found = None
+    def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
+        found: dict[str, Any]
         if self._counts:
             mass = row_mass(X, observed)
             if not (mass > 0).any():
@@ -415,17 +452,17 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             answer[found["empty"]] = self._answer_empty(len(found["empty"]), answer.dtype)
         return answer, found
 
-    def _transform_options(self):
+    def _transform_options(self) -> dict[str, Any]:
         return {}
 
-    def _transform_stop(self):
+    def _transform_stop(self) -> dict[str, float]:
         tol = getattr(self, "transform_tol", None)
         if tol is None:
             return {}
         # As of the command: without a gap to reach, all iterations are made.
         return {"residual_tol": float(tol)} if tol > 0 else {"residual_tol": 0.0, "tol": 0.0}
 
-    def score(self, X, y=None, *, observed=None):
+    def score(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
         """How well new data are explained, larger is better.
 
         Parameters
@@ -446,10 +483,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X, observed = self._check(X, observed, False, "score")
         return self._score(self._explain(X, observed)[1])
 
-    def _score(self, found):
+    def _score(self, found: dict[str, Any]) -> float:
         return float(found["objective"] / found["total"]) if found["total"] > 0 else 0.0
 
-    def reconstruct(self):
+    def reconstruct(self) -> Array:
         """The approximation of the data that the model was fitted to.
 
         Returns
@@ -461,7 +498,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single)
         return cells.T if self._transposed else cells
 
-    def component(self, z):
+    def component(self, z: int) -> Array:
         """What one component contributes to the approximation.
 
         Parameters
@@ -478,7 +515,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single, int(z))
         return cells.T if self._transposed else cells
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that the command ``plca`` reads: ``.npz`` or ``.safetensors``.
 
         Pickles are for one environment, files are for good.
@@ -492,7 +529,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         write(self, path)
 
-    def _load(self, blocks, metadata):
+    def _load(self, blocks: Blocks, metadata: dict[str, Any]) -> None:
         """Takes what a file holds, as if it had been fitted here."""
         blocks, metadata = self._adopt(blocks, metadata)
         shape = metadata.get("data", {}).get("shape")
@@ -513,20 +550,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.__sklearn_tags__().input_tags.two_d_array:
             self.n_features_in_ = int(self._shape[0] if self._transposed else self._shape[1])
 
-    def _adopt(self, blocks, metadata):
+    def _adopt(self, blocks: Blocks, metadata: dict[str, Any]) -> tuple[Blocks, dict[str, Any]]:
         """Blocks and metadata of a file as this estimator has them."""
         return blocks, metadata
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         """The number of components that blocks of a file have."""
         raise NotImplementedError
 
-    def _file_settings(self):
+    def _file_settings(self) -> dict[str, Any]:
         """Settings that the command looks for in the metadata."""
         return {}
 
-    def _objective_name(self):
+    def _objective_name(self) -> str:
         return "log_posterior" if self._posterior else "log_likelihood"
 
-    def _facts(self):
+    def _facts(self) -> dict[str, Any]:
         return json.loads(self._metadata)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ._types import Array, Data, Mask, RandomState
 
-def threads(n_jobs):
+
+def threads(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` stands for; results do not depend on it."""
     if hasattr(os, "sched_getaffinity"):
         most = len(os.sched_getaffinity(0))
@@ -23,7 +26,7 @@ def threads(n_jobs):
     return n_jobs
 
 
-def seed_of(random_state):
+def seed_of(random_state: RandomState) -> int:
     """The seed of the generator in Rust: a whole number is the seed itself, anything else draws one."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
@@ -34,14 +37,14 @@ def seed_of(random_state):
     return int(random_state)
 
 
-def contiguous(array):
+def contiguous(array: Array) -> Array:
     """The array itself where its values lie one beside the other in C or F order."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return array
     return np.ascontiguousarray(array)
 
 
-def unpacked(X):
+def unpacked(X: Data) -> Any:
     """An array of NumPy on the memory of an array of another library; scikit-learn's own conversion would widen its numbers."""
     if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__dlpack__"):
         return X
@@ -54,7 +57,7 @@ def unpacked(X):
         ) from error
 
 
-def unmasked(X, observed):
+def unmasked(X: Data, observed: Mask) -> tuple[Any, Mask]:
     """The values of a masked array, and what of them was observed besides ``observed``."""
     if not isinstance(X, np.ma.MaskedArray):
         return X, observed
@@ -64,7 +67,7 @@ def unmasked(X, observed):
     return X.data, shown
 
 
-def check_mask(observed, shape):
+def check_mask(observed: Mask, shape: tuple[int, ...]) -> Array | None:
     """The mask as flags of the shape of the data."""
     if observed is None:
         return None
@@ -81,7 +84,7 @@ def check_mask(observed, shape):
     return observed.astype(bool, copy=False)
 
 
-def describe(X, observed=None, missing=None, transpose=False):
+def describe(X: Data, observed: Mask = None, missing: str | None = None, transpose: bool = False) -> dict[str, Any]:
     """What the extension module reads of an array or a sparse matrix: no copy of its values is made."""
     observed = check_mask(observed, X.shape)
     if sparse.issparse(X):
@@ -94,12 +97,11 @@ def describe(X, observed=None, missing=None, transpose=False):
         observed = None if observed is None else observed.T
     data = {"values": X, "shape": X.shape, "missing": missing}
     if observed is not None and not observed.all():
-        order = "C" if X.flags.c_contiguous else "F"
-        data["observed"] = np.asarray(observed, order=order)
+        data["observed"] = np.ascontiguousarray(observed) if X.flags.c_contiguous else np.asfortranarray(observed)
     return data
 
 
-def _sparse(X, observed, missing, transpose):
+def _sparse(X: Data, observed: Mask, missing: str | None, transpose: bool) -> dict[str, Any]:
     if missing == "nan":
         raise ValueError("missing='nan' needs a dense X, this one is sparse")
     hide = observed is not None and not observed.all()
@@ -132,14 +134,14 @@ def _sparse(X, observed, missing, transpose):
     return data
 
 
-def coordinates(X):
+def coordinates(X: Data) -> list[Array]:
     """The indices of a sparse array of any order, a contiguous array for every dimension."""
     coords = X.coords if hasattr(X, "coords") else (X.row, X.col)
     whole = [c if c.dtype in (np.int32, np.int64) else c.astype(np.int64) for c in coords]
     return [np.ascontiguousarray(c) for c in whole]
 
 
-def row_mass(X, observed=None):
+def row_mass(X: Data, observed: Mask = None) -> Array:
     """The sum of every sample, and whether it is positive anywhere: what explains a sample without mass is known beforehand."""
     if sparse.issparse(X):
         if observed is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +14,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, SOLVERS, Factorization
 from ._data import seed_of
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-def nndsvd(X, k, init, seed):
+def nndsvd(X: Data, k: int, init: str | None, seed: int) -> tuple[Array, Array]:
     """The start of Boutsidis and Gallopoulos (2008): the non-negative parts of the leading singular vectors.
 
     Zeros cannot grow in multiplicative updates, and cells that are positive must be explained: ``nndsvd`` is filled as ``nndsvda`` is.
@@ -133,6 +138,9 @@ class NMF(Factorization):
     True
     """
 
+    components_: Array
+    reconstruction_err_: float
+
     _parameter_constraints = {
         **COMMON,
         "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
@@ -144,24 +152,24 @@ class NMF(Factorization):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str | None = "auto",
         *,
-        init=None,
-        beta_loss="kullback-leibler",
-        solver="auto",
-        tol=1e-7,
-        max_iter=1000,
-        transform_tol=1e-3,
-        random_state=None,
-        n_init=1,
-        n_jobs=None,
-        warm_start=False,
-        missing=None,
-        prior=None,
-        freeze=(),
-        callback=None,
-        verbose=0,
-    ):
+        init: str | None = None,
+        beta_loss: str = "kullback-leibler",
+        solver: str = "auto",
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.init = init
         self.beta_loss = beta_loss
@@ -180,32 +188,32 @@ class NMF(Factorization):
         self.verbose = verbose
 
     @property
-    def _kl(self):
+    def _kl(self) -> bool:
         return self.beta_loss == "kullback-leibler"
 
-    def _model(self):
+    def _model(self) -> str:
         return "nmf-kl" if self._kl else "ntf-l2"
 
-    def _solver(self):
+    def _solver(self) -> str:
         return "em" if self.solver == "mu" or not self._kl else self.solver
 
-    def _options(self):
+    def _options(self) -> dict[str, Any]:
         return {"update": "sequential"} if self.solver == "mu" and self._kl else {}
 
-    def _components(self, shape):
+    def _components(self, shape: tuple[int, ...]) -> int:
         if isinstance(self.n_components, str) or self.n_components is None:
             given = getattr(self, "_given_components", None)
             return int(shape[1]) if given is None or self.n_components is None else given
         return int(self.n_components)
 
-    def _names(self):
+    def _names(self) -> tuple[str, str]:
         return ("w", "h") if self._kl else ("factor_0", "factor_1")
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         w, h = self._names()
         return {w: (shape[0], k), h: (k, shape[1]) if self._kl else (shape[1], k)}
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         h = blocks[self._names()[1]]
         self.components_ = h if self._kl else np.ascontiguousarray(h.T)
         if self._kl:
@@ -213,10 +221,19 @@ class NMF(Factorization):
         else:
             self.reconstruction_err_ = float(np.sqrt(max(self.objective_, 0.0)))
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         return blocks[self._names()[0]]
 
-    def fit(self, X, y=None, *, observed=None, start=None, W=None, H=None):
+    def fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        observed: Mask = None,
+        start: Start = None,
+        W: Data | None = None,
+        H: Data | None = None,
+    ) -> Self:
         """Fit the model to data.
 
         Parameters
@@ -240,7 +257,16 @@ class NMF(Factorization):
         self._fit(X, observed, start, W, H)
         return self
 
-    def fit_transform(self, X, y=None, *, observed=None, start=None, W=None, H=None):
+    def fit_transform(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        observed: Mask = None,
+        start: Start = None,
+        W: Data | None = None,
+        H: Data | None = None,
+    ) -> Any:
         """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
 
         Parameters
@@ -264,7 +290,9 @@ class NMF(Factorization):
         X, observed = self._fit(X, observed, start, W, H)
         return self._explain(X, observed)[0]
 
-    def _fit(self, X, observed=None, start=None, W=None, H=None):
+    def _fit(
+        self, X: Data, observed: Mask = None, start: Start = None, W: Data | None = None, H: Data | None = None
+    ) -> tuple[Any, Array | None]:
         start = dict(start or {})
         for name, factor in zip(self._names(), (W, H)):
             if factor is None:
@@ -285,7 +313,7 @@ class NMF(Factorization):
         finally:
             del self._given_components
 
-    def _start(self, start, shapes, X):
+    def _start(self, start: Start, shapes: Shapes, X: Data) -> Blocks:
         blocks = super()._start(start, shapes, X)
         if self.init in ("nndsvd", "nndsvda", "nndsvdar"):
             k = shapes[self._names()[0]][1]
@@ -294,16 +322,16 @@ class NMF(Factorization):
                 blocks.setdefault(name, factor.T if name == "factor_1" else factor)
         return blocks
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         return int(blocks[self._names()[0]].shape[1])
 
-    def _score(self, found):
+    def _score(self, found: dict[str, Any]) -> float:
         return float(-found["objective"] / found["observed"]) if found["observed"] > 0 else 0.0
 
-    def _objective_name(self):
+    def _objective_name(self) -> str:
         return "kl_divergence" if self._kl else "squared_error"
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Data) -> Array:
         """The data that mixtures stand for, ``X @ components_``.
 
         Parameters

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, SOLVERS, Factorization
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing_extensions import Self
 
 
 class PLCA(Factorization):
@@ -93,6 +99,10 @@ class PLCA(Factorization):
     [0.429, 0.571]
     """
 
+    components_: Array
+    weights_: Array
+    factors_: list[Array]
+
     _any_order = True
     _streams_columns = True
     _parameter_constraints = {
@@ -104,24 +114,24 @@ class PLCA(Factorization):
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        init=None,
-        solver="auto",
-        temper=1.0,
-        tol=1e-7,
-        max_iter=1000,
-        transform_tol=1e-3,
-        random_state=None,
-        n_init=1,
-        n_jobs=None,
-        warm_start=False,
-        missing=None,
-        prior=None,
-        freeze=(),
-        callback=None,
-        verbose=0,
-    ):
+        init: str | None = None,
+        solver: str = "auto",
+        temper: float = 1.0,
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.init = init
         self.solver = solver
@@ -139,42 +149,42 @@ class PLCA(Factorization):
         self.callback = callback
         self.verbose = verbose
 
-    def _model(self):
+    def _model(self) -> str:
         return "plca"
 
-    def _solver(self):
+    def _solver(self) -> str:
         return "em" if self.temper != 1 and self.solver == "auto" else self.solver
 
-    def _options(self):
+    def _options(self) -> dict[str, Any]:
         return {"temper": float(self.temper)}
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         return {"weights": (k,), **{f"factor_{j}": (n, k) for j, n in enumerate(shape)}}
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         self.weights_ = blocks["weights"]
         self.factors_ = [blocks[f"factor_{j}"] for j in range(len(self._shape))]
         self.components_ = outer(self.factors_[1:])
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         joint = blocks["factor_0"] * blocks["weights"]
         mass = joint.sum(axis=1, keepdims=True)
         return np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
 
-    def _answer_empty(self, samples, dtype):
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
         return np.tile(self.weights_.astype(dtype), (samples, 1))
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])
 
-    def _file_settings(self):
+    def _file_settings(self) -> dict[str, Any]:
         return {"temper": self.temper}
 
-    def _after_batch(self, known, batch):
+    def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
         # The samples of a batch are its second dimension.
         return {**batch, "weights": known["weights"], "factor_0": batch["factor_1"], "factor_1": known["factor_0"]}
 
-    def partial_fit(self, X, y=None, *, observed=None):
+    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; what the batches before have taught counts less and less.
 
         A call of :meth:`fit` begins anew.
@@ -197,7 +207,7 @@ class PLCA(Factorization):
         self._partial_fit(X, observed)
         return self
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Data) -> Array:
         r"""The distributions that mixtures stand for, :math:`P(x_1, \dots \mid x_0)`.
 
         Parameters
@@ -214,7 +224,7 @@ class PLCA(Factorization):
         X = check_array(X, dtype=[np.float64, np.float32])
         return np.tensordot(X, self.components_, axes=1)
 
-    def perplexity(self, X, y=None, *, observed=None):
+    def perplexity(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
         """The perplexity of new data, the exponential of minus the log-likelihood per count; smaller is better.
 
         Parameters
@@ -234,7 +244,7 @@ class PLCA(Factorization):
         return float(np.exp(-self.score(X, observed=observed)))
 
 
-def outer(factors):
+def outer(factors: Sequence[Array]) -> Array:
     """The outer product of the columns of factors, one array for every component."""
     product = factors[0].T
     for factor in factors[1:]:

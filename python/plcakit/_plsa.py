@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, SOLVERS, Factorization
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class PLSA(Factorization):
@@ -90,6 +95,9 @@ class PLSA(Factorization):
     array([1., 1.])
     """
 
+    components_: Array
+    weights_: Array
+
     _parameter_constraints = {
         **COMMON,
         "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
@@ -99,24 +107,24 @@ class PLSA(Factorization):
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        init=None,
-        solver="auto",
-        temper=1.0,
-        tol=1e-7,
-        max_iter=1000,
-        transform_tol=1e-3,
-        random_state=None,
-        n_init=1,
-        n_jobs=None,
-        warm_start=False,
-        missing=None,
-        prior=None,
-        freeze=(),
-        callback=None,
-        verbose=0,
-    ):
+        init: str | None = None,
+        solver: str = "auto",
+        temper: float = 1.0,
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.init = init
         self.solver = solver
@@ -134,33 +142,33 @@ class PLSA(Factorization):
         self.callback = callback
         self.verbose = verbose
 
-    def _model(self):
+    def _model(self) -> str:
         return "plsa"
 
-    def _solver(self):
+    def _solver(self) -> str:
         # As of the command: tempering is of EM.
         return "em" if self.temper != 1 and self.solver == "auto" else self.solver
 
-    def _options(self):
+    def _options(self) -> dict[str, Any]:
         return {"given": "rows", "temper": float(self.temper)}
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         return {"basis": (shape[1], k), "mixture": (k, shape[0])}
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         self.components_ = np.ascontiguousarray(blocks["basis"].T)
         self.weights_ = blocks["mixture"] @ blocks["marginal"]
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["mixture"].T)
 
-    def _answer_empty(self, samples, dtype):
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
         return np.tile(self.weights_.astype(dtype), (samples, 1))
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         return int(blocks["basis"].shape[1])
 
-    def _adopt(self, blocks, metadata):
+    def _adopt(self, blocks: Blocks, metadata: dict[str, Any]) -> tuple[Blocks, dict[str, Any]]:
         # The command's default has the samples in columns: the same blocks, of the other dimension.
         facts = metadata.setdefault("facts", {})
         given = facts.get("given", [(metadata.get("settings") or {}).get("given", 1)])
@@ -169,13 +177,13 @@ class PLSA(Factorization):
             metadata["data"]["shape"] = metadata["data"]["shape"][::-1]
         return blocks, metadata
 
-    def _file_settings(self):
+    def _file_settings(self) -> dict[str, Any]:
         return {"given": 0, "temper": self.temper}
 
-    def _after_batch(self, known, batch):
+    def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
         return {**batch, "basis": known["factor_0"]}
 
-    def partial_fit(self, X, y=None, *, observed=None):
+    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; what the batches before have taught counts less and less.
 
         A call of :meth:`fit` begins anew.
@@ -198,7 +206,7 @@ class PLSA(Factorization):
         self._partial_fit(X, observed)
         return self
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Data) -> Array:
         r"""The distributions that mixtures stand for, :math:`P(x \mid y)`.
 
         Parameters
@@ -215,7 +223,7 @@ class PLSA(Factorization):
         X = check_array(X, dtype=[np.float64, np.float32])
         return X @ self.components_
 
-    def perplexity(self, X, y=None, *, observed=None):
+    def perplexity(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
         """The perplexity of new data, the exponential of minus the log-likelihood per count; smaller is better.
 
         Parameters

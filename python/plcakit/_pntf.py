@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, Factorization
 from ._plca import outer
+from ._types import Array, Blocks, Callback, Data, Freeze, RandomState, Shapes
 
 
 class PNTF(Factorization):
@@ -77,6 +80,11 @@ class PNTF(Factorization):
     [0.429, 0.571]
     """
 
+    components_: Array
+    weights_: Array
+    factors_: list[Array]
+    reconstruction_err_: float
+
     _any_order = True
     _hides = False
     missing = None
@@ -89,20 +97,20 @@ class PNTF(Factorization):
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        init=None,
-        solver="auto",
-        tol=1e-7,
-        max_iter=1000,
-        random_state=None,
-        n_init=1,
-        n_jobs=None,
-        warm_start=False,
-        freeze=(),
-        callback=None,
-        verbose=0,
-    ):
+        init: str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.init = init
         self.solver = solver
@@ -116,34 +124,34 @@ class PNTF(Factorization):
         self.callback = callback
         self.verbose = verbose
 
-    def _model(self):
+    def _model(self) -> str:
         return "pntf"
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         return {"weights": (k,), **{f"factor_{j}": (n, k) for j, n in enumerate(shape)}}
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         self.weights_ = blocks["weights"]
         self.factors_ = [blocks[f"factor_{j}"] for j in range(len(self._shape))]
         self.components_ = outer(self.factors_[1:])
         self.reconstruction_err_ = float(np.sqrt(max(self.objective_, 0.0)))
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["mixture"].T)
 
-    def _answer_empty(self, samples, dtype):
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
         return np.tile(self.weights_.astype(dtype), (samples, 1))
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])
 
-    def _score(self, found):
+    def _score(self, found: dict[str, Any]) -> float:
         return float(-found["objective"] / found["observed"]) if found["observed"] > 0 else 0.0
 
-    def _objective_name(self):
+    def _objective_name(self) -> str:
         return "squared_error"
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Data) -> Array:
         """The shares that mixtures stand for: a sample is its sum times them.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +12,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_non_neg
 
 from ._base import COMMON, Factorization
 from ._data import check_mask, unmasked, unpacked
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class ShiftInvariantPLCA(Factorization):
@@ -91,6 +96,10 @@ class ShiftInvariantPLCA(Factorization):
     ((1, 2), (1, 5))
     """
 
+    kernels_: Array
+    impulses_: Array
+    weights_: Array
+
     _any_order = True
     _parameter_constraints = {
         **COMMON,
@@ -103,26 +112,26 @@ class ShiftInvariantPLCA(Factorization):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        kernel=None,
-        support="valid",
-        likelihood="conditional",
-        init=None,
-        solver="auto",
-        tol=1e-7,
-        max_iter=1000,
-        transform_tol=1e-3,
-        random_state=None,
-        n_init=1,
-        n_jobs=None,
-        warm_start=False,
-        missing=None,
-        prior=None,
-        freeze=(),
-        callback=None,
-        verbose=0,
-    ):
+        kernel: Sequence[int] | int | None = None,
+        support: str | Sequence[str] = "valid",
+        likelihood: str = "conditional",
+        init: str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.support = support
@@ -142,15 +151,15 @@ class ShiftInvariantPLCA(Factorization):
         self.callback = callback
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
 
-    def _model(self):
+    def _model(self) -> str:
         return "siplca"
 
-    def _check(self, X, observed, reset, whom):
+    def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
         X, observed = unmasked(unpacked(X), observed)
         if not (sparse.issparse(X) and X.ndim > 2):
             finite = "allow-nan" if self.missing == "nan" else True
@@ -167,16 +176,16 @@ class ShiftInvariantPLCA(Factorization):
             check_non_negative(X, f"{type(self).__name__} ({whom})")
         return X, check_mask(observed, X.shape)
 
-    def _kernel(self):
+    def _kernel(self) -> list[int]:
         return [int(n) for n in np.atleast_1d(np.asarray(self.kernel))]
 
-    def _supports(self):
+    def _supports(self) -> list[str]:
         return [self.support] if isinstance(self.support, str) else [str(s) for s in self.support]
 
-    def _options(self):
+    def _options(self) -> dict[str, Any]:
         return {"kernel": self._kernel(), "support": self._supports(), "likelihood": self.likelihood}
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         kernel, supports = self._kernel(), self._supports()
         if len(kernel) != len(shape):
             raise ValueError(f"kernel is {self.kernel!r}, expected {len(shape)} extents for X of shape {tuple(shape)}")
@@ -191,29 +200,29 @@ class ShiftInvariantPLCA(Factorization):
             places.append({"valid": n - extent + 1, "same": n, "full": n + extent - 1}.get(support, 0))
         return {"weights": (k,), "kernels": (k, *kernel), "impulses": (k, *places)}
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         self.weights_ = blocks["weights"]
         self.kernels_ = blocks["kernels"]
         self.impulses_ = blocks["impulses"]
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         return blocks["impulses"]
 
-    def _explain(self, X, observed):
+    def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
         answer, found = super()._explain(X, observed)
         found["weights"] = found["arrays"]["weights"] if "arrays" in found else self.weights_
         return answer, found
 
-    def _answer_empty(self, samples, dtype):
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
         raise ValueError("X has no positive cell: there is nothing to explain")
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])
 
-    def _file_settings(self):
+    def _file_settings(self) -> dict[str, Any]:
         return {"kernel": self._kernel(), "likelihood": self.likelihood}
 
-    def transform(self, X, *, observed=None, return_gap=False):
+    def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
         """Explain new data by the learnt kernels: positive deconvolution.
 
         Parameters

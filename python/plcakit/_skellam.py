@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, Factorization
+from ._types import Array, Blocks, Callback, Data, Freeze, Priors, RandomState, Shapes
 
 
 class SkellamSNMF(Factorization):
@@ -85,6 +87,10 @@ class SkellamSNMF(Factorization):
     True
     """
 
+    components_: Array
+    components_plus_: Array
+    components_minus_: Array
+
     _counts = False
     _transposed = True
     _along = 1
@@ -98,25 +104,25 @@ class SkellamSNMF(Factorization):
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        method="em",
-        init=None,
-        solver="auto",
-        replicates=float("inf"),
-        real_data=False,
-        tol=1e-7,
-        max_iter=1000,
-        random_state=None,
-        n_init=1,
-        n_jobs=None,
-        warm_start=False,
-        missing=None,
-        prior=None,
-        freeze=(),
-        callback=None,
-        verbose=0,
-    ):
+        method: str = "em",
+        init: str | None = None,
+        solver: str = "auto",
+        replicates: float = float("inf"),
+        real_data: bool = False,
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.method = method
         self.init = init
@@ -136,53 +142,53 @@ class SkellamSNMF(Factorization):
         self.verbose = verbose
 
     @property
-    def _vb(self):
+    def _vb(self) -> bool:
         return self.method == "vb"
 
-    def _model(self):
+    def _model(self) -> str:
         return "skellam-vb" if self._vb else "skellam"
 
-    def _options(self):
+    def _options(self) -> dict[str, Any]:
         return {"replicates": float(self.replicates), "real_data": bool(self.real_data)}
 
-    def _transform_options(self):
+    def _transform_options(self) -> dict[str, Any]:
         options = self._options()
         # One number for all activations holds for new ones, too.
         priors = self._priors({"atoms": None, "activations": None})
         return {**options, "prior": priors} if priors else options
 
-    def _block_shapes(self, shape, k):
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         f, n = shape
         if self._vb:
             return {"atoms_shape": (f, k, 2), "activations_shape": (k, n), "activations_rate": (k, n)}
         return {"atoms": (f, k, 2), "activations": (k, n)}
 
-    def _prior_shapes(self, shapes):
+    def _prior_shapes(self, shapes: Shapes) -> Shapes:
         return {"atoms": None, "activations": None}
 
-    def _show(self, blocks):
+    def _show(self, blocks: Blocks) -> None:
         plus, minus = blocks["atoms"][..., 0].T, blocks["atoms"][..., 1].T
         self.components_plus_ = np.ascontiguousarray(plus)
         self.components_minus_ = np.ascontiguousarray(minus)
         self.components_ = self.components_plus_ - self.components_minus_
 
-    def _answer(self, blocks):
+    def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["activations"].T)
 
-    def _count(self, blocks):
+    def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])
 
-    def _score(self, found):
+    def _score(self, found: dict[str, Any]) -> float:
         return float(found["objective"] / found["observed"]) if found["observed"] > 0 else 0.0
 
-    def _objective_name(self):
+    def _objective_name(self) -> str:
         return "elbo" if self._vb else "log_posterior"
 
-    def _file_settings(self):
+    def _file_settings(self) -> dict[str, Any]:
         m = float(self.replicates)
         return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data)}
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Data) -> Array:
         """The data that activations stand for, ``X @ components_``.
 
         Parameters

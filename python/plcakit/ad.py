@@ -5,13 +5,17 @@ Nothing is imported for it: any object with ``X``, ``layers``, ``obsm``, ``varm`
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from ._nmf import NMF
 from ._plsa import PLSA
 
 __all__ = ["nmf", "plsa"]
 
+_Model = TypeVar("_Model", NMF, PLSA)
 
-def nmf(adata, n_components=10, *, layer=None, key_added="nmf", **params):
+
+def nmf(adata: Any, n_components: int = 10, *, layer: str | None = None, key_added: str = "nmf", **params: Any) -> NMF:
     """Fit :class:`~plcakit.NMF` to annotated data.
 
     Parameters
@@ -36,7 +40,7 @@ def nmf(adata, n_components=10, *, layer=None, key_added="nmf", **params):
     return _annotate(adata, NMF(n_components, **params), layer, key_added)
 
 
-def plsa(adata, n_components=10, *, layer=None, key_added="plsa", **params):
+def plsa(adata: Any, n_components: int = 10, *, layer: str | None = None, key_added: str = "plsa", **params: Any) -> PLSA:
     """Fit :class:`~plcakit.PLSA` to annotated data, as :func:`nmf` does.
 
     Parameters
@@ -60,7 +64,7 @@ def plsa(adata, n_components=10, *, layer=None, key_added="plsa", **params):
     return _annotate(adata, PLSA(n_components, **params), layer, key_added)
 
 
-def _annotate(adata, model, layer, key):
+def _annotate(adata: Any, model: _Model, layer: str | None, key: str) -> _Model:
     X = adata.X if layer is None else adata.layers[layer]
     adata.obsm[f"X_{key}"] = model.fit_transform(X)
     adata.varm[key] = model.components_.T

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
+from ._types import Blocks
 from .priors import Prior
+
+if TYPE_CHECKING:
+    from ._base import Factorization
 
 __all__ = ["load"]
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """A setting as JSON holds it; what JSON has no form for is left out."""
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
@@ -30,7 +35,7 @@ def _plain(value):
     return None
 
 
-def write(model, path):
+def write(model: Factorization, path: str | os.PathLike[str]) -> None:
     """Writes a fitted estimator to a model file."""
     metadata = model._facts()
     facts = metadata.setdefault("data", {})
@@ -63,7 +68,7 @@ def write(model, path):
     _core.write_model(os.fspath(path), model._blocks, json.dumps(metadata), model._single)
 
 
-def load(path):
+def load(path: str | os.PathLike[str]) -> Factorization:
     """Read a fitted estimator from a model file, of Python or of the command.
 
     Parameters
@@ -99,26 +104,26 @@ def load(path):
     return model
 
 
-def _makers():
+def _makers() -> dict[str, Any]:
     """The estimator of every model, and the parameters that follow from the settings of its file."""
     from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
-    def fitted(settings, blocks):
+    def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         params = {"tol": settings.get("tol"), "max_iter": settings.get("max_iter")}
         return {key: value for key, value in params.items() if value is not None}
 
-    def with_loss(loss):
+    def with_loss(loss: str) -> Any:
         return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
 
-    def signed(method):
-        def params(settings, blocks):
+    def signed(method: str) -> Any:
+        def params(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
             prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
             given = {"prior": prior or None, "real_data": settings.get("real_data", False)}
             return {"method": method, "replicates": float(settings.get("m", "inf")), **given, **fitted(settings, blocks)}
 
         return params
 
-    def shifted(settings, blocks):
+    def shifted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         return {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
 
     return {

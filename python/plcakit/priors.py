@@ -11,7 +11,14 @@ Examples
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "Flat", "Gamma"]
 
@@ -19,13 +26,13 @@ __all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "
 class Prior:
     """A prior of a block: its text is ``str(prior)``."""
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and str(self) == str(other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(str(self))
 
-    def setting(self, shape):
+    def setting(self, shape: tuple[int, ...] | None) -> str | NDArray[np.float64]:
         """What the extension module takes, for a block of this shape."""
         return str(self)
 
@@ -39,25 +46,27 @@ class Dirichlet(Prior):
         One number for all entries, or an array that broadcasts to the shape of the block.
     """
 
-    def __init__(self, alpha):
-        self.alpha = alpha if np.isscalar(alpha) else np.asarray(alpha, dtype=np.float64)
+    def __init__(self, alpha: float | ArrayLike) -> None:
+        self.alpha: Any = alpha if np.isscalar(alpha) else np.asarray(alpha, dtype=np.float64)
 
-    def __str__(self):
-        if np.isscalar(self.alpha):
+    def __str__(self) -> str:
+        if not isinstance(self.alpha, np.ndarray):
             return f"dirichlet:{float(self.alpha)!r}"
         return f"dirichlet:array of shape {self.alpha.shape}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Dirichlet({self.alpha!r})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Dirichlet) and np.array_equal(self.alpha, other.alpha)
 
     __hash__ = Prior.__hash__
 
-    def setting(self, shape):
-        if np.isscalar(self.alpha):
+    def setting(self, shape: tuple[int, ...] | None) -> str | NDArray[np.float64]:
+        if not isinstance(self.alpha, np.ndarray):
             return str(self)
+        if shape is None:
+            raise ValueError(f"prior: alpha has shape {self.alpha.shape}, but this block takes one number")
         try:
             return np.ascontiguousarray(np.broadcast_to(self.alpha, shape))
         except ValueError:
@@ -77,14 +86,14 @@ class Entropic(Prior):
         Whether ``beta`` is relative.
     """
 
-    def __init__(self, beta, *, relative=False):
+    def __init__(self, beta: float, *, relative: bool = False) -> None:
         self.beta = beta
         self.relative = relative
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"entropic:{float(self.beta)!r}{'r' if self.relative else ''}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Entropic({self.beta!r}, relative={self.relative!r})"
 
 
@@ -105,7 +114,16 @@ class CrossEntropy(Prior):
         The least value that logarithms are taken of.
     """
 
-    def __init__(self, groups, *, between=0.0, within=0.0, relative=False, decrease=None, floor=None):
+    def __init__(
+        self,
+        groups: Sequence[Sequence[int]],
+        *,
+        between: float = 0.0,
+        within: float = 0.0,
+        relative: bool = False,
+        decrease: int | None = None,
+        floor: float | None = None,
+    ) -> None:
         self.groups = groups
         self.between = between
         self.within = within
@@ -113,7 +131,7 @@ class CrossEntropy(Prior):
         self.decrease = decrease
         self.floor = floor
 
-    def __str__(self):
+    def __str__(self) -> str:
         of = {z: g for g, members in enumerate(self.groups) for z in members}
         groups = "/".join(str(of[z]) for z in sorted(of))
         unit = "r" if self.relative else ""
@@ -124,7 +142,7 @@ class CrossEntropy(Prior):
             text += f",floor={float(self.floor)!r}"
         return text
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"CrossEntropy({self.groups!r}, between={self.between!r}, within={self.within!r})"
 
 
@@ -137,23 +155,23 @@ class LogisticNormal(Prior):
         Their variance.
     """
 
-    def __init__(self, variance):
+    def __init__(self, variance: float) -> None:
         self.variance = variance
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"logistic-normal:{float(self.variance)!r}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"LogisticNormal({self.variance!r})"
 
 
 class Flat(Prior):
     """No preference."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "flat:"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Flat()"
 
 
@@ -166,12 +184,12 @@ class Gamma(Prior):
         ``a > 0`` and ``b >= 0``.
     """
 
-    def __init__(self, shape, rate):
+    def __init__(self, shape: float, rate: float) -> None:
         self.shape = shape
         self.rate = rate
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"gamma:{float(self.shape)!r},{float(self.rate)!r}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Gamma({self.shape!r}, {self.rate!r})"
