@@ -65,6 +65,7 @@ pub(crate) const RIM: &[&str] = &[
     "plca-benches",
     "plca-extend",
     "plca-fuzz",
+    "plca-python",
     "xtask",
 ];
 

@@ -32,6 +32,7 @@ mod em;
 mod error;
 mod fit;
 mod init;
+mod interrupt;
 #[cfg(feature = "laws")]
 pub mod laws;
 mod layout;
@@ -54,6 +55,7 @@ pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
 pub use init::{Init, Start, begin};
+pub use interrupt::Interrupt;
 pub use layout::FileLayout;
 pub use model::{AnyModel, Blocks, Model, State};
 pub use parameters::{Parameters, SCALE};

@@ -14,7 +14,9 @@ use nalgebra::DMatrix;
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 
 use super::stop::setters;
-use super::{Algorithm, Checkpoint, Fit, FitError, Parameters, Run, Solver, State, Stop};
+use super::{
+    Algorithm, Checkpoint, Fit, FitError, Interrupt, Parameters, Run, Solver, State, Stop,
+};
 
 /// The treatment of counts that no learnt component can explain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct Transform {
     pub impossible: Impossible,
     /// The solver.
     pub solver: Solver,
+    /// What ends the explanation from outside (default: nothing). Its status is then [`Interrupted`](super::Status::Interrupted).
+    pub interrupt: Option<Interrupt>,
 }
 
 impl Default for Transform {
@@ -54,6 +58,7 @@ impl Default for Transform {
             stop: Stop::default().tol(1e-12).residual_tol(1e-6),
             impossible: Impossible::default(),
             solver: Solver::default(),
+            interrupt: None,
         }
     }
 }
@@ -64,6 +69,7 @@ setters! {
     stop: Stop;
     impossible: Impossible;
     solver: Solver;
+    interrupt: Interrupt;
 }
 
 impl Transform {
@@ -113,6 +119,18 @@ impl<S: State> Explained<S> {
     }
 }
 
+/// A run that ends where it is interrupted.
+fn watched<'a, S: State>(
+    algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
+    how: &Transform,
+) -> Run<'a, S> {
+    let run = Run::new(algorithm);
+    match &how.interrupt {
+        Some(interrupt) => run.observe(interrupt.clone()),
+        None => run,
+    }
+}
+
 /// Runs an algorithm from a start until its gap is small enough; returns the gaps at the end.
 ///
 /// # Errors
@@ -124,8 +142,8 @@ pub fn certify<S: State>(
     how: &Transform,
     gap: impl Fn(&Parameters<S::Scalar>) -> Result<Vec<f64>, FitError>,
 ) -> Result<(Fit<S>, Vec<f64>), FitError> {
-    let run = Run::<S>::new(algorithm);
-    let mut run = run.solver(how.solver).stop(how.stop.clone());
+    let mut run = watched::<S>(algorithm, how);
+    run = run.solver(how.solver).stop(how.stop.clone());
     // [SPEC 1.5] stop by the gap
     let residual = |at: &Parameters<S::Scalar>| {
         let gaps = gap(at)?.into_iter();
@@ -151,7 +169,7 @@ pub fn uncertified<S: State>(
         Solver::Auto if algorithm.extrapolates(&start).is_ok() => Solver::Squarem,
         solver => solver,
     };
-    let run = Run::<S>::new(algorithm).solver(solver);
+    let run = watched::<S>(algorithm, how).solver(solver);
     let stop = how.stop.clone().residual_tol(None);
     run.stop(stop).resume(Checkpoint::new(start))
 }

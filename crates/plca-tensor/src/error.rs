@@ -77,6 +77,14 @@ pub enum DataError {
         /// Size of that mode.
         size: usize,
     },
+    /// Bounds of the runs of compressed data that do not rise from 0 to the number of entries, one more than there are runs.
+    #[error("the bounds of run {run} do not rise within the {stored} stored entries")]
+    Runs {
+        /// The first such run; their number, where it is not a single one.
+        run: usize,
+        /// Stored entries.
+        stored: usize,
+    },
     /// Two things that must have one shape have two.
     #[error("{what} has shape {got:?}, expected {expected:?}")]
     Shape {

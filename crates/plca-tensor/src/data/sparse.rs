@@ -7,7 +7,8 @@ use super::pass::{Stored, check_sums, data_scale};
 use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums, check_shape};
 use crate::exposure::remaining;
 use crate::kernel::aligned::Pool;
-use crate::kernel::{Cells, fibres::Fibres, strata::Strata};
+use crate::kernel::strata::{Entries, Strata};
+use crate::kernel::{Cells, fibres::Fibres};
 use crate::simplex::largest;
 use crate::{Cp, DataError, Real};
 
@@ -122,6 +123,98 @@ pub(crate) fn check_index(
     Ok(())
 }
 
+/// A compressed matrix as another program holds it, with the power of two that its values are multiplied by.
+struct Compressed<'a, T, P, I> {
+    shape: [usize; 2],
+    outer: usize,
+    ends: &'a [P],
+    indices: &'a [I],
+    values: &'a [T],
+    scale: T,
+}
+
+/// A checked whole number.
+fn whole<I: Copy + TryInto<usize>>(x: I) -> usize {
+    x.try_into().unwrap_or(usize::MAX)
+}
+
+impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Compressed<'_, T, P, I> {
+    /// Refuses runs that do not follow one on the other, and indices outside the shape.
+    fn check(&self) -> Result<(), DataError> {
+        let (shape, stored) = (&self.shape[..], self.indices.len());
+        check_shape(shape)?;
+        if self.values.len() != stored {
+            let (shape, got) = (shape.to_vec(), self.values.len());
+            return Err(DataError::Length {
+                expected: stored,
+                got,
+                shape,
+            });
+        }
+        if stored > u32::MAX as usize {
+            return Err(DataError::too_large(shape));
+        }
+        let runs = self.shape[self.outer];
+        let first = self.ends.first().map(|&end| whole(end));
+        let last = self.ends.last().map(|&end| whole(end));
+        if self.ends.len() != runs + 1 || first != Some(0) || last != Some(stored) {
+            return Err(DataError::Runs { run: runs, stored });
+        }
+        let falls = |w: &[P]| whole(w[0]) > whole(w[1]);
+        if let Some(run) = self.ends.windows(2).position(falls) {
+            return Err(DataError::Runs { run, stored });
+        }
+        let (mode, size) = (1 - self.outer, self.shape[1 - self.outer]);
+        let outside = self.indices.iter().position(|&i| whole(i) >= size);
+        match outside {
+            None => Ok(()),
+            Some(position) => Err(DataError::OutOfRange {
+                position,
+                mode,
+                index: whole(self.indices[position]),
+                size,
+            }),
+        }
+    }
+
+    /// Index and value, as it was given, of the first entry that is bad.
+    fn first(&self, bad: impl Fn(&T) -> bool) -> Option<(Vec<usize>, f64)> {
+        let at = self.values.iter().position(bad)?;
+        let run = self.ends.partition_point(|&end| whole(end) <= at) - 1;
+        let mut index = vec![run, whole(self.indices[at])];
+        index.rotate_left(self.outer);
+        Some((index, self.values[at].to_f64()))
+    }
+}
+
+impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Entries<T>
+    for Compressed<'_, T, P, I>
+{
+    fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    fn stored(&self) -> usize {
+        self.values.len()
+    }
+
+    fn for_each(&self, mut visit: impl FnMut([usize; 2], T)) {
+        for (run, ends) in self.ends.windows(2).enumerate() {
+            let run_of = whole(ends[0])..whole(ends[1]);
+            let entries = self.indices[run_of.clone()].iter();
+            for (&inner, &value) in entries.zip(&self.values[run_of]) {
+                let inner = whole(inner);
+                let index = if self.outer == 0 {
+                    [run, inner]
+                } else {
+                    [inner, run]
+                };
+                visit(index, value * self.scale);
+            }
+        }
+    }
+}
+
 /// Which cells of a sparse tensor were observed.
 #[derive(Clone, Debug)]
 enum Pattern<T> {
@@ -226,10 +319,68 @@ impl<T: Real> SparseTensor<T> {
         Self::checked(entries, pattern)
     }
 
+    /// Arranges a matrix whose rows are compressed (`outer` 0, CSR), or whose columns are (1, CSC), as other programs hold it: its arrays are
+    /// gone through, not copied. The result is that of [`new`](Self::new) on the same entries in the same order, bit for bit.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and [`DataError::Runs`] where `ends` does not rise from 0 to the number of entries.
+    ///
+    /// # Panics
+    ///
+    /// If `outer` is neither 0 nor 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, Data, SparseTensor};
+    /// let v = SparseTensor::from_compressed([2, 3], 0, &[0i32, 2, 3], &[0i64, 2, 1], &[1.0, 2.0, 3.0])?;
+    /// let c = Coordinates { shape: vec![2, 3], indices: vec![0, 0,  0, 2,  1, 1], values: vec![1.0, 2.0, 3.0] };
+    /// assert_eq!(v.to_coordinates(), c);
+    /// assert!(SparseTensor::from_compressed([2, 3], 0, &[0, 2, 1], &[0, 2, 1], &[1.0, 2.0, 3.0]).is_err());
+    /// # Ok::<(), plca_tensor::DataError>(())
+    /// ```
+    pub fn from_compressed<P, I>(
+        shape: [usize; 2],
+        outer: usize,
+        ends: &[P],
+        indices: &[I],
+        values: &[T],
+    ) -> Result<Self, DataError>
+    where
+        P: Copy + TryInto<usize>,
+        I: Copy + TryInto<usize>,
+    {
+        let mut entries = Compressed {
+            shape,
+            outer,
+            ends,
+            indices,
+            values,
+            scale: T::one(),
+        };
+        entries.check()?;
+        if let Some((index, value)) = entries.first(|x| !x.is_finite()) {
+            return Err(DataError::NotFinite { index, value });
+        }
+        let negative = entries.first(|&x| x < T::zero());
+        let scale = data_scale(largest(values));
+        entries.scale = scale;
+        let cells: Arc<dyn Cells<T>> = Arc::new(Strata::new(entries, false));
+        Self::of_cells(shape.to_vec(), (cells, scale, negative), Pattern::All)
+    }
+
     fn checked(entries: Coordinates<T>, pattern: Pattern<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
         let keep_zeros = matches!(pattern, Pattern::Stored);
-        let (cells, scale, negative) = arrange(entries, keep_zeros)?;
+        Self::of_cells(shape, arrange(entries, keep_zeros)?, pattern)
+    }
+
+    fn of_cells(
+        shape: Vec<usize>,
+        (cells, scale, negative): Arranged<T>,
+        pattern: Pattern<T>,
+    ) -> Result<Self, DataError> {
         let (mut sums, mut below) = (CellSums::default(), false);
         cells.for_each(&mut |_, x| {
             sums.add(x.to_f64(), x.to_f64() / scale.to_f64());

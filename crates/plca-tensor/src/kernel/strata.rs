@@ -28,23 +28,44 @@ fn groups_of(bounds: &[usize]) -> Vec<u8> {
     out
 }
 
+/// Checked entries of a matrix, which can be gone through several times, always in one order.
+pub(crate) trait Entries<T> {
+    /// Rows and columns.
+    fn shape(&self) -> [usize; 2];
+    /// How many there are.
+    fn stored(&self) -> usize;
+    /// Calls `visit` with the indices and the value of every entry.
+    fn for_each(&self, visit: impl FnMut([usize; 2], T));
+}
+
+impl<T: Real> Entries<T> for Coordinates<T> {
+    fn shape(&self) -> [usize; 2] {
+        [self.shape[0], self.shape[1]]
+    }
+
+    fn stored(&self) -> usize {
+        self.values.len()
+    }
+
+    fn for_each(&self, mut visit: impl FnMut([usize; 2], T)) {
+        let cells = self.indices.as_chunks::<2>().0;
+        for (&[i, j], &value) in cells.iter().zip(&self.values) {
+            visit([i as usize, j as usize], value);
+        }
+    }
+}
+
 impl<T: Real> Strata<T> {
     /// Arranges checked entries: scattered straight into place, then sorted and merged within each short run.
-    pub(crate) fn new(entries: Coordinates<T>, keep_zeros: bool) -> Self {
-        let Coordinates {
-            shape,
-            indices,
-            values,
-        } = entries;
-        let cells = indices.as_chunks::<2>().0;
+    pub(crate) fn new(entries: impl Entries<T>, keep_zeros: bool) -> Self {
+        let (shape, stored) = (entries.shape(), entries.stored());
         let mut counts = [vec![0u32; shape[0]], vec![0u32; shape[1]]];
-        for &[i, j] in cells {
-            counts[0][i as usize] += 1;
-            counts[1][j as usize] += 1;
-        }
-        let grid = Grid::new(&counts, cells.len());
+        entries.for_each(|[i, j], _| {
+            counts[0][i] += 1;
+            counts[1][j] += 1;
+        });
+        let grid = Grid::new(&counts, stored);
         let (outer, [row_groups, groups], bounds) = (grid.outer, grid.groups(), &grid.bounds);
-        let pair = |entry: &[u32; 2]| (entry[outer] as usize, entry[1 - outer] as usize);
         let (row_group, column_group) = (groups_of(&bounds[0]), groups_of(&bounds[1]));
 
         // Start of every (tile, row) run, in storage order: tile by tile, row by row.
@@ -54,21 +75,20 @@ impl<T: Real> Strata<T> {
             first * groups + c * (bounds[0][r + 1] - first) + (row - first)
         };
         let mut ends = vec![0usize; shape[outer] * groups + 1];
-        for (row, column) in cells.iter().map(pair) {
-            ends[slot(row, column) + 1] += 1;
-        }
+        entries.for_each(|index, _| ends[slot(index[outer], index[1 - outer]) + 1] += 1);
         for i in 1..ends.len() {
             ends[i] += ends[i - 1];
         }
-        let mut columns = vec![0u32; values.len()];
-        let mut placed = vec![T::zero(); values.len()];
-        for ((row, column), &value) in cells.iter().map(pair).zip(&values) {
+        let mut columns = vec![0u32; stored];
+        let mut placed = vec![T::zero(); stored];
+        entries.for_each(|index, value| {
+            let (row, column) = (index[outer], index[1 - outer]);
             let at = &mut ends[slot(row, column)];
             columns[*at] = (column - bounds[1][column_group[column] as usize]) as u32;
             placed[*at] = value;
             *at += 1;
-        }
-        drop((indices, values));
+        });
+        drop(entries);
 
         // Now ends[i] is the end of run i.
         let tile = |t: usize| {

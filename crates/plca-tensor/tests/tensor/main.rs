@@ -1,6 +1,7 @@
 //! One program for all tests: kernels are compiled into it once.
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
+mod compressed;
 mod contracts;
 mod e_step;
 mod exposure;

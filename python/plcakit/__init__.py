@@ -1,0 +1,15 @@
+"""Probabilistic latent-variable factorization as scikit-learn estimators.
+
+Every estimator runs the engine of the command ``plca``, bit for bit: from one seed both come to the same numbers.
+"""
+
+from ._core import __version__
+from ._nmf import NMF
+from ._plca import PLCA
+from ._plsa import PLSA
+from ._pntf import PNTF
+from ._shifted import ShiftInvariantPLCA
+from ._skellam import SkellamSNMF
+from .files import load
+
+__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "load"]

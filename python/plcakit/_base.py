@@ -1,0 +1,569 @@
+"""What all estimators share: validation, the run, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import numbers
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from . import _core
+from ._data import check_mask, describe, row_mass, seed_of, threads, unmasked, unpacked
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+from .priors import Prior
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Settings that every estimator has.
+COMMON: dict[str, Any] = {
+    "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
+    "init": [StrOptions({"random", "custom"}), None],
+    "tol": [Interval(numbers.Real, 0, None, closed="left")],
+    "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+    "random_state": ["random_state", np.random.Generator],
+    "n_init": [Interval(numbers.Integral, 1, None, closed="left")],
+    "n_jobs": [numbers.Integral, None],
+    "warm_start": ["boolean"],
+    "missing": [StrOptions({"nan", "unstored"}), None],
+    "prior": [dict, None],
+    "freeze": [str, tuple, list, set, dict],
+    "callback": [callable, None],
+    "verbose": ["verbose"],
+}
+
+#: Solvers of models that separate, and of those that do not.
+SOLVERS = {"auto", "em", "fast", "squarem", "parabolic", "momentum"}
+
+
+class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of all estimators: a model of the extension module, its settings and its blocks.
+
+    A subclass says which model it is (:meth:`_model`), which settings it gives it (:meth:`_options`), what shapes its blocks have
+    (:meth:`_block_shapes`), and what it shows of them (:meth:`_show`).
+    """
+
+    #: Whether data must be counts.
+    _counts = True
+    #: Whether the model has the samples in its columns.
+    _transposed = False
+    #: The mode of the samples, as the model sees them.
+    _along = 0
+    #: Whether data may have more than two dimensions.
+    _any_order = False
+    #: Whether batches go to the model with the samples in its columns.
+    _streams_columns = False
+    #: Whether hidden cells are taken.
+    _hides = True
+    _parameter_constraints: dict[str, Any] = COMMON
+
+    n_components: Any
+    init: str | None
+    tol: float
+    max_iter: int
+    random_state: RandomState
+    n_init: int
+    n_jobs: int | None
+    warm_start: bool
+    missing: str | None
+    prior: Priors
+    freeze: Freeze
+    callback: Callback | None
+    verbose: int
+    solver: str
+
+    n_iter_: int
+    objective_: float
+    converged_: bool
+    stop_reason_: str
+    trace_: Array
+    n_components_: int
+    n_features_in_: int
+    feature_names_in_: Array
+    _blocks: Blocks
+    _known: Blocks
+    _metadata: str
+    _shape: tuple[int, ...]
+    _seed: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # NaN marks a cell of a dense array alone.
+        tags.input_tags.sparse = getattr(self, "missing", None) != "nan"
+        tags.input_tags.positive_only = self._counts
+        tags.input_tags.allow_nan = getattr(self, "missing", None) == "nan"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    # What a subclass says -------------------------------------------------------------------------------------------------------
+
+    def _model(self) -> str:
+        raise NotImplementedError
+
+    def _options(self) -> dict[str, Any]:
+        return {}
+
+    def _solver(self) -> str:
+        return self.solver
+
+    def _components(self, shape: tuple[int, ...]) -> int:
+        return int(self.n_components)
+
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
+        """The shape of every block that may be given, frozen or have a prior, for the shape of the data as the model sees them."""
+        raise NotImplementedError
+
+    def _show(self, blocks: Blocks) -> None:
+        raise NotImplementedError
+
+    def _answer(self, blocks: Blocks) -> Array:
+        """What new data are explained by, samples in rows."""
+        raise NotImplementedError
+
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
+        """What samples without mass are explained by."""
+        return np.zeros((samples, self.n_components_), dtype=dtype)
+
+    # Data -----------------------------------------------------------------------------------------------------------------------
+
+    def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
+        X, observed = unmasked(unpacked(X), observed)
+        if observed is not None and not self._hides:
+            raise ValueError(f"observed: {type(self).__name__} takes no hidden cells")
+        if sparse.issparse(X) and X.ndim > 2 and self._any_order:
+            if X.dtype not in (np.float32, np.float64):
+                X = X.astype(np.float64)
+            if reset:
+                self.n_features_in_ = X.shape[1]
+        else:
+            # Values of hidden cells are never read; Rust refuses those that were observed, by their place.
+            finite: bool | str = True
+            if observed is not None:
+                finite = False
+            elif self.missing == "nan":
+                finite = "allow-nan"
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse=("csr", "csc"),
+                dtype=[np.float64, np.float32],
+                allow_nd=self._any_order,
+                ensure_all_finite=finite,
+            )
+        if self._counts and observed is None:
+            check_non_negative(X, f"{type(self).__name__} ({whom})")
+        return X, check_mask(observed, X.shape)
+
+    def _describe(self, X: Data, observed: Mask) -> dict[str, Any]:
+        return describe(X, observed, self.missing, self._transposed)
+
+    # Settings -------------------------------------------------------------------------------------------------------------------
+
+    def _frozen(self) -> dict[str, Any]:
+        freeze: Any = self.freeze
+        if isinstance(freeze, str):
+            freeze = (freeze,)
+        if not isinstance(freeze, dict):
+            return {name: True for name in freeze}
+        components: dict[str, Any] = {}
+        for name, which in freeze.items():
+            if which is True:
+                components[name] = True
+            elif which is not None and which is not False:
+                components[name] = [int(z) for z in np.atleast_1d(np.asarray(which))]
+        return components
+
+    def _prior_shapes(self, shapes: Shapes) -> Shapes:
+        """The blocks that may have a prior."""
+        return shapes
+
+    def _priors(self, shapes: Shapes) -> dict[str, Any]:
+        priors: dict[str, Any] = {}
+        prior: Any
+        shapes = self._prior_shapes(shapes)
+        for name, prior in (self.prior or {}).items():
+            if name not in shapes:
+                known = ", ".join(shapes)
+                raise ValueError(f"prior: no block '{name}', expected one of {known}")
+            if isinstance(prior, Prior):
+                prior = prior.setting(shapes[name])
+            elif not isinstance(prior, str):
+                raise ValueError(
+                    f"prior of '{name}' is {prior!r}, expected a text such as 'dirichlet:1.1' or an object of plcakit.priors"
+                )
+            priors[name] = prior
+        return priors
+
+    def _start(self, start: Start, shapes: Shapes, X: Data) -> Blocks:
+        blocks = {}
+        for name, block in (start or {}).items():
+            if name not in shapes:
+                known = ", ".join(shapes)
+                raise ValueError(f"start: no block '{name}', expected one of {known}")
+            block = np.asarray(block)
+            if block.dtype not in (np.float32, np.float64):
+                block = block.astype(np.float64)
+            if block.shape != tuple(shapes[name]):
+                raise ValueError(f"start: '{name}' has shape {block.shape}, expected {tuple(shapes[name])}")
+            blocks[name] = block
+        if self.warm_start and hasattr(self, "_blocks"):
+            for name, block in self._blocks.items():
+                if name in shapes and block.shape == tuple(shapes[name]):
+                    blocks.setdefault(name, block)
+        return blocks
+
+    # Fit ------------------------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Self:
+        """Fit the model to data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The data. Not to be changed by other threads meanwhile.
+        y : Ignored
+            Not used, present by convention.
+        observed : array-like of bool of the shape of X, default=None
+            False where a cell is hidden: its value is never read.
+        start : dict of str to array, default=None
+            Blocks to start from, by their names; the others are drawn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._fit(X, observed, start)
+        return self
+
+    def _fit(self, X: Data, observed: Mask = None, start: Start = None) -> tuple[Any, Array | None]:
+        self._validate_params()
+        X, observed = self._check(X, observed, True, "fit")
+        data = self._describe(X, observed)
+        shape = data["shape"]
+        k = self._components(shape)
+        shapes = self._block_shapes(shape, k)
+        blocks = {"freeze": self._frozen(), "prior": self._priors(shapes)}
+        options = {**self._options(), **{name: given for name, given in blocks.items() if given}}
+        start = self._start(start, shapes, X)
+        seed = seed_of(self.random_state)
+        plan = {
+            "components": k,
+            "options": options,
+            "start": start,
+            "deflation": self.init == "deflation",
+            "seed": seed,
+            # With every block given all starts are the same.
+            "starts": 1 if all(name in start for name in shapes) else int(self.n_init),
+            "solver": self._solver(),
+            "stop": {"tol": float(self.tol), "max_iter": int(self.max_iter)},
+            "threads": threads(self.n_jobs),
+        }
+        result = _core.fit(self._model(), data, plan, self._watch())
+        self._keep(result, shape, k, seed)
+        if result["error"] is not None:
+            self.converged_ = False
+            self.stop_reason_ = "interrupted"
+            raise result["error"]
+        self._warn(result)
+        return X, observed
+
+    def _watch(self) -> Any:
+        if self.callback is None and not self.verbose:
+            return None
+        callback, verbose, name = self.callback, self.verbose, type(self).__name__
+
+        def watch(start: int, iteration: int, objective: float) -> bool:
+            if verbose:
+                print(f"{name}: start {start}, iteration {iteration}, objective {objective:.6e}")
+            return callback is not None and bool(callback(iteration, objective))
+
+        return watch
+
+    def _keep(self, result: dict[str, Any], shape: tuple[int, ...], k: int, seed: int) -> None:
+        # A fit ends a stream.
+        self.__dict__.pop("_known", None)
+        self._blocks = result["arrays"]
+        self._metadata = result["metadata"]
+        self._shape = tuple(int(n) for n in shape)
+        self._seed = seed
+        self._posterior = result["posterior"]
+        self._single = any(
+            block.dtype == np.float32 for name, block in self._blocks.items() if name != "scale"
+        )
+        self.n_components_ = k
+        self.n_iter_ = result["iterations"]
+        self.objective_ = result["objective"]
+        self.converged_ = result["converged"]
+        self.stop_reason_ = result["status"]
+        iterations, objectives = result["trace"]
+        trace = np.empty(len(iterations), dtype=[("iteration", np.int64), ("objective", np.float64)])
+        trace["iteration"], trace["objective"] = iterations, objectives
+        self.trace_ = trace
+        self._show(self._blocks)
+
+    def _warn(self, result: dict[str, Any]) -> None:
+        name = type(self).__name__
+        for block in result["restored"]:
+            warnings.warn(
+                f"the prior of '{block}' emptied it where the data are positive: every entry was given 1e-12 back, so the "
+                "objective may have fallen",
+                UserWarning,
+                stacklevel=4,
+            )
+        if result["status"] == "max_iterations" and self.tol > 0:
+            warnings.warn(
+                f"{name} made all {self.max_iter} iterations and its objective still changes by more than tol={self.tol} "
+                "per unit of data and iteration: raise max_iter or tol, or take another solver",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def fit_transform(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Any:
+        """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The data.
+        y : Ignored
+            Not used, present by convention.
+        observed : array-like of bool of the shape of X, default=None
+            False where a cell is hidden.
+        start : dict of str to array, default=None
+            Blocks to start from.
+
+        Returns
+        -------
+        W : ndarray of shape (n_samples, n_components)
+            What every sample is made of.
+        """
+        X, observed = self._fit(X, observed, start)
+        return self._explain(X, observed)[0]
+
+    # Batches --------------------------------------------------------------------------------------------------------------------
+
+    def _partial_fit(self, X: Data, observed: Mask) -> None:
+        first = not hasattr(self, "_known")
+        self._validate_params()
+        if self.freeze:
+            raise ValueError(f"freeze is {self.freeze!r}: partial_fit draws all blocks and freezes none")
+        X, observed = self._check(X, observed, first, "partial_fit")
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimensions: partial_fit needs a matrix")
+        data = describe(X, observed, self.missing, self._streams_columns)
+        k = int(self.n_components)
+        if first:
+            self._seed = seed_of(self.random_state)
+        priors = self._priors(self._block_shapes(X.shape, k))
+        if self._streams_columns:
+            other = {"factor_0": "factor_1", "factor_1": "factor_0"}
+            priors = {other.get(name, name): prior for name, prior in priors.items()}
+        options = {**self._options(), "prior": priors} if priors else self._options()
+        lesson = {"components": k, "options": options, "seed": self._seed, "threads": threads(self.n_jobs)}
+        learnt = _core.learn(self._model(), data, lesson, None if first else self._known)
+        known = learnt["known"]
+        if not first:
+            trace = list(zip(self.trace_["iteration"], self.trace_["objective"]))
+        else:
+            trace = []
+        trace.append((learnt["batches"], learnt["log_likelihood"]))
+        result = {
+            "arrays": self._after_batch(known, learnt["arrays"]),
+            "metadata": learnt["metadata"],
+            "iterations": learnt["batches"],
+            "objective": learnt["log_likelihood"],
+            "converged": False,
+            "status": "batch",
+            "posterior": False,
+            "restored": learnt["restored"],
+            "trace": tuple(zip(*trace)),
+        }
+        self._known = known
+        self._keep(result, X.shape, k, self._seed)
+        self._known = known
+        self._warn(result)
+
+    # Transform ------------------------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
+        """Explain new data by the learnt components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The data.
+        observed : array-like of bool of the shape of X, default=None
+            False where a cell is hidden.
+        return_gap : bool, default=False
+            Whether to return, too, how far the answer is from the best one at most.
+
+        Returns
+        -------
+        W : ndarray of shape (n_samples, n_components)
+            What every sample is made of.
+        gap : ndarray
+            The certificates, of every sample or of all: the log-likelihood is at most the sum of the data times the gap below its
+            maximum. Only with ``return_gap``.
+        """
+        check_is_fitted(self)
+        X, observed = self._check(X, observed, False, "transform")
+        answer, found = self._explain(X, observed)
+        return (answer, found["gap"]) if return_gap else answer
+
+    def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
+        found: dict[str, Any]
+        if self._counts:
+            mass = row_mass(X, observed)
+            if not (mass > 0).any():
+                # Nothing to explain.
+                found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0}
+                return self._answer_empty(X.shape[0], X.dtype), found
+        how = {
+            "options": self._transform_options(),
+            "along": self._along,
+            "solver": "auto",
+            "stop": self._transform_stop(),
+            "threads": threads(self.n_jobs),
+        }
+        data = self._describe(X, observed)
+        found = _core.transform(self._model(), self._blocks, self._metadata, data, how)
+        if found["dropped"] > 0:
+            warnings.warn(
+                f"cells of mass {found['dropped']:g} were left out: no component reaches them",
+                UserWarning,
+                stacklevel=3,
+            )
+        answer = self._answer(found["arrays"])
+        if self._counts and len(found["empty"]):
+            answer[found["empty"]] = self._answer_empty(len(found["empty"]), answer.dtype)
+        return answer, found
+
+    def _transform_options(self) -> dict[str, Any]:
+        return {}
+
+    def _transform_stop(self) -> dict[str, float]:
+        tol = getattr(self, "transform_tol", None)
+        if tol is None:
+            return {}
+        # As of the command: without a gap to reach, all iterations are made.
+        return {"residual_tol": float(tol)} if tol > 0 else {"residual_tol": 0.0, "tol": 0.0}
+
+    def score(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
+        """How well new data are explained, larger is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The data.
+        y : Ignored
+            Not used, present by convention.
+        observed : array-like of bool of the shape of X, default=None
+            False where a cell is hidden.
+
+        Returns
+        -------
+        score : float
+            The log-likelihood per count, or minus the divergence or squared error per observed cell.
+        """
+        check_is_fitted(self)
+        X, observed = self._check(X, observed, False, "score")
+        return self._score(self._explain(X, observed)[1])
+
+    def _score(self, found: dict[str, Any]) -> float:
+        return float(found["objective"] / found["total"]) if found["total"] > 0 else 0.0
+
+    def reconstruct(self) -> Array:
+        """The approximation of the data that the model was fitted to.
+
+        Returns
+        -------
+        Y : ndarray of the shape of the data
+            Hidden cells are filled.
+        """
+        check_is_fitted(self)
+        cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single)
+        return cells.T if self._transposed else cells
+
+    def component(self, z: int) -> Array:
+        """What one component contributes to the approximation.
+
+        Parameters
+        ----------
+        z : int
+            The component, counted from 0.
+
+        Returns
+        -------
+        Y : ndarray of the shape of the data
+            Its part; the parts of all components add up to :meth:`reconstruct`.
+        """
+        check_is_fitted(self)
+        cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single, int(z))
+        return cells.T if self._transposed else cells
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that the command ``plca`` reads: ``.npz`` or ``.safetensors``.
+
+        Pickles are for one environment, files are for good.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; it is written whole or not at all.
+        """
+        from .files import write
+
+        write(self, path)
+
+    def _load(self, blocks: Blocks, metadata: dict[str, Any]) -> None:
+        """Takes what a file holds, as if it had been fitted here."""
+        blocks, metadata = self._adopt(blocks, metadata)
+        shape = metadata.get("data", {}).get("shape")
+        k = self._count(blocks)
+        if self.n_components != k:
+            self.n_components = k
+        result = {
+            "arrays": blocks,
+            "metadata": json.dumps(metadata),
+            "iterations": metadata.get("iterations", 0),
+            "objective": metadata.get("objective", float("nan")),
+            "converged": metadata.get("stop_reason") in ("converged", "stationary", "settled"),
+            "status": metadata.get("stop_reason", "unknown"),
+            "posterior": metadata.get("objective_name") == "log_posterior",
+            "trace": ([], []),
+        }
+        self._keep(result, shape, k, metadata.get("seed", 0))
+        if self.__sklearn_tags__().input_tags.two_d_array:
+            self.n_features_in_ = int(self._shape[0] if self._transposed else self._shape[1])
+
+    def _adopt(self, blocks: Blocks, metadata: dict[str, Any]) -> tuple[Blocks, dict[str, Any]]:
+        """Blocks and metadata of a file as this estimator has them."""
+        return blocks, metadata
+
+    def _count(self, blocks: Blocks) -> int:
+        """The number of components that blocks of a file have."""
+        raise NotImplementedError
+
+    def _file_settings(self) -> dict[str, Any]:
+        """Settings that the command looks for in the metadata."""
+        return {}
+
+    def _objective_name(self) -> str:
+        return "log_posterior" if self._posterior else "log_likelihood"
+
+    def _facts(self) -> dict[str, Any]:
+        return json.loads(self._metadata)

@@ -1,0 +1,153 @@
+"""Containers as what the extension module reads."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ._types import Array, Data, Mask, RandomState
+
+
+def threads(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` stands for; results do not depend on it."""
+    if hasattr(os, "sched_getaffinity"):
+        most = len(os.sched_getaffinity(0))
+    else:
+        most = os.cpu_count() or 1
+    if n_jobs is None:
+        # joblib tells its workers by this variable how many threads are theirs.
+        asked = os.environ.get("OMP_NUM_THREADS", "")
+        return min(most, int(asked)) if asked.isdigit() and int(asked) > 0 else most
+    if n_jobs < 0:
+        return max(1, most + 1 + n_jobs)
+    return n_jobs
+
+
+def seed_of(random_state: RandomState) -> int:
+    """The seed of the generator in Rust: a whole number is the seed itself, anything else draws one."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if random_state is None:
+        return int(np.random.mtrand._rand.randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(random_state)
+
+
+def contiguous(array: Array) -> Array:
+    """The array itself where its values lie one beside the other in C or F order."""
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return array
+    return np.ascontiguousarray(array)
+
+
+def unpacked(X: Data) -> Any:
+    """An array of NumPy on the memory of an array of another library; scikit-learn's own conversion would widen its numbers."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__dlpack__"):
+        return X
+    try:
+        return np.from_dlpack(X)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"X is of {type(X).__module__}.{type(X).__name__} and cannot be read where it lies ({error}): "
+            "pass an array without gradients in the memory of the processor, such as X.detach().cpu()"
+        ) from error
+
+
+def unmasked(X: Data, observed: Mask) -> tuple[Any, Mask]:
+    """The values of a masked array, and what of them was observed besides ``observed``."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X, observed
+    shown = ~np.ma.getmaskarray(X)
+    if observed is not None:
+        shown &= np.asarray(observed, dtype=bool)
+    return X.data, shown
+
+
+def check_mask(observed: Mask, shape: tuple[int, ...]) -> Array | None:
+    """The mask as flags of the shape of the data."""
+    if observed is None:
+        return None
+    if sparse.issparse(observed):
+        observed = observed.toarray()
+    observed = np.asarray(observed)
+    if observed.dtype != bool and not np.isin(observed, (0, 1)).all():
+        raise ValueError(
+            "observed: expected True where a cell was observed and False where it is hidden, "
+            f"got values of dtype {observed.dtype}"
+        )
+    if observed.shape != tuple(shape):
+        raise ValueError(f"observed has shape {observed.shape}, expected that of X, {tuple(shape)}")
+    return observed.astype(bool, copy=False)
+
+
+def describe(X: Data, observed: Mask = None, missing: str | None = None, transpose: bool = False) -> dict[str, Any]:
+    """What the extension module reads of an array or a sparse matrix: no copy of its values is made."""
+    observed = check_mask(observed, X.shape)
+    if sparse.issparse(X):
+        return _sparse(X, observed, missing, transpose)
+    if missing == "unstored":
+        raise ValueError("missing='unstored' needs a sparse X, this one is dense")
+    X = contiguous(X)
+    if transpose:
+        X = X.T
+        observed = None if observed is None else observed.T
+    data = {"values": X, "shape": X.shape, "missing": missing}
+    if observed is not None and not observed.all():
+        data["observed"] = np.ascontiguousarray(observed) if X.flags.c_contiguous else np.asfortranarray(observed)
+    return data
+
+
+def _sparse(X: Data, observed: Mask, missing: str | None, transpose: bool) -> dict[str, Any]:
+    if missing == "nan":
+        raise ValueError("missing='nan' needs a dense X, this one is sparse")
+    hide = observed is not None and not observed.all()
+    if hide and missing == "unstored":
+        # Hidden by either: what is stored and observed is left.
+        X = X.tocoo(copy=False)
+        coords = coordinates(X)
+        keep = observed[tuple(coords)]
+        values, coords = X.data[keep], [c[keep] for c in coords]
+        data = {"values": values, "coordinates": coords}
+    elif X.format in ("csr", "csc"):
+        data = {
+            "values": X.data,
+            "indptr": X.indptr,
+            "indices": X.indices,
+            "outer": int((X.format == "csc") != transpose),
+        }
+    else:
+        X = X.tocoo(copy=False)
+        data = {"values": np.ascontiguousarray(X.data), "coordinates": coordinates(X)}
+    if hide and missing is None:
+        data["hidden"] = [np.ascontiguousarray(c) for c in np.nonzero(~observed)]
+    if transpose:
+        for name in ("coordinates", "hidden"):
+            if name in data:
+                data[name] = data[name][::-1]
+    shape = tuple(int(n) for n in X.shape)
+    data["shape"] = shape[::-1] if transpose else shape
+    data["missing"] = missing
+    return data
+
+
+def coordinates(X: Data) -> list[Array]:
+    """The indices of a sparse array of any order, a contiguous array for every dimension."""
+    coords = X.coords if hasattr(X, "coords") else (X.row, X.col)
+    whole = [c if c.dtype in (np.int32, np.int64) else c.astype(np.int64) for c in coords]
+    return [np.ascontiguousarray(c) for c in whole]
+
+
+def row_mass(X: Data, observed: Mask = None) -> Array:
+    """The sum of every sample, and whether it is positive anywhere: what explains a sample without mass is known beforehand."""
+    if sparse.issparse(X):
+        if observed is not None:
+            X = X.multiply(observed).tocsr()
+        return np.asarray(X.sum(axis=tuple(range(1, X.ndim)))).ravel()
+    axes = tuple(range(1, X.ndim))
+    if observed is not None:
+        return np.where(observed, X, 0.0).sum(axis=axes)
+    return np.nansum(X, axis=axes)

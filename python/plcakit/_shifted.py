@@ -1,0 +1,247 @@
+"""Shift-invariant probabilistic latent component analysis."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
+
+from ._base import COMMON, Factorization
+from ._data import check_mask, unmasked, unpacked
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ShiftInvariantPLCA(Factorization):
+    r"""Shift-invariant PLCA of data of any order: every component is a kernel, placed wherever its impulse is positive.
+
+    .. math:: P(x) = \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z), \qquad \max \sum_x X_x \ln P(x)
+
+    The data are one array, such as a spectrogram: there are no samples, and :meth:`transform` explains another array by the kernels.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        The number of components.
+    kernel : sequence of int
+        The extent of the kernels along every dimension: 1 does not shift, that of the data neither.
+    support : {"valid", "same", "full"} or a sequence of them, default="valid"
+        Where kernels may lie: within the data, or beyond their border; for all dimensions or for each.
+    likelihood : {"conditional", "literal"}, default="conditional"
+        Whether what falls beyond the data is left out of account, or counts as 0.
+    init : {"random", "custom"} or None, default=None
+        The start: drawn, as by the command, where ``start`` of :meth:`fit` gives no block.
+    solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
+        How the likelihood is maximised.
+    tol : float, default=1e-7
+        The change of the objective per unit of data and iteration that ends a fit; 0: all iterations are made.
+    max_iter : int, default=1000
+        The most iterations.
+    transform_tol : float, default=1e-3
+        The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
+    random_state : int, RandomState, Generator or None, default=None
+        A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
+    n_init : int, default=1
+        From how many starts the fit is made; the best end is kept.
+    n_jobs : int or None, default=None
+        Threads. ``None``: all processors that this process may use. Results do not depend on it.
+    warm_start : bool, default=False
+        Whether a fit starts where the last one ended.
+    missing : {"nan", "unstored"} or None, default=None
+        What hides a cell: NaN of a dense array, or not being stored in a sparse one.
+    prior : dict or None, default=None
+        Priors of ``"weights"``, ``"kernels"``, ``"impulses"``: texts of the command such as ``"entropic:2"``, or objects of
+        :mod:`plcakit.priors`.
+    freeze : str, sequence of str or dict, default=()
+        Blocks that keep the values of the start, or with a dict the components of a block that do.
+    callback : callable or None, default=None
+        Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
+    verbose : int, default=0
+        Whether to print every check.
+
+    Attributes
+    ----------
+    kernels_ : ndarray of shape (n_components, *kernel)
+        The kernels; each sums to 1.
+    impulses_ : ndarray of shape (n_components, ...)
+        Where they lie; each sums to 1.
+    weights_ : ndarray of shape (n_components,)
+        :math:`P(z)`.
+    objective_ : float
+        The log-likelihood, or the log-posterior.
+    n_components_ : int
+        The number of components.
+    n_iter_ : int
+        Iterations made.
+    converged_ : bool
+        Whether the stop rule ended the fit.
+    stop_reason_ : str
+        Why it ended.
+    trace_ : ndarray of records ``iteration``, ``objective``
+        The objective at every check.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plcakit import ShiftInvariantPLCA
+    >>> X = np.array([0.0, 1.0, 3.0, 2.0, 6.0, 0.0])                  # the pattern 1 3, twice
+    >>> model = ShiftInvariantPLCA(1, kernel=(2,), random_state=2).fit(X)
+    >>> model.kernels_.shape, model.impulses_.shape
+    ((1, 2), (1, 5))
+    """
+
+    kernels_: Array
+    impulses_: Array
+    weights_: Array
+
+    _any_order = True
+    _parameter_constraints = {
+        **COMMON,
+        "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
+        "kernel": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
+        "support": [StrOptions({"valid", "same", "full"}), "array-like"],
+        "likelihood": [StrOptions({"conditional", "literal"})],
+        "solver": [StrOptions({"auto", "em", "squarem", "parabolic", "momentum"})],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        kernel: Sequence[int] | int | None = None,
+        support: str | Sequence[str] = "valid",
+        likelihood: str = "conditional",
+        init: str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.support = support
+        self.likelihood = likelihood
+        self.init = init
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.transform_tol = transform_tol
+        self.random_state = random_state
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.missing = missing
+        self.prior = prior
+        self.freeze = freeze
+        self.callback = callback
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _model(self) -> str:
+        return "siplca"
+
+    def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
+        X, observed = unmasked(unpacked(X), observed)
+        if not (sparse.issparse(X) and X.ndim > 2):
+            finite = "allow-nan" if self.missing == "nan" else True
+            X = check_array(
+                X,
+                accept_sparse=("csr", "csc"),
+                dtype=[np.float64, np.float32],
+                ensure_2d=False,
+                allow_nd=True,
+                ensure_all_finite=finite if observed is None else False,
+                input_name="X",
+            )
+        if observed is None:
+            check_non_negative(X, f"{type(self).__name__} ({whom})")
+        return X, check_mask(observed, X.shape)
+
+    def _kernel(self) -> list[int]:
+        return [int(n) for n in np.atleast_1d(np.asarray(self.kernel))]
+
+    def _supports(self) -> list[str]:
+        return [self.support] if isinstance(self.support, str) else [str(s) for s in self.support]
+
+    def _options(self) -> dict[str, Any]:
+        return {"kernel": self._kernel(), "support": self._supports(), "likelihood": self.likelihood}
+
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
+        kernel, supports = self._kernel(), self._supports()
+        if len(kernel) != len(shape):
+            raise ValueError(f"kernel is {self.kernel!r}, expected {len(shape)} extents for X of shape {tuple(shape)}")
+        if len(supports) == 1:
+            supports = supports * len(kernel)
+        if len(supports) != len(kernel):
+            raise ValueError(f"support is {self.support!r}, expected one, or one for each of {len(kernel)} dimensions")
+        places = []
+        for n, extent, support in zip(shape, kernel, supports):
+            if extent > n:
+                raise ValueError(f"kernel is {self.kernel!r}, larger than X of shape {tuple(shape)}")
+            places.append({"valid": n - extent + 1, "same": n, "full": n + extent - 1}.get(support, 0))
+        return {"weights": (k,), "kernels": (k, *kernel), "impulses": (k, *places)}
+
+    def _show(self, blocks: Blocks) -> None:
+        self.weights_ = blocks["weights"]
+        self.kernels_ = blocks["kernels"]
+        self.impulses_ = blocks["impulses"]
+
+    def _answer(self, blocks: Blocks) -> Array:
+        return blocks["impulses"]
+
+    def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
+        answer, found = super()._explain(X, observed)
+        found["weights"] = found["arrays"]["weights"] if "arrays" in found else self.weights_
+        return answer, found
+
+    def _answer_empty(self, samples: int, dtype: Any) -> Array:
+        raise ValueError("X has no positive cell: there is nothing to explain")
+
+    def _count(self, blocks: Blocks) -> int:
+        return len(blocks["weights"])
+
+    def _file_settings(self) -> dict[str, Any]:
+        return {"kernel": self._kernel(), "likelihood": self.likelihood}
+
+    def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
+        """Explain new data by the learnt kernels: positive deconvolution.
+
+        Parameters
+        ----------
+        X : array-like or sparse, of the order of the data that were fitted
+            The data; of any size that holds a kernel.
+        observed : array-like of bool of the shape of X, default=None
+            False where a cell is hidden.
+        return_gap : bool, default=False
+            Whether to return, too, how far the answer is from the best one at most.
+
+        Returns
+        -------
+        impulses : ndarray of shape (n_components, ...)
+            Where the kernels lie in `X`.
+        gap : ndarray
+            The log-likelihood is at most the sum of the data times the gap below its maximum. Only with ``return_gap``.
+        """
+        check_is_fitted(self)
+        X, observed = self._check(X, observed, False, "transform")
+        answer, found = self._explain(X, observed)
+        return (answer, found["gap"]) if return_gap else answer

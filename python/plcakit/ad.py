@@ -1,0 +1,77 @@
+"""Annotated data of single cells: results go where scanpy looks for them.
+
+Nothing is imported for it: any object with ``X``, ``layers``, ``obsm``, ``varm`` and ``uns`` will do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ._nmf import NMF
+from ._plsa import PLSA
+
+__all__ = ["nmf", "plsa"]
+
+_Model = TypeVar("_Model", NMF, PLSA)
+
+
+def nmf(adata: Any, n_components: int = 10, *, layer: str | None = None, key_added: str = "nmf", **params: Any) -> NMF:
+    """Fit :class:`~plcakit.NMF` to annotated data.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells in rows. Gains ``obsm["X_" + key_added]``, the activations; ``varm[key_added]``, the components; and
+        ``uns[key_added]``, what the fit was.
+    n_components : int, default=10
+        The number of components.
+    layer : str or None, default=None
+        The layer to fit; ``None``: ``adata.X``.
+    key_added : str, default="nmf"
+        The name of the results.
+    **params
+        Other parameters of the estimator.
+
+    Returns
+    -------
+    model : NMF
+        The fitted estimator.
+    """
+    return _annotate(adata, NMF(n_components, **params), layer, key_added)
+
+
+def plsa(adata: Any, n_components: int = 10, *, layer: str | None = None, key_added: str = "plsa", **params: Any) -> PLSA:
+    """Fit :class:`~plcakit.PLSA` to annotated data, as :func:`nmf` does.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells in rows.
+    n_components : int, default=10
+        The number of components.
+    layer : str or None, default=None
+        The layer to fit; ``None``: ``adata.X``.
+    key_added : str, default="plsa"
+        The name of the results.
+    **params
+        Other parameters of the estimator.
+
+    Returns
+    -------
+    model : PLSA
+        The fitted estimator.
+    """
+    return _annotate(adata, PLSA(n_components, **params), layer, key_added)
+
+
+def _annotate(adata: Any, model: _Model, layer: str | None, key: str) -> _Model:
+    X = adata.X if layer is None else adata.layers[layer]
+    adata.obsm[f"X_{key}"] = model.fit_transform(X)
+    adata.varm[key] = model.components_.T
+    adata.uns[key] = {
+        "params": {name: value for name, value in model.get_params().items() if isinstance(value, (int, float, str))},
+        "n_iter": model.n_iter_,
+        "objective": model.objective_,
+        "stop_reason": model.stop_reason_,
+    }
+    return model

@@ -1,0 +1,138 @@
+"""Model files: those of the command ``plca``, each side reads the other's."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from ._types import Blocks
+from .priors import Prior
+
+if TYPE_CHECKING:
+    from ._base import Factorization
+
+__all__ = ["load"]
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON holds it; what JSON has no form for is left out."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, Prior):
+        return str(value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return None
+
+
+def write(model: Factorization, path: str | os.PathLike[str]) -> None:
+    """Writes a fitted estimator to a model file."""
+    metadata = model._facts()
+    facts = metadata.setdefault("data", {})
+    facts["shape"] = list(model._shape)
+    settings = {
+        "rank": model.n_components_,
+        "max_iter": model.max_iter,
+        "tol": model.tol,
+        **model._file_settings(),
+    }
+    prior = model.prior or {}
+    settings["prior"] = [f"{name}={law}" for name, law in prior.items()]
+    metadata.update(
+        {
+            "settings": settings,
+            "seed": model._seed,
+            "version": _core.__version__,
+            "iterations": model.n_iter_,
+            "stop_reason": model.stop_reason_,
+            "objective": model.objective_,
+            "objective_name": model._objective_name(),
+            "python": {
+                "class": type(model).__name__,
+                "params": _plain(model.get_params(deep=False)),
+                "n_features_in": getattr(model, "n_features_in_", None),
+                "feature_names_in": _plain(list(getattr(model, "feature_names_in_", [])) or None),
+            },
+        }
+    )
+    _core.write_model(os.fspath(path), model._blocks, json.dumps(metadata), model._single)
+
+
+def load(path: str | os.PathLike[str]) -> Factorization:
+    """Read a fitted estimator from a model file, of Python or of the command.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, ``.npz`` or ``.safetensors``.
+
+    Returns
+    -------
+    model : estimator
+        The fitted estimator.
+    """
+    path = os.fspath(path)
+    blocks, text = _core.read_model(path)
+    metadata = json.loads(text) if text and text != "null" else {}
+    name = metadata.get("model")
+    makers = _makers()
+    if name not in makers:
+        raise ValueError(f"{path}: holds the model {name!r}, expected one of {', '.join(makers)}")
+    settings = metadata.get("settings") or {}
+    if settings.get("online"):
+        raise ValueError(f"{path}: was learnt by --online and has no block of its samples, which an estimator needs")
+    cls, own = makers[name]
+    saved = metadata.get("python") or {}
+    params = own(settings, blocks)
+    if saved.get("class") == cls.__name__:
+        known = cls().get_params(deep=False)
+        params = {key: value for key, value in saved["params"].items() if key in known and key not in params} | params
+    model = cls(**params)
+    model._load(blocks, metadata)
+    if saved.get("feature_names_in"):
+        model.feature_names_in_ = np.asarray(saved["feature_names_in"], dtype=object)
+    return model
+
+
+def _makers() -> dict[str, Any]:
+    """The estimator of every model, and the parameters that follow from the settings of its file."""
+    from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+
+    def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        params = {"tol": settings.get("tol"), "max_iter": settings.get("max_iter")}
+        return {key: value for key, value in params.items() if value is not None}
+
+    def with_loss(loss: str) -> Any:
+        return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
+
+    def signed(method: str) -> Any:
+        def params(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+            prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
+            given = {"prior": prior or None, "real_data": settings.get("real_data", False)}
+            return {"method": method, "replicates": float(settings.get("m", "inf")), **given, **fitted(settings, blocks)}
+
+        return params
+
+    def shifted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
+
+    return {
+        "nmf-kl": (NMF, with_loss("kullback-leibler")),
+        "ntf-l2": (NMF, with_loss("frobenius")),
+        "plca": (PLCA, fitted),
+        "plsa": (PLSA, fitted),
+        "pntf": (PNTF, fitted),
+        "siplca": (ShiftInvariantPLCA, shifted),
+        "skellam": (SkellamSNMF, signed("em")),
+        "skellam-vb": (SkellamSNMF, signed("vb")),
+    }

@@ -1,0 +1,195 @@
+"""Priors of blocks, as objects whose text is what the command takes.
+
+``prior={"mixture": Entropic(2.0)}`` and ``prior={"mixture": "entropic:2.0"}`` mean the same.
+
+Examples
+--------
+>>> from plcakit.priors import Dirichlet, Entropic
+>>> str(Entropic(2.0)), str(Dirichlet(1.5))
+('entropic:2.0', 'dirichlet:1.5')
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "Flat", "Gamma"]
+
+
+class Prior:
+    """A prior of a block: its text is ``str(prior)``."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def setting(self, shape: tuple[int, ...] | None) -> str | NDArray[np.float64]:
+        """What the extension module takes, for a block of this shape."""
+        return str(self)
+
+
+class Dirichlet(Prior):
+    r"""Pseudo-counts :math:`\alpha - 1` for every entry, :math:`\ln p(\theta) = \sum_i (\alpha_i - 1) \ln \theta_i`.
+
+    Parameters
+    ----------
+    alpha : float or array
+        One number for all entries, or an array that broadcasts to the shape of the block.
+    """
+
+    def __init__(self, alpha: float | ArrayLike) -> None:
+        self.alpha: Any = alpha if np.isscalar(alpha) else np.asarray(alpha, dtype=np.float64)
+
+    def __str__(self) -> str:
+        if not isinstance(self.alpha, np.ndarray):
+            return f"dirichlet:{float(self.alpha)!r}"
+        return f"dirichlet:array of shape {self.alpha.shape}"
+
+    def __repr__(self) -> str:
+        return f"Dirichlet({self.alpha!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dirichlet) and np.array_equal(self.alpha, other.alpha)
+
+    __hash__ = Prior.__hash__
+
+    def setting(self, shape: tuple[int, ...] | None) -> str | NDArray[np.float64]:
+        if not isinstance(self.alpha, np.ndarray):
+            return str(self)
+        if shape is None:
+            raise ValueError(f"prior: alpha has shape {self.alpha.shape}, but this block takes one number")
+        try:
+            return np.ascontiguousarray(np.broadcast_to(self.alpha, shape))
+        except ValueError:
+            raise ValueError(
+                f"prior: alpha of shape {self.alpha.shape} does not broadcast to a block of shape {shape}"
+            ) from None
+
+
+class Entropic(Prior):
+    r"""Sparse where ``beta > 0``, flat where ``beta < 0``: :math:`\ln p(\theta) = \beta \sum_i \theta_i \ln \theta_i`.
+
+    Parameters
+    ----------
+    beta : float
+        Its strength in counts, or relative to the counts of every column.
+    relative : bool, default=False
+        Whether ``beta`` is relative.
+    """
+
+    def __init__(self, beta: float, *, relative: bool = False) -> None:
+        self.beta = beta
+        self.relative = relative
+
+    def __str__(self) -> str:
+        return f"entropic:{float(self.beta)!r}{'r' if self.relative else ''}"
+
+    def __repr__(self) -> str:
+        return f"Entropic({self.beta!r}, relative={self.relative!r})"
+
+
+class CrossEntropy(Prior):
+    """Columns of different groups are kept apart, those of one group made alike.
+
+    Parameters
+    ----------
+    groups : list of list of int
+        The components of every group.
+    between, within : float
+        Strength between groups and within them.
+    relative : bool, default=False
+        Whether both are relative to the counts.
+    decrease : int, default=None
+        The number of iterations within which the prior fades.
+    floor : float, default=None
+        The least value that logarithms are taken of.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Sequence[int]],
+        *,
+        between: float = 0.0,
+        within: float = 0.0,
+        relative: bool = False,
+        decrease: int | None = None,
+        floor: float | None = None,
+    ) -> None:
+        self.groups = groups
+        self.between = between
+        self.within = within
+        self.relative = relative
+        self.decrease = decrease
+        self.floor = floor
+
+    def __str__(self) -> str:
+        of = {z: g for g, members in enumerate(self.groups) for z in members}
+        groups = "/".join(str(of[z]) for z in sorted(of))
+        unit = "r" if self.relative else ""
+        text = f"cross-entropy:groups={groups},between={float(self.between)!r}{unit},within={float(self.within)!r}{unit}"
+        if self.decrease is not None:
+            text += f",decrease={self.decrease}"
+        if self.floor is not None:
+            text += f",floor={float(self.floor)!r}"
+        return text
+
+    def __repr__(self) -> str:
+        return f"CrossEntropy({self.groups!r}, between={self.between!r}, within={self.within!r})"
+
+
+class LogisticNormal(Prior):
+    """Logarithms of the entries are normal around those of even ones.
+
+    Parameters
+    ----------
+    variance : float
+        Their variance.
+    """
+
+    def __init__(self, variance: float) -> None:
+        self.variance = variance
+
+    def __str__(self) -> str:
+        return f"logistic-normal:{float(self.variance)!r}"
+
+    def __repr__(self) -> str:
+        return f"LogisticNormal({self.variance!r})"
+
+
+class Flat(Prior):
+    """No preference."""
+
+    def __str__(self) -> str:
+        return "flat:"
+
+    def __repr__(self) -> str:
+        return "Flat()"
+
+
+class Gamma(Prior):
+    r"""Of rates, such as the activations of :class:`~plcakit.SkellamSNMF`: :math:`\ln p(\theta) = (a - 1) \ln \theta - b \theta`.
+
+    Parameters
+    ----------
+    shape, rate : float
+        ``a > 0`` and ``b >= 0``.
+    """
+
+    def __init__(self, shape: float, rate: float) -> None:
+        self.shape = shape
+        self.rate = rate
+
+    def __str__(self) -> str:
+        return f"gamma:{float(self.shape)!r},{float(self.rate)!r}"
+
+    def __repr__(self) -> str:
+        return f"Gamma({self.shape!r}, {self.rate!r})"

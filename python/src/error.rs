@@ -1,0 +1,62 @@
+//! What is refused, as the exceptions of Python.
+
+use plca::fit::FitError;
+use plca::io::{IoError, NoRoom};
+use plca::tensor::DataError;
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::{PyErr, PyResult};
+
+/// The reason why a call was refused.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// An argument, with its name and what is wrong with it.
+    Value(String),
+    /// A file.
+    File(IoError),
+    /// More memory than there is.
+    Memory(String),
+}
+
+impl From<FitError> for Refused {
+    fn from(e: FitError) -> Self {
+        Self::Value(e.to_string())
+    }
+}
+
+impl From<DataError> for Refused {
+    fn from(e: DataError) -> Self {
+        Self::Value(format!("X: {e}"))
+    }
+}
+
+impl From<IoError> for Refused {
+    fn from(e: IoError) -> Self {
+        Self::File(e)
+    }
+}
+
+impl From<NoRoom> for Refused {
+    fn from(e: NoRoom) -> Self {
+        Self::Memory(e.to_string())
+    }
+}
+
+impl From<Refused> for PyErr {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Value(what) => PyValueError::new_err(what),
+            Refused::File(e) => PyOSError::new_err(e.to_string()),
+            Refused::Memory(what) => PyMemoryError::new_err(what),
+        }
+    }
+}
+
+/// Something wrong with an argument.
+pub(crate) fn wrong<O>(what: impl Into<String>) -> Result<O, Refused> {
+    Err(Refused::Value(what.into()))
+}
+
+/// The same where Python is at hand.
+pub(crate) fn bad<O>(what: impl Into<String>) -> PyResult<O> {
+    Err(PyValueError::new_err(what.into()))
+}

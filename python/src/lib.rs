@@ -1,0 +1,408 @@
+//! The extension module of the Python package `plcakit`: models over arrays, safe without the Python around it.
+
+mod data;
+mod error;
+mod models;
+mod options;
+mod run;
+mod supervise;
+
+use std::path::PathBuf;
+
+use nalgebra::{DMatrix, DVector};
+use numpy::{PyArray1, PyArrayMethods};
+use plca::em::OnlineState;
+use plca::fit::{Status, Stop, Transform};
+use plca::io::{Array, ModelFile};
+use plca::priors::Priors;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use data::{Held, Input, Scalar, array_of, to_python};
+use error::{Refused, bad};
+use options::Options;
+use run::{Arrays, Explaining, Fitting, Learning, Reconstructing};
+use supervise::supervise;
+
+/// A dict of arrays.
+fn arrays(dict: &Bound<'_, PyDict>) -> PyResult<Arrays> {
+    let named = dict.iter();
+    let named = named.map(|(name, array)| Ok((name.extract()?, array_of(&array)?)));
+    named.collect()
+}
+
+/// Arrays and what they are.
+fn learnt(blocks: &Bound<'_, PyDict>, metadata: &str) -> PyResult<ModelFile> {
+    let metadata = match serde_json::from_str(metadata) {
+        Ok(metadata) => metadata,
+        Err(e) => return bad(format!("`metadata`: {e}")),
+    };
+    Ok(ModelFile {
+        arrays: arrays(blocks)?,
+        metadata,
+    })
+}
+
+/// Arrays for Python: what describes the fit is always in double precision.
+fn to_dict<'py, T: Scalar>(py: Python<'py>, arrays: &Arrays) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, array) in arrays {
+        match ModelFile::is_fact(name) {
+            true => dict.set_item(name, to_python::<f64>(py, array)?)?,
+            false => dict.set_item(name, to_python::<T>(py, array)?)?,
+        }
+    }
+    Ok(dict)
+}
+
+/// How a run is made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Plan<'py> {
+    components: usize,
+    options: Bound<'py, PyDict>,
+    start: Bound<'py, PyDict>,
+    deflation: bool,
+    seed: u64,
+    starts: u32,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    threads: usize,
+}
+
+/// Fits a model; `plan` says how, `watch(start, iteration, objective)` may end a run by answering something true.
+///
+/// What a signal or `watch` raised is returned as `error`, beside the state that was reached.
+#[pyfunction]
+#[pyo3(signature = (model, data, plan, watch=None))]
+fn fit<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    plan: Plan<'py>,
+    watch: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    match Input::of(data)? {
+        Input::Single(held) => fit_as(py, model, &held, plan, watch),
+        Input::Double(held) => fit_as(py, model, &held, plan, watch),
+    }
+}
+
+fn fit_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    held: &Held<'py, T>,
+    plan: Plan<'py>,
+    watch: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
+    let (solver, start) = (run::solver(&plan.solver, &stop)?, arrays(&plan.start)?);
+    let (data, options) = (held.view()?, Options::of(&plan.options)?);
+    let (components, deflation) = (plan.components, plan.deflation);
+    let (seed, starts) = (plan.seed, plan.starts);
+    let (fitted, failure) = supervise(py, plan.threads, watch, |control| {
+        let job = Fitting {
+            data,
+            components,
+            options,
+            start,
+            deflation,
+            seed,
+            starts,
+            solver,
+            stop,
+            control,
+        };
+        models::with(model, job)
+    })?;
+    let fitted = match (fitted, failure) {
+        (Ok(fitted), failure) => {
+            let result = PyDict::new(py);
+            result.set_item("error", failure.map(|e| e.into_value(py)))?;
+            (fitted, result)
+        }
+        (Err(_), Some(failure)) => return Err(failure),
+        (Err(refused), None) => return Err(refused.into()),
+    };
+    let (fitted, result) = fitted;
+    result.set_item("arrays", to_dict::<T>(py, &fitted.file.arrays)?)?;
+    result.set_item("metadata", fitted.file.metadata.to_string())?;
+    result.set_item("iterations", fitted.iterations)?;
+    result.set_item("status", fitted.status.to_string())?;
+    let ended = matches!(
+        fitted.status,
+        Status::Converged | Status::Stationary | Status::Settled
+    );
+    result.set_item("converged", ended)?;
+    result.set_item("objective", fitted.objective)?;
+    result.set_item("maximised", fitted.maximised)?;
+    result.set_item("posterior", fitted.posterior)?;
+    result.set_item("restored", fitted.restored)?;
+    result.set_item("start", fitted.start)?;
+    let (iterations, objectives): (Vec<u64>, Vec<f64>) =
+        fitted.trace.iter().map(|&(i, x)| (i as u64, x)).unzip();
+    let trace = (
+        PyArray1::from_vec(py, iterations),
+        PyArray1::from_vec(py, objectives),
+    );
+    result.set_item("trace", trace)?;
+    Ok(result)
+}
+
+/// How new data are explained.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct How<'py> {
+    options: Bound<'py, PyDict>,
+    along: usize,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    threads: usize,
+}
+
+/// Explains new data by the blocks of a fit.
+#[pyfunction]
+fn transform<'py>(
+    py: Python<'py>,
+    model: &str,
+    blocks: &Bound<'py, PyDict>,
+    metadata: &str,
+    data: &Bound<'py, PyDict>,
+    how: How<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let learnt = learnt(blocks, metadata)?;
+    match Input::of(data)? {
+        Input::Single(held) => transform_as(py, model, learnt, &held, how),
+        Input::Double(held) => transform_as(py, model, learnt, &held, how),
+    }
+}
+
+fn transform_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    learnt: ModelFile,
+    held: &Held<'py, T>,
+    how: How<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let stop = run::stop(Options::of(&how.stop)?, Transform::default().stop)?;
+    let solver = run::solver(&how.solver, &stop)?;
+    let (data, options) = (held.view()?, Options::of(&how.options)?);
+    let along = how.along;
+    let (found, failure) = supervise(py, how.threads, None, |control| {
+        let job = Explaining {
+            data,
+            learnt,
+            options,
+            along,
+            solver,
+            stop,
+            interrupt: control.interrupt(),
+        };
+        models::with(model, job)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let found = found?;
+    let result = PyDict::new(py);
+    result.set_item("arrays", to_dict::<T>(py, &found.arrays)?)?;
+    result.set_item("gap", PyArray1::from_vec(py, found.gap))?;
+    result.set_item("dropped", found.dropped)?;
+    result.set_item("empty", found.empty)?;
+    result.set_item("objective", found.objective)?;
+    result.set_item("iterations", found.iterations)?;
+    result.set_item("status", found.status.to_string())?;
+    result.set_item("total", found.total)?;
+    result.set_item("observed", found.observed)?;
+    Ok(result)
+}
+
+/// How a batch is learnt from.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Lesson<'py> {
+    components: usize,
+    options: Bound<'py, PyDict>,
+    seed: u64,
+    threads: usize,
+}
+
+/// A matrix in C order as a block.
+fn block<T: Scalar>(array: &Array<f64>) -> PyResult<DMatrix<T>> {
+    match array.shape[..] {
+        [rows, columns] => Ok(DMatrix::from_row_slice(rows, columns, &array.values).map(T::lit)),
+        [rows] => Ok(DMatrix::from_row_slice(rows, 1, &array.values).map(T::lit)),
+        _ => bad("`known`: expected vectors and matrices"),
+    }
+}
+
+/// What the batches before have taught, as [`learn`] returned it.
+fn known<T: Scalar>(dict: &Bound<'_, PyDict>) -> PyResult<OnlineState<T>> {
+    let arrays = arrays(dict)?;
+    let find = |name: &str| match arrays.get(name) {
+        Some(array) => block::<T>(array),
+        None => bad(format!("`known` has no `{name}`")),
+    };
+    let all = |name: &str| {
+        let found = (0..).map_while(|j| arrays.get(&format!("{name}_{j}")));
+        found.map(block::<T>).collect::<PyResult<Vec<_>>>()
+    };
+    let Some([batches, seen, pass, total]) = arrays
+        .get("counts")
+        .and_then(|array| <[f64; 4]>::try_from(&array.values[..]).ok())
+    else {
+        return bad("`known` has no `counts` of four numbers");
+    };
+    Ok(OnlineState {
+        weights: DVector::from_column_slice(find("weights")?.as_slice()),
+        factors: all("factor")?,
+        statistics: all("statistics")?,
+        batches: batches as u64,
+        seen,
+        pass,
+        total,
+    })
+}
+
+/// Learns from one more batch; `known` is what the last call returned under this name, `None` at the start of a stream.
+#[pyfunction]
+fn learn<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    lesson: Lesson<'py>,
+    known: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    match Input::of(data)? {
+        Input::Single(held) => learn_as(py, model, &held, lesson, known),
+        Input::Double(held) => learn_as(py, model, &held, lesson, known),
+    }
+}
+
+fn learn_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    held: &Held<'py, T>,
+    lesson: Lesson<'py>,
+    before: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let known = before.map(known::<T>).transpose()?;
+    let (data, options) = (held.view()?, Options::of(&lesson.options)?);
+    let (components, seed) = (lesson.components, lesson.seed);
+    let (learnt, failure) = supervise(py, lesson.threads, None, |_| {
+        let job = Learning {
+            data,
+            options,
+            components,
+            seed,
+            known,
+        };
+        models::with(model, job)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let learnt = learnt?;
+    let (state, dict) = (learnt.known, PyDict::new(py));
+    let counts = [state.batches as f64, state.seen, state.pass, state.total];
+    dict.set_item("counts", PyArray1::from_slice(py, &counts))?;
+    let weights = state.weights.as_slice().to_vec();
+    dict.set_item("weights", PyArray1::from_vec(py, weights))?;
+    for (name, blocks) in [
+        ("factor", &state.factors),
+        ("statistics", &state.statistics),
+    ] {
+        for (j, block) in blocks.iter().enumerate() {
+            let shape = [block.nrows(), block.ncols()];
+            let values = block.transpose().as_slice().to_vec();
+            let array = PyArray1::from_vec(py, values).reshape(shape)?;
+            dict.set_item(format!("{name}_{j}"), array)?;
+        }
+    }
+    let result = PyDict::new(py);
+    result.set_item("known", dict)?;
+    result.set_item("arrays", to_dict::<T>(py, &learnt.batch.arrays)?)?;
+    result.set_item("metadata", learnt.batch.metadata.to_string())?;
+    result.set_item("log_likelihood", learnt.ln_lik)?;
+    result.set_item("iterations", learnt.iterations)?;
+    result.set_item("restored", learnt.restored)?;
+    result.set_item("batches", state.batches)?;
+    Ok(result)
+}
+
+/// The approximation of the data by the blocks of a fit, or what one component contributes.
+#[pyfunction]
+#[pyo3(signature = (model, blocks, metadata, single=false, component=None))]
+fn reconstruct<'py>(
+    py: Python<'py>,
+    model: &str,
+    blocks: &Bound<'py, PyDict>,
+    metadata: &str,
+    single: bool,
+    component: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let learnt = learnt(blocks, metadata)?;
+    let job = Reconstructing { learnt, component };
+    match single {
+        true => cells::<f32>(py, model, job),
+        false => cells::<f64>(py, model, job),
+    }
+}
+
+fn cells<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    job: Reconstructing,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found: Result<(Vec<usize>, Vec<T>), Refused> = py.detach(|| models::with(model, job));
+    let (shape, values) = found?;
+    Ok(PyArray1::from_vec(py, values)
+        .reshape(&shape[..])?
+        .into_any())
+}
+
+/// Reads a model file: its arrays, and its metadata as JSON.
+#[pyfunction]
+fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, String)> {
+    let file = py.detach(|| plca::io::read_model(&path));
+    let file = file.map_err(Refused::from)?;
+    Ok((to_dict::<f64>(py, &file.arrays)?, file.metadata.to_string()))
+}
+
+/// Writes a model file, `.npz` or `.safetensors`, whole or not at all.
+#[pyfunction]
+#[pyo3(signature = (path, blocks, metadata, single=false))]
+fn write_model(
+    py: Python<'_>,
+    path: PathBuf,
+    blocks: &Bound<'_, PyDict>,
+    metadata: &str,
+    single: bool,
+) -> PyResult<()> {
+    let file = learnt(blocks, metadata)?;
+    let written = py.detach(|| plca::io::write_model(&path, &file, single));
+    Ok(written.map_err(Refused::from)?)
+}
+
+/// Refuses the text of a prior that no block could have, for a block of so many rows and columns.
+#[pyfunction]
+fn check_prior(text: &str, rows: usize, columns: usize) -> PyResult<()> {
+    match Priors::<f64>::parse(text, (rows, columns)) {
+        Ok(_) => Ok(()),
+        Err(e) => bad(format!("prior '{text}': {e}")),
+    }
+}
+
+/// Models over arrays.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(transform, module)?)?;
+    module.add_function(wrap_pyfunction!(learn, module)?)?;
+    module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
+    module.add_function(wrap_pyfunction!(read_model, module)?)?;
+    module.add_function(wrap_pyfunction!(write_model, module)?)?;
+    module.add_function(wrap_pyfunction!(check_prior, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,581 @@
+//! The models, each an entry of one table: how it is made of its settings, and how it explains new data.
+
+use nalgebra::DMatrix;
+use plca::em::{
+    Given, Likelihood, Missing, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa,
+    PlsaState, Shifted, ShiftedState, Streamed, Support, Update,
+};
+use plca::fit::{Anneal, AnyModel, Explained, Parameters, Reconstruct, State, Transform};
+use plca::io::ModelFile;
+use plca::l2::{Ntf, NtfState, Pntf, PntfState};
+use plca::priors::{Dirichlet, Entries, Priors};
+use plca::skellam::{Prior as SkellamPrior, Replicates, Snmf, SnmfState, SnmfVb, SnmfVbState};
+use plca::tensor::Data;
+
+use crate::data::Scalar;
+use crate::error::{Refused, wrong};
+use crate::options::{Options, Setting};
+
+/// What is known of a model.
+pub(crate) trait Kind {
+    /// Its state.
+    type State<T: Scalar>: State<Scalar = T> + Reconstruct;
+
+    /// The model of these settings, for so many components and data of this shape.
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused>;
+
+    /// New data under a state, along this mode where the model leaves a choice.
+    fn explain<T: Scalar>(
+        options: &mut Options,
+        state: &Self::State<T>,
+        data: &dyn Data<T>,
+        along: usize,
+        how: Transform,
+    ) -> Result<Explained<Parameters<T>>, Refused>;
+
+    /// Learns from one more batch; default: no model of streams.
+    fn learn<T: Scalar>(
+        options: &mut Options,
+        lesson: Lesson<'_, T>,
+    ) -> Result<Learnt<T>, Refused> {
+        let _ = (options, lesson);
+        let name = <Self::State<T> as State>::NAME;
+        wrong(format!("the model {name} does not learn batch by batch"))
+    }
+}
+
+/// A batch, and what the ones before have taught.
+pub(crate) struct Lesson<'a, T: Scalar> {
+    pub(crate) components: usize,
+    pub(crate) seed: u64,
+    pub(crate) known: Option<OnlineState<T>>,
+    pub(crate) data: &'a dyn Data<T>,
+}
+
+/// What is known after a batch, and the state of the batch itself.
+pub(crate) struct Learnt<T: Scalar> {
+    pub(crate) known: OnlineState<T>,
+    pub(crate) batch: ModelFile,
+    pub(crate) ln_lik: f64,
+    pub(crate) iterations: usize,
+    pub(crate) restored: Vec<String>,
+}
+
+/// Learns from a batch whose samples lie along this mode.
+fn learn<T: Scalar, M: Streamed<T>>(
+    model: M,
+    along: usize,
+    lesson: Lesson<'_, T>,
+) -> Result<Learnt<T>, Refused> {
+    let learner = Online::builder(model).build()?;
+    let mut known = match lesson.known {
+        Some(known) => known,
+        None => {
+            let mut sizes = lesson.data.shape().to_vec();
+            sizes.remove(along);
+            learner.init(&sizes, &mut plca::seed(lesson.seed))?
+        }
+    };
+    let batch = learner.partial_fit(&mut known, lesson.data)?;
+    Ok(Learnt {
+        known,
+        batch: ModelFile::of(&batch.state),
+        ln_lik: batch.ln_lik,
+        iterations: batch.iterations,
+        restored: batch.restored,
+    })
+}
+
+/// Something to do with a model, whichever it is.
+pub(crate) trait Job<T: Scalar> {
+    type Output;
+    fn run<K: Kind>(self) -> Result<Self::Output, Refused>;
+}
+
+macro_rules! models {
+    ($($kind:ident),* $(,)?) => {
+        /// Does something with the model of a name.
+        pub(crate) fn with<T: Scalar, J: Job<T>>(name: &str, job: J) -> Result<J::Output, Refused> {
+            $(if name == <<$kind as Kind>::State<T> as State>::NAME {
+                return job.run::<$kind>();
+            })*
+            let known = [$(<<$kind as Kind>::State<T> as State>::NAME),*].join(", ");
+            wrong(format!("no model is called '{name}', expected one of {known}"))
+        }
+    };
+}
+
+models! {
+    KlNmf,
+    Asymmetric,
+    Symmetric,
+    ShiftInvariant,
+    Skellam,
+    SkellamVb,
+    OnSimplex,
+    LeeSeung,
+}
+
+/// A builder with what is frozen, and with the priors of its blocks.
+macro_rules! with_frozen {
+    ($builder:ident, $options:ident) => {
+        for (name, components) in $options.frozen()? {
+            $builder = match components {
+                None => $builder.freeze(name),
+                Some(components) => $builder.freeze_components(name, components),
+            };
+        }
+    };
+}
+
+macro_rules! with_priors {
+    ($builder:ident, $options:ident, $blocks:expr) => {
+        let blocks: Vec<(String, (usize, usize), Layout)> = $blocks;
+        for (name, setting) in $options.named("prior")? {
+            let Some((_, size, layout)) = blocks.iter().find(|(other, ..)| *other == name) else {
+                let known: Vec<_> = blocks.iter().map(|(name, ..)| name.as_str()).collect();
+                let known = known.join(", ");
+                return wrong(format!(
+                    "`prior`: no block '{name}' takes one, expected {known}"
+                ));
+            };
+            let refused = |e| Refused::Value(format!("`prior` of '{name}': {e}"));
+            $builder = match &setting {
+                Setting::Text(text) => {
+                    let prior = Priors::parse(text, *size);
+                    $builder.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?)
+                }
+                Setting::Array(array) => {
+                    let block = layout.block(array, *size).map_err(refused)?;
+                    let prior = Dirichlet::per_entry(block);
+                    let prior = prior.map_err(|e| refused(e.to_string()))?;
+                    $builder.prior(name.as_str(), prior)
+                }
+                _ => return Err(refused("expected a text or an array".into())),
+            };
+        }
+    };
+}
+
+/// How the array of a block lies in C order.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// Rows one after the other.
+    Rows,
+    /// Columns one after the other: vectors, and an array for each component.
+    Columns,
+}
+
+impl Layout {
+    fn block(
+        self,
+        array: &plca::io::Array<f64>,
+        (rows, columns): (usize, usize),
+    ) -> Result<DMatrix<f64>, String> {
+        if array.values.len() != rows * columns {
+            let shape = &array.shape;
+            return Err(format!(
+                "an array of shape {shape:?}, expected {rows} x {columns} numbers"
+            ));
+        }
+        let values = &array.values;
+        Ok(match self {
+            Self::Rows => DMatrix::from_row_slice(rows, columns, values),
+            Self::Columns => DMatrix::from_column_slice(rows, columns, values),
+        })
+    }
+}
+
+/// States that explain new data along any of their modes.
+macro_rules! explains_along {
+    () => {
+        fn explain<T: Scalar>(
+            _: &mut Options,
+            state: &Self::State<T>,
+            data: &dyn Data<T>,
+            along: usize,
+            how: Transform,
+        ) -> Result<Explained<Parameters<T>>, Refused> {
+            Ok(state.transform(data, &how.along(along))?.untyped())
+        }
+    };
+}
+
+/// States that know how new data lie.
+macro_rules! explains {
+    () => {
+        fn explain<T: Scalar>(
+            _: &mut Options,
+            state: &Self::State<T>,
+            data: &dyn Data<T>,
+            _: usize,
+            how: Transform,
+        ) -> Result<Explained<Parameters<T>>, Refused> {
+            Ok(state.transform(data, &how)?.untyped())
+        }
+    };
+}
+
+const MISSING: &[(&str, Missing)] = &[
+    ("imputation", Missing::Imputation),
+    ("multiplicative", Missing::Multiplicative),
+];
+
+fn matrix(model: &str, shape: &[usize]) -> Result<[usize; 2], Refused> {
+    let refused = |_| Refused::Value(format!("X of shape {shape:?}: {model} needs a matrix"));
+    shape.try_into().map_err(refused)
+}
+
+pub(crate) struct KlNmf;
+
+impl Kind for KlNmf {
+    type State<T: Scalar> = NmfState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        matrix("nmf-kl", shape)?;
+        let mut builder = Nmf::<T>::builder(k);
+        with_frozen!(builder, options);
+        let updates = [
+            ("simultaneous", Update::Simultaneous),
+            ("sequential", Update::Sequential),
+        ];
+        if let Some(update) = options.choice("update", &updates)? {
+            builder = builder.update(update);
+        }
+        if let Some(missing) = options.choice("missing_method", MISSING)? {
+            builder = builder.missing(missing);
+        }
+        Ok(Box::new(builder.build()?))
+    }
+
+    explains_along!();
+}
+
+pub(crate) struct Asymmetric;
+
+impl Asymmetric {
+    fn plsa<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Plsa<T>, Refused> {
+        let shape = matrix("plsa", shape)?;
+        let given = [("rows", Given::Rows), ("columns", Given::Columns)];
+        let given = options.choice("given", &given)?.unwrap_or_default();
+        let mut builder = Plsa::<T>::builder(k).given(given);
+        with_frozen!(builder, options);
+        with_priors!(builder, options, {
+            let basis = (shape[given.explained()], k);
+            let mixture = (k, shape[given.mode()]);
+            vec![
+                ("basis".into(), basis, Layout::Rows),
+                ("mixture".into(), mixture, Layout::Rows),
+            ]
+        });
+        if let Some(power) = options.number("temper")? {
+            builder = builder.temper(power);
+        }
+        Ok(builder.build()?)
+    }
+}
+
+impl Kind for Asymmetric {
+    type State<T: Scalar> = PlsaState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        Ok(Box::new(Self::plsa::<T>(options, k, shape)?))
+    }
+
+    fn learn<T: Scalar>(
+        options: &mut Options,
+        lesson: Lesson<'_, T>,
+    ) -> Result<Learnt<T>, Refused> {
+        let model = Self::plsa::<T>(options, lesson.components, lesson.data.shape())?;
+        let along = model.given().mode();
+        learn(model, along, lesson)
+    }
+
+    explains!();
+}
+
+pub(crate) struct Symmetric;
+
+impl Symmetric {
+    fn plca<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Plca<T>, Refused> {
+        let mut builder = Plca::<T>::builder(k);
+        with_frozen!(builder, options);
+        with_priors!(builder, options, {
+            let factors = shape.iter().enumerate();
+            let factors = factors.map(|(j, &n)| (format!("factor_{j}"), (n, k), Layout::Rows));
+            let weights = ("weights".into(), (k, 1), Layout::Columns);
+            factors.chain([weights]).collect()
+        });
+        if let Some(power) = options.number("temper")? {
+            builder = builder.temper(power);
+        }
+        builder = builder.temper_prior(options.flag("temper_prior")?);
+        if let Some(missing) = options.choice("missing_method", MISSING)? {
+            builder = builder.missing(missing);
+        }
+        Ok(builder.build()?)
+    }
+}
+
+impl Kind for Symmetric {
+    type State<T: Scalar> = PlcaState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        Ok(Box::new(Self::plca::<T>(options, k, shape)?))
+    }
+
+    fn learn<T: Scalar>(
+        options: &mut Options,
+        lesson: Lesson<'_, T>,
+    ) -> Result<Learnt<T>, Refused> {
+        let shape = lesson.data.shape();
+        let model = Self::plca::<T>(options, lesson.components, shape)?;
+        learn(model, shape.len() - 1, lesson)
+    }
+
+    explains_along!();
+}
+
+pub(crate) struct ShiftInvariant;
+
+impl Kind for ShiftInvariant {
+    type State<T: Scalar> = ShiftedState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        let Some(kernel) = options.counts("kernel")? else {
+            return wrong("`kernel` is None, expected an extent for every dimension of X");
+        };
+        if kernel.len() != shape.len() {
+            return wrong(format!(
+                "`kernel` is {kernel:?}, expected {} extents for X of shape {shape:?}",
+                shape.len()
+            ));
+        }
+        let mut builder = Shifted::<T>::builder(k, kernel);
+        let supports = [
+            ("valid", Support::Valid),
+            ("same", Support::Same),
+            ("full", Support::Full),
+        ];
+        let supports = options.choices("support", &supports)?;
+        if !supports.is_empty() {
+            builder = builder.supports(supports);
+        }
+        let likelihoods = [
+            ("conditional", Likelihood::Conditional),
+            ("literal", Likelihood::Literal),
+        ];
+        if let Some(likelihood) = options.choice("likelihood", &likelihoods)? {
+            builder = builder.likelihood(likelihood);
+        }
+        if let Some(power) = options.number("impulse_power")? {
+            builder = builder.impulse_power(Anneal::constant(power));
+        }
+        with_frozen!(builder, options);
+        let geometry = builder.clone().build()?.geometry(shape)?;
+        with_priors!(builder, options, {
+            let cells = |shape: &[usize]| (shape.iter().product(), k);
+            let (kernel, impulse) = (geometry.kernel_shape(), geometry.impulse_shape());
+            vec![
+                ("weights".into(), (k, 1), Layout::Columns),
+                ("kernels".into(), cells(kernel), Layout::Columns),
+                ("impulses".into(), cells(impulse), Layout::Columns),
+            ]
+        });
+        Ok(Box::new(builder.build()?))
+    }
+
+    explains!();
+}
+
+/// Draws of which a datum is the mean: `"inf"` or a whole number.
+fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
+    Ok(match options.number("replicates")? {
+        None => Replicates::default(),
+        Some(m) if m == f64::INFINITY => Replicates::Limit,
+        Some(1.0) => Replicates::One,
+        Some(m) if m > 1.0 && m.fract() == 0.0 && m <= f64::from(u32::MAX) => {
+            Replicates::Finite(m as u32)
+        }
+        Some(m) => {
+            return wrong(format!(
+                "`replicates` is {m}, expected a whole number >= 1 or infinity"
+            ));
+        }
+    })
+}
+
+/// Priors of a Skellam model: `atoms` as `dirichlet:A`, `activations` as `gamma:SHAPE,RATE`.
+fn skellam_prior(options: &mut Options, mut prior: SkellamPrior) -> Result<SkellamPrior, Refused> {
+    for (name, setting) in options.named("prior")? {
+        let refused = || {
+            Refused::Value(format!(
+                "`prior` of '{name}': expected 'dirichlet:A' of 'atoms' or 'gamma:SHAPE,RATE' of 'activations'"
+            ))
+        };
+        let Setting::Text(text) = &setting else {
+            return Err(refused());
+        };
+        let number = |text: &str| text.parse::<f64>().map_err(|_| refused());
+        match (name.as_str(), text.split_once(':')) {
+            ("atoms", Some(("dirichlet", alpha))) => {
+                let alpha = Entries::All(number(alpha)?);
+                (prior.plus, prior.minus) = (alpha.clone(), alpha);
+            }
+            ("activations", Some(("gamma", both))) => {
+                let (shape, rate) = both.split_once(',').ok_or_else(refused)?;
+                prior.shape = Entries::All(number(shape)?);
+                prior.rate = Entries::All(number(rate)?);
+            }
+            _ => return Err(refused()),
+        }
+    }
+    Ok(prior)
+}
+
+pub(crate) struct Skellam;
+
+impl Skellam {
+    fn snmf<T: Scalar>(options: &mut Options, k: usize) -> Result<Snmf<T>, Refused> {
+        let mut builder = Snmf::<T>::builder(k).replicates(replicates(options)?);
+        if options.flag("real_data")? {
+            builder = builder.real_data();
+        }
+        if let Some(floor) = options.number("floor")? {
+            builder = builder.floor(floor);
+        }
+        builder = builder.priors(skellam_prior(options, SkellamPrior::flat())?);
+        with_frozen!(builder, options);
+        Ok(builder.build()?)
+    }
+}
+
+impl Kind for Skellam {
+    type State<T: Scalar> = SnmfState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        matrix("skellam", shape)?;
+        Ok(Box::new(Self::snmf::<T>(options, k)?))
+    }
+
+    fn explain<T: Scalar>(
+        options: &mut Options,
+        state: &SnmfState<T>,
+        data: &dyn Data<T>,
+        _: usize,
+        how: Transform,
+    ) -> Result<Explained<Parameters<T>>, Refused> {
+        let model = Self::snmf::<T>(options, state.components())?;
+        Ok(model.transform(state, data, &how)?.untyped())
+    }
+}
+
+pub(crate) struct SkellamVb;
+
+impl SkellamVb {
+    fn snmf<T: Scalar>(options: &mut Options, k: usize) -> Result<SnmfVb<T>, Refused> {
+        let mut builder = SnmfVb::<T>::builder(k).replicates(replicates(options)?);
+        if options.flag("real_data")? {
+            builder = builder.real_data();
+        }
+        let vague = SkellamPrior {
+            rate: Entries::All(1e-3),
+            ..SkellamPrior::flat()
+        };
+        builder = builder.priors(skellam_prior(options, vague)?);
+        with_frozen!(builder, options);
+        Ok(builder.build()?)
+    }
+}
+
+impl Kind for SkellamVb {
+    type State<T: Scalar> = SnmfVbState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        matrix("skellam-vb", shape)?;
+        Ok(Box::new(Self::snmf::<T>(options, k)?))
+    }
+
+    fn explain<T: Scalar>(
+        options: &mut Options,
+        state: &SnmfVbState<T>,
+        data: &dyn Data<T>,
+        _: usize,
+        how: Transform,
+    ) -> Result<Explained<Parameters<T>>, Refused> {
+        let model = Self::snmf::<T>(options, state.components())?;
+        Ok(model.transform(state, data, &how)?.untyped())
+    }
+}
+
+pub(crate) struct OnSimplex;
+
+impl Kind for OnSimplex {
+    type State<T: Scalar> = PntfState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        _: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        let mut builder = Pntf::<T>::builder(k);
+        with_frozen!(builder, options);
+        Ok(Box::new(builder.build()?))
+    }
+
+    explains_along!();
+}
+
+pub(crate) struct LeeSeung;
+
+impl Kind for LeeSeung {
+    type State<T: Scalar> = NtfState<T>;
+
+    fn model<T: Scalar>(
+        options: &mut Options,
+        k: usize,
+        _: &[usize],
+    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+        let mut builder = Ntf::<T>::builder(k);
+        with_frozen!(builder, options);
+        Ok(Box::new(builder.build()?))
+    }
+
+    explains_along!();
+}

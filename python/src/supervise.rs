@@ -1,0 +1,158 @@
+//! Work on a pool of threads, while the thread that called waits without the interpreter's lock, looks for signals and answers callbacks.
+//!
+//! The thread that works never asks for the lock: beside a busy thread of Python every such question waits its turn.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::process;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use plca::fit::{Interrupt, Iteration, Status};
+use plca::tensor::Real;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// How often the waiting thread looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// More threads than any kernel has work for. Results do not depend on their number.
+const MOST_THREADS: usize = 256;
+
+/// What the work tells the thread that waits.
+enum Event {
+    /// Start, iteration and objective, to be answered.
+    Report(u32, usize, f64),
+    /// The work is over, or panicked.
+    Done,
+}
+
+/// How the work hears of the thread that waits.
+pub(crate) struct Control {
+    stop: Interrupt,
+    /// `None` where nobody wants reports.
+    reports: Option<Mutex<(Sender<Event>, Receiver<bool>)>>,
+}
+
+impl Control {
+    /// What is raised when the work is to stop.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.stop.clone()
+    }
+
+    /// After an iteration of a start: reports a measured objective, and says whether the run is to end.
+    pub(crate) fn after<T: Real>(
+        &self,
+        start: u32,
+        iteration: &Iteration<'_, T>,
+    ) -> ControlFlow<Status> {
+        if let (Some(reports), Some(point)) = (&self.reports, iteration.measured) {
+            let channels = reports.lock().unwrap_or_else(PoisonError::into_inner);
+            let report = Event::Report(start, point.iteration, point.objective);
+            let answer = channels.0.send(report).ok().and(channels.1.recv().ok());
+            if answer == Some(true) {
+                return ControlFlow::Break(Status::Custom("callback".into()));
+            }
+        }
+        match self.stop.is_raised() {
+            true => ControlFlow::Break(Status::Interrupted),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Says that the work is over when it is dropped: after a panic too.
+struct Ending(Sender<Event>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // Nobody listens only where the waiting thread is gone.
+        let _ = self.0.send(Event::Done);
+    }
+}
+
+/// By process, for a pool has no threads in a forked child, and number of threads. They stay.
+type Pools = Mutex<HashMap<(u32, usize), Arc<ThreadPool>>>;
+static POOLS: LazyLock<Pools> = LazyLock::new(Pools::default);
+
+fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
+    let threads = threads.clamp(1, MOST_THREADS);
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (process::id(), threads);
+    if let Some(pool) = pools.get(&key) {
+        return Ok(Arc::clone(pool));
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = Arc::new(pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?);
+    pools.insert(key, Arc::clone(&pool));
+    Ok(pool)
+}
+
+/// Runs `work` on so many threads; what it returns, and what a signal or the callback raised meanwhile.
+///
+/// `watch(start, iteration, objective)` is called for every measured objective, and ends the run by answering something true.
+pub(crate) fn supervise<O: Send>(
+    py: Python<'_>,
+    threads: usize,
+    watch: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Control) -> O + Send,
+) -> PyResult<(O, Option<PyErr>)> {
+    let pool = pool(threads)?;
+    let (events, inbox) = channel();
+    let (answers, answered) = channel();
+    let reports = watch.map(|_| Mutex::new((events.clone(), answered)));
+    let control = Control {
+        stop: Interrupt::default(),
+        reports,
+    };
+    // A receiver is not shared between threads, a mutex around it is: the lock is given away with a reference to it.
+    let inbox = Mutex::new(inbox);
+    let result = Mutex::new(None);
+    let mut failure: Option<PyErr> = None;
+    pool.in_place_scope(|scope| {
+        let (control, result) = (&control, &result);
+        scope.spawn(move |_| {
+            let _ending = Ending(events);
+            let output = work(control);
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+        });
+        loop {
+            let event = py.detach(|| {
+                let inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                inbox.recv_timeout(LOOK)
+            });
+            match event {
+                Ok(Event::Done) => break,
+                Ok(Event::Report(start, iteration, objective)) => {
+                    let asked = watch.filter(|_| failure.is_none());
+                    let answer = asked.map(|watch| {
+                        let answer = watch.call1((start, iteration, objective))?;
+                        answer.is_truthy()
+                    });
+                    let answer = match answer {
+                        Some(Ok(answer)) => answer,
+                        Some(Err(e)) => {
+                            failure = Some(e);
+                            true
+                        }
+                        None => true,
+                    };
+                    // The work waits for it.
+                    let _ = answers.send(answer);
+                }
+                Err(_) => {}
+            }
+            if failure.is_none() {
+                failure = py.check_signals().err();
+            }
+            if failure.is_some() {
+                control.stop.raise();
+            }
+        }
+    });
+    let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let output =
+        result.ok_or_else(|| PyRuntimeError::new_err("the work ended without a result"))?;
+    Ok((output, failure))
+}

@@ -1,0 +1,134 @@
+"""The same bits as of the command, from the same seed."""
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import plcakit
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+
+COMMAND = os.environ.get("PLCA") or shutil.which("plca")
+needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
+
+
+def counts(shape=(40, 25), density=0.4, seed=0):
+    draw = np.random.default_rng(seed)
+    return draw.poisson(4.0, shape) * (draw.random(shape) < density).astype(float)
+
+
+def fit_by_command(folder, model, data, *options):
+    path = folder / ("v.npz" if sparse.issparse(data) else "v.npy")
+    sparse.save_npz(path, data) if sparse.issparse(data) else np.save(path, data)
+    out = folder / "model.npz"
+    call = [COMMAND, "fit", model, path, "--output", out, "--quiet", *map(str, options)]
+    subprocess.run(list(map(str, call)), check=True, capture_output=True)
+    return out
+
+
+# Estimator, its parameters, the options of the command, the blocks, and whether the command has the samples in columns.
+CASES = {
+    "nmf-kl": (NMF, {}, [], ["w", "h"], False),
+    "plsa": (PLSA, {}, ["--given", 0], ["basis", "mixture"], False),
+    "plca": (PLCA, {}, [], ["weights", "factor_0", "factor_1"], False),
+    "ntf-l2": (NMF, {"beta_loss": "frobenius"}, [], ["factor_0", "factor_1"], False),
+    "pntf": (PNTF, {}, [], ["weights", "factor_0", "factor_1"], False),
+    "skellam": (SkellamSNMF, {}, [], ["atoms", "activations"], True),
+    "skellam-vb": (SkellamSNMF, {"method": "vb"}, [], ["atoms_shape", "activations_shape", "activations_rate"], True),
+    "siplca": (ShiftInvariantPLCA, {"kernel": (3, 4)}, ["--kernel", "3x4"], ["weights", "kernels", "impulses"], False),
+}
+
+
+def of_model(X, transposed):
+    """The same data with the samples where the estimator has them."""
+    return X.T if transposed else X
+
+
+# Squared error has plain iterations alone.
+RUNS = [(model, solver) for model in CASES for solver in ("auto", "em", "squarem") if (model, solver) != ("ntf-l2", "squarem")]
+
+
+@needs_command
+@pytest.mark.parametrize(("model", "solver"), RUNS)
+@pytest.mark.parametrize("form", ["C", "F", "csr"])
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_bits_of_the_command(tmp_path, model, solver, form, dtype, n_jobs):
+    make, params, options, names, transposed = CASES[model]
+    X = sparse.csr_matrix(counts()) if form == "csr" else np.asarray(counts(), order=form)
+    how = ["--rank", 3, "--seed", 5, "--solver", solver, "--precision", dtype, "--max-iter", 200]
+    out = fit_by_command(tmp_path, model, X, *how, *options)
+    X = X.astype({"f64": np.float64, "f32": np.float32}[dtype])
+    if model != "ntf-l2":
+        params = {**params, "solver": solver}
+    ours = make(3, random_state=5, max_iter=200, n_jobs=n_jobs, **params).fit(of_model(X, transposed))
+    with np.load(out) as theirs:
+        for name in names:
+            assert theirs[name].dtype == ours._blocks[name].dtype
+            assert np.array_equal(theirs[name], ours._blocks[name]), name
+
+
+@needs_command
+def test_starts_are_streams_of_the_seed(tmp_path):
+    X = counts()
+    out = fit_by_command(tmp_path, "nmf-kl", X, "--rank", 4, "--seed", 1, "--restarts", 3)
+    ours = NMF(4, random_state=1, n_init=3).fit(X)
+    with np.load(out) as theirs:
+        assert np.array_equal(theirs["w"], ours._blocks["w"])
+
+
+@needs_command
+@pytest.mark.parametrize("model", CASES)
+def test_each_side_reads_the_files_of_the_other(tmp_path, model):
+    make, params, options, names, transposed = CASES[model]
+    X = counts()
+    out = fit_by_command(tmp_path, model, X, "--rank", 3, "--seed", 5, *options)
+    X = of_model(X, transposed)
+    ours = make(3, random_state=5, **params).fit(X)
+    loaded = plcakit.load(out)
+    assert np.array_equal(loaded.transform(X), ours.transform(X))
+    saved = tmp_path / "ours.npz"
+    ours.save(saved)
+    again = plcakit.load(saved)
+    assert type(again) is make and again.get_params()["random_state"] == 5
+    assert np.array_equal(again.transform(X), ours.transform(X))
+    np.save(tmp_path / "v.npy", of_model(X, transposed))
+    found = [tmp_path / f"{name}.npz" for name in ("by-theirs", "by-ours")]
+    for path, to in zip((out, saved), found):
+        along = ["--along", "0"] if model in ("nmf-kl", "ntf-l2", "plca", "pntf") else []
+        along += ["--tol", ours.transform_tol] if hasattr(ours, "transform_tol") else []
+        call = [COMMAND, "transform", path, tmp_path / "v.npy", "--output", to, "--quiet", *along]
+        subprocess.run(list(map(str, call)), check=True, capture_output=True)
+    with np.load(found[0]) as a, np.load(found[1]) as b:
+        for name in a.files:
+            if name != "model.json":
+                assert np.array_equal(a[name], b[name]), name
+        name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "plsa": "mixture", "pntf": "mixture"}
+        name = name.get(model, "activations")
+        if model != "plca":
+            answer = a[name].T if name in ("mixture", "activations") else a[name]
+            assert np.array_equal(answer, ours.transform(X))
+
+
+@pytest.mark.parametrize("make", [NMF, PLSA, PLCA])
+def test_threads_change_no_bit(make):
+    X = counts((300, 200))
+    one = make(5, random_state=0, n_jobs=1, max_iter=30, tol=0).fit(X)
+    two = make(5, random_state=0, n_jobs=2, max_iter=30, tol=0).fit(X)
+    for name, block in one._blocks.items():
+        assert np.array_equal(block, two._blocks[name]), name
+
+
+def test_two_fits_at_once_are_two_fits():
+    from concurrent.futures import ThreadPoolExecutor
+
+    X = counts((100, 60))
+    models = [NMF(4, random_state=s, tol=0, max_iter=200) for s in range(4)]
+    alone = [m.fit(X).components_.copy() for m in models]
+    with ThreadPoolExecutor(4) as pool:
+        together = [m.components_ for m in pool.map(lambda m: m.fit(X), models)]
+    for a, b in zip(alone, together):
+        assert np.array_equal(a, b)

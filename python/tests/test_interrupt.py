@@ -1,0 +1,103 @@
+"""Callbacks, and Ctrl-C."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from plcakit import NMF
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).random((400, 300)) + 0.1
+
+
+def test_a_callback_sees_every_check_and_ends_the_fit(X):
+    seen = []
+
+    def watch(iteration, objective):
+        seen.append((iteration, objective))
+        return iteration >= 30
+
+    model = NMF(5, random_state=0, solver="em", callback=watch).fit(X)
+    assert [i for i, _ in seen] == [0, 10, 20, 30]
+    assert model.stop_reason_ == "callback" and model.n_iter_ == 31
+    assert all(a > b for (_, a), (_, b) in zip(seen, seen[1:]))
+    assert model.transform(X).shape == (400, 5)
+
+
+def test_the_error_of_a_callback_is_raised_and_the_state_is_kept(X):
+    def watch(iteration, objective):
+        if iteration >= 20:
+            raise KeyError("enough")
+
+    model = NMF(5, random_state=0, solver="em", callback=watch)
+    with pytest.raises(KeyError, match="enough"):
+        model.fit(X)
+    assert model.n_iter_ == 21 and not model.converged_
+    assert model.transform(X).shape == (400, 5)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_control_c_ends_a_fit_and_leaves_what_was_reached(X, n_jobs):
+    sent = []
+
+    def press():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    model = NMF(20, random_state=0, solver="em", tol=0, max_iter=10**7, n_jobs=n_jobs)
+    timer = threading.Timer(0.5, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert time.perf_counter() - sent[0] < 2
+    assert model.stop_reason_ == "interrupted" and model.n_iter_ > 0
+    more = model.set_params(max_iter=5, warm_start=True).fit(X)
+    assert more.objective_ <= more.trace_["objective"][0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_control_c_ends_a_transform(X):
+    model = NMF(60, random_state=0, solver="em", tol=0, max_iter=3).fit(X)
+    X = np.tile(X, (60, 1))
+    start = time.perf_counter()
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.transform(X)
+        pytest.skip("this machine explains the data before anybody can interrupt it")
+    assert time.perf_counter() - start < 3
+
+
+def test_other_threads_of_python_run_meanwhile(X):
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    NMF(10, random_state=0, solver="em", tol=0, max_iter=200).fit(X)
+    done.set()
+    thread.join()
+    assert max(np.diff(ticks)) < 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_comes_to_the_same(X):
+    base = NMF(3, random_state=0, tol=0, max_iter=20).fit(X).components_
+    child = os.fork()
+    if child == 0:
+        same = np.array_equal(NMF(3, random_state=0, tol=0, max_iter=20).fit(X).components_, base)
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0

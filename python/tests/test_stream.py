@@ -1,0 +1,55 @@
+"""Learning batch by batch."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from plcakit import PLCA, PLSA
+
+
+def corpus(documents=400, words=30, seed=0):
+    draw = np.random.default_rng(seed)
+    topics = draw.dirichlet(np.full(words, 0.1), 3)
+    mixtures = draw.dirichlet(np.full(3, 0.2), documents)
+    return draw.poisson(mixtures @ topics * 80).astype(float)
+
+
+@pytest.mark.parametrize("make", [PLSA, PLCA])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_batches_teach_what_all_data_do(make, form):
+    X = corpus()
+    stream = make(3, random_state=0)
+    for _ in range(6):
+        for batch in np.split(X, 8):
+            stream.partial_fit(form(batch))
+    whole = make(3, random_state=0, n_init=5).fit(X)
+    assert stream.n_iter_ == 48 and len(stream.trace_) == 48
+    assert np.allclose(stream.components_.sum(axis=1), 1)
+    assert stream.perplexity(X) < 1.02 * whole.perplexity(X)
+
+
+@pytest.mark.parametrize("make", [PLSA, PLCA])
+def test_copies_of_a_stream_go_on_alike(make):
+    first, second = np.split(corpus(), 2)
+    stream = make(3, random_state=0).partial_fit(first)
+    others = [pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream)]
+    stream.partial_fit(second)
+    for other in others:
+        assert np.array_equal(other.partial_fit(second).components_, stream.components_)
+
+
+def test_a_fit_begins_anew():
+    X = corpus()
+    once = PLSA(3, random_state=0).partial_fit(X).components_
+    again = PLSA(3, random_state=0).partial_fit(X[:100]).fit(X).partial_fit(X).components_
+    assert np.array_equal(once, again)
+
+
+def test_a_batch_of_other_features_is_refused():
+    with pytest.raises(ValueError, match="features"):
+        PLSA(3, random_state=0).partial_fit(corpus()).partial_fit(corpus(words=20))
+    with pytest.raises(ValueError, match="3 dimensions"):
+        PLCA(3).partial_fit(np.ones((3, 4, 5)))

@@ -1,0 +1,66 @@
+"""What a user writes, with types: checked by ``mypy --strict``, and run."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import plcakit
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, load
+from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Flat, Gamma, LogisticNormal, Prior
+
+
+def enough(iteration: int, objective: float) -> bool:
+    return iteration > 20 and objective < 0
+
+
+def main() -> None:
+    draw = np.random.default_rng(0)
+    X: NDArray[Any] = draw.poisson(3.0, (20, 12)) + 0.5
+    version: str = plcakit.__version__
+    print(version)
+
+    nmf = NMF(3, init="random", random_state=0, n_jobs=1, callback=enough).fit(X)
+    H: NDArray[Any] = nmf.components_
+    error: float = nmf.reconstruction_err_
+    W: NDArray[Any] = nmf.transform(X)
+    print(H.shape, error, W.shape, nmf.inverse_transform(W).shape, nmf.score(X), nmf.n_iter_, nmf.converged_)
+    print(nmf.trace_["objective"][-1], nmf.stop_reason_, nmf.n_components_, nmf.n_features_in_, nmf.objective_)
+    print(nmf.reconstruct().shape, nmf.component(0).shape)
+    W = NMF(3, init="custom", solver="mu").fit_transform(X, W=W + 0.1, H=H + 0.1)
+
+    priors: dict[str, str | Prior] = {"mixture": Entropic(0.1, relative=False), "basis": "dirichlet:1.1"}
+    plsa = PLSA(3, prior=priors, random_state=0).fit(X, observed=X < 9)
+    print(plsa.weights_.sum(), plsa.perplexity(X), PLSA(3, random_state=0).partial_fit(X).partial_fit(X).n_iter_)
+    again = PLSA(3, freeze={"basis": [0]}, solver="em").fit(X, start={"basis": plsa.components_.T})
+    print(again.components_.shape)
+    for prior in (Dirichlet(1.5), CrossEntropy([[0], [1, 2]], between=1.0), LogisticNormal(1.0), Flat(), Gamma(1.0, 2.0)):
+        print(str(prior), repr(prior))
+
+    plca = PLCA(2, random_state=np.random.default_rng(1)).fit(X)
+    factors: list[NDArray[Any]] = plca.factors_
+    print(len(factors), plca.weights_, plca.perplexity(X))
+    pntf = PNTF(2, init="deflation", random_state=0).fit(X)
+    print(pntf.factors_[0].shape, pntf.reconstruction_err_)
+    signed = SkellamSNMF(2, method="vb", random_state=0).fit(X - 3.0)
+    print(signed.components_plus_.shape, signed.components_minus_.shape)
+    shifted = ShiftInvariantPLCA(1, kernel=(2, 3), support=["valid", "same"], random_state=0).fit(X)
+    print(shifted.kernels_.shape, shifted.impulses_.shape, shifted.weights_)
+
+    cells = SimpleNamespace(X=X, layers={}, obsm={}, varm={}, uns={})
+    of_cells: NMF = ad.nmf(cells, 2, random_state=0)
+    topics: PLSA = ad.plsa(cells, 2, random_state=0)
+    print(of_cells.n_iter_, topics.n_iter_)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.npz"
+        nmf.save(path)
+        print(load(path).n_components_)
+
+
+if __name__ == "__main__":
+    main()
