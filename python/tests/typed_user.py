@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, load, plot, sound
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, from_long, load, plot, sound
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Flat, Gamma, LogisticNormal, Prior
 
 
@@ -61,6 +61,14 @@ def main() -> None:
         nmf.save(path)
         print(load(path).n_components_)
 
+    try:
+        import pandas
+    except ImportError:
+        pass
+    else:
+        long = from_long(pandas.DataFrame({"doc": ["a", "b"], "word": ["x", "x"], "n": [1, 2]}), ["doc", "word"], "n")
+        labels: list[NDArray[Any]] = long.labels
+        print(long.X.shape, labels)
     corpus = datasets.make_corpus()
     words = PLSA(2, random_state=0).fit(corpus.counts)
     notes, image = datasets.make_notes(), datasets.make_shapes().image
