@@ -86,6 +86,11 @@ class ShiftInvariantPLCA(Factorization):
     trace_ : ndarray of records ``iteration``, ``objective``
         The objective at every check.
 
+    References
+    ----------
+    P. Smaragdis and B. Raj, "Shift-invariant probabilistic latent component analysis", technical report TR2007-009, Mitsubishi
+    Electric Research Laboratories, 2007.
+
     Examples
     --------
     >>> import numpy as np

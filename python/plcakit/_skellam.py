@@ -76,6 +76,15 @@ class SkellamSNMF(Factorization):
         Why it ended.
     trace_ : ndarray of records ``iteration``, ``objective``
         The objective at every check.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` has them.
+
+    References
+    ----------
+    B. Fuentes and G. Richard, "Probabilistic semi-nonnegative matrix factorization: a Skellam-based framework", 2021,
+    https://arxiv.org/abs/2107.03317.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,7 +63,7 @@ def main() -> None:
         print(load(path).n_components_)
 
     try:
-        import pandas
+        pandas: Any = importlib.import_module("pandas")
     except ImportError:
         pass
     else:
