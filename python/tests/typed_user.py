@@ -64,12 +64,11 @@ def main() -> None:
 
     try:
         pandas: Any = importlib.import_module("pandas")
-    except ImportError:
-        pass
-    else:
         long = from_long(pandas.DataFrame({"doc": ["a", "b"], "word": ["x", "x"], "n": [1, 2]}), ["doc", "word"], "n")
         labels: list[NDArray[Any]] = long.labels
         print(long.X.shape, labels)
+    except ImportError:
+        print("no pandas or no narwhals")
     corpus = datasets.make_corpus()
     words = PLSA(2, random_state=0).fit(corpus.counts)
     notes, image = datasets.make_notes(), datasets.make_shapes().image
