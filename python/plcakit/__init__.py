@@ -4,6 +4,7 @@ Every estimator runs the engine of the command ``plca``, bit for bit: from one s
 """
 
 from ._core import __version__
+from ._long import from_long
 from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
@@ -12,4 +13,4 @@ from ._shifted import ShiftInvariantPLCA
 from ._skellam import SkellamSNMF
 from .files import load
 
-__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "load"]
+__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "from_long", "load"]

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from . import _core
 from ._data import check_mask, describe, row_mass, seed_of, threads, unmasked, unpacked
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+from ._watch import Watch
 from .priors import Prior
 
 if TYPE_CHECKING:
@@ -272,7 +273,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "stop": {"tol": float(self.tol), "max_iter": int(self.max_iter)},
             "threads": threads(self.n_jobs),
         }
-        result = _core.fit(self._model(), data, plan, self._watch())
+        watch, ended = self._watch(), {}
+        try:
+            result = _core.fit(self._model(), data, plan, watch)
+            ended = {"iterations": result["iterations"], "objective": result["objective"]}
+        finally:
+            if watch is not None:
+                watch.close(**ended)
         self._keep(result, shape, k, seed)
         if result["error"] is not None:
             self.converged_ = False
@@ -281,17 +288,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._warn(result)
         return X, observed
 
-    def _watch(self) -> Any:
+    def _watch(self) -> Watch | None:
         if self.callback is None and not self.verbose:
             return None
-        callback, verbose, name = self.callback, self.verbose, type(self).__name__
-
-        def watch(start: int, iteration: int, objective: float) -> bool:
-            if verbose:
-                print(f"{name}: start {start}, iteration {iteration}, objective {objective:.6e}")
-            return callback is not None and bool(callback(iteration, objective))
-
-        return watch
+        return Watch(type(self).__name__, self.callback, self.verbose, int(self.max_iter))
 
     def _keep(self, result: dict[str, Any], shape: tuple[int, ...], k: int, seed: int) -> None:
         # A fit ends a stream.

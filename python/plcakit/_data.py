@@ -49,6 +49,17 @@ def unpacked(X: Data) -> Any:
     if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__dlpack__"):
         return X
     try:
+        # Of torch: its sparse layouts are arrays of their own.
+        layout = str(getattr(X, "layout", ""))
+        if layout in ("torch.sparse_csr", "torch.sparse_csc"):
+            csr = layout == "torch.sparse_csr"
+            runs = (X.crow_indices(), X.col_indices()) if csr else (X.ccol_indices(), X.row_indices())
+            indptr, indices, values = (np.from_dlpack(part) for part in (*runs, X.values()))
+            return (sparse.csr_array if csr else sparse.csc_array)((values, indices, indptr), shape=tuple(X.shape))
+        if layout == "torch.sparse_coo":
+            X = X.coalesce()
+            coords, values = np.from_dlpack(X.indices()), np.from_dlpack(X.values())
+            return sparse.coo_array((values, tuple(coords)), shape=tuple(X.shape))
         return np.from_dlpack(X)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(

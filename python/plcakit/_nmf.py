@@ -99,7 +99,7 @@ class NMF(Factorization):
     callback : callable or None, default=None
         Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
     verbose : int, default=0
-        Whether to print every check.
+        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
 
     Attributes
     ----------

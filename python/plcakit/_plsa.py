@@ -56,7 +56,7 @@ class PLSA(Factorization):
     callback : callable or None, default=None
         Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
     verbose : int, default=0
-        Whether to print every check.
+        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
 
     Attributes
     ----------

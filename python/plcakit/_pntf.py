@@ -45,7 +45,7 @@ class PNTF(Factorization):
     callback : callable or None, default=None
         Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
     verbose : int, default=0
-        Whether to print every check.
+        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
 
     Attributes
     ----------
@@ -69,6 +69,15 @@ class PNTF(Factorization):
         Why it ended.
     trace_ : ndarray of records ``iteration``, ``objective``
         The objective at every check.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` has them.
+
+    References
+    ----------
+    T. Hazan and A. Shashua, "Analysis of L2-loss for probabilistically valid factorizations under general additive noise", technical
+    report TR-13, Leibniz Center, The Hebrew University of Jerusalem, 2007.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class ShiftInvariantPLCA(Factorization):
     callback : callable or None, default=None
         Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
     verbose : int, default=0
-        Whether to print every check.
+        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
 
     Attributes
     ----------
@@ -85,6 +85,11 @@ class ShiftInvariantPLCA(Factorization):
         Why it ended.
     trace_ : ndarray of records ``iteration``, ``objective``
         The objective at every check.
+
+    References
+    ----------
+    P. Smaragdis and B. Raj, "Shift-invariant probabilistic latent component analysis", technical report TR2007-009, Mitsubishi
+    Electric Research Laboratories, 2007.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class SkellamSNMF(Factorization):
     callback : callable or None, default=None
         Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
     verbose : int, default=0
-        Whether to print every check.
+        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
 
     Attributes
     ----------
@@ -76,6 +76,15 @@ class SkellamSNMF(Factorization):
         Why it ended.
     trace_ : ndarray of records ``iteration``, ``objective``
         The objective at every check.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` has them.
+
+    References
+    ----------
+    B. Fuentes and G. Richard, "Probabilistic semi-nonnegative matrix factorization: a Skellam-based framework", 2021,
+    https://arxiv.org/abs/2107.03317.
 
     Examples
     --------

@@ -1,5 +1,7 @@
 """Annotated data of single cells: results go where scanpy looks for them.
 
+.. math:: X \\approx W H: \\quad W \\text{ in obsm}, \\ H^\\top \\text{ in varm}
+
 Nothing is imported for it: any object with ``X``, ``layers``, ``obsm``, ``varm`` and ``uns`` will do.
 """
 
@@ -36,6 +38,17 @@ def nmf(adata: Any, n_components: int = 10, *, layer: str | None = None, key_add
     -------
     model : NMF
         The fitted estimator.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from plcakit import ad
+    >>> X = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 4.0]])
+    >>> cells = SimpleNamespace(X=X, layers={}, obsm={}, varm={}, uns={})        # or an AnnData
+    >>> model = ad.nmf(cells, 2, random_state=0)
+    >>> cells.obsm["X_nmf"].shape, cells.varm["nmf"].shape, cells.uns["nmf"]["params"]["beta_loss"]
+    ((2, 2), (3, 2), 'kullback-leibler')
     """
     return _annotate(adata, NMF(n_components, **params), layer, key_added)
 
@@ -60,6 +73,17 @@ def plsa(adata: Any, n_components: int = 10, *, layer: str | None = None, key_ad
     -------
     model : PLSA
         The fitted estimator.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from plcakit import ad
+    >>> X = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 4.0]])
+    >>> cells = SimpleNamespace(X=None, layers={"counts": X}, obsm={}, varm={}, uns={})
+    >>> model = ad.plsa(cells, 2, layer="counts", random_state=0)
+    >>> cells.obsm["X_plsa"].sum(axis=1).round(6).tolist()
+    [1.0, 1.0]
     """
     return _annotate(adata, PLSA(n_components, **params), layer, key_added)
 

@@ -79,7 +79,19 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     Returns
     -------
     model : estimator
-        The fitted estimator.
+        The fitted estimator: blocks, parameters and names of features are those that were saved, the trace is not.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from plcakit import NMF, load
+    >>> model = NMF(2, random_state=0).fit(np.array([[3.0, 1.0], [0.0, 2.0]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "m.npz"))
+    ...     again = load(os.path.join(folder, "m.npz"))
+    >>> again, bool((again.components_ == model.components_).all())
+    (NMF(n_components=2, random_state=0), True)
     """
     path = os.fspath(path)
     blocks, text = _core.read_model(path)
@@ -96,7 +108,9 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     params = own(settings, blocks)
     if saved.get("class") == cls.__name__:
         known = cls().get_params(deep=False)
-        params = {key: value for key, value in saved["params"].items() if key in known and key not in params} | params
+        kept = {key: value for key, value in saved["params"].items() if key in known and key not in params}
+        # JSON has one kind of sequence.
+        params = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()} | params
     model = cls(**params)
     model._load(blocks, metadata)
     if saved.get("feature_names_in"):

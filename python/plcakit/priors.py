@@ -24,7 +24,16 @@ __all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "
 
 
 class Prior:
-    """A prior of a block: its text is ``str(prior)``."""
+    """A prior of a block: its text is ``str(prior)``.
+
+    Priors of the same text are equal.
+
+    Examples
+    --------
+    >>> from plcakit.priors import Flat, Prior
+    >>> isinstance(Flat(), Prior), Flat() == Flat()
+    (True, True)
+    """
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and str(self) == str(other)
@@ -44,6 +53,16 @@ class Dirichlet(Prior):
     ----------
     alpha : float or array
         One number for all entries, or an array that broadcasts to the shape of the block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plcakit import PLSA
+    >>> from plcakit.priors import Dirichlet
+    >>> X = np.array([[4.0, 4.0, 0.0], [0.0, 0.0, 6.0]])
+    >>> model = PLSA(2, prior={"basis": Dirichlet(1.5)}, random_state=0).fit(X)
+    >>> bool(model.components_.min() > 0)                       # half a count more in every entry
+    True
     """
 
     def __init__(self, alpha: float | ArrayLike) -> None:
@@ -84,6 +103,21 @@ class Entropic(Prior):
         Its strength in counts, or relative to the counts of every column.
     relative : bool, default=False
         Whether ``beta`` is relative.
+
+    References
+    ----------
+    M. Shashanka, B. Raj and P. Smaragdis, "Probabilistic latent variable models as nonnegative factorizations", Computational
+    Intelligence and Neuroscience, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plcakit import PLSA
+    >>> from plcakit.priors import Entropic
+    >>> X = np.array([[9.0, 5.0, 1.0], [1.0, 4.0, 8.0], [3.0, 3.0, 3.0]])
+    >>> plain, sparse = (PLSA(2, prior=prior, random_state=0).fit(X) for prior in (None, {"mixture": Entropic(5.0)}))
+    >>> bool(sparse._blocks["mixture"].max(axis=0).min() > plain._blocks["mixture"].max(axis=0).min())
+    True
     """
 
     def __init__(self, beta: float, *, relative: bool = False) -> None:
@@ -98,20 +132,35 @@ class Entropic(Prior):
 
 
 class CrossEntropy(Prior):
-    """Columns of different groups are kept apart, those of one group made alike.
+    r"""Columns of different groups are kept apart, those of one group made alike.
+
+    .. math:: \ln p = \sum_{i < k} A_{ik} \bigl( H(q_i, q_k) + H(q_k, q_i) \bigr), \qquad H(a, b) = -\sum_j a_j \ln b_j
+
+    `q_i` is column `i`; `A_ik` is ``between`` for columns of different groups, minus ``within`` for those of one group.
 
     Parameters
     ----------
     groups : list of list of int
         The components of every group.
-    between, within : float
-        Strength between groups and within them.
+    between, within : float, default=0.0
+        Strength between groups and within them, in counts.
     relative : bool, default=False
         Whether both are relative to the counts.
     decrease : int, default=None
         The number of iterations within which the prior fades.
     floor : float, default=None
         The least value that logarithms are taken of.
+
+    References
+    ----------
+    P. Smaragdis, M. Shashanka, B. Raj and G. J. Mysore, "Probabilistic factorization of non-negative data with entropic
+    co-occurrence constraints", ICA 2009.
+
+    Examples
+    --------
+    >>> from plcakit.priors import CrossEntropy
+    >>> str(CrossEntropy([[0, 1], [2]], between=0.1, relative=True, decrease=50))
+    'cross-entropy:groups=0/0/1,between=0.1r,within=0.0r,decrease=50'
     """
 
     def __init__(
@@ -147,12 +196,20 @@ class CrossEntropy(Prior):
 
 
 class LogisticNormal(Prior):
-    """Logarithms of the entries are normal around those of even ones.
+    r"""Logarithms of the entries are normal around those of even ones.
+
+    .. math:: \theta = \frac{e^\eta}{\sum_i e^{\eta_i}}, \qquad \eta_i \sim \mathcal N(0, \sigma^2)
 
     Parameters
     ----------
     variance : float
-        Their variance.
+        Their variance :math:`\sigma^2`; no entry is 0.
+
+    Examples
+    --------
+    >>> from plcakit.priors import LogisticNormal
+    >>> str(LogisticNormal(0.5))
+    'logistic-normal:0.5'
     """
 
     def __init__(self, variance: float) -> None:
@@ -166,7 +223,14 @@ class LogisticNormal(Prior):
 
 
 class Flat(Prior):
-    """No preference."""
+    r"""No preference: :math:`\ln p(\theta) = 0`.
+
+    Examples
+    --------
+    >>> from plcakit.priors import Flat
+    >>> str(Flat())
+    'flat:'
+    """
 
     def __str__(self) -> str:
         return "flat:"
@@ -182,6 +246,16 @@ class Gamma(Prior):
     ----------
     shape, rate : float
         ``a > 0`` and ``b >= 0``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plcakit import SkellamSNMF
+    >>> from plcakit.priors import Gamma
+    >>> X = np.array([[2.0, -1.0], [4.0, -2.0]])
+    >>> plain, drawn = (SkellamSNMF(1, prior=prior, random_state=0).fit(X) for prior in (None, {"activations": Gamma(1.0, 1.0)}))
+    >>> bool(drawn.transform(X).sum() < plain.transform(X).sum())
+    True
     """
 
     def __init__(self, shape: float, rate: float) -> None:

@@ -248,6 +248,23 @@ def test_annotated_data(X):
     assert cells.obsm["X_topics"].shape == (20, 3) and cells.uns["topics"]["n_iter"] > 0
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_annotated_data_of_anndata(X, form, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    from plcakit import ad
+
+    cells = anndata.AnnData(form(X))
+    cells.layers["counts"] = form(X)
+    model = ad.nmf(cells, 3, random_state=0)
+    ad.plsa(cells[:15].copy(), 2, layer="counts", random_state=0)
+    assert np.array_equal(cells.varm["nmf"], model.components_.T)
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert np.array_equal(again.obsm["X_nmf"], model.transform(form(X)))
+    assert again.uns["nmf"]["n_iter"] == model.n_iter_ and again.uns["nmf"]["params"]["random_state"] == 0
+
+
 def test_read_only_arrays(X):
     X.setflags(write=False)
     fitted(X)

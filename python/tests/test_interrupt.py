@@ -101,3 +101,34 @@ def test_a_forked_child_comes_to_the_same(X):
         same = np.array_equal(NMF(3, random_state=0, tol=0, max_iter=20).fit(X).components_, base)
         os._exit(0 if same else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_progress_is_a_bar_where_tqdm_is_installed(X, capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    model = NMF(3, random_state=0, solver="em", tol=0, max_iter=40, n_init=2, verbose=1).fit(X)
+    out, err = capsys.readouterr()
+    assert not out and "NMF: 100%" in err and "40/40" in err and "objective" in err
+    # The end is where the fit ended.
+    NMF(3, random_state=0, solver="em", max_iter=4000, tol=1e-3, verbose=1).fit(X)
+    err = capsys.readouterr().err
+    assert "/4000" in err and "4000/4000" not in err
+    plain = NMF(3, random_state=0, solver="em", tol=0, max_iter=40, n_init=2).fit(X)
+    assert np.array_equal(plain.components_, model.components_)
+    # Without it, and with more of it, every check is a line.
+    model.set_params(verbose=2).fit(X)
+    assert "NMF: start 1, iteration 30, objective" in capsys.readouterr().out
+    monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
+    model.set_params(verbose=1).fit(X)
+    assert "NMF: start 0, iteration 30, objective" in capsys.readouterr().out
+
+
+def test_the_bar_ends_with_the_error_of_a_callback(X, capsys):
+    pytest.importorskip("tqdm")
+
+    def watch(iteration, objective):
+        if iteration >= 20:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        NMF(5, random_state=0, solver="em", callback=watch, verbose=1).fit(X)
+    assert capsys.readouterr().err.endswith("\n")

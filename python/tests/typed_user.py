@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, load
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, from_long, load, plot, sound
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Flat, Gamma, LogisticNormal, Prior
 
 
@@ -60,6 +61,32 @@ def main() -> None:
         path = Path(folder) / "m.npz"
         nmf.save(path)
         print(load(path).n_components_)
+
+    try:
+        pandas: Any = importlib.import_module("pandas")
+        long = from_long(pandas.DataFrame({"doc": ["a", "b"], "word": ["x", "x"], "n": [1, 2]}), ["doc", "word"], "n")
+        labels: list[NDArray[Any]] = long.labels
+        print(long.X.shape, labels)
+    except ImportError:
+        print("no pandas or no narwhals")
+    corpus = datasets.make_corpus()
+    words = PLSA(2, random_state=0).fit(corpus.counts)
+    notes, image = datasets.make_notes(), datasets.make_shapes().image
+    magnitudes: NDArray[Any] = notes.spectrogram
+    heard = NMF(3, random_state=0).fit(magnitudes.T)
+    print(sound.separate(magnitudes, heard).shape, datasets.make_signed().X.shape, datasets.make_mixtures().spectra.shape)
+    try:
+        import matplotlib
+    except ImportError:
+        return
+    matplotlib.use("Agg")
+    figure = plot.topics(words, corpus.words, n_words=4, titles=["a", "b"])
+    figure.clear()
+    axis = plot.components(words)
+    print(plot.trace(words, ax=axis, label="EM").get_xlabel())
+    plot.spectrogram(magnitudes, frequencies=notes.frequencies, times=notes.times, decibels=40)
+    plot.parts(magnitudes, heard)
+    plot.kernels(ShiftInvariantPLCA(1, kernel=(5, 5), random_state=0).fit(image), figure=figure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,118 @@
+"""Pictures show the numbers of the model, and land where they are asked to."""
+
+import numpy as np
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+from plcakit import NMF, PLCA, PLSA, ShiftInvariantPLCA, SkellamSNMF, plot  # noqa: E402
+from plcakit.datasets import make_corpus, make_mixtures, make_notes, make_shapes, make_signed  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    # Every picture can be drawn.
+    for number in pyplot.get_fignums():
+        pyplot.figure(number).canvas.draw()
+    pyplot.close("all")
+
+
+def test_components():
+    model = SkellamSNMF(3, missing="nan", random_state=0).fit(make_signed().X)
+    axis = plot.components(model)
+    image = axis.images[0]
+    assert np.array_equal(image.get_array(), model.components_)
+    # Of either sign: 0 is in the middle of the colours.
+    assert image.norm.vmin == -image.norm.vmax
+    own = pyplot.figure().subplots()
+    assert plot.components(model, [f"f{j}" for j in range(24)], ax=own) is own
+    assert [t.get_text() for t in own.get_xticklabels()][:2] == ["f0", "f1"]
+    with pytest.raises(ValueError, match="names has 2 entries, expected 24"):
+        plot.components(model, ["a", "b"])
+    with pytest.raises(ValueError, match="components by features"):
+        plot.components(PLCA(2, random_state=0).fit(np.ones((3, 4, 5))))
+
+
+def test_names_come_from_the_data():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[3.0, 1.0], [1.0, 2.0]], columns=["bread", "ship"])
+    axis = plot.components(NMF(1, random_state=0).fit(frame))
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["bread", "ship"]
+    axis = plot.topics(PLSA(1, random_state=0).fit(frame)).axes[0]
+    assert [t.get_text() for t in axis.get_yticklabels()] == ["bread", "ship"]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_kernels(order):
+    image = make_shapes().image
+    X, kernel = (image, (5, 5)) if order == 2 else (image[8] + 0.1, (5,))
+    model = ShiftInvariantPLCA(2, kernel=kernel, random_state=0).fit(X)
+    axes = plot.kernels(model).axes
+    assert len(axes) == 4
+    if order == 2:
+        assert np.array_equal(axes[3].images[0].get_array(), model.impulses_[1])
+    else:
+        assert [bar.get_height() for bar in axes[0].patches] == model.kernels_[0].tolist()
+    figure = pyplot.figure()
+    assert plot.kernels(model, figure=figure) is figure
+
+
+def test_topics():
+    corpus = make_corpus()
+    model = PLSA(5, random_state=0).fit(corpus.counts)
+    figure = plot.topics(model, corpus.words, n_words=6, titles="abcde")
+    assert [axis.get_title() for axis in figure.axes] == list("abcde")
+    for topic, axis in zip(model.components_, figure.axes):
+        best = topic.argsort()[::-1][:6]
+        assert [bar.get_width() for bar in axis.patches] == topic[best].tolist()
+        assert [t.get_text() for t in axis.get_yticklabels()] == corpus.words[best].tolist()
+    with pytest.raises(ValueError, match="without names of features"):
+        plot.topics(model)
+    with pytest.raises(ValueError, match="words has 2 entries"):
+        plot.topics(model, ["a", "b"])
+    with pytest.raises(ValueError, match="titles has 1 entries, expected 5"):
+        plot.topics(model, corpus.words, titles=["a"])
+
+
+def test_trace():
+    X = make_mixtures().X
+    axis = None
+    for solver in ("em", "squarem"):
+        model = NMF(3, solver=solver, max_iter=50, tol=1e-5, random_state=0).fit(X)
+        axis = plot.trace(model, ax=axis, label=solver)
+    assert np.array_equal(axis.lines[1].get_ydata(), model.trace_["objective"])
+    assert [t.get_text() for t in axis.get_legend().get_texts()] == ["em", "squarem"]
+
+
+def test_spectrogram_and_its_parts():
+    notes = make_notes()
+    S = notes.spectrogram
+    axis = plot.spectrogram(S, frequencies=notes.frequencies, times=notes.times)
+    image = axis.images[0]
+    assert image.get_array().max() == 0 and image.get_array().min() == -60
+    left, right, low, high = image.get_extent()
+    assert low < 0 < 3999 < high and left < notes.times[0] and right > notes.times[-1]
+    plain = plot.spectrogram(S * 1j, decibels=None)
+    assert np.allclose(plain.images[0].get_array(), S) and plain.get_ylabel() == "bin"
+    plot.spectrogram(np.zeros((3, 1)))
+    model = NMF(3, random_state=0).fit(S.T)
+    figure = plot.parts(S, model, decibels=None, frequencies=notes.frequencies)
+    pieces = [axis.images[0].get_array() for axis in figure.axes]
+    np.testing.assert_allclose(sum(pieces[1:]), pieces[0])
+    # One scale for all.
+    assert len({axis.images[0].norm.vmax for axis in figure.axes}) == 1
+    with pytest.raises(ValueError, match="times has shape"):
+        plot.spectrogram(S, times=[1.0])
+    with pytest.raises(ValueError, match="expected frequencies by frames"):
+        plot.spectrogram(S[0])
+
+
+def test_without_a_fit_there_is_no_picture():
+    from sklearn.exceptions import NotFittedError
+
+    for picture in (plot.components, plot.topics, plot.kernels, plot.trace):
+        with pytest.raises(NotFittedError):
+            picture(NMF(2))
