@@ -57,7 +57,7 @@ impl<T: Real> TryFrom<&SparseTensor<T>> for CooMatrix<T> {
     type Error = DataError;
 
     /// The stored entries of a tensor of order 2, duplicates merged; the compressed forms are made from these. Which cells are hidden is
-    /// not kept: [`Data::visit_mask`](crate::Data::visit_mask) lists them.
+    /// not kept: [`Data::visit_mask`] lists them.
     ///
     /// ```
     /// use nalgebra_sparse::{CooMatrix, CsrMatrix};
