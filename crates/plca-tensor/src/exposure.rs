@@ -70,10 +70,13 @@ fn product<T: Real>(terms: impl Iterator<Item = T>) -> [T; 2] {
 ///
 /// A difference that is small beside both loses its digits. Where it is below [`SMALL`] of the whole it is therefore
 /// computed again in twice the precision: a pass over the list, nothing more. Where that leaves too few digits as well,
-/// below [`TINY`], what remains is added up cell by cell: exactly 0 where all cells of an index are hidden.
+/// below [`TINY`], what remains is added up cell by cell.
+///
+/// `unseen` lists, for every mode, the indices whose cells are all hidden: nothing is left of those, whatever rounding and small entries
+/// that the pass leaves out make of the difference.
 pub(crate) fn remaining<T: Real>(
     model: &Cp<'_, T>,
-    cells: &dyn Cells<T>,
+    (cells, unseen): (&dyn Cells<T>, &[Vec<usize>]),
     whole: Vec<Option<DMatrix<T>>>,
     hidden: Vec<Option<DMatrix<T>>>,
 ) -> Vec<Option<DMatrix<T>>> {
@@ -90,6 +93,13 @@ pub(crate) fn remaining<T: Real>(
                     rows[if by_rows { row } else { column }] |= rest < *whole * T::lit(SMALL);
                     // Rounding must not turn "nothing observed" into a negative mass.
                     *whole = if rest > T::zero() { rest } else { T::zero() };
+                }
+            }
+            for &i in &unseen[mode] {
+                rows[i] = false;
+                match by_rows {
+                    true => left.row_mut(i).fill(T::zero()),
+                    false => left.column_mut(i).fill(T::zero()),
                 }
             }
             if rows.contains(&true) {

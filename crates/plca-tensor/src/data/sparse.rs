@@ -220,7 +220,11 @@ impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Entries<T>
 enum Pattern<T> {
     All,
     /// All but these.
-    AllBut(Arc<dyn Cells<T>>),
+    AllBut {
+        hidden: Arc<dyn Cells<T>>,
+        /// Of every mode, the indices whose cells are all hidden.
+        unseen: Vec<Vec<usize>>,
+    },
     /// The stored ones, zeros included.
     Stored,
 }
@@ -314,7 +318,10 @@ impl<T: Real> SparseTensor<T> {
         let hidden = arrange(hidden, false)?.0;
         let pattern = match hidden.stored() {
             0 => Pattern::All,
-            _ => Pattern::AllBut(hidden),
+            _ => Pattern::AllBut {
+                unseen: wholly_listed(&entries.shape, &*hidden),
+                hidden,
+            },
         };
         Self::checked(entries, pattern)
     }
@@ -393,7 +400,7 @@ impl<T: Real> SparseTensor<T> {
             Pattern::All => Mask::Complete,
             Pattern::Stored if all == Some(cells.stored()) => Mask::Complete,
             Pattern::Stored => Mask::Observed,
-            Pattern::AllBut(_) => Mask::Hidden,
+            Pattern::AllBut { .. } => Mask::Hidden,
         };
         let summary = check_sums(sums.summary(scale.to_f64(), negative, mask))?;
         Ok(Self {
@@ -414,6 +421,20 @@ impl<T: Real> SparseTensor<T> {
         self.cells.for_each(&mut add);
         entries
     }
+}
+
+/// Of every mode, the indices whose cells are all listed.
+fn wholly_listed<T>(shape: &[usize], cells: &dyn Cells<T>) -> Vec<Vec<usize>> {
+    let mut listed: Vec<Vec<usize>> = shape.iter().map(|&size| vec![0; size]).collect();
+    cells.for_each(&mut |index, _| {
+        for (listed, &i) in listed.iter_mut().zip(index) {
+            listed[i] += 1;
+        }
+    });
+    let all = shape.iter().fold(1usize, |n, &size| n.saturating_mul(size));
+    let each = listed.into_iter().zip(shape);
+    each.map(|(listed, &size)| (0..size).filter(|&i| listed[i] == all / size).collect())
+        .collect()
 }
 
 impl<T: Real> Data<T> for SparseTensor<T> {
@@ -438,7 +459,7 @@ impl<T: Real> Data<T> for SparseTensor<T> {
     fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
         match (&self.pattern, self.summary.mask) {
             (_, Mask::Complete) | (Pattern::All, _) => {}
-            (Pattern::AllBut(hidden), _) => hidden.for_each(&mut |index, _| each(index)),
+            (Pattern::AllBut { hidden, .. }, _) => hidden.for_each(&mut |index, _| each(index)),
             (Pattern::Stored, _) => self.cells.for_each(&mut |index, _| each(index)),
         }
         Ok(())
@@ -458,9 +479,9 @@ impl<T: Real> Data<T> for SparseTensor<T> {
         stored.e_step(self, model, request, |pass, modes| match &self.pattern {
             Pattern::All => model.exposures(modes),
             Pattern::Stored => pass.unit(&*self.cells, modes),
-            Pattern::AllBut(hidden) => {
+            Pattern::AllBut { hidden, unseen } => {
                 let listed = pass.unit(&**hidden, modes);
-                remaining(model, &**hidden, model.exposures(modes), listed)
+                remaining(model, (&**hidden, unseen), model.exposures(modes), listed)
             }
         })
     }

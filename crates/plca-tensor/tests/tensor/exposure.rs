@@ -1,6 +1,6 @@
 //! Masses of a model within the observed cells.
 
-use nalgebra::dmatrix;
+use nalgebra::{DMatrix, dmatrix};
 
 use plca_tensor::{
     Coordinates, Cp, Data, DenseTensor, Factor, Modes, Order, Real, Request, Rule, SparseTensor,
@@ -84,7 +84,7 @@ fn of_many_modes<T: Real>(magnitudes: &[f64], weight: f64) -> Vec<(&'static str,
     let stored = SparseTensor::stored_only(list(&|at| seen[at])).unwrap();
     let entry = |m: usize, i: usize, z: usize| 1.0 + ((m * 3 + i * 5 + z * 2) % 7) as f64;
     let factors: Vec<_> = (magnitudes.iter().enumerate())
-        .map(|(m, by)| nalgebra::DMatrix::from_fn(2, 3, |i, z| T::lit(entry(m, i, z) * by)))
+        .map(|(m, by)| DMatrix::from_fn(2, 3, |i, z| T::lit(entry(m, i, z) * by)))
         .collect();
     let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
     let weights = [0.5, 1.0, 2.0].map(|w| T::lit(w * weight));
@@ -130,4 +130,48 @@ fn many_modes_neither_underflow_nor_overflow() {
             }
         }
     }
+}
+
+/// What is left of the first mode's indices, the last of which is wholly hidden; for factors of these magnitudes, component by component.
+fn beside_a_hidden_slice<T: Real>(magnitudes: [[f64; 2]; 3]) -> DMatrix<T> {
+    let shape = [2, 2, 3];
+    let (mut entries, mut hidden) = (Coordinates::empty(&shape), Coordinates::empty(&shape));
+    for (j, k) in (0..2).flat_map(|j| (0..3).map(move |k| (j, k))) {
+        entries.push(&[0, j, k], T::one());
+        hidden.push(&[1, j, k], T::one());
+    }
+    let data = SparseTensor::all_but(entries, hidden).unwrap();
+    let entry = |m: usize, i: usize, z: usize| 1.0 + ((m * 3 + i * 5 + z * 2) % 7) as f64;
+    let of = |m: usize| {
+        DMatrix::from_fn(shape[m], 2, |i, z| {
+            T::lit(entry(m, i, z) * magnitudes[m][z])
+        })
+    };
+    let factors = [0, 1, 2].map(of);
+    let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
+    let model = Cp {
+        weights: None,
+        factors: &factors,
+    };
+    let request = Request::counts(Modes::one(0)).rule(Rule::Exposure);
+    let mut found = data.e_step(&model, &request).unwrap();
+    found.take(0)
+}
+
+/// Nothing is left of a wholly hidden slice: not where products overflow or lose their digits on the way, nor where the pass leaves out
+/// entries beside larger ones.
+#[test]
+fn nothing_is_left_of_a_hidden_slice() {
+    fn check<T: Real>(magnitudes: [[f64; 2]; 3]) {
+        let left = beside_a_hidden_slice::<T>(magnitudes);
+        assert!(left.row(0).iter().all(|&x| x > T::zero()), "{left}");
+        assert!(left.row(1).iter().all(|&x| x == T::zero()), "{left}");
+    }
+    let beside = |tiny: f64| [[1.0, tiny], [tiny, 1.0], [1.0, 1.0]];
+    check::<f64>([[1.0; 2]; 3]);
+    check::<f32>([[1.0; 2]; 3]);
+    check::<f64>([[1e200; 2], [1e-160; 2], [1e-160; 2]]);
+    check::<f64>([[1e-200; 2], [1e155; 2], [1e155; 2]]);
+    check::<f64>(beside(1e-160));
+    check::<f32>(beside(1e-24));
 }
