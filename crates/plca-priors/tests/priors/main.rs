@@ -3,6 +3,7 @@
 
 mod cross_entropy;
 mod entropic;
+mod gamma;
 mod golden;
 mod laws;
 mod logistic_normal;

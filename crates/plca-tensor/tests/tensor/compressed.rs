@@ -111,3 +111,41 @@ fn what_is_wrong_is_told_by_its_place() {
     let nan = of(&[0, 0, 2], &[2, 1], &[1.0, f64::NAN]);
     assert!(matches!(nan, DataError::NotFinite { index, .. } if index == [1, 1]));
 }
+
+/// Whatever coordinates are refused for, or become, compressed data are and do.
+#[test]
+fn awkward_entries_are_those_of_coordinates() {
+    let largest = f64::MAX;
+    let cases = [
+        // Nothing stored, and nothing but zeros.
+        (vec![0, 0, 0], vec![], vec![]),
+        (vec![0, 1, 2], vec![0, 2], vec![0.0, -0.0]),
+        // A negative entry behind empty runs, one that its duplicate makes up for, and one that it leaves 0.
+        (vec![0, 0, 2], vec![2, 1], vec![1.0, -2.0]),
+        (vec![0, 2, 2], vec![1, 1], vec![-2.0, 3.0]),
+        (vec![0, 2, 2], vec![1, 1], vec![-2.0, 2.0]),
+        // Duplicates and totals beyond the numbers.
+        (vec![0, 2, 2], vec![1, 1], vec![largest, largest]),
+        (vec![0, 1, 2], vec![0, 1], vec![largest, -largest]),
+        (vec![0, 1, 2], vec![0, 1], vec![1.0, f64::NEG_INFINITY]),
+    ];
+    for (ends, indices, values) in &cases {
+        for outer in [0, 1] {
+            let mut shape = [2, 3];
+            shape.rotate_left(outer);
+            let by_runs = SparseTensor::from_compressed(shape, outer, ends, indices, values);
+            let data = (ends.clone(), indices.clone(), values.clone());
+            let by_index = SparseTensor::new(coordinates(shape, outer, &data));
+            match (by_runs, by_index) {
+                (Ok(a), Ok(b)) => {
+                    assert_eq!(a.summary(), b.summary());
+                    assert_eq!(a.to_coordinates(), b.to_coordinates());
+                }
+                (a, b) => assert_eq!(a.unwrap_err(), b.unwrap_err()),
+            }
+        }
+    }
+    // More than any matrix has, before anything is made room for.
+    let huge = SparseTensor::from_compressed([usize::MAX, 1], 0, &[0], &[0; 0], &[0.0; 0]);
+    assert!(matches!(huge, Err(DataError::TooLarge { .. })));
+}
