@@ -54,6 +54,48 @@ fn every_storage_obeys() {
     check::<f32>(&single).unwrap();
 }
 
+/// What every storage knows of values of either sign, wherever the first negative one stands; the sums are exact.
+#[test]
+fn sums_of_either_sign_are_known() {
+    let large = 2f64.powi(52);
+    for (values, absolute, integers) in [
+        (vec![-3.0, 1.0, 0.0, 2.0], 6.0, true),
+        (vec![1.0, -0.0, -3.0, 2.0], 6.0, true),
+        (vec![1.0, 0.5, 2.0, -3.0], 6.5, false),
+        (vec![-1.5, -2.5, -0.0, -3.0], 7.0, false),
+        (vec![1.0, 0.0, -large, 2.0], large + 3.0, true),
+        (vec![large - 0.5, 0.0, -0.5, 0.0], large, false),
+    ] {
+        let total: f64 = values.iter().sum();
+        let mut beside_hidden = values.clone();
+        beside_hidden.insert(1, f64::NAN);
+        let masked = DenseTensor::masked(vec![5], beside_hidden, Order::RowMajor);
+        let mut all: Vec<Box<dyn Data<f64>>> = vec![Box::new(masked.unwrap())];
+        for shape in [vec![4], vec![2, 2], vec![1, 2, 2]] {
+            for order in [Order::RowMajor, Order::ColumnMajor] {
+                let dense = DenseTensor::new(shape.clone(), values.clone(), order);
+                all.push(Box::new(dense.unwrap()));
+            }
+            let mut entries = Coordinates::empty(&shape);
+            for (at, &x) in values.iter().enumerate() {
+                let index = match shape.len() {
+                    1 => vec![at],
+                    2 => vec![at / 2, at % 2],
+                    _ => vec![0, at / 2, at % 2],
+                };
+                entries.push(&index, x);
+            }
+            all.push(Box::new(SparseTensor::new(entries.clone()).unwrap()));
+            all.push(Box::new(SparseTensor::stored_only(entries).unwrap()));
+        }
+        for data in all {
+            let known = data.summary();
+            let sums = (known.total, known.absolute, known.integers);
+            assert_eq!(sums, (total, absolute, integers), "{data:?}");
+        }
+    }
+}
+
 /// A storage with one error.
 #[derive(Debug)]
 struct Wrong {
