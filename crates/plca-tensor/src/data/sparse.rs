@@ -244,11 +244,11 @@ enum Pattern<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct SparseTensor<T> {
-    pub(crate) shape: Vec<usize>,
+    shape: Vec<usize>,
     cells: Arc<dyn Cells<T>>,
     pattern: Pattern<T>,
     /// Stored values are those given times this power of two.
-    pub(crate) scale: T,
+    scale: T,
     summary: Summary,
     pool: Pool<T>,
 }
