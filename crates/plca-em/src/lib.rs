@@ -85,8 +85,8 @@ pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_pa
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaState};
 pub use plca_fit::{
     Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError,
-    Impossible, Init, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run, Sense,
-    Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
+    Impossible, Init, Interrupt, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run,
+    Sense, Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
 };
 pub use plca_priors::{PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaState};

@@ -26,10 +26,7 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
         let value = self.0.0.sweep(&mut new, measure)?;
         new.count();
         *at = new;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {

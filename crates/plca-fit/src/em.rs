@@ -203,7 +203,12 @@ fn powers<T: Real, E: Expectation<T>>(model: &E) -> impl Iterator<Item = (usize,
 }
 
 impl<E> Em<E> {
-    /// Makes blocks of their expected counts; which of them got their support back.
+    /// Makes blocks of their expected counts, one or `None` for every block, and counts an iteration; returns the places of those that got
+    /// their support back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BlockSpec::m_step`] and [`Expectation::unsupported`]; `at` is then as it was.
     #[doc(hidden)]
     pub fn m_step<T: Real>(
         &self,

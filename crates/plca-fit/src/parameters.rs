@@ -307,7 +307,8 @@ impl<T: Real> Parameters<T> {
         self.iteration = self.next();
     }
 
-    /// Replaces blocks, all or none, and counts an iteration.
+    /// Replaces blocks by new ones, each at the place of its own, and counts an iteration; `None` keeps a block. Shapes and values are those of
+    /// the iteration: [`check`](Self::check) looks at them.
     pub fn advance(&mut self, new: Vec<Option<DMatrix<T>>>) {
         for (block, new) in self.blocks.iter_mut().zip(new) {
             if let Some(new) = new {

@@ -27,19 +27,20 @@ pub trait Reconstruct: State {
     /// The number of components.
     fn components(&self) -> usize;
 
-    /// The approximation of one cell, in the units of the data.
+    /// The approximation of one cell, in the units of the data. For many cells [`cells`](Self::cells) costs less, or
+    /// [`Factored::with_model`] called once.
     ///
     /// # Panics
     ///
     /// For an index outside the shape.
     fn cell(&self, index: &[usize]) -> f64;
 
-    /// The approximation of all cells as a dense tensor; with `Some(z)` only the part that component `z` adds to it. For one component
-    /// [`component`](Self::component) checks `z` first; here it must be one of those that there are.
+    /// The approximation of all cells as a dense tensor; with `Some(z)` only the part that component `z`, counted from 0, adds to it. A state
+    /// of your own asks [`check_component`](Self::check_component) first.
     ///
     /// # Errors
     ///
-    /// [`FitError::Data`] for a tensor that is too large for memory.
+    /// [`FitError::NoComponent`] if there is no such component; [`FitError::Data`] for a tensor that is too large for memory.
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<Self::Scalar>, FitError>;
 
     /// The approximation of all cells, in memory for as many numbers as the data have cells.
@@ -55,15 +56,24 @@ pub trait Reconstruct: State {
     ///
     /// # Errors
     ///
-    /// [`FitError::NoComponent`] if there is no such component; else as [`cells`](Self::cells).
+    /// As [`cells`](Self::cells).
     fn component(&self, z: usize) -> Result<DenseTensor<Self::Scalar>, FitError> {
+        self.cells(Some(z))
+    }
+
+    /// Refuses a component that there is not.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NoComponent`].
+    fn check_component(&self, component: Option<usize>) -> Result<(), FitError> {
         let components = self.components();
-        match z < components {
-            true => self.cells(Some(z)),
-            false => Err(FitError::NoComponent {
-                component: z,
+        match component {
+            Some(component) if component >= components => Err(FitError::NoComponent {
+                component,
                 components,
             }),
+            _ => Ok(()),
         }
     }
 }
@@ -151,6 +161,7 @@ impl<S: Factored> Reconstruct for S {
     }
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<S::Scalar>, FitError> {
+        self.check_component(component)?;
         self.with_scaled(|cp, scale| {
             let one = component.map(|z| of_one(cp.weights, self.components(), z));
             let weights = one.as_deref().or(cp.weights);

@@ -36,9 +36,9 @@ pub use columns::{ColumnNmf, ColumnNmfBuilder, ColumnNmfState};
 pub use mixture::MixtureState;
 pub use ntf::{Ntf, NtfBuilder, NtfState, NtfUpdate};
 pub use plca_fit::{
-    Checkpoint, Event, Explained, Factored, Fit, FitError, Init, Iteration, Model, Need, Observer,
-    Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError, TracePoint,
-    Transform,
+    Checkpoint, Event, Explained, Factored, Fit, FitError, Init, Interrupt, Iteration, Model, Need,
+    Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
+    TracePoint, Transform,
 };
 pub use pntf::{Pntf, PntfBuilder, PntfState};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};

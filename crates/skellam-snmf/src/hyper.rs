@@ -642,7 +642,11 @@ impl Statistics {
     /// ```
     ///
     /// `r` is between 0 and 1: `1/t` for the `t`-th data set makes the plain mean of all, a constant `r` forgets old data sets. Both
-    /// statistics must be of the same [`Sharing`]; neither this nor `r` is checked.
+    /// statistics are of the same [`Sharing`].
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] for another `r`, [`FitError::Shape`] for statistics of other sizes; nothing is changed then.
     ///
     /// ```
     /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};
@@ -651,11 +655,14 @@ impl Statistics {
     ///     Statistics::of_prior(&Sharing::all(1, 1), &hyper, 1)
     /// };
     /// let mut mean = of(1.0)?;                                            // a / b = 2
-    /// mean.blend(&of(3.0)?, 0.25);                                        // a / b = 6
+    /// mean.blend(&of(3.0)?, 0.25)?;                                       // a / b = 6
     /// assert_eq!(mean.activations, [3.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn blend(&mut self, new: &Self, r: f64) {
+    pub fn blend(&mut self, new: &Self, r: f64) -> Result<(), FitError> {
+        let good = (0.0..=1.0).contains(&r);
+        FitError::unless(good, "r", r, "a number in [0, 1]")?;
+        new.check_sizes(self.sizes())?;
         for (old, new) in [
             (&mut self.ln_activations, &new.ln_activations),
             (&mut self.activations, &new.activations),
@@ -666,17 +673,23 @@ impl Statistics {
         }
         // Equal numbers stay what they are to the bit.
         self.columns += r * (new.columns - self.columns);
+        Ok(())
+    }
+
+    /// How many shapes, rates and `α` there are sums for.
+    fn sizes(&self) -> [usize; 3] {
+        [&self.ln_activations, &self.activations, &self.ln_atoms].map(Vec::len)
+    }
+
+    fn check_sizes(&self, expected: [usize; 3]) -> Result<(), FitError> {
+        let pairs = self.sizes().into_iter().zip(expected);
+        check_shapes(pairs.map(|(got, expected)| ("statistics", (got, 1), (expected, 1))))
     }
 
     /// Refuses statistics of other sizes and with values that are no numbers.
     fn check(&self, sharing: &Sharing) -> Result<(), FitError> {
         let [alpha, shape, rate] = sharing.sizes();
-        let lengths = [
-            (self.ln_activations.len(), shape),
-            (self.activations.len(), rate),
-            (self.ln_atoms.len(), alpha),
-        ];
-        check_shapes(lengths.map(|(got, expected)| ("statistics", (got, 1), (expected, 1))))?;
+        self.check_sizes([shape, rate, alpha])?;
         let all = self
             .ln_activations
             .iter()

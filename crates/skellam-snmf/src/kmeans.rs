@@ -342,6 +342,7 @@ impl<T: Real> Reconstruct for KMeansState<T> {
     }
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        self.check_component(component)?;
         let labels = self.labels();
         let value = |i: usize, z: usize| match component.is_none_or(|only| only == z) {
             true => self.centres()[(i, z)],

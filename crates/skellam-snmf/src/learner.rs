@@ -274,7 +274,7 @@ impl Learner {
             let columns = new.columns as usize;
             statistics = Statistics::of_prior(&self.sharing, &hyperparameters, columns)?;
         }
-        statistics.blend(&new, r);
+        statistics.blend(&new, r)?;
         for _ in 0..self.iterations {
             hyperparameters.improve(&self.sharing, &statistics)?;
         }

@@ -61,8 +61,8 @@ pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
 pub use kmeans::{KMeans, KMeansBuilder, KMeansState, Seeding};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
-    Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Iteration, Model, Need,
-    Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
+    Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Interrupt, Iteration, Model,
+    Need, Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
     TracePoint, Transform,
 };
 pub use plca_priors::Entries;

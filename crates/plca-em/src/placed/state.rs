@@ -140,6 +140,7 @@ macro_rules! placed_state {
 
             /// Under the conditional likelihood scaled so that the observed cells have the sum of the data.
             fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+                self.check_component(component)?;
                 self.1.cells(&self.0, component)
             }
         }

@@ -110,7 +110,7 @@ impl<T: Real> Factored for PlsaState<T> {
         Some(self.given().mode())
     }
 
-    /// The share of a given index in the sum of the data, more where cells were hidden.
+    /// The sum of the data of a given index, more where cells were hidden.
     fn scale(&self, y: usize) -> f64 {
         match self.0.fact(SCALE) {
             Some(scales) if scales.len() == self.marginal().len() => scales[y],

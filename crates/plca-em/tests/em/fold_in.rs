@@ -3,7 +3,8 @@
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::{
-    Explained, FitError, Impossible, Init, Model, Reconstruct, Solver, State, Transform,
+    Explained, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Solver, State, Status,
+    Transform,
 };
 use plca_tensor::{Data, DenseTensor, Order, normalise_columns};
 use proptest::prelude::*;
@@ -229,6 +230,41 @@ fn the_gap_of_a_start_is_not_small() {
     assert!(end.gap[0] <= 1e-6, "{:?}", end.gap);
     // The optimum explains the data exactly: P = (0.9, 0.1).
     assert!((end.fit.state().mixture()[(1, 0)] - 0.8).abs() < 1e-5);
+}
+
+/// A raised flag ends the work after one iteration, and what is certified holds for its end; a flag that is not raised changes no bit.
+#[test]
+fn a_raised_flag_ends_the_explanation() {
+    let values = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let data = DenseTensor::new(vec![3, 2], values, Order::RowMajor).unwrap();
+    let basis = dmatrix![0.6, 0.1; 0.3, 0.2; 0.1, 0.7];
+    let factors = vec![basis.clone(), DMatrix::from_element(2, 2, 0.5)];
+    let plca = PlcaState::new(DVector::from_element(2, 0.5), factors).unwrap();
+    let nmf = NmfState::new(basis.clone(), DMatrix::from_element(2, 2, 1.0)).unwrap();
+    let plsa = of_basis(basis);
+    let explained = |how: &Transform| {
+        [
+            plca.transform(&data, how).unwrap().untyped(),
+            nmf.transform(&data, how).unwrap().untyped(),
+            plsa.transform(&data, how).unwrap().untyped(),
+        ]
+    };
+    for solver in [Solver::Em, Solver::Squarem, Solver::Fast] {
+        let how = |iterations: usize| after(iterations).solver(solver);
+        let flag = Interrupt::default();
+        let watched = how(40).interrupt(flag.clone());
+        for (with, without) in explained(&watched).iter().zip(&explained(&how(40))) {
+            assert_eq!(with.fit.state(), without.fit.state(), "{solver}");
+            assert_eq!(with.fit.status(), without.fit.status(), "{solver}");
+        }
+        flag.raise();
+        for (cut, one) in explained(&watched).iter().zip(&explained(&how(1))) {
+            assert_eq!(cut.fit.status(), &Status::Interrupted, "{solver}");
+            assert_eq!(cut.fit.iterations(), 1, "{solver}");
+            assert_eq!(cut.fit.state(), one.fit.state(), "{solver}");
+            assert_eq!(cut.gap, one.gap, "{solver}");
+        }
+    }
 }
 
 #[test]

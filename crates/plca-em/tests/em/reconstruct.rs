@@ -37,8 +37,11 @@ fn reconstructions_are_sums_of_components() {
         })
         .unwrap();
         assert_eq!(at, sums.len());
-        let error = state.component(state.components()).unwrap_err();
-        assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+        let none = state.components();
+        for refused in [state.component(none), state.cells(Some(none))] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+        }
     }
     for shape in [vec![7, 90], vec![4, 3, 5]] {
         let cells: usize = shape.iter().product();

@@ -2,6 +2,7 @@
 
 mod counts;
 mod laws;
+mod layout;
 mod runs;
 mod solvers;
 mod steps;

@@ -125,6 +125,7 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
     }
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        self.check_component(component)?;
         let (atoms, activations) = (self.signed_atoms(), unfolded(self.parameters.matrices()));
         let rows = rows_of(&atoms, &activations, component);
         let values = self.folding.folded(rows);

@@ -120,6 +120,7 @@ impl<T: Real> Reconstruct for DingState<T> {
     }
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        self.check_component(component)?;
         product(self.basis(), self.activations(), component)
     }
 }

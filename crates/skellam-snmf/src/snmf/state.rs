@@ -87,6 +87,7 @@ impl<T: Real> Reconstruct for SnmfState<T> {
     }
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        self.check_component(component)?;
         product(&self.signed_atoms(), self.activations(), component)
     }
 }

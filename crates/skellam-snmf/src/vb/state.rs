@@ -138,6 +138,7 @@ impl<T: Real> Reconstruct for SnmfVbState<T> {
     }
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        self.check_component(component)?;
         let means = self.posterior().means();
         product(&means.signed_atoms(), &means.activations, component)
     }

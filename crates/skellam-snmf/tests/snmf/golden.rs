@@ -194,7 +194,7 @@ fn batch_hyperparameters() {
             Statistics::of_prior(&sharing, &hyper, posteriors[0].shape.ncols()).unwrap();
         for (t, p) in (1..).zip(&posteriors) {
             let new = Statistics::of(p, &sharing).unwrap();
-            statistics.blend(&new, 1.0 / f64::from(t));
+            statistics.blend(&new, 1.0 / f64::from(t)).unwrap();
         }
         assert_statistics(&statistics, case, rtol, id);
         for iteration in 0..=50 {

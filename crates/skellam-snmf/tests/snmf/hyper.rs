@@ -403,3 +403,24 @@ fn sharings_of_nothing_are_refused() {
         assert!(Learner::new(sharing, hyper.clone(), Rate::AtLeast(0.25)).is_err());
     }
 }
+
+/// Statistics of another sharing, of fewer groups or more, and weights that make no mean are refused, and change nothing.
+#[test]
+fn only_statistics_of_one_sharing_are_blended() {
+    let of = |sharing: &Sharing| Statistics::of_known(&known(4, 1), sharing).unwrap();
+    let (one, each) = (of(&Sharing::all(3, 2)), of(&Sharing::by_component(3, 2)));
+    for (old, new) in [(&one, &each), (&each, &one)] {
+        let mut mean = old.clone();
+        let error = mean.blend(new, 0.5).unwrap_err();
+        assert!(matches!(error, FitError::Shape { .. }), "{error}");
+        assert_eq!(&mean, old);
+        for r in [-0.5, 1.5, f64::NAN] {
+            let error = mean.blend(old, r).unwrap_err();
+            assert!(
+                matches!(error, FitError::Setting { name: "r", .. }),
+                "{error}"
+            );
+            assert_eq!(&mean, old);
+        }
+    }
+}

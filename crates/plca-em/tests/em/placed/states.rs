@@ -52,8 +52,11 @@ fn reconstructions_are_sums_of_components() {
             (total / data.total() - 1.0).abs() < 1e-12,
             "{what}: {total}"
         );
-        let error = state.component(state.components()).unwrap_err();
-        assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+        let none = state.components();
+        for refused in [state.component(none), state.cells(Some(none))] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+        }
     }
     for (storage, data) in storages::<f64>(&SHAPE) {
         for support in [Support::Valid, Support::Same, Support::Full] {

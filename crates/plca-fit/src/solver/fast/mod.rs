@@ -278,10 +278,7 @@ impl<T: Real> Steps<T> for Fast<'_, T> {
         let value = measure.then_some(place.value);
         self.advance(at, &mut place)?;
         self.place = Some(place);
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn memory(&self) -> Memory {

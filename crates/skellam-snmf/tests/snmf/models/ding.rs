@@ -1,7 +1,7 @@
 //! Squared error.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{FitError, Init, Model, Solver, State, Status, Transform};
+use plca_fit::{FitError, Init, Interrupt, Model, Solver, State, Status, Transform};
 use plca_tensor::{Data, DenseTensor, Order, Real};
 use skellam_snmf::{Ding, DingState};
 
@@ -89,6 +89,11 @@ fn new_columns_are_explained() {
     let how = Transform::default().solver(Solver::Momentum);
     let explained = learnt.transform(&*other, &how).unwrap();
     assert_eq!(explained.fit.status(), &Status::Converged);
+    let flag = Interrupt::default();
+    flag.raise();
+    let cut = learnt.transform(&*other, &how.clone().interrupt(flag));
+    let cut = cut.unwrap().fit;
+    assert_eq!((cut.status(), cut.iterations()), (&Status::Interrupted, 1));
     let state = explained.fit.state();
     assert_eq!(state.basis(), learnt.basis());
     let (w, h) = (state.basis(), state.activations());

@@ -119,8 +119,11 @@ pub(super) fn reconstructs<S: Reconstruct<Scalar = f64>>(state: &S, data: &dyn D
     })
     .unwrap();
     assert_eq!(at, whole.len());
-    let error = refusal(state.component(state.components()));
-    assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+    let none = state.components();
+    for refused in [state.component(none), state.cells(Some(none))] {
+        let error = refusal(refused);
+        assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+    }
 }
 
 pub(super) fn block<S: State>(fit: &Fit<S>, name: &str) -> nalgebra::DMatrix<S::Scalar> {
