@@ -99,10 +99,13 @@ fn owner(lines: &[&str], at: usize) -> String {
 
 fn scan(file: &str, text: &str) -> Vec<(Tag, Place)> {
     let lines: Vec<&str> = text.lines().collect();
-    let tests_from = lines
-        .iter()
-        .position(|l| l.trim() == "#[cfg(test)]")
-        .unwrap_or(lines.len());
+    // Not a file of tests that is named at the top, nor a function for tests among others.
+    let opens = |l: &[&str]| {
+        l[0].trim() == "#[cfg(test)]"
+            && l[1].ends_with('{')
+            && l[1].trim_start().starts_with("mod ")
+    };
+    let tests_from = lines.windows(2).position(opens).unwrap_or(lines.len());
     let test_file = file.contains("/tests/");
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -293,6 +296,14 @@ mod tests {
         assert!(page.contains(
             "| SI | eq. 2 | [crates/a/src/lib.rs:2](../crates/a/src/lib.rs#L2) | [`holds`]"
         ));
+        let above = [
+            "#[cfg(test)]\nmod tests;\n",
+            "#[cfg(test)]\nfn width() {}\n",
+        ];
+        for above in above {
+            let found = scan("crates/a/src/lib.rs", &format!("{above}{text}"));
+            assert_eq!(found[0].1.test, None, "{above}");
+        }
     }
 
     #[test]

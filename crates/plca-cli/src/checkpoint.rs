@@ -93,6 +93,10 @@ fn filled<T: Element + DeserializeOwned>(
     arrays: &mut Arrays,
     prefix: &str,
 ) -> Result<Checkpoint<T>, Failure> {
+    if small.is_null() {
+        let what = "does not say where the run stands: another version of plca wrote it";
+        return Err(Failure::of(path, what));
+    }
     let mut all: Checkpoint<T> =
         serde_json::from_value(small.clone()).map_err(|e| Failure::by(path, e))?;
     let find = |name: &str| -> Option<DMatrix<f64>> {

@@ -316,8 +316,8 @@ struct Record {
     /// The text of all cells, one after the other.
     text: Vec<u8>,
     written: usize,
-    /// Where every cell ends.
-    ends: Vec<usize>,
+    /// Where every cell ends: below twice [`MAX_LINE`].
+    ends: Vec<u32>,
 }
 
 impl Record {
@@ -354,7 +354,7 @@ impl Record {
             self.written += wrote;
             match result {
                 csv_core::ReadFieldResult::Field { record_end } => {
-                    self.ends.push(self.written);
+                    self.ends.push(self.written as u32);
                     if record_end {
                         return true;
                     }
@@ -369,7 +369,7 @@ impl Record {
     fn cells(&self) -> impl Iterator<Item = Result<&str, Fault>> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| {
-            let cell = std::str::from_utf8(&self.text[start..end]);
+            let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
             let cell = cell.map_err(|_| Fault::new("is no text"))?;
             Ok(cell.trim().trim_matches('"'))
         })

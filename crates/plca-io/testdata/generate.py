@@ -1,4 +1,5 @@
 """Files written by numpy and scipy for tests/reference.rs. Run here: python generate.py
+(`earlier.store` is not among them: an earlier version of the command wrote it for tests/store.rs.)
 
 Every dense file holds the same 2 x 3 matrix 0 1 2 / 3 4 5 (bool: 0 1 1 / 1 1 1), every sparse one
 the 3 x 4 matrix with 1.5 at (0, 1), 2 at (2, 0) and 3 at (2, 3).

@@ -99,6 +99,24 @@ fn stores_hold_what_memory_holds() {
 }
 
 /// What scipy wrote, in its three forms.
+/// `testdata/earlier.store` was written by the command before its footer had a type.
+#[test]
+fn stores_of_earlier_versions_are_read_and_written_alike() {
+    let text = "3 4 2\n1 2 1.5\n3 1 0.375\n1 2 0.25\n2 4 1e-3\n";
+    let (_folder, input, store) = folder("v.tns", text);
+    let options = ReadOptions {
+        shape: Some(vec![3, 4]),
+        ..ReadOptions::default()
+    };
+    check::<f64>(&input, &store, &options);
+    let earlier = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/earlier.store");
+    assert!(entries(&open(&earlier)) == entries(&open(&store)));
+    assert_eq!(
+        std::fs::read(&earlier).unwrap(),
+        std::fs::read(&store).unwrap()
+    );
+}
+
 #[test]
 fn archives_of_scipy_are_read_entry_by_entry() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");

@@ -191,6 +191,16 @@ fn checkpoints_of_other_settings_are_refused() {
         &format!("{other} --resume c.npz"),
         &["c.npz", "other data"],
     );
+    let path = folder.path("c.npz");
+    let mut state = plca_io::read_checkpoint(&path).unwrap();
+    let place = state.metadata["checkpoint"].as_object_mut().unwrap();
+    assert!(place.remove("run").is_some());
+    plca_io::write_checkpoint(&path, &state).unwrap();
+    folder.fails(
+        1,
+        &format!("{line} --resume c.npz"),
+        &["c.npz", "another version"],
+    );
 }
 
 /// Every ordered pair of models, on data that all of them take; also a stream's checkpoint for a batch and the other way round.
