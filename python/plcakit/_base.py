@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from . import _core
-from ._data import check_mask, describe, row_mass, seed_of, threads, unmasked, unpacked
+from ._data import check_mask, describe, has_mass, seed_of, threads, unmasked, unpacked
+from ._docs import described
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
 from ._watch import Watch
 from .priors import Prior
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 #: Settings that every estimator has.
 COMMON: dict[str, Any] = {
-    "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
+    "n_components": [Interval(numbers.Integral, 1, 2**63 - 1, closed="both")],
     "init": [StrOptions({"random", "custom"}), None],
     "tol": [Interval(numbers.Real, 0, None, closed="left")],
     "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
     "random_state": ["random_state", np.random.Generator],
-    "n_init": [Interval(numbers.Integral, 1, None, closed="left")],
+    "n_init": [Interval(numbers.Integral, 1, 2**32 - 1, closed="both")],
     "n_jobs": [numbers.Integral, None],
     "warm_start": ["boolean"],
     "missing": [StrOptions({"nan", "unstored"}), None],
@@ -41,10 +42,15 @@ COMMON: dict[str, Any] = {
     "verbose": ["verbose"],
 }
 
-#: Solvers of models that separate, and of those that do not.
-SOLVERS = {"auto", "em", "fast", "squarem", "parabolic", "momentum"}
+#: The setting of models whose transform is certified.
+GAP: dict[str, Any] = {"transform_tol": [Interval(numbers.Real, 0, None, closed="left")]}
+
+#: Solvers of all models, and of those that separate.
+EXTRAPOLATED = {"auto", "em", "squarem", "parabolic", "momentum"}
+SOLVERS = EXTRAPOLATED | {"fast"}
 
 
+@described
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a model of the extension module, its settings and its blocks.
 
@@ -64,6 +70,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _streams_columns = False
     #: Whether hidden cells are taken.
     _hides = True
+    #: Whether the objective is minimised.
+    _minimised = False
+    #: What a score is per: counts, "total", or cells, "observed".
+    _per = "total"
     _parameter_constraints: dict[str, Any] = COMMON
 
     n_components: Any
@@ -95,6 +105,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _shape: tuple[int, ...]
     _seed: int
 
+    def _take(self, settings: dict[str, Any]) -> None:
+        """Keeps the arguments of a constructor, its ``locals()``, as they are."""
+        for name, value in settings.items():
+            if name != "self":
+                setattr(self, name, value)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # NaN marks a cell of a dense array alone.
@@ -119,7 +135,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _solver(self) -> str:
         return self.solver
 
-    def _components(self, shape: tuple[int, ...]) -> int:
+    def _components(self, shape: tuple[int, ...], start: Start) -> int:
         return int(self.n_components)
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
@@ -134,8 +150,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         raise NotImplementedError
 
     def _answer_empty(self, samples: int, dtype: Any) -> Array:
-        """What samples without mass are explained by."""
-        return np.zeros((samples, self.n_components_), dtype=dtype)
+        """What samples without mass are explained by: the weights where there are any."""
+        weights = getattr(self, "weights_", np.zeros(self.n_components_))
+        return np.tile(weights.astype(dtype), (samples, 1))
 
     # Data -----------------------------------------------------------------------------------------------------------------------
 
@@ -146,7 +163,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if sparse.issparse(X) and X.ndim > 2 and self._any_order:
             if X.dtype not in (np.float32, np.float64):
                 X = X.astype(np.float64)
-            if reset:
+            if reset and self.__sklearn_tags__().input_tags.two_d_array:
                 self.n_features_in_ = X.shape[1]
         else:
             # Values of hidden cells are never read; Rust refuses those that were observed, by their place.
@@ -155,18 +172,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 finite = False
             elif self.missing == "nan":
                 finite = "allow-nan"
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse=("csr", "csc"),
-                dtype=[np.float64, np.float32],
-                allow_nd=self._any_order,
-                ensure_all_finite=finite,
-            )
+            how = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+            X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
         if self._counts and observed is None:
             check_non_negative(X, f"{type(self).__name__} ({whom})")
         return X, check_mask(observed, X.shape)
+
+    def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
+        """The data as arrays, checked by scikit-learn."""
+        return validate_data(self, X, reset=reset, **how)
 
     def _describe(self, X: Data, observed: Mask) -> dict[str, Any]:
         return describe(X, observed, self.missing, self._transposed)
@@ -181,10 +195,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return {name: True for name in freeze}
         components: dict[str, Any] = {}
         for name, which in freeze.items():
-            if which is True:
+            if isinstance(which, (bool, np.bool_)) and which:
                 components[name] = True
-            elif which is not None and which is not False:
-                components[name] = [int(z) for z in np.atleast_1d(np.asarray(which))]
+            elif which is not None and not isinstance(which, (bool, np.bool_)):
+                places = np.atleast_1d(np.asarray(which))
+                if places.dtype == bool:
+                    places = np.flatnonzero(places)
+                if places.ndim != 1 or places.size and places.dtype.kind not in "iu":
+                    raise ValueError(f"freeze of '{name}' is {which!r}, expected True, or the numbers or flags of components")
+                components[name] = places.tolist()
         return components
 
     def _prior_shapes(self, shapes: Shapes) -> Shapes:
@@ -208,7 +227,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             priors[name] = prior
         return priors
 
-    def _start(self, start: Start, shapes: Shapes, X: Data) -> Blocks:
+    def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
         blocks = {}
         for name, block in (start or {}).items():
             if name not in shapes:
@@ -235,17 +254,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The data. Not to be changed by other threads meanwhile.
-        y : Ignored
-            Not used, present by convention.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden: its value is never read.
-        start : dict of str to array, default=None
-            Blocks to start from, by their names; the others are drawn.
+        %(y)s
+        %(observed)s
+        %(start)s
 
-        Returns
-        -------
-        self : object
-            The fitted estimator.
+        %(fitted)s
         """
         self._fit(X, observed, start)
         return self
@@ -255,11 +268,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X, observed = self._check(X, observed, True, "fit")
         data = self._describe(X, observed)
         shape = data["shape"]
-        k = self._components(shape)
+        k = self._components(shape, start)
         shapes = self._block_shapes(shape, k)
         blocks = {"freeze": self._frozen(), "prior": self._priors(shapes)}
         options = {**self._options(), **{name: given for name, given in blocks.items() if given}}
-        start = self._start(start, shapes, X)
+        start = self._start(start, shapes, X, observed)
         seed = seed_of(self.random_state)
         plan = {
             "components": k,
@@ -337,14 +350,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The data.
-        y : Ignored
-            Not used, present by convention.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden.
-        start : dict of str to array, default=None
-            Blocks to start from.
+        %(X)s
+        %(y)s
+        %(observed)s
+        %(start)s
 
         Returns
         -------
@@ -392,7 +401,6 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "restored": learnt["restored"],
             "trace": tuple(zip(*trace)),
         }
-        self._known = known
         self._keep(result, X.shape, k, self._seed)
         self._known = known
         self._warn(result)
@@ -404,10 +412,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The data.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden.
+        %(X)s
+        %(observed)s
         return_gap : bool, default=False
             Whether to return, too, how far the answer is from the best one at most.
 
@@ -427,8 +433,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
         found: dict[str, Any]
         if self._counts:
-            mass = row_mass(X, observed)
-            if not (mass > 0).any():
+            if not has_mass(X, observed, self.missing):
                 # Nothing to explain.
                 found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0}
                 return self._answer_empty(X.shape[0], X.dtype), found
@@ -467,12 +472,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The data.
-        y : Ignored
-            Not used, present by convention.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden.
+        %(X)s
+        %(y)s
+        %(observed)s
 
         Returns
         -------
@@ -484,7 +486,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._score(self._explain(X, observed)[1])
 
     def _score(self, found: dict[str, Any]) -> float:
-        return float(found["objective"] / found["total"]) if found["total"] > 0 else 0.0
+        many = found[self._per]
+        return float((-1 if self._minimised else 1) * found["objective"] / many) if many > 0 else 0.0
 
     def reconstruct(self) -> Array:
         """The approximation of the data that the model was fitted to.
@@ -494,9 +497,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Y : ndarray of the shape of the data
             Hidden cells are filled.
         """
-        check_is_fitted(self)
-        cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single)
-        return cells.T if self._transposed else cells
+        return self._reconstruct(None)
 
     def component(self, z: int) -> Array:
         """What one component contributes to the approximation.
@@ -511,8 +512,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Y : ndarray of the shape of the data
             Its part; the parts of all components add up to :meth:`reconstruct`.
         """
+        if not 0 <= int(z) < getattr(self, "n_components_", np.inf):
+            raise ValueError(f"no component {z}: the model has {self.n_components_}, counted from 0")
+        return self._reconstruct(int(z))
+
+    def _reconstruct(self, component: int | None) -> Array:
         check_is_fitted(self)
-        cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single, int(z))
+        cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single, component)
         return cells.T if self._transposed else cells
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -8,7 +8,6 @@ __version__: str
 
 __all__ = [
     "__version__",
-    "check_prior",
     "fit",
     "learn",
     "read_model",
@@ -38,4 +37,3 @@ def read_model(path: str | PathLike[str]) -> tuple[_Blocks, str]: ...
 def write_model(
     path: str | PathLike[str], blocks: _Blocks, metadata: str, single: bool = False
 ) -> None: ...
-def check_prior(text: str, rows: int, columns: int) -> None: ...

@@ -23,7 +23,8 @@ def threads(n_jobs: int | None) -> int:
         return min(most, int(asked)) if asked.isdigit() and int(asked) > 0 else most
     if n_jobs < 0:
         return max(1, most + 1 + n_jobs)
-    return n_jobs
+    # More than any machine has.
+    return min(n_jobs, 2**16)
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -152,13 +153,21 @@ def coordinates(X: Data) -> list[Array]:
     return [np.ascontiguousarray(c) for c in whole]
 
 
-def row_mass(X: Data, observed: Mask = None) -> Array:
-    """The sum of every sample, and whether it is positive anywhere: what explains a sample without mass is known beforehand."""
+def has_mass(X: Data, observed: Array | None, missing: str | None) -> bool:
+    """Whether any cell that is read is other than 0; one that is no count is, so that it gets to where it is refused."""
     if sparse.issparse(X):
+        values = X.data
         if observed is not None:
-            X = X.multiply(observed).tocsr()
-        return np.asarray(X.sum(axis=tuple(range(1, X.ndim)))).ravel()
-    axes = tuple(range(1, X.ndim))
-    if observed is not None:
-        return np.where(observed, X, 0.0).sum(axis=axes)
-    return np.nansum(X, axis=axes)
+            X = X.tocoo(copy=False)
+            values = X.data[observed[tuple(coordinates(X))]]
+        return bool((values != 0).any())
+    if X.ndim == 1:
+        X, observed = X[np.newaxis], None if observed is None else observed[np.newaxis]
+    # Row by row: the first one ends it, and nothing is copied as a whole.
+    for n, row in enumerate(X):
+        values = row if observed is None else row[observed[n]]
+        if missing == "nan":
+            values = values[~np.isnan(values)]
+        if (values != 0).any():
+            return True
+    return False

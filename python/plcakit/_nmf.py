@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
-from ._base import COMMON, SOLVERS, Factorization
+from ._base import COMMON, GAP, SOLVERS
 from ._data import seed_of
+from ._docs import described
+from ._mixtures import MixtureModel
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ def nndsvd(X: Data, k: int, init: str | None, seed: int) -> tuple[Array, Array]:
     """
     if k > min(X.shape):
         raise ValueError(f"init={init!r} needs n_components <= min(n_samples, n_features) = {min(X.shape)}, got {k}")
-    if not sparse.issparse(X) and np.isnan(X).any():
-        raise ValueError(f"init={init!r} does not go with missing values: expected 'random' or 'custom'")
     U, S, V = randomized_svd(X, k, random_state=seed % 2**32)
     W, H = np.zeros((X.shape[0], k)), np.zeros((k, X.shape[1]))
     W[:, 0], H[0] = np.sqrt(S[0]) * np.abs(U[:, 0]), np.sqrt(S[0]) * np.abs(V[0])
@@ -58,7 +57,8 @@ def nndsvd(X: Data, k: int, init: str | None, seed: int) -> tuple[Array, Array]:
     return W.astype(X.dtype), H.astype(X.dtype)
 
 
-class NMF(Factorization):
+@described
+class NMF(MixtureModel):
     r"""Non-negative matrix factorization, by default under the generalised Kullback-Leibler divergence.
 
     .. math:: X \approx W H, \qquad \min_{W, H \ge 0} D = \sum_{ij} X_{ij} \ln \frac{X_{ij}}{(W H)_{ij}} - X_{ij} + (W H)_{ij}
@@ -76,53 +76,28 @@ class NMF(Factorization):
         What is minimised.
     solver : {"auto", "fast", "em", "mu", "squarem", "parabolic", "momentum"}, default="auto"
         How. ``"mu"``: the sequential multiplicative updates of scikit-learn. ``"auto"``: coordinate descent where it goes.
-    tol : float, default=1e-7
-        The change of the objective per count and iteration that ends a fit; 0: all iterations are made.
-    max_iter : int, default=1000
-        The most iterations.
-    transform_tol : float, default=1e-3
-        The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
-    random_state : int, RandomState, Generator or None, default=None
-        A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
-    n_init : int, default=1
-        From how many starts the fit is made; the best end is kept.
-    n_jobs : int or None, default=None
-        Threads. ``None``: all processors that this process may use. Results do not depend on it.
-    warm_start : bool, default=False
-        Whether a fit starts where the last one ended.
-    missing : {"nan", "unstored"} or None, default=None
-        What hides a cell: NaN of a dense array, or not being stored in a sparse one.
+    %(tol)s
+    %(max_iter)s
+    %(transform_tol)s
+    %(starts)s
+    %(missing)s
     prior : dict or None, default=None
         Priors by block; NMF has none yet.
     freeze : str, sequence of str or dict, default=()
         Blocks (``"w"``, ``"h"``) that keep the values of the start, or with a dict the components of a block that do.
-    callback : callable or None, default=None
-        Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
-    verbose : int, default=0
-        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
+    %(callback)s
+    %(verbose)s
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         The factor `H`.
-    n_components_ : int
-        The number of components.
-    n_iter_ : int
-        Iterations made.
     reconstruction_err_ : float
         :math:`\sqrt{2 D}`, as of scikit-learn.
     objective_ : float
         The divergence `D`, or the squared error.
-    converged_ : bool
-        Whether the stop rule ended the fit.
-    stop_reason_ : str
-        Why it ended.
-    trace_ : ndarray of records ``iteration``, ``objective``
-        The objective at every check.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, where `X` has them.
+    %(ended)s
+    %(features)s
 
     References
     ----------
@@ -138,12 +113,14 @@ class NMF(Factorization):
     True
     """
 
-    components_: Array
     reconstruction_err_: float
+    beta_loss: str
 
+    _minimised = True
+    _per = "observed"
     _parameter_constraints = {
         **COMMON,
-        "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
+        **GAP,
         "n_components": [*COMMON["n_components"], StrOptions({"auto"}), None],
         "init": [StrOptions({"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}), None],
         "beta_loss": [StrOptions({"kullback-leibler", "frobenius"})],
@@ -170,22 +147,7 @@ class NMF(Factorization):
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.beta_loss = beta_loss
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.transform_tol = transform_tol
-        self.random_state = random_state
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.missing = missing
-        self.prior = prior
-        self.freeze = freeze
-        self.callback = callback
-        self.verbose = verbose
+        self._take(locals())
 
     @property
     def _kl(self) -> bool:
@@ -200,11 +162,16 @@ class NMF(Factorization):
     def _options(self) -> dict[str, Any]:
         return {"update": "sequential"} if self.solver == "mu" and self._kl else {}
 
-    def _components(self, shape: tuple[int, ...]) -> int:
-        if isinstance(self.n_components, str) or self.n_components is None:
-            given = getattr(self, "_given_components", None)
-            return int(shape[1]) if given is None or self.n_components is None else given
-        return int(self.n_components)
+    def _components(self, shape: tuple[int, ...], start: Start) -> int:
+        if self.n_components is not None and not isinstance(self.n_components, str):
+            return int(self.n_components)
+        if self.n_components is not None:
+            for name, mode in zip(self._names(), (1, 0 if self._kl else 1)):
+                block = np.shape((start or {}).get(name, ()))
+                # Other shapes are refused where all starts are.
+                if len(block) == 2:
+                    return int(block[mode])
+        return int(shape[1])
 
     def _names(self) -> tuple[str, str]:
         return ("w", "h") if self._kl else ("factor_0", "factor_1")
@@ -238,23 +205,16 @@ class NMF(Factorization):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The data.
-        y : Ignored
-            Not used, present by convention.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden: its value is never read.
-        start : dict of str to array, default=None
-            Blocks to start from, by their names.
+        %(X)s
+        %(y)s
+        %(observed)s
+        %(start)s
         W, H : array-like, default=None
             The start with ``init="custom"``.
 
-        Returns
-        -------
-        self : object
-            The fitted estimator.
+        %(fitted)s
         """
-        self._fit(X, observed, start, W, H)
+        self._fit(X, observed, self._given(start, W, H))
         return self
 
     def fit_transform(
@@ -271,14 +231,10 @@ class NMF(Factorization):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The data.
-        y : Ignored
-            Not used, present by convention.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden.
-        start : dict of str to array, default=None
-            Blocks to start from.
+        %(X)s
+        %(y)s
+        %(observed)s
+        %(start)s
         W, H : array-like, default=None
             The start with ``init="custom"``.
 
@@ -287,35 +243,29 @@ class NMF(Factorization):
         W : ndarray of shape (n_samples, n_components)
             The other factor.
         """
-        X, observed = self._fit(X, observed, start, W, H)
+        X, observed = self._fit(X, observed, self._given(start, W, H))
         return self._explain(X, observed)[0]
 
-    def _fit(
-        self, X: Data, observed: Mask = None, start: Start = None, W: Data | None = None, H: Data | None = None
-    ) -> tuple[Any, Array | None]:
-        start = dict(start or {})
+    def _given(self, start: Start, W: Data | None, H: Data | None) -> Start:
+        """The start, with both factors of ``init="custom"``."""
+        blocks = dict(start or {})
         for name, factor in zip(self._names(), (W, H)):
             if factor is None:
                 continue
             if self.init != "custom":
                 raise ValueError(f"W and H are given, but init is {self.init!r}: expected 'custom'")
             factor = check_array(factor, dtype=[np.float64, np.float32], input_name="W or H")
-            start[name] = factor.T if name == "factor_1" else factor
-        if self.init == "custom" and not start:
+            blocks[name] = factor.T if name == "factor_1" else factor
+        if self.init == "custom" and not blocks:
             raise ValueError("init is 'custom', but neither W nor H is given")
-        self._given_components = None
-        if start and self._names()[0] in start:
-            self._given_components = int(start[self._names()[0]].shape[1])
-        elif start and self._names()[1] in start:
-            self._given_components = int(start[self._names()[1]].shape[0 if self._kl else 1])
-        try:
-            return super()._fit(X, observed, start)
-        finally:
-            del self._given_components
+        return blocks
 
-    def _start(self, start: Start, shapes: Shapes, X: Data) -> Blocks:
-        blocks = super()._start(start, shapes, X)
+    def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
+        blocks = super()._start(start, shapes, X, observed)
         if self.init in ("nndsvd", "nndsvda", "nndsvdar"):
+            hidden = observed is not None and not observed.all()
+            if hidden or not sparse.issparse(X) and np.isnan(X).any():
+                raise ValueError(f"init={self.init!r} does not go with missing values: expected 'random' or 'custom'")
             k = shapes[self._names()[0]][1]
             W, H = nndsvd(X, k, self.init, seed_of(self.random_state))
             for name, factor in zip(self._names(), (W, H)):
@@ -325,25 +275,5 @@ class NMF(Factorization):
     def _count(self, blocks: Blocks) -> int:
         return int(blocks[self._names()[0]].shape[1])
 
-    def _score(self, found: dict[str, Any]) -> float:
-        return float(-found["objective"] / found["observed"]) if found["observed"] > 0 else 0.0
-
     def _objective_name(self) -> str:
         return "kl_divergence" if self._kl else "squared_error"
-
-    def inverse_transform(self, X: Data) -> Array:
-        """The data that mixtures stand for, ``X @ components_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Mixtures.
-
-        Returns
-        -------
-        X_original : ndarray of shape (n_samples, n_features)
-            The data.
-        """
-        check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
-        return X @ self.components_

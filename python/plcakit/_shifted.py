@@ -6,18 +6,18 @@ import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._base import COMMON, Factorization
-from ._data import check_mask, unmasked, unpacked
+from ._base import COMMON, EXTRAPOLATED, GAP, Factorization
+from ._docs import described
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@described
 class ShiftInvariantPLCA(Factorization):
     r"""Shift-invariant PLCA of data of any order: every component is a kernel, placed wherever its impulse is positive.
 
@@ -35,35 +35,18 @@ class ShiftInvariantPLCA(Factorization):
         Where kernels may lie: within the data, or beyond their border; for all dimensions or for each.
     likelihood : {"conditional", "literal"}, default="conditional"
         Whether what falls beyond the data is left out of account, or counts as 0.
-    init : {"random", "custom"} or None, default=None
-        The start: drawn, as by the command, where ``start`` of :meth:`fit` gives no block.
+    %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the likelihood is maximised.
-    tol : float, default=1e-7
-        The change of the objective per unit of data and iteration that ends a fit; 0: all iterations are made.
-    max_iter : int, default=1000
-        The most iterations.
-    transform_tol : float, default=1e-3
-        The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
-    random_state : int, RandomState, Generator or None, default=None
-        A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
-    n_init : int, default=1
-        From how many starts the fit is made; the best end is kept.
-    n_jobs : int or None, default=None
-        Threads. ``None``: all processors that this process may use. Results do not depend on it.
-    warm_start : bool, default=False
-        Whether a fit starts where the last one ended.
-    missing : {"nan", "unstored"} or None, default=None
-        What hides a cell: NaN of a dense array, or not being stored in a sparse one.
+    %(tol)s
+    %(max_iter)s
+    %(transform_tol)s
+    %(starts)s
+    %(missing)s
     prior : dict or None, default=None
         Priors of ``"weights"``, ``"kernels"``, ``"impulses"``: texts of the command such as ``"entropic:2"``, or objects of
         :mod:`plcakit.priors`.
-    freeze : str, sequence of str or dict, default=()
-        Blocks that keep the values of the start, or with a dict the components of a block that do.
-    callback : callable or None, default=None
-        Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
-    verbose : int, default=0
-        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
+    %(watch)s
 
     Attributes
     ----------
@@ -71,20 +54,9 @@ class ShiftInvariantPLCA(Factorization):
         The kernels; each sums to 1.
     impulses_ : ndarray of shape (n_components, ...)
         Where they lie; each sums to 1.
-    weights_ : ndarray of shape (n_components,)
-        :math:`P(z)`.
-    objective_ : float
-        The log-likelihood, or the log-posterior.
-    n_components_ : int
-        The number of components.
-    n_iter_ : int
-        Iterations made.
-    converged_ : bool
-        Whether the stop rule ended the fit.
-    stop_reason_ : str
-        Why it ended.
-    trace_ : ndarray of records ``iteration``, ``objective``
-        The objective at every check.
+    %(weights_)s
+    %(objective_)s
+    %(ended)s
 
     References
     ----------
@@ -104,15 +76,18 @@ class ShiftInvariantPLCA(Factorization):
     kernels_: Array
     impulses_: Array
     weights_: Array
+    kernel: Any
+    support: str | Sequence[str]
+    likelihood: str
 
     _any_order = True
     _parameter_constraints = {
         **COMMON,
-        "transform_tol": [Interval(numbers.Real, 0, None, closed="left")],
+        **GAP,
         "kernel": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
         "support": [StrOptions({"valid", "same", "full"}), "array-like"],
         "likelihood": [StrOptions({"conditional", "literal"})],
-        "solver": [StrOptions({"auto", "em", "squarem", "parabolic", "momentum"})],
+        "solver": [StrOptions(EXTRAPOLATED)],
     }
 
     def __init__(
@@ -137,24 +112,7 @@ class ShiftInvariantPLCA(Factorization):
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.support = support
-        self.likelihood = likelihood
-        self.init = init
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.transform_tol = transform_tol
-        self.random_state = random_state
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.missing = missing
-        self.prior = prior
-        self.freeze = freeze
-        self.callback = callback
-        self.verbose = verbose
+        self._take(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -164,22 +122,9 @@ class ShiftInvariantPLCA(Factorization):
     def _model(self) -> str:
         return "siplca"
 
-    def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
-        X, observed = unmasked(unpacked(X), observed)
-        if not (sparse.issparse(X) and X.ndim > 2):
-            finite = "allow-nan" if self.missing == "nan" else True
-            X = check_array(
-                X,
-                accept_sparse=("csr", "csc"),
-                dtype=[np.float64, np.float32],
-                ensure_2d=False,
-                allow_nd=True,
-                ensure_all_finite=finite if observed is None else False,
-                input_name="X",
-            )
-        if observed is None:
-            check_non_negative(X, f"{type(self).__name__} ({whom})")
-        return X, check_mask(observed, X.shape)
+    def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
+        # There are no features whose number or names could differ.
+        return check_array(X, ensure_2d=False, input_name="X", **how)
 
     def _kernel(self) -> list[int]:
         return [int(n) for n in np.atleast_1d(np.asarray(self.kernel))]
@@ -213,11 +158,6 @@ class ShiftInvariantPLCA(Factorization):
     def _answer(self, blocks: Blocks) -> Array:
         return blocks["impulses"]
 
-    def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
-        answer, found = super()._explain(X, observed)
-        found["weights"] = found["arrays"]["weights"] if "arrays" in found else self.weights_
-        return answer, found
-
     def _answer_empty(self, samples: int, dtype: Any) -> Array:
         raise ValueError("X has no positive cell: there is nothing to explain")
 
@@ -234,8 +174,7 @@ class ShiftInvariantPLCA(Factorization):
         ----------
         X : array-like or sparse, of the order of the data that were fitted
             The data; of any size that holds a kernel.
-        observed : array-like of bool of the shape of X, default=None
-            False where a cell is hidden.
+        %(observed)s
         return_gap : bool, default=False
             Whether to return, too, how far the answer is from the best one at most.
 

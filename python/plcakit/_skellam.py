@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._base import COMMON, Factorization
-from ._types import Array, Blocks, Callback, Data, Freeze, Priors, RandomState, Shapes
+from ._base import COMMON, EXTRAPOLATED
+from ._docs import described
+from ._mixtures import MixtureModel
+from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
 
 
-class SkellamSNMF(Factorization):
+@described
+class SkellamSNMF(MixtureModel):
     r"""Semi-NMF of data of either sign: signed atoms, non-negative activations, under the Skellam law.
 
     .. math:: X^\top \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f T^+_{fk} + T^-_{fk} = 1
@@ -23,40 +25,23 @@ class SkellamSNMF(Factorization):
 
     Parameters
     ----------
-    n_components : int, default=10
-        The number of components.
+    %(n_components)s
     method : {"em", "vb"}, default="em"
         The largest posterior by expectation-maximisation, or a distribution of the factors by variational Bayes.
-    init : {"random", "custom"} or None, default=None
-        The start: drawn, as by the command, where ``start`` of :meth:`fit` gives no block.
+    %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the objective is raised.
     replicates : int or float, default=inf
         Draws of which a datum is the mean: 1 for differences of counts, infinity for real data.
     real_data : bool, default=False
         Whether data that are no whole numbers are taken for a finite number of replicates, too.
-    tol : float, default=1e-7
-        The change of the objective per unit of data and iteration that ends a fit; 0: all iterations are made.
-    max_iter : int, default=1000
-        The most iterations.
-    random_state : int, RandomState, Generator or None, default=None
-        A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
-    n_init : int, default=1
-        From how many starts the fit is made; the best end is kept.
-    n_jobs : int or None, default=None
-        Threads. ``None``: all processors that this process may use. Results do not depend on it.
-    warm_start : bool, default=False
-        Whether a fit starts where the last one ended.
-    missing : {"nan", "unstored"} or None, default=None
-        What hides a cell: NaN of a dense array, or not being stored in a sparse one.
+    %(tol)s
+    %(max_iter)s
+    %(starts)s
+    %(missing)s
     prior : dict or None, default=None
         Priors: ``"atoms"`` as ``"dirichlet:A"``, ``"activations"`` as ``"gamma:SHAPE,RATE"``, or objects of :mod:`plcakit.priors`.
-    freeze : str, sequence of str or dict, default=()
-        Blocks that keep the values of the start, or with a dict the components of a block that do.
-    callback : callable or None, default=None
-        Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
-    verbose : int, default=0
-        1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
+    %(watch)s
 
     Attributes
     ----------
@@ -66,20 +51,8 @@ class SkellamSNMF(Factorization):
         Both sides.
     objective_ : float
         The log-posterior, or the lower bound of the log-evidence.
-    n_components_ : int
-        The number of components.
-    n_iter_ : int
-        Iterations made.
-    converged_ : bool
-        Whether the stop rule ended the fit.
-    stop_reason_ : str
-        Why it ended.
-    trace_ : ndarray of records ``iteration``, ``objective``
-        The objective at every check.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, where `X` has them.
+    %(ended)s
+    %(features)s
 
     References
     ----------
@@ -96,17 +69,21 @@ class SkellamSNMF(Factorization):
     True
     """
 
-    components_: Array
     components_plus_: Array
     components_minus_: Array
 
+    method: str
+    replicates: float
+    real_data: bool
+
     _counts = False
+    _per = "observed"
     _transposed = True
     _along = 1
     _parameter_constraints = {
         **COMMON,
         "method": [StrOptions({"em", "vb"})],
-        "solver": [StrOptions({"auto", "em", "squarem", "parabolic", "momentum"})],
+        "solver": [StrOptions(EXTRAPOLATED)],
         "replicates": [Interval(numbers.Real, 1, None, closed="both")],
         "real_data": ["boolean"],
     }
@@ -132,23 +109,7 @@ class SkellamSNMF(Factorization):
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.init = init
-        self.solver = solver
-        self.replicates = replicates
-        self.real_data = real_data
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.missing = missing
-        self.prior = prior
-        self.freeze = freeze
-        self.callback = callback
-        self.verbose = verbose
+        self._take(locals())
 
     @property
     def _vb(self) -> bool:
@@ -187,29 +148,9 @@ class SkellamSNMF(Factorization):
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])
 
-    def _score(self, found: dict[str, Any]) -> float:
-        return float(found["objective"] / found["observed"]) if found["observed"] > 0 else 0.0
-
     def _objective_name(self) -> str:
         return "elbo" if self._vb else "log_posterior"
 
     def _file_settings(self) -> dict[str, Any]:
         m = float(self.replicates)
         return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data)}
-
-    def inverse_transform(self, X: Data) -> Array:
-        """The data that activations stand for, ``X @ components_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Activations.
-
-        Returns
-        -------
-        X_original : ndarray of shape (n_samples, n_features)
-            The data.
-        """
-        check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
-        return X @ self.components_

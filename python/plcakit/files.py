@@ -24,8 +24,8 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _plain(value.tolist())
     if isinstance(value, Prior):
         return str(value)
     if isinstance(value, float) and not np.isfinite(value):
@@ -123,8 +123,15 @@ def _makers() -> dict[str, Any]:
     from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
     def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        params = {"tol": settings.get("tol"), "max_iter": settings.get("max_iter")}
+        params = {name: settings.get(name) for name in ("tol", "max_iter")}
         return {key: value for key, value in params.items() if value is not None}
+
+    def tempered(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        # The command has it as a text, which may be a schedule; that is of its fit alone.
+        try:
+            return {"temper": float(settings.get("temper") or 1.0), **fitted(settings, blocks)}
+        except ValueError:
+            return fitted(settings, blocks)
 
     def with_loss(loss: str) -> Any:
         return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
@@ -138,13 +145,18 @@ def _makers() -> dict[str, Any]:
         return params
 
     def shifted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
+        params = {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
+        if settings.get("likelihood"):
+            params["likelihood"] = settings["likelihood"]
+        if settings.get("domain"):
+            params["support"] = tuple(settings["domain"])
+        return params
 
     return {
         "nmf-kl": (NMF, with_loss("kullback-leibler")),
         "ntf-l2": (NMF, with_loss("frobenius")),
-        "plca": (PLCA, fitted),
-        "plsa": (PLSA, fitted),
+        "plca": (PLCA, tempered),
+        "plsa": (PLSA, tempered),
         "pntf": (PNTF, fitted),
         "siplca": (ShiftInvariantPLCA, shifted),
         "skellam": (SkellamSNMF, signed("em")),

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._docs import described
 from ._types import Array, Data
 from .sound import separate
 
@@ -64,6 +65,7 @@ def _image(ax: Any, cells: Array, **how: Any) -> Any:
     return ax.imshow(cells, **{"cmap": COLOURS, "aspect": "auto", "interpolation": "nearest", **how})
 
 
+@described
 def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
     """The components of a matrix model as an image, a row for each.
 
@@ -73,18 +75,12 @@ def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | Non
         Fitted; with ``components_`` of shape (n_components, n_features).
     names : sequence of str, default=None
         Names of the features; ``None``: those that `X` had, where there are at most 40.
-    ax : matplotlib Axes, default=None
-        Where to; ``None``: a new figure.
+    %(ax)s
 
-    Returns
-    -------
-    ax : matplotlib Axes
-        The axis.
+    %(axis)s
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from plcakit import PNTF, plot
     >>> from plcakit.datasets import make_mixtures
     >>> plot.components(PNTF(3, random_state=0).fit(make_mixtures().X)).get_xlabel()
@@ -107,6 +103,7 @@ def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | Non
     return drawn
 
 
+@described
 def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
     """The kernels of :class:`~plcakit.ShiftInvariantPLCA` beside where they lie, a row for each component.
 
@@ -114,18 +111,12 @@ def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
     ----------
     model : ShiftInvariantPLCA
         Fitted to data of one or two dimensions.
-    figure : matplotlib Figure, default=None
-        Where to; ``None``: a new one.
+    %(figure)s
 
-    Returns
-    -------
-    figure : matplotlib Figure
-        The figure.
+    %(drawn)s
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from plcakit import ShiftInvariantPLCA, plot
     >>> from plcakit.datasets import make_shapes
     >>> model = ShiftInvariantPLCA(2, kernel=(5, 5), random_state=0).fit(make_shapes().image)
@@ -149,6 +140,7 @@ def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
     return figure
 
 
+@described
 def topics(
     model: Any, words: Sequence[str] | Array | None = None, *, n_words: int = 8, titles: Sequence[str] | None = None,
     figure: Figure | None = None,
@@ -165,18 +157,12 @@ def topics(
         How many of every topic.
     titles : sequence of str, default=None
         The names of the topics; ``None``: their numbers and, where the model has them, weights.
-    figure : matplotlib Figure, default=None
-        Where to; ``None``: a new one.
+    %(figure)s
 
-    Returns
-    -------
-    figure : matplotlib Figure
-        The figure.
+    %(drawn)s
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from plcakit import PLSA, plot
     >>> from plcakit.datasets import make_corpus
     >>> corpus = make_corpus()
@@ -212,6 +198,7 @@ def topics(
     return figure
 
 
+@described
 def trace(model: Any, *, ax: Axes | None = None, label: str | None = None) -> Axes:
     """The objective at every check of a fit.
 
@@ -224,15 +211,10 @@ def trace(model: Any, *, ax: Axes | None = None, label: str | None = None) -> Ax
     label : str, default=None
         The name in a legend.
 
-    Returns
-    -------
-    ax : matplotlib Axes
-        The axis.
+    %(axis)s
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from plcakit import NMF, plot
     >>> from plcakit.datasets import make_mixtures
     >>> axis = plot.trace(NMF(3, random_state=0).fit(make_mixtures().X), label="auto")
@@ -249,6 +231,7 @@ def trace(model: Any, *, ax: Axes | None = None, label: str | None = None) -> Ax
     return drawn
 
 
+@described
 def spectrogram(
     S: Data, *, frequencies: Data = None, times: Data = None, decibels: float | None = 60.0, peak: float | None = None,
     ax: Axes | None = None,
@@ -257,8 +240,7 @@ def spectrogram(
 
     Parameters
     ----------
-    S : array-like of shape (n_frequencies, n_frames)
-        Magnitudes or complex values.
+    %(S)s
     frequencies : array-like of shape (n_frequencies,), default=None
         In Hz, evenly spaced; ``None``: their numbers.
     times : array-like of shape (n_frames,), default=None
@@ -267,18 +249,12 @@ def spectrogram(
         The range that is shown; ``None``: magnitudes as they are.
     peak : float, default=None
         The magnitude of 0 dB; ``None``: the largest.
-    ax : matplotlib Axes, default=None
-        Where to; ``None``: a new figure.
+    %(ax)s
 
-    Returns
-    -------
-    ax : matplotlib Axes
-        The axis.
+    %(axis)s
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from plcakit import plot
     >>> from plcakit.datasets import make_notes
     >>> notes = make_notes()
@@ -308,29 +284,23 @@ def spectrogram(
     return drawn
 
 
+@described
 def parts(S: Data, model: Any, *, figure: Figure | None = None, **how: Any) -> Figure:
     """A spectrogram and the parts of it that the components explain, one below the other, in one scale.
 
     Parameters
     ----------
-    S : array-like of shape (n_frequencies, n_frames)
-        Magnitudes or complex values.
+    %(S)s
     model : estimator
         Fitted to the frames as samples; see :func:`plcakit.sound.separate`.
-    figure : matplotlib Figure, default=None
-        Where to; ``None``: a new one.
+    %(figure)s
     **how
         What :func:`spectrogram` takes.
 
-    Returns
-    -------
-    figure : matplotlib Figure
-        The figure.
+    %(drawn)s
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from plcakit import NMF, plot
     >>> from plcakit.datasets import make_notes
     >>> S = make_notes().spectrogram

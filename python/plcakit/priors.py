@@ -173,6 +173,9 @@ class CrossEntropy(Prior):
         decrease: int | None = None,
         floor: float | None = None,
     ) -> None:
+        members = sorted(z for group in groups for z in group)
+        if members != list(range(len(members))):
+            raise ValueError(f"groups is {groups!r}, expected every component from 0 on in one of them")
         self.groups = groups
         self.between = between
         self.within = within
@@ -192,7 +195,8 @@ class CrossEntropy(Prior):
         return text
 
     def __repr__(self) -> str:
-        return f"CrossEntropy({self.groups!r}, between={self.between!r}, within={self.within!r})"
+        names = ("between", "within", "relative", "decrease", "floor")
+        return f"CrossEntropy({self.groups!r}, {', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 class LogisticNormal(Prior):

@@ -14,7 +14,6 @@ use numpy::{PyArray1, PyArrayMethods};
 use plca::em::OnlineState;
 use plca::fit::{Status, Stop, Transform};
 use plca::io::{Array, ModelFile};
-use plca::priors::Priors;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -135,10 +134,8 @@ fn fit_as<'py, T: Scalar>(
     );
     result.set_item("converged", ended)?;
     result.set_item("objective", fitted.objective)?;
-    result.set_item("maximised", fitted.maximised)?;
     result.set_item("posterior", fitted.posterior)?;
     result.set_item("restored", fitted.restored)?;
-    result.set_item("start", fitted.start)?;
     let (iterations, objectives): (Vec<u64>, Vec<f64>) =
         fitted.trace.iter().map(|&(i, x)| (i as u64, x)).unzip();
     let trace = (
@@ -384,15 +381,6 @@ fn write_model(
     Ok(written.map_err(Refused::from)?)
 }
 
-/// Refuses the text of a prior that no block could have, for a block of so many rows and columns.
-#[pyfunction]
-fn check_prior(text: &str, rows: usize, columns: usize) -> PyResult<()> {
-    match Priors::<f64>::parse(text, (rows, columns)) {
-        Ok(_) => Ok(()),
-        Err(e) => bad(format!("prior '{text}': {e}")),
-    }
-}
-
 /// Models over arrays.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -403,6 +391,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;
     module.add_function(wrap_pyfunction!(write_model, module)?)?;
-    module.add_function(wrap_pyfunction!(check_prior, module)?)?;
     Ok(())
 }

@@ -16,17 +16,23 @@ use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::options::{Options, Setting};
 
+/// What a model is made of: its settings, the number of components, and the shape of the data.
+pub(crate) struct Asked<'a> {
+    pub(crate) options: &'a mut Options,
+    pub(crate) k: usize,
+    pub(crate) shape: &'a [usize],
+}
+
 /// What is known of a model.
 pub(crate) trait Kind {
     /// Its state.
     type State<T: Scalar>: State<Scalar = T> + Reconstruct;
 
-    /// The model of these settings, for so many components and data of this shape.
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused>;
+    /// The model itself.
+    type Model<T: Scalar>: AnyModel<T> + 'static;
+
+    /// The model that is asked for.
+    fn build<T: Scalar>(asked: Asked<'_>) -> Result<Self::Model<T>, Refused>;
 
     /// New data under a state, along this mode where the model leaves a choice.
     fn explain<T: Scalar>(
@@ -65,12 +71,9 @@ pub(crate) struct Learnt<T: Scalar> {
     pub(crate) restored: Vec<String>,
 }
 
-/// Learns from a batch whose samples lie along this mode.
-fn learn<T: Scalar, M: Streamed<T>>(
-    model: M,
-    along: usize,
-    lesson: Lesson<'_, T>,
-) -> Result<Learnt<T>, Refused> {
+/// Learns from a batch.
+fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
+    let along = model.streamed(lesson.data.shape().len());
     let learner = Online::builder(model).build()?;
     let mut known = match lesson.known {
         Some(known) => known,
@@ -220,6 +223,36 @@ macro_rules! explains {
     };
 }
 
+/// Models that explain new data by their own settings, too.
+macro_rules! explains_by_model {
+    () => {
+        fn explain<T: Scalar>(
+            options: &mut Options,
+            state: &Self::State<T>,
+            data: &dyn Data<T>,
+            _: usize,
+            how: Transform,
+        ) -> Result<Explained<Parameters<T>>, Refused> {
+            let (k, shape) = (state.components(), data.shape());
+            let model = Self::build::<T>(Asked { options, k, shape })?;
+            Ok(model.transform(state, data, &how)?.untyped())
+        }
+    };
+}
+
+/// Models that learn batch by batch.
+macro_rules! learns {
+    () => {
+        fn learn<T: Scalar>(
+            options: &mut Options,
+            lesson: Lesson<'_, T>,
+        ) -> Result<Learnt<T>, Refused> {
+            let (k, shape) = (lesson.components, lesson.data.shape());
+            learn(Self::build::<T>(Asked { options, k, shape })?, lesson)
+        }
+    };
+}
+
 const MISSING: &[(&str, Missing)] = &[
     ("imputation", Missing::Imputation),
     ("multiplicative", Missing::Multiplicative),
@@ -234,12 +267,9 @@ pub(crate) struct KlNmf;
 
 impl Kind for KlNmf {
     type State<T: Scalar> = NmfState<T>;
+    type Model<T: Scalar> = Nmf<T>;
 
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         matrix("nmf-kl", shape)?;
         let mut builder = Nmf::<T>::builder(k);
         with_frozen!(builder, options);
@@ -253,7 +283,7 @@ impl Kind for KlNmf {
         if let Some(missing) = options.choice("missing_method", MISSING)? {
             builder = builder.missing(missing);
         }
-        Ok(Box::new(builder.build()?))
+        Ok(builder.build()?)
     }
 
     explains_along!();
@@ -261,12 +291,11 @@ impl Kind for KlNmf {
 
 pub(crate) struct Asymmetric;
 
-impl Asymmetric {
-    fn plsa<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Plsa<T>, Refused> {
+impl Kind for Asymmetric {
+    type State<T: Scalar> = PlsaState<T>;
+    type Model<T: Scalar> = Plsa<T>;
+
+    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let shape = matrix("plsa", shape)?;
         let given = [("rows", Given::Rows), ("columns", Given::Columns)];
         let given = options.choice("given", &given)?.unwrap_or_default();
@@ -285,39 +314,18 @@ impl Asymmetric {
         }
         Ok(builder.build()?)
     }
-}
 
-impl Kind for Asymmetric {
-    type State<T: Scalar> = PlsaState<T>;
-
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
-        Ok(Box::new(Self::plsa::<T>(options, k, shape)?))
-    }
-
-    fn learn<T: Scalar>(
-        options: &mut Options,
-        lesson: Lesson<'_, T>,
-    ) -> Result<Learnt<T>, Refused> {
-        let model = Self::plsa::<T>(options, lesson.components, lesson.data.shape())?;
-        let along = model.given().mode();
-        learn(model, along, lesson)
-    }
-
+    learns!();
     explains!();
 }
 
 pub(crate) struct Symmetric;
 
-impl Symmetric {
-    fn plca<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Plca<T>, Refused> {
+impl Kind for Symmetric {
+    type State<T: Scalar> = PlcaState<T>;
+    type Model<T: Scalar> = Plca<T>;
+
+    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let mut builder = Plca::<T>::builder(k);
         with_frozen!(builder, options);
         with_priors!(builder, options, {
@@ -335,28 +343,8 @@ impl Symmetric {
         }
         Ok(builder.build()?)
     }
-}
 
-impl Kind for Symmetric {
-    type State<T: Scalar> = PlcaState<T>;
-
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
-        Ok(Box::new(Self::plca::<T>(options, k, shape)?))
-    }
-
-    fn learn<T: Scalar>(
-        options: &mut Options,
-        lesson: Lesson<'_, T>,
-    ) -> Result<Learnt<T>, Refused> {
-        let shape = lesson.data.shape();
-        let model = Self::plca::<T>(options, lesson.components, shape)?;
-        learn(model, shape.len() - 1, lesson)
-    }
-
+    learns!();
     explains_along!();
 }
 
@@ -364,12 +352,9 @@ pub(crate) struct ShiftInvariant;
 
 impl Kind for ShiftInvariant {
     type State<T: Scalar> = ShiftedState<T>;
+    type Model<T: Scalar> = Shifted<T>;
 
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let Some(kernel) = options.counts("kernel")? else {
             return wrong("`kernel` is None, expected an extent for every dimension of X");
         };
@@ -410,7 +395,7 @@ impl Kind for ShiftInvariant {
                 ("impulses".into(), cells(impulse), Layout::Columns),
             ]
         });
-        Ok(Box::new(builder.build()?))
+        Ok(builder.build()?)
     }
 
     explains!();
@@ -463,8 +448,12 @@ fn skellam_prior(options: &mut Options, mut prior: SkellamPrior) -> Result<Skell
 
 pub(crate) struct Skellam;
 
-impl Skellam {
-    fn snmf<T: Scalar>(options: &mut Options, k: usize) -> Result<Snmf<T>, Refused> {
+impl Kind for Skellam {
+    type State<T: Scalar> = SnmfState<T>;
+    type Model<T: Scalar> = Snmf<T>;
+
+    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
+        matrix("skellam", shape)?;
         let mut builder = Snmf::<T>::builder(k).replicates(replicates(options)?);
         if options.flag("real_data")? {
             builder = builder.real_data();
@@ -476,36 +465,18 @@ impl Skellam {
         with_frozen!(builder, options);
         Ok(builder.build()?)
     }
-}
 
-impl Kind for Skellam {
-    type State<T: Scalar> = SnmfState<T>;
-
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
-        matrix("skellam", shape)?;
-        Ok(Box::new(Self::snmf::<T>(options, k)?))
-    }
-
-    fn explain<T: Scalar>(
-        options: &mut Options,
-        state: &SnmfState<T>,
-        data: &dyn Data<T>,
-        _: usize,
-        how: Transform,
-    ) -> Result<Explained<Parameters<T>>, Refused> {
-        let model = Self::snmf::<T>(options, state.components())?;
-        Ok(model.transform(state, data, &how)?.untyped())
-    }
+    explains_by_model!();
 }
 
 pub(crate) struct SkellamVb;
 
-impl SkellamVb {
-    fn snmf<T: Scalar>(options: &mut Options, k: usize) -> Result<SnmfVb<T>, Refused> {
+impl Kind for SkellamVb {
+    type State<T: Scalar> = SnmfVbState<T>;
+    type Model<T: Scalar> = SnmfVb<T>;
+
+    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
+        matrix("skellam-vb", shape)?;
         let mut builder = SnmfVb::<T>::builder(k).replicates(replicates(options)?);
         if options.flag("real_data")? {
             builder = builder.real_data();
@@ -518,45 +489,20 @@ impl SkellamVb {
         with_frozen!(builder, options);
         Ok(builder.build()?)
     }
-}
 
-impl Kind for SkellamVb {
-    type State<T: Scalar> = SnmfVbState<T>;
-
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
-        matrix("skellam-vb", shape)?;
-        Ok(Box::new(Self::snmf::<T>(options, k)?))
-    }
-
-    fn explain<T: Scalar>(
-        options: &mut Options,
-        state: &SnmfVbState<T>,
-        data: &dyn Data<T>,
-        _: usize,
-        how: Transform,
-    ) -> Result<Explained<Parameters<T>>, Refused> {
-        let model = Self::snmf::<T>(options, state.components())?;
-        Ok(model.transform(state, data, &how)?.untyped())
-    }
+    explains_by_model!();
 }
 
 pub(crate) struct OnSimplex;
 
 impl Kind for OnSimplex {
     type State<T: Scalar> = PntfState<T>;
+    type Model<T: Scalar> = Pntf<T>;
 
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        _: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+    fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let mut builder = Pntf::<T>::builder(k);
         with_frozen!(builder, options);
-        Ok(Box::new(builder.build()?))
+        Ok(builder.build()?)
     }
 
     explains_along!();
@@ -566,15 +512,12 @@ pub(crate) struct LeeSeung;
 
 impl Kind for LeeSeung {
     type State<T: Scalar> = NtfState<T>;
+    type Model<T: Scalar> = Ntf<T>;
 
-    fn model<T: Scalar>(
-        options: &mut Options,
-        k: usize,
-        _: &[usize],
-    ) -> Result<Box<dyn AnyModel<T>>, Refused> {
+    fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let mut builder = Ntf::<T>::builder(k);
         with_frozen!(builder, options);
-        Ok(Box::new(builder.build()?))
+        Ok(builder.build()?)
     }
 
     explains_along!();

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use plca::em::OnlineState;
 use plca::fit::{
-    Checkpoint, Event, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense, Solver, State,
-    Status, Stop, Transform,
+    AnyModel, Checkpoint, Event, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense,
+    Solver, State, Status, Stop, Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Job, Kind, Learnt, Lesson};
+use crate::models::{Asked, Job, Kind, Learnt, Lesson};
 use crate::options::Options;
 use crate::supervise::Control;
 
@@ -84,11 +84,9 @@ pub(crate) struct Fitted {
     pub(crate) iterations: usize,
     pub(crate) status: Status,
     pub(crate) objective: f64,
-    pub(crate) maximised: bool,
     pub(crate) trace: Vec<(usize, f64)>,
     pub(crate) restored: Vec<String>,
     pub(crate) posterior: bool,
-    pub(crate) start: u32,
 }
 
 impl<T: Scalar> Job<T> for Fitting<'_, T> {
@@ -98,7 +96,11 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
         let data = self.data.tensor()?;
         let name = <K::State<T> as State>::NAME;
         reasonable(self.components, data.shape())?;
-        let model = K::model::<T>(&mut self.options, self.components, data.shape())?;
+        let model = K::build::<T>(Asked {
+            options: &mut self.options,
+            k: self.components,
+            shape: data.shape(),
+        })?;
         self.options.finish(name)?;
         let mut init = match self.deflation {
             true => Init::deflation(),
@@ -110,7 +112,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
         }
         let mut best: Option<Fitted> = None;
         for start in 0..self.starts.max(1) {
-            let run = model.on(&*data)?;
+            let run = AnyModel::on(&model, &*data)?;
             let algorithm = run.algorithm();
             let maximised = algorithm.sense() == Sense::Maximise;
             let mut priors = algorithm.blocks().iter().flat_map(|block| &block.prior);
@@ -145,11 +147,9 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
                     iterations,
                     status,
                     objective,
-                    maximised,
                     trace: trace.collect(),
                     restored: events.collect(),
                     posterior,
-                    start,
                     file: ModelFile::of_parameters::<K::State<T>>(&fit.state().widened()),
                 });
             }

@@ -132,3 +132,12 @@ def test_two_fits_at_once_are_two_fits():
         together = [m.components_ for m in pool.map(lambda m: m.fit(X), models)]
     for a, b in zip(alone, together):
         assert np.array_equal(a, b)
+
+
+@needs_command
+def test_settings_of_the_command_come_back(tmp_path):
+    X = counts()
+    out = fit_by_command(tmp_path, "siplca", X, "--rank", 2, "--kernel", "3x4", "--likelihood", "literal", "--domain", "same")
+    assert plcakit.load(out).likelihood == "literal" and plcakit.load(out).support == ("same",)
+    out = fit_by_command(tmp_path, "plsa", X, "--rank", 2, "--temper", 0.8)
+    assert plcakit.load(out).temper == 0.8

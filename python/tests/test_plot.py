@@ -25,6 +25,7 @@ def test_components():
     axis = plot.components(model)
     image = axis.images[0]
     assert np.array_equal(image.get_array(), model.components_)
+    assert axis.get_yticks().tolist() == [0, 1, 2]
     # Of either sign: 0 is in the middle of the colours.
     assert image.norm.vmin == -image.norm.vmax
     own = pyplot.figure().subplots()

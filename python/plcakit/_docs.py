@@ -1,0 +1,106 @@
+"""Parts of docstrings that many classes and functions share: a line ``%(name)s`` stands for them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any, TypeVar
+
+_Described = TypeVar("_Described")
+
+_SHARED = r"""
+n_components : int, default=10
+    The number of components.
+init : {"random", "custom"} or None, default=None
+    The start: drawn, as by the command, where ``start`` of :meth:`fit` gives no block.
+tol : float, default=1e-7
+    The change of the objective per unit of data and iteration that ends a fit; 0: all iterations are made.
+max_iter : int, default=1000
+    The most iterations.
+transform_tol : float, default=1e-3
+    The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
+random_state : int, RandomState, Generator or None, default=None
+    A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
+n_init : int, default=1
+    From how many starts the fit is made; the best end is kept.
+n_jobs : int or None, default=None
+    Threads. ``None``: all processors that this process may use. Results do not depend on it.
+warm_start : bool, default=False
+    Whether a fit starts where the last one ended.
+missing : {"nan", "unstored"} or None, default=None
+    What hides a cell: NaN of a dense array, or not being stored in a sparse one.
+freeze : str, sequence of str or dict, default=()
+    Blocks that keep the values of the start, or with a dict the components of a block that do.
+callback : callable or None, default=None
+    Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
+verbose : int, default=0
+    1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
+weights_ : ndarray of shape (n_components,)
+    :math:`P(z)`.
+n_components_ : int
+    The number of components.
+n_iter_ : int
+    Iterations made.
+objective_ : float
+    The log-likelihood, or the log-posterior.
+converged_ : bool
+    Whether the stop rule ended the fit.
+stop_reason_ : str
+    Why it ended.
+trace_ : ndarray of records ``iteration``, ``objective``
+    The objective at every check.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of str
+    Names of the features, where `X` has them.
+X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    The data.
+y : Ignored
+    Not used, present by convention.
+observed : array-like of bool of the shape of X, default=None
+    False where a cell is hidden: its value is never read.
+start : dict of str to array, default=None
+    Blocks to start from, by their names; the others are drawn.
+ax : matplotlib Axes, default=None
+    Where to; ``None``: a new figure.
+figure : matplotlib Figure, default=None
+    Where to; ``None``: a new one.
+S : array-like of shape (n_frequencies, n_frames)
+    Magnitudes or complex values.
+"""
+
+#: Entries by name, and groups of them.
+_PARTS = {entry.split(" ", 1)[0]: entry.rstrip() for entry in re.split(r"\n(?=\S)", _SHARED) if entry.strip()}
+
+
+def _group(*names: str) -> str:
+    return "\n".join(_PARTS[name] for name in names)
+
+
+_PARTS.update(
+    {
+        "starts": _group("random_state", "n_init", "n_jobs", "warm_start"),
+        "watch": _group("freeze", "callback", "verbose"),
+        "ended": _group("n_components_", "n_iter_", "converged_", "stop_reason_", "trace_"),
+        "features": _group("n_features_in_", "feature_names_in_"),
+        "fitted": "Returns\n-------\nself : object\n    The fitted estimator.",
+        "axis": "Returns\n-------\nax : matplotlib Axes\n    The axis.",
+        "drawn": "Returns\n-------\nfigure : matplotlib Figure\n    The figure.",
+    }
+)
+
+
+def described(thing: _Described) -> _Described:
+    """Fills in the docstring of a function, or of a class and its own methods."""
+    of: list[Any] = [thing]
+    if isinstance(thing, type):
+        of += [method for method in vars(thing).values() if callable(method) and hasattr(method, "__doc__")]
+    for one in of:
+        # Without docstrings where Python runs with -OO.
+        if one.__doc__ and "%(" in one.__doc__:
+            one.__doc__ = re.sub(r"^( *)%\((\w+)\)s$", _filled, one.__doc__, flags=re.MULTILINE)
+    return thing
+
+
+def _filled(line: re.Match[str]) -> str:
+    return textwrap.indent(_PARTS[line[2]], line[1])

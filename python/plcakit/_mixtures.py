@@ -1,0 +1,154 @@
+"""What models share whose samples are mixtures of components."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ._base import COMMON, GAP, SOLVERS, Factorization
+from ._docs import described
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing_extensions import Self
+
+
+class MixtureModel(Factorization):
+    """Models with ``components_`` and, of every sample, a mixture of them."""
+
+    components_: Array
+
+    def inverse_transform(self, X: Data) -> Array:
+        """What mixtures stand for: the sums of the components, weighted by them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Mixtures.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, ...)
+            The data; of models of distributions and of shares, what the sum of a sample is to be multiplied by.
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != self.n_components_:
+            raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")
+        return np.tensordot(X, self.components_, axes=1)
+
+
+class ProductModel(MixtureModel):
+    """Mixtures of products: weights, and a factor for every dimension of the data."""
+
+    weights_: Array
+    factors_: list[Array]
+
+    _any_order = True
+
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
+        return {"weights": (k,), **{f"factor_{j}": (n, k) for j, n in enumerate(shape)}}
+
+    def _show(self, blocks: Blocks) -> None:
+        self.weights_ = blocks["weights"]
+        self.factors_ = [blocks[f"factor_{j}"] for j in range(len(self._shape))]
+        self.components_ = outer(self.factors_[1:])
+
+    def _count(self, blocks: Blocks) -> int:
+        return len(blocks["weights"])
+
+
+def outer(factors: Sequence[Array]) -> Array:
+    """The outer product of the columns of factors, one array for every component."""
+    product = factors[0].T
+    for factor in factors[1:]:
+        product = product[..., np.newaxis] * factor.T.reshape(factor.shape[1], *[1] * (product.ndim - 1), -1)
+    return np.ascontiguousarray(product)
+
+
+@described
+class TopicModel(MixtureModel):
+    """Mixtures of distributions whose likelihood is maximised, in one go or batch by batch."""
+
+    weights_: Array
+    temper: float
+
+    _parameter_constraints = {
+        **COMMON,
+        **GAP,
+        "solver": [StrOptions(SOLVERS)],
+        "temper": [Interval(numbers.Real, 0, 1, closed="right")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        init: str | None = None,
+        solver: str = "auto",
+        temper: float = 1.0,
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._take(locals())
+
+    def _solver(self) -> str:
+        # As of the command: tempering is of EM.
+        return "em" if self.temper != 1 and self.solver == "auto" else self.solver
+
+    def _options(self) -> dict[str, Any]:
+        return {"temper": float(self.temper)}
+
+    def _file_settings(self) -> dict[str, Any]:
+        return {"temper": self.temper}
+
+    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
+        """Learn from one more batch of samples; what the batches before have taught counts less and less.
+
+        A call of :meth:`fit` begins anew.
+
+        Parameters
+        ----------
+        %(X)s
+        %(y)s
+        %(observed)s
+
+        Returns
+        -------
+        self : object
+            The estimator. `objective_` is the log-likelihood of the batch under the components that it met, `n_iter_` the number of
+            batches, `trace_` has one entry for each.
+        """
+        self._partial_fit(X, observed)
+        return self
+
+    def perplexity(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
+        """The perplexity of new data, the exponential of minus the log-likelihood per count; smaller is better.
+
+        Parameters
+        ----------
+        %(X)s
+        %(y)s
+        %(observed)s
+
+        Returns
+        -------
+        perplexity : float
+            Its value.
+        """
+        return float(np.exp(-self.score(X, observed=observed)))

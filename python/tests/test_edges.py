@@ -1,0 +1,143 @@
+"""What lies at the edge: cells that are not to be read, settings that come back from files, formulas of docs that are filled in."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import plcakit
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit.priors import CrossEntropy
+
+ESTIMATORS = [NMF, PLSA, PLCA, PNTF, SkellamSNMF, ShiftInvariantPLCA]
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).poisson(3.0, (20, 12)) + 0.5
+
+
+def test_a_gap_in_every_sample_is_no_sample_without_mass(X):
+    observed = np.ones(X.shape, bool)
+    observed[0, 5] = False
+    gaps = X.copy()
+    gaps[np.arange(20), np.arange(20) % 12] = np.nan
+    model = NMF(2, missing="nan", random_state=0).fit(gaps, observed=observed)
+    assert (model.transform(gaps, observed=observed).sum(axis=1) > 0).all()
+    with pytest.raises(ValueError, match="NaN, not a finite number"):
+        NMF(2, random_state=0).fit(X).transform(gaps, observed=observed)
+    with pytest.raises(ValueError, match="not a finite number >= 0"):
+        NMF(2, random_state=0).fit(X).transform(-X, observed=observed)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.coo_matrix])
+@pytest.mark.parametrize("make", [NMF, PLSA])
+def test_hidden_mass_is_none(X, form, make):
+    model = make(2, random_state=0).fit(X)
+    X[1:] = 0
+    observed = np.zeros(X.shape, bool)
+    observed[1:] = True
+    empty = model.weights_ if make is PLSA else np.zeros(2)
+    np.testing.assert_allclose(model.transform(form(X), observed=observed), [empty] * 20)
+
+
+def tensor():
+    X = np.random.default_rng(0).poisson(1.0, (7, 6, 5)).astype(float)
+    at = np.nonzero(X)
+    try:
+        return X, sparse.coo_array((X[at], at), shape=X.shape)
+    except (TypeError, ValueError):
+        pytest.skip("this SciPy has matrices only")
+
+
+def test_sparse_tensors_with_hidden_cells():
+    X, of = tensor()
+    observed = np.random.default_rng(1).random(X.shape) < 0.8
+    model = PLCA(2, random_state=0, solver="em", tol=0, max_iter=20)
+    dense = model.fit_transform(X, observed=observed)
+    np.testing.assert_allclose(model.fit_transform(of, observed=observed), dense, rtol=1e-6)
+
+
+def test_sparse_tensors_of_whole_numbers():
+    X, of = tensor()
+    model = ShiftInvariantPLCA(1, kernel=(2, 2, 2), random_state=0, solver="em", tol=0, max_iter=20)
+    assert np.array_equal(model.fit(of.astype(np.int32)).kernels_, model.fit(of).kernels_)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_starts_by_singular_vectors_read_no_hidden_cell(X):
+    observed = np.random.default_rng(1).random(X.shape) < 0.8
+    for hidden in (X, np.ma.MaskedArray(X, ~observed)):
+        with pytest.raises(ValueError, match="does not go with missing values"):
+            NMF(2, init="nndsvda").fit(hidden, observed=observed)
+    assert NMF(2, init="nndsvda").fit(X, observed=np.ones_like(observed)).converged_
+
+
+def test_starts_may_be_lists_and_tell_the_number_of_components(X):
+    start = {"h": np.full((3, 12), 0.5).tolist()}
+    assert NMF(random_state=0).fit(X, start=start).n_components_ == 3
+    assert NMF(4, random_state=0).fit(X).n_components_ == 4
+    W, H = np.ones((20, 2)), np.linspace(1, 2, 24).reshape(2, 12)
+    for loss in ("kullback-leibler", "frobenius"):
+        assert NMF(init="custom", beta_loss=loss).fit(X, H=H).n_components_ == 2
+        assert NMF(init="custom", beta_loss=loss).fit(X, W=W, H=H).components_.shape == (2, 12)
+
+
+@pytest.mark.parametrize(
+    ("which", "kept"), [(np.array([False, True, False]), [1]), ([2, 0], [0, 2]), (1, [1]), (True, [0, 1, 2]), (None, [])]
+)
+def test_components_are_frozen_by_number_or_flag(X, which, kept):
+    basis = np.random.default_rng(2).random((12, 3))
+    basis /= basis.sum(axis=0)
+    model = PLSA(3, solver="em", freeze={"basis": which}, random_state=0).fit(X, start={"basis": basis})
+    assert [z for z in range(3) if np.allclose(model.components_[z], basis[:, z], rtol=0, atol=1e-15)] == kept
+
+
+def test_more_that_is_wrong_is_named(X):
+    model = NMF(2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="no component -1: the model has 2"):
+        model.component(-1)
+    with pytest.raises(ValueError, match="X has 3 columns, expected one for each of 2"):
+        model.inverse_transform(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="freeze of 'basis' is 0.5"):
+        PLSA(2, freeze={"basis": 0.5}).fit(X)
+    for name in ("n_components", "n_init"):
+        with pytest.raises(ValueError, match=name):
+            NMF(2).set_params(**{name: 2**70}).fit(X)
+    for groups in ([[0], [2]], [[0, 1], [1]]):
+        with pytest.raises(ValueError, match="groups is"):
+            CrossEntropy(groups)
+
+
+@pytest.mark.parametrize("make", ESTIMATORS)
+def test_the_end_of_a_fit_is_warned_of_where_it_was_called(make, X):
+    model = make(2, max_iter=2, random_state=0, **({"kernel": (2, 2)} if make is ShiftInvariantPLCA else {}))
+    for call in (model.fit, model.fit_transform):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(X)
+        ends = [w.filename for w in caught if "raise max_iter or tol" in str(w.message)]
+        assert len(ends) == 1 and (call == model.fit_transform or ends == [__file__])
+
+
+def test_settings_come_back_from_files(X, tmp_path):
+    basis = np.full((12, 2), 1 / 12)
+    path = tmp_path / "m.npz"
+    PLSA(2, temper=0.8, freeze={"basis": np.array([0])}, random_state=0).fit(X, start={"basis": basis}).save(path)
+    again = plcakit.load(path)
+    assert again.freeze == {"basis": [0]} and again.temper == 0.8
+    ShiftInvariantPLCA(1, kernel=(2, 2), likelihood="literal", support="same", random_state=0).fit(X).save(path)
+    again = plcakit.load(path)
+    assert (again.likelihood, again.support) == ("literal", "same")
+
+
+@pytest.mark.parametrize("make", ESTIMATORS)
+def test_shared_parts_of_docstrings_are_filled_in(make):
+    texts = [make.__doc__, *(m.__doc__ or "" for _, m in inspect.getmembers(make, inspect.isfunction))]
+    assert not [text for text in texts if "%(" in text]
+    for part in ("tol : float, default=1e-7\n", "    Threads. ``None``", "verbose : int", "stop_reason_ : str", "trace_ : "):
+        assert part in inspect.getdoc(make)
+    for part in ("X : {array-like", "y : Ignored", "observed : ", "start : ", "Returns\n-------\nself"):
+        assert part in inspect.getdoc(make.fit)
