@@ -343,7 +343,7 @@ impl<T: Real> SparseTensor<T> {
     /// use plca_tensor::{Coordinates, Data, SparseTensor};
     /// let v = SparseTensor::from_compressed([2, 3], 0, &[0i32, 2, 3], &[0i64, 2, 1], &[1.0, 2.0, 3.0])?;
     /// let c = Coordinates { shape: vec![2, 3], indices: vec![0, 0,  0, 2,  1, 1], values: vec![1.0, 2.0, 3.0] };
-    /// assert_eq!(v.to_coordinates(), c);
+    /// assert_eq!(v.to_coordinates(), SparseTensor::new(c)?.to_coordinates());
     /// assert!(SparseTensor::from_compressed([2, 3], 0, &[0, 2, 1], &[0, 2, 1], &[1.0, 2.0, 3.0]).is_err());
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
