@@ -43,6 +43,7 @@ mod reconstruct;
 mod run;
 mod separable;
 mod settings;
+pub mod shards;
 pub(crate) mod solver;
 mod stop;
 mod transform;

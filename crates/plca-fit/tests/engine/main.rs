@@ -3,6 +3,7 @@
 mod counts;
 mod laws;
 mod layout;
+mod partial;
 mod runs;
 mod solvers;
 mod steps;
