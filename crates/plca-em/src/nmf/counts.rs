@@ -36,6 +36,8 @@ pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Pl
 #[derive(Debug)]
 pub(super) struct NmfCounts<'a, T: Real> {
     pub(super) data: &'a dyn Data<T>,
+    /// Whether every cell was observed: here, and in all other shards of the data.
+    pub(super) complete: bool,
     /// `Σ V ln V`.
     pub(super) self_information: f64,
     pub(super) specs: Vec<BlockSpec<T>>,

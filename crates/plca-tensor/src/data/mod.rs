@@ -1,5 +1,6 @@
 //! Data as every model sees them: which cells were observed, and what a model adds up over them.
 
+mod cut;
 mod dense;
 mod out_of_core;
 mod part;
@@ -12,6 +13,7 @@ use std::fmt::Debug;
 
 use crate::{CompensatedSum, Cp, DataError, Real};
 
+pub use cut::{cut, entries_along, even_ends};
 pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
 pub(crate) use dense::{check_shape, matrix_shape, position, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
