@@ -1,14 +1,15 @@
 //! KL-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{InTurn, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Apart, Imputes, InTurn, Lie, Shard, Sharded, Survey, Whole};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Sense, Wanted,
+    BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
+    Wanted,
 };
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, Expected, Modes, Real};
 
-use super::Nmf;
 use super::counts::{NmfCounts, plan};
-use crate::product::conflict;
+use super::{Nmf, NmfState};
+use crate::expectation::apart;
 
 /// KL-NMF on a shard.
 #[derive(Debug)]
@@ -43,6 +44,32 @@ impl<T: Real> Shard<T> for NmfShard<'_, T> {
     fn in_turn(&self) -> Option<&dyn InTurn<T>> {
         (!self.simultaneous).then_some(&self.counts)
     }
+
+    fn imputes(&self) -> Option<&dyn Imputes<T>> {
+        (self.simultaneous && !self.counts.complete).then_some(self)
+    }
+}
+
+impl<T: Real> Imputes<T> for NmfShard<'_, T> {
+    fn apart(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Apart<T>, FitError> {
+        let modes: Modes = (0..2).filter(|&j| wanted.blocks[j]).collect();
+        let (mut e, mut hidden, seen) = NmfState::with_model_at(at, |model| {
+            apart(self.counts.data, model, modes, wanted.value)
+        })?;
+        let value = wanted
+            .value
+            .then(|| self.counts.divergence(e.value(), seen));
+        let of_blocks =
+            |e: &mut Expected<T>| [0, 1].map(|j| modes.contains(j).then(|| e.take(j))).into();
+        Ok(Apart {
+            observed: Counts {
+                blocks: of_blocks(&mut e),
+                value,
+            },
+            hidden: of_blocks(&mut hidden),
+            seen,
+        })
+    }
 }
 
 /// `W` is shared, with the sums of the new `H` among the statistics; `H` belongs to the columns.
@@ -57,17 +84,13 @@ impl<T: Real> Sharded<T> for Nmf<T> {
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
         let scale = self.scale(&survey.shape, survey.total)?;
-        if !survey.complete && self.is_simultaneous(false) {
-            return conflict(
-                "imputation of hidden cells has one scale for all shards: take the multiplicative updates",
-            );
-        }
         Ok(Whole {
             blocks: self.blocks(&survey.shape, scale)?,
             sense: Sense::Minimise,
             mass: 1.0,
             power: 1.0,
             facts: Vec::new(),
+            conditional: false,
         })
     }
 

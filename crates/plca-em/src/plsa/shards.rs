@@ -1,7 +1,7 @@
 //! PLSA of data that are cut along their given index.
 
 use plca_fit::shards::{Lie, Shard, Sharded, Survey, Whole};
-use plca_fit::{FitError, Sense};
+use plca_fit::{Draw, FitError, Sense};
 use plca_tensor::{Data, Real};
 
 use super::Plsa;
@@ -22,12 +22,16 @@ impl<T: Real> Sharded<T> for Plsa<T> {
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
         check_order(survey.shape.len())?;
+        let mut blocks = self.specs(&survey.shape)?;
+        // Every shard has its own part of the marginal.
+        blocks[2].draw = Draw::Data(Vec::new());
         Ok(Whole {
-            blocks: self.specs(&survey.shape)?,
+            blocks,
             sense: Sense::Maximise,
             mass: survey.total,
             power: self.temper,
             facts: vec![("given", vec![self.given.mode() as f64])],
+            conditional: false,
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 
-use super::sharded::checked;
+use super::sharded::{checked, likelihood};
 use super::states::Pending;
 use super::{Ask, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole};
 use crate::em::extrapolates;
@@ -84,8 +84,13 @@ impl<'a, T: Real> InProcess<'a, T> {
         }
         let survey = sum.root()?;
         let mut whole = checked(model, &survey)?;
+        let of_data = |spec: &BlockSpec<T>| matches!(spec.draw, Draw::Data(_));
+        let parts = match whole.blocks.iter().any(of_data) {
+            true => &places[..],
+            false => &[],
+        };
         let mut data = vec![Vec::new(); whole.blocks.len()];
-        for (place, known) in places.iter().zip(&known) {
+        for (place, known) in parts.iter().zip(&known) {
             shards.read(place.shard, &mut |shard| {
                 let bound = model.bind_shard(shard, known, &survey)?;
                 for (data, spec) in data.iter_mut().zip(bound.blocks()) {
@@ -133,6 +138,7 @@ impl<'a, T: Real> InProcess<'a, T> {
                 .with(at.power(), self.whole.mass)
                 .at_iteration(at.iteration()),
             sums: vec![Vec::new(); self.whole.blocks.len()],
+            scale: 1.0,
         }
     }
 
@@ -236,8 +242,9 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let (stats, _) = self.pass(at, &self.shared(at), Ask::objective())?;
-        Ok(stats.value.unwrap_or(f64::NAN))
+        let shared = self.shared(at);
+        let (stats, _) = self.pass(at, &shared, Ask::objective())?;
+        Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
@@ -250,6 +257,11 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
             return Ok(None);
         }
         let shared = self.shared(at);
+        if self.whole.conditional {
+            let (stats, _) = self.pass(at, &shared, Ask::objective())?;
+            // [SPEC 4] s = v_obs / Σ_obs P
+            return Ok(stats.seen.map(|seen| vec![self.survey.total / seen]));
+        }
         let mut all = Vec::new();
         for &place in &self.places {
             let local = self.local(at, place);

@@ -38,6 +38,8 @@ pub struct Whole<T: Real> {
     pub power: f64,
     /// Numbers that its parameters must remember besides their blocks.
     pub facts: Vec<(&'static str, Vec<f64>)>,
+    /// Whether the objective is conditional on the observed cells, and shards leave it to the sum to say so: `Σ V ln P - v ln Σ P`.
+    pub conditional: bool,
 }
 
 /// A model on a shard.
@@ -46,6 +48,32 @@ pub trait Shard<T: Real>: Expectation<T> {
     fn in_turn(&self) -> Option<&dyn InTurn<T>> {
         None
     }
+
+    /// The same as a model that imputes hidden cells in one scale for all shards. Default: it imputes none, or each in a scale of its sample.
+    fn imputes(&self) -> Option<&dyn Imputes<T>> {
+        None
+    }
+}
+
+/// A model on a shard whose hidden cells are imputed in the scale of all data, which only the sum over shards tells.
+pub trait Imputes<T: Real> {
+    /// What an E-step counts of the observed cells, and the mass that the model has in the hidden ones.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn apart(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Apart<T>, FitError>;
+}
+
+/// An E-step over data with hidden cells, which are not yet imputed.
+#[derive(Clone, Debug)]
+pub struct Apart<T: Real> {
+    /// Expected counts of the observed cells, and the objective as far as it is a sum over shards.
+    pub observed: Counts<T>,
+    /// The model's mass in the hidden cells, in the shape of the counts.
+    pub hidden: Vec<Option<DMatrix<T>>>,
+    /// The model's mass in the observed cells.
+    pub seen: f64,
 }
 
 /// A model on a shard whose blocks are renewed one after the other.
@@ -89,7 +117,7 @@ pub struct Report {
 /// ```
 ///
 /// where `ℓ` is local, `θ` is shared and the sum is that of [`Partial`](super::Partial). Engines move `ℓ`, `θ` and `s` as bytes and know no
-/// model. A model writes the first four methods; the others are the same for all.
+/// model. A model writes the first five methods; the others are the same for all.
 pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// The mode that is cut, of data of this order.
     fn along(&self, order: usize) -> usize;
@@ -188,6 +216,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             survey: survey.clone(),
             parameters,
             sums,
+            scale: 1.0,
         })
     }
 
@@ -274,6 +303,8 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         let whole = self.whole(&shared.survey)?;
         let objective = objective(self, &whole, shared, &stats);
         let count = whole.blocks.len();
+        // [SPEC 4] s = v_obs / Σ_obs P
+        let scale = stats.seen.map_or(1.0, |seen| shared.survey.total / seen);
         if stats.terms.len() != count {
             let got = stats.terms.len();
             let what = format!("statistics of {got} blocks, the model has {count}");
@@ -286,7 +317,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             let of_sums = |sums: &[f64]| sums.len() == spec.shape.1;
             let of_counts = |counts: &DMatrix<f64>| counts.shape() == spec.shape;
             let is_shared = self.lies(j, count).is_none();
-            let (block, sum) = match (is_shared, term) {
+            let (block, sum) = match (is_shared, term.completed(scale)) {
                 (_, Term::Nothing) => (None, Vec::new()),
                 (true, Term::Counts(counts)) if of_counts(&counts) => {
                     let old = old.at(new.len());
@@ -313,7 +344,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             sums.push(sum);
         }
         shared.parameters.advance(new);
-        shared.sums = sums;
+        (shared.sums, shared.scale) = (sums, scale);
         Ok(Report { objective })
     }
 
@@ -411,6 +442,20 @@ pub(super) fn checked<T: Real>(
     Ok(whole)
 }
 
+/// The objective without priors.
+pub(super) fn likelihood<T: Real>(
+    whole: &Whole<T>,
+    shared: &Shared<T>,
+    stats: &Stats,
+) -> Option<f64> {
+    let value = stats.value?;
+    Some(match stats.seen.filter(|_| whole.conditional) {
+        // [SPEC 4] L_M = Σ_obs V ln P - v_obs ln Σ_obs P
+        Some(seen) => value - shared.survey.total * seen.ln(),
+        None => value,
+    })
+}
+
 fn objective<T: Real>(
     model: &(impl Sharded<T> + ?Sized),
     whole: &Whole<T>,
@@ -418,9 +463,10 @@ fn objective<T: Real>(
     stats: &Stats,
 ) -> Option<f64> {
     let count = whole.blocks.len();
+    let value = likelihood(whole, shared, stats)?;
     let value = match whole.sense {
-        Sense::Maximise => stats.value? + stats.ln_density,
-        Sense::Minimise => stats.value? - stats.ln_density,
+        Sense::Maximise => value + stats.ln_density,
+        Sense::Minimise => value - stats.ln_density,
     };
     let specs = whole.blocks.iter().enumerate();
     let specs = specs.filter(|&(j, _)| model.lies(j, count).is_none());
@@ -512,15 +558,18 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         match &local.pending {
             Pending::Nothing => {}
             Pending::Counts(counts) => {
-                let mut counts = counts.iter();
                 let across = self.free().filter(|(_, lies)| *lies == Some(Lie::Rows));
                 let across: Vec<_> = across.map(|(j, _)| j).collect();
-                at.change(|j, block| {
-                    if let Some(counts) = across.contains(&j).then(|| counts.next()).flatten() {
-                        let spec = self.rates(j);
-                        *block = divided(&spec, counts.clone(), block, &shared.sums[j]);
-                    }
-                });
+                self.complete(&mut at, &across, counts.iter().cloned(), shared);
+            }
+            Pending::Imputed(observed, hidden) => {
+                let own = self.free().filter(|(_, lies)| lies.is_some());
+                let own: Vec<_> = own.map(|(j, _)| j).collect();
+                let s = T::lit(shared.scale);
+                let parts = observed.iter().zip(hidden);
+                // [SPEC 4] the counts of M∘V + (1-M)∘s P
+                let counts = parts.map(|(c, x)| c.zip_map(x, |c, x| c + s * x));
+                self.complete(&mut at, &own, counts, shared);
             }
             Pending::Pass => {
                 if let Some(model) = self.bound.in_turn() {
@@ -529,6 +578,25 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
             }
         }
         Ok(at)
+    }
+
+    /// Gives blocks the values that were left to do, those whose columns run across the shards divided by sums over all of them.
+    fn complete(
+        &self,
+        at: &mut Parameters<T>,
+        blocks: &[usize],
+        mut new: impl Iterator<Item = DMatrix<T>>,
+        shared: &Shared<T>,
+    ) {
+        at.change(|j, block| {
+            let Some(new) = blocks.contains(&j).then(|| new.next()).flatten() else {
+                return;
+            };
+            *block = match self.lies(j) {
+                Some(Lie::Rows) => divided(&self.rates(j), new, block, &shared.sums[j]),
+                _ => new,
+            };
+        });
     }
 
     /// A block as one of rates: its columns are no distributions within a shard.
@@ -552,34 +620,44 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
             version: Version,
             terms: vec![Term::Nothing; specs.len()],
             value: None,
+            seen: None,
             ln_density: 0.0,
             unsupported: None,
         };
         let (mut new, mut pending) = (vec![None; specs.len()], Pending::Nothing);
-        match self.bound.in_turn().filter(|_| ask.counts) {
-            Some(model) => {
-                let (counts, exposures) = model.count(&at, ask.value)?;
-                stats.value = counts.value;
-                let each = counts.blocks.into_iter().zip(exposures);
-                stats.terms = each.map(|(counts, x)| term(counts, x)).collect();
-                pending = Pending::Pass;
+        let mut wanted = vec![false; specs.len()];
+        if ask.counts {
+            self.free().for_each(|(j, _)| wanted[j] = true);
+        }
+        let wanted = Wanted {
+            blocks: &wanted,
+            value: ask.value,
+        };
+        if let Some(model) = self.bound.in_turn().filter(|_| ask.counts) {
+            let (counts, exposures) = model.count(&at, ask.value)?;
+            stats.value = counts.value;
+            let each = counts.blocks.into_iter().zip(exposures);
+            stats.terms = each.map(|(counts, x)| term(counts, x)).collect();
+            pending = Pending::Pass;
+        } else if let Some(model) = self.bound.imputes().filter(|_| ask.counts || ask.value) {
+            let apart = model.apart(&at, &wanted)?;
+            (stats.value, stats.seen) = (apart.observed.value, Some(apart.seen));
+            if ask.counts {
+                let (observed, terms) = self.linear(&at, apart.observed.blocks, true);
+                let (hidden, others) = self.linear(&at, apart.hidden, false);
+                let both = terms.into_iter().zip(others).map(|both| match both {
+                    (Term::Nothing, _) => Term::Nothing,
+                    (one, other) => Term::Imputed(Box::new([one, other])),
+                });
+                stats.terms = both.collect();
+                pending = Pending::Imputed(observed, hidden);
             }
-            None if ask.counts || ask.value => {
-                let mut wanted = vec![false; specs.len()];
-                if ask.counts {
-                    self.free().for_each(|(j, _)| wanted[j] = true);
-                }
-                let wanted = Wanted {
-                    blocks: &wanted,
-                    value: ask.value,
-                };
-                let counts = self.bound.expect(&at, &wanted)?;
-                stats.value = counts.value;
-                if ask.counts {
-                    (new, pending) = self.renewed(&at, counts.blocks, &mut stats.terms)?;
-                }
+        } else if ask.counts || ask.value {
+            let counts = self.bound.expect(&at, &wanted)?;
+            stats.value = counts.value;
+            if ask.counts {
+                (new, pending) = self.renewed(&at, counts.blocks, &mut stats.terms)?;
             }
-            None => {}
         }
         if ask.support || stats.value.is_some_and(f64::is_infinite) {
             let along = shared.survey.along;
@@ -599,6 +677,41 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         let mut at = at;
         at.advance(new);
         Ok((stats, self.own(&at), pending))
+    }
+
+    /// What the M-step of the shard's own blocks makes of one of two parts of their counts, and the statistics. What is exposed to nothing keeps
+    /// its value in one of them.
+    fn linear(
+        &self,
+        at: &Parameters<T>,
+        mut counts: Vec<Option<DMatrix<T>>>,
+        keeps: bool,
+    ) -> (Vec<DMatrix<T>>, Vec<Term>) {
+        let count = self.bound.blocks().len();
+        let (mut new, mut terms) = (vec![None; count], vec![Term::Nothing; count]);
+        let (own, common): (Vec<_>, Vec<_>) = self.free().partition(|(_, lies)| lies.is_some());
+        for (j, lies) in own.into_iter().rev() {
+            let Some(counts) = counts[j].take() else {
+                continue;
+            };
+            let exposure = self.bound.exposure(j, Renewed { old: at, new: &new });
+            new[j] = Some(match (lies, exposure) {
+                (Some(Lie::Columns), Some(exposure)) => {
+                    let nothing = DMatrix::zeros(counts.nrows(), counts.ncols());
+                    let old = if keeps { at.at(j) } else { &nothing };
+                    self.bound.blocks()[j].divided(counts, old, exposure)
+                }
+                _ => {
+                    terms[j] = sums(&counts);
+                    counts
+                }
+            });
+        }
+        for (j, _) in common {
+            let exposure = self.bound.exposure(j, Renewed { old: at, new: &new });
+            terms[j] = term(counts[j].take(), exposure);
+        }
+        (new.into_iter().flatten().collect(), terms)
     }
 
     /// The M-step of the shard's own blocks; the counts of the others become statistics.
@@ -624,8 +737,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
                     new[j] = Some(block);
                 }
                 Some(Lie::Rows) => {
-                    let sums: Vec<T> = Factor::Columns(&counts).component_sums();
-                    terms[j] = Term::Sums(sums.iter().map(|x| x.to_f64()).collect());
+                    terms[j] = sums(&counts);
                     across.insert(0, counts);
                 }
             }
@@ -640,6 +752,11 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         };
         Ok((new, pending))
     }
+}
+
+fn sums<T: Real>(counts: &DMatrix<T>) -> Term {
+    let sums: Vec<T> = Factor::Columns(counts).component_sums();
+    Term::Sums(sums.iter().map(|x| x.to_f64()).collect())
 }
 
 fn term<T: Real>(counts: Option<DMatrix<T>>, exposure: Option<Exposure<T>>) -> Term {

@@ -166,6 +166,8 @@ pub struct Shared<T: Real> {
     pub(super) parameters: Parameters<T>,
     /// Of every block whose columns run across the shards, what they are to be divided by; of others nothing.
     pub(super) sums: Vec<Vec<f64>>,
+    /// What the model's mass in hidden cells is multiplied by.
+    pub(super) scale: f64,
 }
 
 impl<T: Real> Shared<T> {
@@ -194,6 +196,19 @@ pub(super) enum Pending<T: Real> {
     Nothing,
     /// To divide the counts of blocks whose columns run across the shards by their sums over all shards.
     Counts(
+        #[cfg_attr(
+            feature = "serde",
+            serde(deserialize_with = "plca_tensor::checked::matrices")
+        )]
+        Vec<DMatrix<T>>,
+    ),
+    /// To add to its own blocks what is imputed of hidden cells, in the scale of all data; then as `Counts`.
+    Imputed(
+        #[cfg_attr(
+            feature = "serde",
+            serde(deserialize_with = "plca_tensor::checked::matrices")
+        )]
+        Vec<DMatrix<T>>,
         #[cfg_attr(
             feature = "serde",
             serde(deserialize_with = "plca_tensor::checked::matrices")
@@ -264,6 +279,8 @@ pub(super) enum Term {
     ),
     /// What columns that run across the shards are divided by.
     Sums(Vec<f64>),
+    /// One of these, of the observed cells and of the model's mass in hidden ones.
+    Imputed(Box<[Self; 2]>),
     /// Those of different models were added.
     Unlike,
 }
@@ -287,7 +304,35 @@ impl Term {
                 }
             }
             (Self::Sums(x), Self::Sums(y)) if x.len() == y.len() => add(x, y),
+            (Self::Imputed(x), Self::Imputed(y)) => {
+                x.iter_mut().zip(y.iter()).for_each(|(x, y)| x.merge(y));
+            }
             _ => *self = Self::Unlike,
+        }
+    }
+}
+
+impl Term {
+    /// The term of the completed data, from a scale of what is hidden.
+    pub(super) fn completed(self, scale: f64) -> Self {
+        let Self::Imputed(parts) = self else {
+            return self;
+        };
+        let [mut observed, hidden] = *parts;
+        observed.merge(&hidden.times(scale));
+        observed
+    }
+
+    fn times(self, scale: f64) -> Self {
+        let all = |x: Vec<f64>| x.into_iter().map(|x| x * scale).collect();
+        match self {
+            Self::Counts(x) => Self::Counts(x * scale),
+            Self::Rates(x, Exposure::PerComponent(each)) => {
+                Self::Rates(x * scale, Exposure::PerComponent(all(each)))
+            }
+            Self::Sums(x) => Self::Sums(all(x)),
+            Self::Nothing => Self::Nothing,
+            Self::Rates(..) | Self::Imputed(_) | Self::Unlike => Self::Unlike,
         }
     }
 }
@@ -305,6 +350,8 @@ pub struct Stats {
     pub(super) terms: Vec<Term>,
     /// The objective without priors.
     pub(super) value: Option<f64>,
+    /// The mass of the model in the observed cells, where hidden ones are imputed.
+    pub(super) seen: Option<f64>,
     /// The log-densities of blocks that belong to samples.
     pub(super) ln_density: f64,
     /// The first positive cell, in row-major order of all data, to which the model gives the probability 0.
@@ -338,6 +385,7 @@ impl Merge for Stats {
         let both = self.terms.iter_mut().zip(&right.terms);
         both.for_each(|(a, b)| a.merge(b));
         self.value = self.value.zip(right.value).map(|(a, b)| a + b);
+        self.seen = self.seen.zip(right.seen).map(|(a, b)| a + b);
         self.ln_density += right.ln_density;
         let earlier = |(index, _): &&(Vec<usize>, f64)| {
             let first = self.unsupported.as_ref();
