@@ -6,10 +6,11 @@ use plca_io::Element;
 use super::options::{missing, need_matrix, refuse};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{self, FitArgs, SelectArgs, TransformArgs};
+use crate::args::{self, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::select::{self, Table};
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `nmf-kl`.
@@ -24,11 +25,18 @@ impl ModelKind for Unnormalised {
 
     fn options(&self) -> &'static str {
         // Priors are refused below, with the reason.
-        "--update --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
+        "--update --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --shards"
     }
 
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "w")
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     fn separates(&self) -> bool {
