@@ -93,7 +93,7 @@ pub enum PartialError {
 ///     fn merge(&mut self, right: &Self) { self.0 += right.0; }
 /// }
 /// let leaf = |shard: u32| Partial::leaf(shard, 3, Sum([1.0, 1e-16, 1e-16][shard as usize]));
-/// let one = leaf(0).join(leaf(1)?)?.join(leaf(2)?)?.root()?;
+/// let one = leaf(0)?.join(leaf(1)?)?.join(leaf(2)?)?.root()?;
 /// let other = leaf(2)?.join(leaf(0)?)?.join(leaf(1)?)?.root()?;
 /// assert_eq!(one, other);
 /// assert_eq!(leaf(1)?.join(leaf(1)?).unwrap_err(), PartialError::Overlap { shard: 1 });
