@@ -330,9 +330,14 @@ impl Choosing<'_> {
         let mut rows = Vec::new();
         for &k in &self.components {
             reasonable(k, data.shape())?;
-            let [mut of_means, mut options] = [self.options.clone(), self.options.clone()];
-            let (shape, options) = (data.shape(), &mut options);
-            let model = SkellamVb::build::<f64>(Asked { options, k, shape })?;
+            let (mut options, shape) = (self.options.clone(), data.shape());
+            let asked = Asked {
+                options: &mut options,
+                k,
+                shape,
+            };
+            let model = SkellamVb::build::<f64>(asked)?;
+            options.finish("skellam-vb")?;
             let run = Model::on(&model, &*data)?;
             let run = run.solver(self.solver).stop(self.stop.clone());
             let run = run.restarts(self.starts).observe(self.control.interrupt());
@@ -340,8 +345,12 @@ impl Choosing<'_> {
             if self.control.interrupt().is_raised() {
                 return Err(FitError::Interrupted.into());
             }
-            let options = &mut of_means;
-            let means = Skellam::build::<f64>(Asked { options, k, shape })?;
+            let asked = Asked {
+                options: &mut self.options.clone(),
+                k,
+                shape,
+            };
+            let means = Skellam::build::<f64>(asked)?;
             let at = fit.state().means()?;
             let run = Model::on(&means, &*data)?;
             rows.push(Row {
