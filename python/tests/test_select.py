@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -10,9 +11,16 @@ import time
 import numpy as np
 import pytest
 from scipy import sparse
-from test_bits import COMMAND, counts, needs_command
-
 from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, select
+
+COMMAND = os.environ.get("PLCA") or shutil.which("plca")
+needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
+
+
+def counts(shape):
+    draw = np.random.default_rng(0)
+    return draw.poisson(4.0, shape) * (draw.random(shape) < 0.4).astype(float)
+
 
 CASES = {
     "plca": (PLCA(), [], False),
