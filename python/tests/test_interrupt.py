@@ -96,9 +96,9 @@ def interrupted(call):
 @pytest.mark.parametrize("make", [PLSA, PLCA])
 def test_control_c_ends_a_batch_which_then_has_taught_nothing(make):
     draw = np.random.default_rng(0)
-    large = draw.gamma(0.3, size=(6000, 2000))
+    large = draw.gamma(0.3, size=(3000, 2000))
     small = draw.poisson(2.0, (20, 2000)).astype(float)
-    model, other = make(80, random_state=0), make(80, random_state=0)
+    model, other = make(50, random_state=0), make(50, random_state=0)
     assert interrupted(lambda: model.partial_fit(large)) < 5
     assert not hasattr(model, "components_")
     model.partial_fit(small)
@@ -108,7 +108,7 @@ def test_control_c_ends_a_batch_which_then_has_taught_nothing(make):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
-    "model", [PLSA(40), PLCA(40), NMF(40, beta_loss="frobenius"), SkellamSNMF(40), ShiftInvariantPLCA(8, kernel=(20, 20))], ids=repr
+    "model", [PLSA(40), PLCA(40), NMF(40, beta_loss="frobenius"), SkellamSNMF(40), ShiftInvariantPLCA(4, kernel=(12, 12))], ids=repr
 )
 def test_control_c_ends_the_transform_of_every_model_that_iterates(X, model):
     model.set_params(random_state=0, solver="auto", tol=0, max_iter=2)
