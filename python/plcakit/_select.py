@@ -139,6 +139,6 @@ def select(
 
 
 def _whole(k: Any) -> int:
-    if not isinstance(k, numbers.Integral) or not 1 <= k < 2**63:
+    if not isinstance(k, numbers.Integral) or not 1 <= int(k) < 2**63:
         raise ValueError(f"n_components has {k!r}, expected whole numbers >= 1")
     return int(k)
