@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import NMF as SklearnNMF
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from plcakit import NMF, PLCA, PLSA, ShiftInvariantPLCA
@@ -148,6 +147,8 @@ def _torch(threads, *arrays):
     import torch
 
     torch.set_num_threads(threads)
+    # Of the values that torchnmf makes for sparse data.
+    torch.set_default_dtype(torch.float64)
     return torch, [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
 
 
@@ -287,7 +288,7 @@ def main():
             missing[package] = wrong
             continue
         with warnings.catch_warnings(), threadpool_limits(given.threads):
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore")
             theirs, blocks = timed(given.repeat, run, problem, iterations, given.threads)
             target = problem.value(**blocks)
             mine, blocks = timed(given.repeat, ours, problem, target, given.threads)

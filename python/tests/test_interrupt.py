@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from plcakit import NMF, PLCA, PLSA, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 
 @pytest.fixture
@@ -108,9 +108,10 @@ def test_control_c_ends_a_batch_which_then_has_taught_nothing(make):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
-    "model", [PLSA(40), PLCA(40), NMF(40, beta_loss="frobenius"), SkellamSNMF(40), ShiftInvariantPLCA(4, kernel=(12, 12))], ids=repr
+    "model", [PLSA(40), PLCA(40), NMF(80, beta_loss="frobenius"), PNTF(80), SkellamSNMF(40), ShiftInvariantPLCA(4, kernel=(12, 12))],
+    ids=repr,
 )
-def test_control_c_ends_the_transform_of_every_model_that_iterates(X, model):
+def test_control_c_ends_the_transform_of_every_model(X, model):
     model.set_params(random_state=0, solver="auto", tol=0, max_iter=2)
     if hasattr(model, "transform_tol"):
         # Without a gap to reach, all iterations are made.
