@@ -96,9 +96,9 @@ def interrupted(call):
 @pytest.mark.parametrize("make", [PLSA, PLCA])
 def test_control_c_ends_a_batch_which_then_has_taught_nothing(make):
     draw = np.random.default_rng(0)
-    large = draw.gamma(0.3, size=(3000, 2000))
+    large = draw.random((6000, 2000))
     small = draw.poisson(2.0, (20, 2000)).astype(float)
-    model, other = make(50, random_state=0), make(50, random_state=0)
+    model, other = make(100, random_state=0, n_jobs=1), make(100, random_state=0, n_jobs=1)
     assert interrupted(lambda: model.partial_fit(large)) < 5
     assert not hasattr(model, "components_")
     model.partial_fit(small)
