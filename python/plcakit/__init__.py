@@ -9,8 +9,9 @@ from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
 from ._pntf import PNTF
+from ._select import Selection, select
 from ._shifted import ShiftInvariantPLCA
 from ._skellam import SkellamSNMF
 from .files import load
 
-__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "from_long", "load"]
+__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "Selection", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "from_long", "load", "select"]

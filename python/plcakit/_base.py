@@ -38,6 +38,7 @@ COMMON: dict[str, Any] = {
     "missing": [StrOptions({"nan", "unstored"}), None],
     "prior": [dict, None],
     "freeze": [str, tuple, list, set, dict],
+    "check_every": [Interval(numbers.Integral, 1, None, closed="left")],
     "callback": [callable, None],
     "verbose": ["verbose"],
 }
@@ -87,6 +88,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     missing: str | None
     prior: Priors
     freeze: Freeze
+    check_every: int
     callback: Callback | None
     verbose: int
     solver: str
@@ -283,7 +285,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             # With every block given all starts are the same.
             "starts": 1 if all(name in start for name in shapes) else int(self.n_init),
             "solver": self._solver(),
-            "stop": {"tol": float(self.tol), "max_iter": int(self.max_iter)},
+            "stop": self._stop(),
             "threads": threads(self.n_jobs),
         }
         watch, ended = self._watch(), {}
@@ -300,6 +302,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise result["error"]
         self._warn(result)
         return X, observed
+
+    def _stop(self) -> dict[str, float]:
+        return {"tol": float(self.tol), "max_iter": int(self.max_iter), "check_every": int(self.check_every)}
 
     def _watch(self) -> Watch | None:
         if self.callback is None and not self.verbose:
@@ -538,7 +543,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _load(self, blocks: Blocks, metadata: dict[str, Any]) -> None:
         """Takes what a file holds, as if it had been fitted here."""
         blocks, metadata = self._adopt(blocks, metadata)
-        shape = metadata.get("data", {}).get("shape")
+        shape = metadata["data"]["shape"]
         k = self._count(blocks)
         if self.n_components != k:
             self.n_components = k
@@ -567,6 +572,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _file_settings(self) -> dict[str, Any]:
         """Settings that the command looks for in the metadata."""
         return {}
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        """The model whose likelihood chooses the number of components of this one, and its settings."""
+        raise ValueError(f"select: {type(self).__name__} has no likelihood to choose the number of components by")
+
+    def _plainly(self, *names: str) -> None:
+        """Refuses settings that scores do not know of."""
+        wrong = [name for name in names if getattr(self, name)]
+        if self.init not in (None, "random"):
+            wrong.append("init")
+        if getattr(self, "temper", 1) != 1:
+            wrong.append("temper")
+        if wrong:
+            raise ValueError(f"select: {wrong[0]} is {getattr(self, wrong[0])!r}, which scores do not know of: leave it out")
 
     def _objective_name(self) -> str:
         return "log_posterior" if self._posterior else "log_likelihood"

@@ -10,6 +10,7 @@ __all__ = [
     "__version__",
     "fit",
     "learn",
+    "order",
     "read_model",
     "reconstruct",
     "transform",
@@ -30,6 +31,7 @@ def transform(
 def learn(
     model: str, data: dict[str, Any], lesson: dict[str, Any], known: _Blocks | None
 ) -> dict[str, Any]: ...
+def order(model: str, data: dict[str, Any], criterion: str, choice: dict[str, Any]) -> dict[str, Any]: ...
 def reconstruct(
     model: str, blocks: _Blocks, metadata: str, single: bool = False, component: int | None = None
 ) -> NDArray[np.floating[Any]]: ...

@@ -102,6 +102,7 @@ class TopicModel(MixtureModel):
         missing: str | None = None,
         prior: Priors = None,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -116,6 +117,10 @@ class TopicModel(MixtureModel):
 
     def _file_settings(self) -> dict[str, Any]:
         return {"temper": self.temper}
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        self._plainly("prior", "freeze")
+        return "plca", {}
 
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; what the batches before have taught counts less and less.

@@ -85,6 +85,7 @@ class NMF(MixtureModel):
         Priors by block; NMF has none yet.
     freeze : str, sequence of str or dict, default=()
         Blocks (``"w"``, ``"h"``) that keep the values of the start, or with a dict the components of a block that do.
+    %(check_every)s
     %(callback)s
     %(verbose)s
 
@@ -144,6 +145,7 @@ class NMF(MixtureModel):
         missing: str | None = None,
         prior: Priors = None,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -274,6 +276,12 @@ class NMF(MixtureModel):
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks[self._names()[0]].shape[1])
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        if not self._kl:
+            raise ValueError(f"select: beta_loss is {self.beta_loss!r}, whose squared error is no likelihood")
+        self._plainly("prior", "freeze")
+        return "plca", {}
 
     def _objective_name(self) -> str:
         return "kl_divergence" if self._kl else "squared_error"

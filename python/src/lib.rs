@@ -5,13 +5,14 @@ mod error;
 mod models;
 mod options;
 mod run;
+mod starts;
 mod supervise;
 
 use std::path::PathBuf;
 
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
-use plca::em::OnlineState;
+use plca::em::{Criterion, OnlineState};
 use plca::fit::{Status, Stop, Transform};
 use plca::io::{Array, ModelFile};
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ use pyo3::types::PyDict;
 use data::{Held, Input, Scalar, array_of, to_python};
 use error::{Refused, bad};
 use options::Options;
-use run::{Arrays, Explaining, Fitting, Learning, Reconstructing};
+use run::{Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing};
 use supervise::supervise;
 
 /// A dict of arrays.
@@ -286,13 +287,14 @@ fn learn_as<'py, T: Scalar>(
     let known = before.map(known::<T>).transpose()?;
     let (data, options) = (held.view()?, Options::of(&lesson.options)?);
     let (components, seed) = (lesson.components, lesson.seed);
-    let (learnt, failure) = supervise(py, lesson.threads, None, |_| {
+    let (learnt, failure) = supervise(py, lesson.threads, None, |control| {
         let job = Learning {
             data,
             options,
             components,
             seed,
             known,
+            interrupt: control.interrupt(),
         };
         models::with(model, job)
     })?;
@@ -324,6 +326,77 @@ fn learn_as<'py, T: Scalar>(
     result.set_item("iterations", learnt.iterations)?;
     result.set_item("restored", learnt.restored)?;
     result.set_item("batches", state.batches)?;
+    Ok(result)
+}
+
+/// How fits with several numbers of components are made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Choice<'py> {
+    components: Vec<usize>,
+    options: Bound<'py, PyDict>,
+    seed: u64,
+    starts: u32,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    threads: usize,
+}
+
+/// Scores of several numbers of components by `"bic"`, `"aic"`, `"held_out"` or `"elbo"`, as of the command `select`; smaller is better.
+///
+/// The scores are of data in double precision.
+#[pyfunction]
+fn order<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    criterion: &str,
+    choice: Choice<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Input::Double(held) = Input::of(data)? else {
+        return bad("`values`: expected an array of float64");
+    };
+    let likely = match criterion {
+        "bic" => Some(Criterion::Bic),
+        "aic" => Some(Criterion::Aic),
+        "held_out" => Some(Criterion::HeldOut),
+        "elbo" => None,
+        other => {
+            return bad(format!(
+                "`criterion` is '{other}', expected one of bic, aic, held_out, elbo"
+            ));
+        }
+    };
+    let stop = run::stop(Options::of(&choice.stop)?, Stop::default())?;
+    let solver = run::solver(&choice.solver, &stop)?;
+    let (data, options) = (held.view()?, Options::of(&choice.options)?);
+    let (components, seed, starts) = (choice.components, choice.seed, choice.starts);
+    let (table, failure) = supervise(py, choice.threads, None, |control| {
+        let choosing = Choosing {
+            data,
+            components,
+            options,
+            seed,
+            starts,
+            solver,
+            stop,
+            control,
+        };
+        match likely {
+            Some(criterion) => models::with(model, Likely(choosing, criterion)),
+            None => choosing.evidence(),
+        }
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let table = table?;
+    let result = PyDict::new(py);
+    let column = |of: fn(&run::Row) -> f64| PyArray1::from_iter(py, table.rows.iter().map(of));
+    result.set_item("score", column(|row| row.score))?;
+    result.set_item("log_likelihood", column(|row| row.ln_lik))?;
+    result.set_item("parameters", column(|row| row.parameters as f64))?;
+    result.set_item("counts", table.counts)?;
     Ok(result)
 }
 
@@ -388,6 +461,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit, module)?)?;
     module.add_function(wrap_pyfunction!(transform, module)?)?;
     module.add_function(wrap_pyfunction!(learn, module)?)?;
+    module.add_function(wrap_pyfunction!(order, module)?)?;
     module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;
     module.add_function(wrap_pyfunction!(write_model, module)?)?;

@@ -2,10 +2,12 @@
 
 use nalgebra::DMatrix;
 use plca::em::{
-    Given, Likelihood, Missing, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa,
-    PlsaState, Shifted, ShiftedState, Streamed, Support, Update,
+    Given, Likelihood, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa, PlsaState,
+    Shifted, ShiftedState, Streamed, Support, Update, effective_parameters, shifted_parameters,
 };
-use plca::fit::{Anneal, AnyModel, Explained, Parameters, Reconstruct, State, Transform};
+use plca::fit::{
+    Anneal, AnyModel, Explained, Interrupt, Model, Parameters, Reconstruct, State, Transform,
+};
 use plca::io::ModelFile;
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
 use plca::priors::{Dirichlet, Entries, Priors};
@@ -29,7 +31,7 @@ pub(crate) trait Kind {
     type State<T: Scalar>: State<Scalar = T> + Reconstruct;
 
     /// The model itself.
-    type Model<T: Scalar>: AnyModel<T> + 'static;
+    type Model<T: Scalar>: Model<Scalar = T, State = Self::State<T>> + AnyModel<T> + 'static;
 
     /// The model that is asked for.
     fn build<T: Scalar>(asked: Asked<'_>) -> Result<Self::Model<T>, Refused>;
@@ -42,6 +44,16 @@ pub(crate) trait Kind {
         along: usize,
         how: Transform,
     ) -> Result<Explained<Parameters<T>>, Refused>;
+
+    /// How many parameters it has, for models whose likelihood chooses the number of components; default: it has none.
+    fn parameters(
+        model: &Self::Model<f64>,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Option<usize>, Refused> {
+        let _ = (model, k, shape);
+        Ok(None)
+    }
 
     /// Learns from one more batch; default: no model of streams.
     fn learn<T: Scalar>(
@@ -60,6 +72,7 @@ pub(crate) struct Lesson<'a, T: Scalar> {
     pub(crate) seed: u64,
     pub(crate) known: Option<OnlineState<T>>,
     pub(crate) data: &'a dyn Data<T>,
+    pub(crate) interrupt: Interrupt,
 }
 
 /// What is known after a batch, and the state of the batch itself.
@@ -74,7 +87,8 @@ pub(crate) struct Learnt<T: Scalar> {
 /// Learns from a batch.
 fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
     let along = model.streamed(lesson.data.shape().len());
-    let learner = Online::builder(model).build()?;
+    let learner = Online::builder(model);
+    let learner = learner.interrupt(lesson.interrupt).build()?;
     let mut known = match lesson.known {
         Some(known) => known,
         None => {
@@ -253,11 +267,6 @@ macro_rules! learns {
     };
 }
 
-const MISSING: &[(&str, Missing)] = &[
-    ("imputation", Missing::Imputation),
-    ("multiplicative", Missing::Multiplicative),
-];
-
 fn matrix(model: &str, shape: &[usize]) -> Result<[usize; 2], Refused> {
     let refused = |_| Refused::Value(format!("X of shape {shape:?}: {model} needs a matrix"));
     shape.try_into().map_err(refused)
@@ -279,9 +288,6 @@ impl Kind for KlNmf {
         ];
         if let Some(update) = options.choice("update", &updates)? {
             builder = builder.update(update);
-        }
-        if let Some(missing) = options.choice("missing_method", MISSING)? {
-            builder = builder.missing(missing);
         }
         Ok(builder.build()?)
     }
@@ -338,10 +344,11 @@ impl Kind for Symmetric {
             builder = builder.temper(power);
         }
         builder = builder.temper_prior(options.flag("temper_prior")?);
-        if let Some(missing) = options.choice("missing_method", MISSING)? {
-            builder = builder.missing(missing);
-        }
         Ok(builder.build()?)
+    }
+
+    fn parameters(_: &Plca<f64>, k: usize, shape: &[usize]) -> Result<Option<usize>, Refused> {
+        Ok(Some(effective_parameters(shape, k)))
     }
 
     learns!();
@@ -396,6 +403,18 @@ impl Kind for ShiftInvariant {
             ]
         });
         Ok(builder.build()?)
+    }
+
+    fn parameters(
+        model: &Shifted<f64>,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Option<usize>, Refused> {
+        let geometry = model.geometry(shape)?;
+        let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
+        let all = shape.iter().fold(1usize, |all, &n| all.saturating_mul(n));
+        // Never more than the cells less one.
+        Ok(Some(shifted_parameters(cells, k, false).min(all - 1)))
     }
 
     explains!();

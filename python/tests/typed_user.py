@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, from_long, load, plot, sound
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, from_long, load, plot, select, sound
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Flat, Gamma, LogisticNormal, Prior
 
 
@@ -43,7 +43,11 @@ def main() -> None:
     for prior in (Dirichlet(1.5), CrossEntropy([[0], [1, 2]], between=1.0), LogisticNormal(1.0), Flat(), Gamma(1.0, 2.0)):
         print(str(prior), repr(prior))
 
-    plca = PLCA(2, random_state=np.random.default_rng(1)).fit(X)
+    chosen = select(PLSA(n_init=2, random_state=0, check_every=5), X, range(1, 3), criterion="aic")
+    number: int = chosen.best
+    print(number, chosen.table["score"], chosen.criterion)
+
+    plca = PLCA(2, random_state=np.random.default_rng(1), temper_prior=False).fit(X)
     factors: list[NDArray[Any]] = plca.factors_
     print(len(factors), plca.weights_, plca.perplexity(X))
     pntf = PNTF(2, init="deflation", random_state=0).fit(X)

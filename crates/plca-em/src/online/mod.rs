@@ -23,7 +23,7 @@ mod streamed;
 use std::marker::PhantomData;
 
 use nalgebra::DVector;
-use plca_fit::{Axis, BlockSpec, FitError};
+use plca_fit::{Axis, BlockSpec, FitError, Interrupt};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -71,6 +71,7 @@ pub struct Online<M, T: Real> {
     step: StepSize,
     local: Local,
     total: Option<f64>,
+    interrupt: Option<Interrupt>,
     scalar: PhantomData<T>,
 }
 
@@ -121,6 +122,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             step: StepSize::default(),
             local: Local::default(),
             total: None,
+            interrupt: None,
             scalar: PhantomData,
         })
     }
@@ -158,7 +160,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// # Errors
     ///
     /// [`FitError`]; then nothing has changed. A state that [`check`](OnlineState::check) refuses or that has another number of
-    /// components, a batch of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit.
+    /// components, a batch of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit;
+    /// [`FitError::Interrupted`] where [`OnlineBuilder::interrupt`] says so.
     ///
     /// # Examples
     ///
