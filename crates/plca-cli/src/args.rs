@@ -594,7 +594,7 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, value_name = "SPECTRA.npz", requires = "rank")]
     pub(crate) from: Option<PathBuf>,
     /// --from: number of components K of every fit.
-    #[arg(long, short = 'k', requires = "from")]
+    #[arg(long, short = 'k', requires = "from", conflicts_with = "model")]
     pub(crate) rank: Option<usize>,
     /// Spectra are kept whose local density, the mean distance from their neighbours, is below D.
     #[arg(
