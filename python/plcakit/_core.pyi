@@ -8,11 +8,13 @@ __version__: str
 
 __all__ = [
     "__version__",
+    "consensus",
     "fit",
     "learn",
     "order",
     "read_model",
     "reconstruct",
+    "sweep",
     "transform",
     "write_model",
 ]
@@ -25,6 +27,10 @@ def fit(
     plan: dict[str, Any],
     watch: Callable[[int, int, float], object] | None = None,
 ) -> dict[str, Any]: ...
+def sweep(
+    model: str, data: dict[str, Any], plan: dict[str, Any], block: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def consensus(spectra: NDArray[np.float64], how: dict[str, Any]) -> dict[str, Any]: ...
 def transform(
     model: str, blocks: _Blocks, metadata: str, data: dict[str, Any], how: dict[str, Any]
 ) -> dict[str, Any]: ...

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
 use plca::em::{Criterion, OnlineState};
-use plca::fit::{Status, Stop, Transform};
+use plca::fit::{Spectra, Status, Stop, Transform};
 use plca::io::{Array, ModelFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,7 +21,7 @@ use pyo3::types::PyDict;
 use data::{Held, Input, Scalar, array_of, to_python};
 use error::{Refused, bad};
 use options::Options;
-use run::{Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing};
+use run::{Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing, Sweeping};
 use supervise::supervise;
 
 /// A dict of arrays.
@@ -144,6 +144,119 @@ fn fit_as<'py, T: Scalar>(
         PyArray1::from_vec(py, objectives),
     );
     result.set_item("trace", trace)?;
+    Ok(result)
+}
+
+/// Fits a model from every start of `plan`, as many at a time as there are threads; one block of each, the columns of all fits as rows of an
+/// array, and the objectives.
+#[pyfunction]
+fn sweep<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    plan: Plan<'py>,
+    block: &str,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    match Input::of(data)? {
+        Input::Single(held) => sweep_as(py, model, &held, plan, block),
+        Input::Double(held) => sweep_as(py, model, &held, plan, block),
+    }
+}
+
+fn sweep_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    held: &Held<'py, T>,
+    plan: Plan<'py>,
+    block: &str,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
+    let solver = run::solver(&plan.solver, &stop)?;
+    let (data, options) = (held.view()?, Options::of(&plan.options)?);
+    let (components, seed, starts) = (plan.components, plan.seed, plan.starts);
+    let (swept, failure) = supervise(py, plan.threads, None, |control| {
+        let job = Sweeping {
+            data,
+            components,
+            options,
+            block: block.to_string(),
+            seed,
+            starts,
+            solver,
+            stop,
+            control,
+        };
+        models::with(model, job)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let swept = swept?;
+    let shape = [starts as usize * components, swept.size];
+    let columns = PyArray1::from_vec(py, swept.columns).reshape(shape)?;
+    let objectives = PyArray1::from_vec(py, swept.objectives);
+    Ok((columns.into_any(), objectives.into_any()))
+}
+
+/// Random numbers of the clusters, as of the command.
+const CLUSTER_STREAM: u64 = u64::MAX - 1;
+
+/// How a consensus is made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Agreement {
+    components: usize,
+    threshold: f64,
+    neighbourhood: f64,
+    seed: u64,
+    threads: usize,
+}
+
+/// The consensus of the rows of an array, spectra fit after fit: with those that lie apart left out, and with all.
+#[pyfunction]
+fn consensus<'py>(
+    py: Python<'py>,
+    spectra: &Bound<'py, PyAny>,
+    how: Agreement,
+) -> PyResult<Bound<'py, PyDict>> {
+    let array = array_of(spectra)?;
+    let [count, size] = array.shape[..] else {
+        let shape = &array.shape;
+        return bad(format!("`spectra` has shape {shape:?}, expected a matrix"));
+    };
+    plca::io::room::<f64>(&[count, count]).map_err(Refused::from)?;
+    let (found, failure) = supervise(py, how.threads, None, |_| -> Result<_, Refused> {
+        // Rows become columns.
+        let columns = DMatrix::from_vec(size, count, array.values);
+        let spectra = Spectra::new(columns, how.components)?;
+        let density = spectra.local_density(how.neighbourhood)?;
+        let kept: Vec<bool> = density.iter().map(|&d| d < how.threshold).collect();
+        let of = |kept: &[bool]| {
+            let mut rng = plca::seed(how.seed);
+            rng.set_stream(CLUSTER_STREAM);
+            spectra.consensus(kept, &mut rng)
+        };
+        let (some, all) = (of(&kept)?, of(&vec![true; count])?);
+        Ok((density, kept, some, all))
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let (density, kept, some, all) = found?;
+    let result = PyDict::new(py);
+    result.set_item("local_density", PyArray1::from_vec(py, density))?;
+    result.set_item("kept", PyArray1::from_vec(py, kept))?;
+    for (name, found) in [("filtered", some), ("all", all)] {
+        let dict = PyDict::new(py);
+        let labels = found.labels.iter().map(|&label| label as i64).collect();
+        dict.set_item("labels", PyArray1::from_vec(py, labels))?;
+        dict.set_item("inertia", found.inertia)?;
+        dict.set_item("silhouette", found.silhouette)?;
+        let (size, k) = found.spectra.shape();
+        let components = PyArray1::from_slice(py, found.spectra.as_slice()).reshape([k, size])?;
+        dict.set_item("components", components)?;
+        result.set_item(name, dict)?;
+    }
     Ok(result)
 }
 
@@ -459,6 +572,8 @@ fn write_model(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(consensus, module)?)?;
     module.add_function(wrap_pyfunction!(transform, module)?)?;
     module.add_function(wrap_pyfunction!(learn, module)?)?;
     module.add_function(wrap_pyfunction!(order, module)?)?;

@@ -9,6 +9,7 @@ use plca::fit::{
     Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
+use plca::tensor::parallel::apart;
 use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
@@ -109,6 +110,71 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             control: self.control,
         };
         starts.best::<K::State<T>>(&model, &*data)
+    }
+}
+
+/// Fits from several starts that share nothing, of which one block is kept.
+pub(crate) struct Sweeping<'a, T> {
+    pub(crate) data: View<'a, T>,
+    pub(crate) components: usize,
+    pub(crate) options: Options,
+    pub(crate) block: String,
+    pub(crate) seed: u64,
+    pub(crate) starts: u32,
+    pub(crate) solver: Solver,
+    pub(crate) stop: Stop,
+    pub(crate) control: &'a Control,
+}
+
+/// What a sweep found.
+pub(crate) struct Swept {
+    /// The block of every start, its columns one after the other: a row for each.
+    pub(crate) columns: Vec<f64>,
+    /// Entries of a column.
+    pub(crate) size: usize,
+    pub(crate) objectives: Vec<f64>,
+}
+
+impl<T: Scalar> Job<T> for Sweeping<'_, T> {
+    type Output = Swept;
+
+    fn run<K: Kind>(mut self) -> Result<Swept, Refused> {
+        let data = self.data.tensor()?;
+        reasonable(self.components, data.shape())?;
+        let model = K::build::<T>(Asked {
+            options: &mut self.options,
+            k: self.components,
+            shape: data.shape(),
+        })?;
+        self.options.finish(<K::State<T> as State>::NAME)?;
+        let one = |start: usize| -> Result<_, Refused> {
+            // Start r is that of the command: stream r of the seed.
+            let mut rng = plca::seed(self.seed);
+            rng.set_stream(start as u64);
+            let run = AnyModel::on(&model, &*data)?;
+            let run = run.solver(self.solver).stop(self.stop.clone());
+            let run = run.observe(self.control.interrupt());
+            let fit = run.run(Init::default(), &mut rng)?;
+            let objective = fit.objective();
+            if !objective.is_finite() {
+                return wrong(format!(
+                    "X: the objective of start {start} became {objective}"
+                ));
+            }
+            let state = fit.into_state().widened();
+            match state.block(&self.block) {
+                Some(block) => Ok((block.clone(), objective)),
+                None => wrong(format!("the model has no block '{}'", self.block)),
+            }
+        };
+        let found = apart(self.starts as usize, one).into_iter();
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let columns = found.iter().flat_map(|(block, _)| block.iter().copied());
+        Ok(Swept {
+            columns: columns.collect(),
+            size: found.first().map_or(0, |(block, _)| block.nrows()),
+            objectives: found.iter().map(|(_, objective)| *objective).collect(),
+        })
     }
 }
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 
 @parametrize_with_checks(
@@ -32,6 +32,7 @@ from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
         SkellamSNMF(n_components=2),
         SkellamSNMF(n_components=2, method="vb"),
         PNTF(n_components=2),
+        ConsensusNMF(n_components=2, n_runs=4, threshold=2.0),
     ]
 )
 def test_scikit_learn(estimator, check):

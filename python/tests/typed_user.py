@@ -12,7 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, from_long, load, plot, select, sound
+from plcakit import (
+    NMF,
+    PLCA,
+    PLSA,
+    PNTF,
+    ConsensusNMF,
+    ShiftInvariantPLCA,
+    SkellamSNMF,
+    ad,
+    datasets,
+    from_long,
+    load,
+    plot,
+    select,
+    sound,
+)
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Flat, Gamma, LogisticNormal, Prior
 
 
@@ -34,6 +49,11 @@ def main() -> None:
     print(nmf.trace_["objective"][-1], nmf.stop_reason_, nmf.n_components_, nmf.n_features_in_, nmf.objective_)
     print(nmf.reconstruct().shape, nmf.component(0).shape)
     W = NMF(3, init="custom", solver="mu").fit_transform(X, W=W + 0.1, H=H + 0.1)
+
+    consensus = ConsensusNMF([2, 3], n_runs=4, threshold=2.0, random_state=0).fit(X)
+    stability: NDArray[Any] = consensus.stability_
+    print(stability, consensus.prediction_error_, consensus.components_.shape, consensus.transform(X).shape)
+    print(consensus.usage(X).shape, consensus.n_components_, consensus.silhouette_)
 
     priors: dict[str, str | Prior] = {"mixture": Entropic(0.1, relative=False), "basis": "dirichlet:1.1"}
     plsa = PLSA(3, prior=priors, random_state=0).fit(X, observed=X < 9)

@@ -5,6 +5,7 @@
 //! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
 //! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
 //! * [`Factored`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
+//! * [`Spectra`]: what the components of many fits agree on, their [`Consensus`].
 //! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: what continues a run with bit-identical results.
 //!
 //! ```
@@ -27,6 +28,7 @@
 mod algorithm;
 mod anneal;
 mod block;
+mod consensus;
 mod cool;
 mod em;
 mod error;
@@ -50,6 +52,7 @@ mod transform;
 pub use algorithm::{Algorithm, Sense};
 pub use anneal::Anneal;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
+pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;

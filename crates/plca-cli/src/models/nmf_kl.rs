@@ -6,7 +6,8 @@ use plca_io::Element;
 use super::options::{missing, need_matrix, refuse};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{self, FitArgs, SelectArgs, TransformArgs};
+use crate::args::{self, ConsensusArgs, FitArgs, SelectArgs, TransformArgs};
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -41,6 +42,10 @@ impl ModelKind for Unnormalised {
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         select::likelihood(args)
+    }
+
+    fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
+        Ok(Candidate::new(Nmf::builder(rank).build()?, "w"))
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
