@@ -147,7 +147,8 @@ pub trait Expectation<T: Real>: Debug + Sync {
 }
 
 /// The objective from one without priors: their log-densities added, as in force at the next iteration, or taken from what is to fall.
-pub(super) fn with_priors<T: Real>(
+#[doc(hidden)]
+pub fn with_priors<T: Real>(
     value: f64,
     sense: Sense,
     specs: &[BlockSpec<T>],

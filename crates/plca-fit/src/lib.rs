@@ -51,6 +51,8 @@ pub use algorithm::{Algorithm, Sense};
 pub use anneal::Anneal;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use cool::Cooling;
+#[doc(hidden)]
+pub use em::with_priors;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};

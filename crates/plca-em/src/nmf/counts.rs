@@ -80,9 +80,13 @@ impl<T: Real> NmfCounts<'_, T> {
                 .value(true)
                 .rule(Rule::Exposure);
             let seen = self.data.e_step(cp, &exposure)?;
-            // [SPEC 4] s = v_obs / Σ_obs P
-            let s = T::lit(self.data.total() / seen.value());
             let mass = seen.value();
+            let s = match self.specs.iter().any(|spec| spec.prior.is_some()) {
+                // A prior has a scale: the model is taken at its own, not at that of the data.
+                true => T::one(),
+                // [SPEC 4] s = v_obs / Σ_obs P
+                false => T::lit(self.data.total() / mass),
+            };
             Ok((with_hidden(e, &seen, cp, s, ln_lik), Some(mass)))
         })
     }

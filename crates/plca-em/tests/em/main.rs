@@ -13,6 +13,7 @@ mod instruction_sets;
 mod measured;
 mod online;
 mod out_of_core;
+mod penalties;
 mod placed;
 mod priors;
 mod properties;
