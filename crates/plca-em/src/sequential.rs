@@ -1,9 +1,11 @@
 //! Iterations that renew one block after the other.
 
+use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Sense, Separable, Stepped,
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Sense, Separable, Start, Stepped,
 };
 use plca_tensor::Real;
+use rand::Rng;
 
 /// A model whose blocks can be renewed one after the other.
 pub(crate) trait Sweep<T: Real>: Expectation<T> {
@@ -55,6 +57,15 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
 
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
         self.0.extrapolates(at)
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        self.0.fill(start, blocks, rng)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

@@ -37,6 +37,7 @@ mod interrupt;
 pub mod laws;
 mod layout;
 mod model;
+mod nndsvd;
 mod parameters;
 mod prior;
 mod reconstruct;
@@ -60,6 +61,9 @@ pub use init::{Init, Start, begin};
 pub use interrupt::Interrupt;
 pub use layout::FileLayout;
 pub use model::{AnyModel, Blocks, Model, State};
+pub use nndsvd::Fill;
+#[doc(hidden)]
+pub use nndsvd::nndsvd;
 pub use parameters::{Parameters, SCALE};
 pub use prior::Prior;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};

@@ -14,10 +14,12 @@ use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
-    Model, Parameters, Sense, Settings, State, Stepped, Transform, begin, check_shape, uncertified,
+    Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin, check_shape,
+    nndsvd, uncertified,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real};
+use rand::Rng;
 
 use crate::blocks::{check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
@@ -427,6 +429,23 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        let Start::Nndsvd(fill) = start else {
+            return Err(FitError::NoStart { start });
+        };
+        let cells = self.data.shape().iter().map(|&n| n as f64).product();
+        let [w, h] = nndsvd(&self.data, cells, self.model.components, fill, rng)?;
+        for (block, factor) in blocks.iter_mut().zip([w, h.transpose()]) {
+            block.get_or_insert(factor);
+        }
         Ok(())
     }
 }
