@@ -24,6 +24,7 @@
 mod counts;
 mod sequential;
 mod state;
+mod stream;
 
 use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
