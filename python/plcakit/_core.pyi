@@ -12,6 +12,7 @@ __all__ = [
     "learn",
     "read_model",
     "reconstruct",
+    "sample",
     "transform",
     "write_model",
 ]
@@ -33,6 +34,14 @@ def learn(
 def reconstruct(
     model: str, blocks: _Blocks, metadata: str, single: bool = False, component: int | None = None
 ) -> NDArray[np.floating[Any]]: ...
+def sample(
+    model: str,
+    blocks: _Blocks,
+    metadata: str,
+    options: dict[str, Any],
+    draws: int | None,
+    seed: int,
+) -> dict[str, Any]: ...
 def read_model(path: str | PathLike[str]) -> tuple[_Blocks, str]: ...
 def write_model(
     path: str | PathLike[str], blocks: _Blocks, metadata: str, single: bool = False

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plca::em::OnlineState;
 use plca::fit::{
-    AnyModel, Checkpoint, Event, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense,
+    AnyModel, Checkpoint, Event, Fill, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense,
     Solver, State, Status, Stop, Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
@@ -13,7 +13,7 @@ use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Asked, Job, Kind, Learnt, Lesson};
+use crate::models::{Asked, Drawn, Job, Kind, Learnt, Lesson};
 use crate::options::Options;
 use crate::supervise::Control;
 
@@ -50,6 +50,18 @@ pub(crate) fn solver(name: &str, stop: &Stop) -> Result<Solver, Refused> {
     })
 }
 
+/// The start of a name.
+pub(crate) fn init<T: Scalar>(name: &str) -> Result<Init<T>, Refused> {
+    Ok(match name {
+        "random" => Init::default(),
+        "deflation" => Init::deflation(),
+        "nndsvd" => Init::nndsvd(Fill::Zero),
+        "nndsvda" => Init::nndsvd(Fill::Mean),
+        "nndsvdar" => Init::nndsvd(Fill::Random),
+        _ => return wrong(format!("no start is called '{name}'")),
+    })
+}
+
 /// Copies of the parameters that a run holds at least.
 const COPIES: usize = 4;
 
@@ -65,16 +77,18 @@ fn reasonable(k: usize, shape: &[usize]) -> Result<(), Refused> {
 }
 
 /// A fit from one or several starts.
-pub(crate) struct Fitting<'a, T> {
+pub(crate) struct Fitting<'a, T: Scalar> {
     pub(crate) data: View<'a, T>,
     pub(crate) components: usize,
     pub(crate) options: Options,
     pub(crate) start: Arrays,
-    pub(crate) deflation: bool,
+    pub(crate) init: Init<T>,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
+    /// Whether the objective without priors is asked for, too.
+    pub(crate) likelihood: bool,
     pub(crate) control: &'a Control,
 }
 
@@ -84,6 +98,7 @@ pub(crate) struct Fitted {
     pub(crate) iterations: usize,
     pub(crate) status: Status,
     pub(crate) objective: f64,
+    pub(crate) likelihood: Option<f64>,
     pub(crate) trace: Vec<(usize, f64)>,
     pub(crate) restored: Vec<String>,
     pub(crate) posterior: bool,
@@ -102,10 +117,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             shape: data.shape(),
         })?;
         self.options.finish(name)?;
-        let mut init = match self.deflation {
-            true => Init::deflation(),
-            false => Init::default(),
-        };
+        let mut init = self.init;
         for (name, array) in &self.start {
             let block = block_of::<K::State<T>>(name, array).map_err(Refused::Value)?;
             init = init.block(name.as_str(), block.map(T::lit));
@@ -138,6 +150,10 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             let status = fit.status().clone();
             let is_last = matches!(status, Status::Interrupted | Status::Custom(_));
             if better {
+                let likelihood = match self.likelihood {
+                    true => Some(model.bind_to(&*data)?.likelihood(fit.state())?),
+                    false => None,
+                };
                 let trace = fit.trace().iter().map(|p| (p.iteration, p.objective));
                 let events = fit.events().iter().filter_map(|event| match event {
                     Event::SupportRestored { block, .. } => Some(block.clone()),
@@ -147,6 +163,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
                     iterations,
                     status,
                     objective,
+                    likelihood,
                     trace: trace.collect(),
                     restored: events.collect(),
                     posterior,
@@ -253,6 +270,25 @@ impl<T: Scalar> Job<T> for Reconstructing {
         let (shape, values, order) = tensor.into_parts();
         debug_assert_eq!(order, Order::RowMajor);
         Ok((shape, values))
+    }
+}
+
+/// Data drawn from the law of a state.
+pub(crate) struct Sampling {
+    pub(crate) learnt: ModelFile,
+    pub(crate) options: Options,
+    pub(crate) draws: Option<u64>,
+    pub(crate) seed: u64,
+}
+
+impl Job<f64> for Sampling {
+    type Output = (Vec<usize>, Drawn);
+
+    fn run<K: Kind>(mut self) -> Result<(Vec<usize>, Drawn), Refused> {
+        let state = state::<K, f64>(self.learnt)?;
+        let drawn = K::sample(&mut self.options, &state, self.draws, self.seed)?;
+        self.options.finish(<K::State<f64> as State>::NAME)?;
+        Ok((state.shape(), drawn))
     }
 }
 
