@@ -8,7 +8,7 @@ use rand::Rng;
 
 use super::FitError;
 
-/// The values of the entries that [`nndsvd`] leaves at 0. Multiplicative updates never move an entry from 0.
+/// The values of the entries that [`Init::nndsvd`](super::Init::nndsvd) leaves at 0. Multiplicative updates never move an entry from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fill {
     /// They stay 0.
