@@ -14,6 +14,7 @@ __all__ = [
     "order",
     "read_model",
     "reconstruct",
+    "sample",
     "sweep",
     "transform",
     "write_model",
@@ -41,6 +42,14 @@ def order(model: str, data: dict[str, Any], criterion: str, choice: dict[str, An
 def reconstruct(
     model: str, blocks: _Blocks, metadata: str, single: bool = False, component: int | None = None
 ) -> NDArray[np.floating[Any]]: ...
+def sample(
+    model: str,
+    blocks: _Blocks,
+    metadata: str,
+    options: dict[str, Any],
+    draws: int | None,
+    seed: int,
+) -> dict[str, Any]: ...
 def read_model(path: str | PathLike[str]) -> tuple[_Blocks, str]: ...
 def write_model(
     path: str | PathLike[str], blocks: _Blocks, metadata: str, single: bool = False

@@ -158,6 +158,27 @@ class SkellamSNMF(MixtureModel):
     def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["activations"].T)
 
+    def sample(self, n: int = 1, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:
+        """Draw data from the learnt model: the sum of `n` matrices, each the mean of `replicates` differences of Poisson counts.
+
+        Of ``method="vb"`` the rates are those of the posterior means. Needs a finite number of `replicates`.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many matrices are drawn and added up.
+        random_state : int, RandomState, Generator or None, default=None
+            A whole number is the seed of the command ``plca sample``.
+        as_sparse : bool, default=False
+            Whether to return a sparse matrix (CSR).
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            The sum.
+        """
+        return self._sample(n, random_state, as_sparse, {"replicates": float(self.replicates)})
+
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])
 

@@ -20,8 +20,11 @@ use pyo3::types::PyDict;
 
 use data::{Held, Input, Scalar, array_of, to_python};
 use error::{Refused, bad};
+use models::Drawn;
 use options::Options;
-use run::{Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing, Sweeping};
+use run::{
+    Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing, Sampling, Sweeping,
+};
 use supervise::supervise;
 
 /// A dict of arrays.
@@ -62,11 +65,12 @@ struct Plan<'py> {
     components: usize,
     options: Bound<'py, PyDict>,
     start: Bound<'py, PyDict>,
-    deflation: bool,
+    init: String,
     seed: u64,
     starts: u32,
     solver: String,
     stop: Bound<'py, PyDict>,
+    likelihood: bool,
     threads: usize,
 }
 
@@ -98,19 +102,20 @@ fn fit_as<'py, T: Scalar>(
     let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
     let (solver, start) = (run::solver(&plan.solver, &stop)?, arrays(&plan.start)?);
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
-    let (components, deflation) = (plan.components, plan.deflation);
-    let (seed, starts) = (plan.seed, plan.starts);
+    let (components, init) = (plan.components, run::init(&plan.init)?);
+    let (seed, starts, likelihood) = (plan.seed, plan.starts, plan.likelihood);
     let (fitted, failure) = supervise(py, plan.threads, watch, |control| {
         let job = Fitting {
             data,
             components,
             options,
             start,
-            deflation,
+            init,
             seed,
             starts,
             solver,
             stop,
+            likelihood,
             control,
         };
         models::with(model, job)
@@ -135,6 +140,7 @@ fn fit_as<'py, T: Scalar>(
     );
     result.set_item("converged", ended)?;
     result.set_item("objective", fitted.objective)?;
+    result.set_item("likelihood", fitted.likelihood)?;
     result.set_item("posterior", fitted.posterior)?;
     result.set_item("restored", fitted.restored)?;
     let (iterations, objectives): (Vec<u64>, Vec<f64>) =
@@ -544,6 +550,43 @@ fn cells<'py, T: Scalar>(
         .into_any())
 }
 
+/// Draws from the law of a fit: `shape`, and either the `indices` of events, one after the other, or a number for every cell as `values`.
+#[pyfunction]
+#[pyo3(signature = (model, blocks, metadata, options, draws, seed))]
+fn sample<'py>(
+    py: Python<'py>,
+    model: &str,
+    blocks: &Bound<'py, PyDict>,
+    metadata: &str,
+    options: &Bound<'py, PyDict>,
+    draws: Option<u64>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let job = Sampling {
+        learnt: learnt(blocks, metadata)?,
+        options: Options::of(options)?,
+        draws,
+        seed,
+    };
+    let drawn: Result<_, Refused> = py.detach(|| models::with(model, job));
+    let (shape, drawn) = drawn?;
+    let result = PyDict::new(py);
+    match drawn {
+        Drawn::Events(indices) => {
+            let events = indices.len() / shape.len();
+            let indices = PyArray1::from_vec(py, indices).reshape([events, shape.len()])?;
+            result.set_item("indices", indices)?;
+        }
+        Drawn::Cells(cells) => {
+            let values = cells.transpose().as_slice().to_vec();
+            let values = PyArray1::from_vec(py, values).reshape([cells.nrows(), cells.ncols()])?;
+            result.set_item("values", values)?;
+        }
+    }
+    result.set_item("shape", shape)?;
+    Ok(result)
+}
+
 /// Reads a model file: its arrays, and its metadata as JSON.
 #[pyfunction]
 fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, String)> {
@@ -578,6 +621,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(learn, module)?)?;
     module.add_function(wrap_pyfunction!(order, module)?)?;
     module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
+    module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;
     module.add_function(wrap_pyfunction!(write_model, module)?)?;
     Ok(())

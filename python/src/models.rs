@@ -1,16 +1,19 @@
 //! The models, each an entry of one table: how it is made of its settings, and how it explains new data.
 
 use nalgebra::DMatrix;
+use plca::dist::draw_poisson;
 use plca::em::{
     Given, Likelihood, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa, PlsaState,
-    Shifted, ShiftedState, Streamed, Support, Update, effective_parameters, shifted_parameters,
+    Shifted, ShiftedState, Streamed, Support, Update, effective_parameters, sample_counts,
+    shifted_parameters,
 };
 use plca::fit::{
-    Anneal, AnyModel, Explained, Interrupt, Model, Parameters, Reconstruct, State, Transform,
+    Anneal, AnyModel, Explained, Factored, Interrupt, Model, Parameters, Reconstruct, State,
+    Transform,
 };
-use plca::io::ModelFile;
+use plca::io::{ModelFile, room};
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
-use plca::priors::{Dirichlet, Entries, Priors};
+use plca::priors::{Dirichlet, Entries, Priors, RatePriors};
 use plca::skellam::{Prior as SkellamPrior, Replicates, Snmf, SnmfState, SnmfVb, SnmfVbState};
 use plca::tensor::Data;
 
@@ -55,6 +58,18 @@ pub(crate) trait Kind {
         Ok(None)
     }
 
+    /// Draws from the law of a state; default: it has none.
+    fn sample(
+        options: &mut Options,
+        state: &Self::State<f64>,
+        draws: Option<u64>,
+        seed: u64,
+    ) -> Result<Drawn, Refused> {
+        let _ = (options, state, draws, seed);
+        let name = <Self::State<f64> as State>::NAME;
+        wrong(format!("the model {name} has no law to draw from"))
+    }
+
     /// Learns from one more batch; default: no model of streams.
     fn learn<T: Scalar>(
         options: &mut Options,
@@ -64,6 +79,49 @@ pub(crate) trait Kind {
         let name = <Self::State<T> as State>::NAME;
         wrong(format!("the model {name} does not learn batch by batch"))
     }
+}
+
+/// What was drawn from the law of a state.
+pub(crate) enum Drawn {
+    /// Events, of which every index is listed.
+    Events(Vec<u32>),
+    /// A number for every cell.
+    Cells(DMatrix<f64>),
+}
+
+/// Events of a model of sums of products: so many, or a Poisson number with the sum of the model as its mean.
+fn events<S: Factored<Scalar = f64>>(
+    state: &S,
+    draws: Option<u64>,
+    seed: u64,
+) -> Result<Drawn, Refused> {
+    let rng = &mut plca::seed(seed);
+    let refused = |e: &dyn std::fmt::Display| Refused::Value(format!("`n`: {e}"));
+    state.with_scaled(|cp, scale| {
+        let draws = match draws {
+            Some(draws) => draws,
+            None => draw_poisson(scale * cp.mass(), rng).map_err(|e| refused(&e))?,
+        };
+        let draws = usize::try_from(draws).unwrap_or(usize::MAX);
+        room::<u32>(&[draws, cp.factors.len()])
+            .map_err(|e| Refused::Memory(format!("`n` is {draws}: {e}")))?;
+        let events = sample_counts(cp, draws, rng).map_err(|e| refused(&e))?;
+        Ok(Drawn::Events(events.indices))
+    })
+}
+
+/// Models whose law is one of events.
+macro_rules! samples_events {
+    () => {
+        fn sample(
+            _: &mut Options,
+            state: &Self::State<f64>,
+            draws: Option<u64>,
+            seed: u64,
+        ) -> Result<Drawn, Refused> {
+            events(state, draws, seed)
+        }
+    };
 }
 
 /// A batch, and what the ones before have taught.
@@ -178,6 +236,26 @@ macro_rules! with_priors {
     };
 }
 
+/// A builder with the priors of its blocks of rates, each a text.
+macro_rules! with_rate_priors {
+    ($builder:ident, $options:ident, $blocks:expr) => {
+        let blocks: [(&str, (usize, usize)); 2] = $blocks;
+        for (name, setting) in $options.named("prior")? {
+            let refused = |e: String| Refused::Value(format!("`prior` of '{name}': {e}"));
+            let Some(&(_, size)) = blocks.iter().find(|(other, _)| *other == name) else {
+                let known = blocks.map(|(name, _)| name).join(", ");
+                return Err(refused(format!("no such block, expected {known}")));
+            };
+            let Setting::Text(text) = &setting else {
+                return Err(refused("expected a text".into()));
+            };
+            let prior = RatePriors::parse(text, size);
+            $builder =
+                $builder.rate_prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?);
+        }
+    };
+}
+
 /// How the array of a block lies in C order.
 #[derive(Clone, Copy)]
 enum Layout {
@@ -244,12 +322,12 @@ macro_rules! explains_by_model {
             options: &mut Options,
             state: &Self::State<T>,
             data: &dyn Data<T>,
-            _: usize,
+            along: usize,
             how: Transform,
         ) -> Result<Explained<Parameters<T>>, Refused> {
             let (k, shape) = (state.components(), data.shape());
             let model = Self::build::<T>(Asked { options, k, shape })?;
-            Ok(model.transform(state, data, &how)?.untyped())
+            Ok(model.transform(state, data, &how.along(along))?.untyped())
         }
     };
 }
@@ -279,9 +357,10 @@ impl Kind for KlNmf {
     type Model<T: Scalar> = Nmf<T>;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        matrix("nmf-kl", shape)?;
+        let [rows, columns] = matrix("nmf-kl", shape)?;
         let mut builder = Nmf::<T>::builder(k);
         with_frozen!(builder, options);
+        with_rate_priors!(builder, options, [("w", (rows, k)), ("h", (k, columns))]);
         let updates = [
             ("simultaneous", Update::Simultaneous),
             ("sequential", Update::Sequential),
@@ -292,7 +371,9 @@ impl Kind for KlNmf {
         Ok(builder.build()?)
     }
 
-    explains_along!();
+    learns!();
+    explains_by_model!();
+    samples_events!();
 }
 
 pub(crate) struct Asymmetric;
@@ -323,6 +404,7 @@ impl Kind for Asymmetric {
 
     learns!();
     explains!();
+    samples_events!();
 }
 
 pub(crate) struct Symmetric;
@@ -353,6 +435,7 @@ impl Kind for Symmetric {
 
     learns!();
     explains_along!();
+    samples_events!();
 }
 
 pub(crate) struct ShiftInvariant;
@@ -437,6 +520,18 @@ fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
     })
 }
 
+/// The sum of so many matrices of a Skellam model, one where nothing is said.
+fn matrices(
+    options: &mut Options,
+    state: &SnmfState<f64>,
+    draws: Option<u64>,
+    seed: u64,
+) -> Result<Drawn, Refused> {
+    let replicates = replicates(options)?;
+    let drawn = state.sample(draws.unwrap_or(1), replicates, &mut plca::seed(seed))?;
+    Ok(Drawn::Cells(drawn))
+}
+
 /// Priors of a Skellam model: `atoms` as `dirichlet:A`, `activations` as `gamma:SHAPE,RATE`.
 fn skellam_prior(options: &mut Options, mut prior: SkellamPrior) -> Result<SkellamPrior, Refused> {
     for (name, setting) in options.named("prior")? {
@@ -486,6 +581,15 @@ impl Kind for Skellam {
     }
 
     explains_by_model!();
+
+    fn sample(
+        options: &mut Options,
+        state: &Self::State<f64>,
+        draws: Option<u64>,
+        seed: u64,
+    ) -> Result<Drawn, Refused> {
+        matrices(options, state, draws, seed)
+    }
 }
 
 pub(crate) struct SkellamVb;
@@ -510,6 +614,15 @@ impl Kind for SkellamVb {
     }
 
     explains_by_model!();
+
+    fn sample(
+        options: &mut Options,
+        state: &Self::State<f64>,
+        draws: Option<u64>,
+        seed: u64,
+    ) -> Result<Drawn, Refused> {
+        matrices(options, &state.means()?, draws, seed)
+    }
 }
 
 pub(crate) struct OnSimplex;
@@ -536,8 +649,17 @@ impl Kind for LeeSeung {
     fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let mut builder = Ntf::<T>::builder(k);
         with_frozen!(builder, options);
+        for (name, weights) in options.named("penalty")? {
+            let Setting::List(weights) = &weights else {
+                return wrong(format!("`penalty` of '{name}': expected two numbers"));
+            };
+            let &[Setting::Number(linear), Setting::Number(quadratic)] = &weights[..] else {
+                return wrong(format!("`penalty` of '{name}': expected two numbers"));
+            };
+            builder = builder.penalty(name, linear, quadratic);
+        }
         Ok(builder.build()?)
     }
 
-    explains_along!();
+    explains_by_model!();
 }

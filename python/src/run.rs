@@ -5,8 +5,8 @@ use std::path::Path;
 
 use plca::em::{Criterion, OnlineState, Selection};
 use plca::fit::{
-    FitError, Impossible, Init, Interrupt, Model, Reconstruct, Solver, State, Status, Stop,
-    Transform,
+    AnyModel, Fill, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Solver, State,
+    Status, Stop, Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;
@@ -14,7 +14,7 @@ use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Asked, Job, Kind, Learnt, Lesson, Skellam, SkellamVb};
+use crate::models::{Asked, Drawn, Job, Kind, Learnt, Lesson, Skellam, SkellamVb};
 use crate::options::Options;
 use crate::starts::{Fitted, Starts};
 use crate::supervise::Control;
@@ -52,6 +52,18 @@ pub(crate) fn solver(name: &str, stop: &Stop) -> Result<Solver, Refused> {
     })
 }
 
+/// The start of a name.
+pub(crate) fn init<T: Scalar>(name: &str) -> Result<Init<T>, Refused> {
+    Ok(match name {
+        "random" => Init::default(),
+        "deflation" => Init::deflation(),
+        "nndsvd" => Init::nndsvd(Fill::Zero),
+        "nndsvda" => Init::nndsvd(Fill::Mean),
+        "nndsvdar" => Init::nndsvd(Fill::Random),
+        _ => return wrong(format!("no start is called '{name}'")),
+    })
+}
+
 /// Copies of the parameters that a run holds at least.
 const COPIES: usize = 4;
 
@@ -67,16 +79,18 @@ fn reasonable(k: usize, shape: &[usize]) -> Result<(), Refused> {
 }
 
 /// A fit from one or several starts.
-pub(crate) struct Fitting<'a, T> {
+pub(crate) struct Fitting<'a, T: Scalar> {
     pub(crate) data: View<'a, T>,
     pub(crate) components: usize,
     pub(crate) options: Options,
     pub(crate) start: Arrays,
-    pub(crate) deflation: bool,
+    pub(crate) init: Init<T>,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
+    /// Whether the objective without priors is asked for, too.
+    pub(crate) likelihood: bool,
     pub(crate) control: &'a Control,
 }
 
@@ -93,10 +107,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             shape: data.shape(),
         })?;
         self.options.finish(name)?;
-        let mut init = match self.deflation {
-            true => Init::deflation(),
-            false => Init::default(),
-        };
+        let mut init = self.init;
         for (name, array) in &self.start {
             let block = block_of::<K::State<T>>(name, array).map_err(Refused::Value)?;
             init = init.block(name.as_str(), block.map(T::lit));
@@ -107,6 +118,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             count: self.starts,
             solver: self.solver,
             stop: self.stop,
+            likelihood: self.likelihood,
             control: self.control,
         };
         starts.best::<K::State<T>>(&model, &*data)
@@ -270,6 +282,25 @@ impl<T: Scalar> Job<T> for Reconstructing {
     }
 }
 
+/// Data drawn from the law of a state.
+pub(crate) struct Sampling {
+    pub(crate) learnt: ModelFile,
+    pub(crate) options: Options,
+    pub(crate) draws: Option<u64>,
+    pub(crate) seed: u64,
+}
+
+impl Job<f64> for Sampling {
+    type Output = (Vec<usize>, Drawn);
+
+    fn run<K: Kind>(mut self) -> Result<(Vec<usize>, Drawn), Refused> {
+        let state = state::<K, f64>(self.learnt)?;
+        let drawn = K::sample(&mut self.options, &state, self.draws, self.seed)?;
+        self.options.finish(<K::State<f64> as State>::NAME)?;
+        Ok((state.shape(), drawn))
+    }
+}
+
 /// One more batch of a stream.
 pub(crate) struct Learning<'a, T: Scalar> {
     pub(crate) data: View<'a, T>,
@@ -348,6 +379,7 @@ impl Job<f64> for Likely<'_> {
             count: choosing.starts,
             solver: choosing.solver,
             stop: choosing.stop,
+            likelihood: false,
             control: choosing.control,
         };
         let row = |&k: &usize| {

@@ -28,6 +28,8 @@ pub(crate) struct Starts<'a, T: Scalar> {
     pub(crate) count: u32,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
+    /// Whether the objective without priors is asked for, too.
+    pub(crate) likelihood: bool,
     pub(crate) control: &'a Control,
 }
 
@@ -37,6 +39,7 @@ pub(crate) struct Fitted {
     pub(crate) iterations: usize,
     pub(crate) status: Status,
     pub(crate) objective: f64,
+    pub(crate) likelihood: Option<f64>,
     pub(crate) trace: Vec<(usize, f64)>,
     pub(crate) restored: Vec<String>,
     pub(crate) posterior: bool,
@@ -54,6 +57,7 @@ impl Fitted {
             iterations: fit.iterations(),
             status: fit.status().clone(),
             objective: fit.objective(),
+            likelihood: None,
             trace: trace.collect(),
             restored: events.collect(),
             posterior,
@@ -169,7 +173,14 @@ impl<T: Scalar> Starts<'_, T> {
                 "X: the objective became {objective} after {iterations} iterations"
             ));
         }
-        Ok(Fitted::of::<S>(fit, posterior, maximised))
+        let likelihood = match self.likelihood {
+            true => Some(model.bind_to(data)?.likelihood(fit.state())?),
+            false => None,
+        };
+        Ok(Fitted {
+            likelihood,
+            ..Fitted::of::<S>(fit, posterior, maximised)
+        })
     }
 }
 

@@ -23,6 +23,7 @@ from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, Ske
         NMF(n_components=2, n_init=3),
         NMF(n_components=2, init="nndsvda"),
         NMF(n_components=2, missing="nan"),
+        NMF(n_components=2, alpha_W=0.001, l1_ratio=0.5),
         PLSA(n_components=2),
         PLSA(n_components=2, solver="em"),
         PLSA(n_components=2, prior={"mixture": "entropic:0.1"}),

@@ -15,7 +15,7 @@ use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
 use plca_fit::{Anneal, Solver};
-use plca_priors::Priors;
+use plca_priors::{PriorEntry, Priors, RatePriors};
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
@@ -81,11 +81,15 @@ fn models() -> impl TypedValueParser<Value = Kind> {
 
 /// What `--prior` may be.
 fn priors_help() -> String {
-    let all = Priors::<f64>::ALL.iter();
-    let all = all.map(|entry| format!("{}:{} ({})", entry.name, entry.form, entry.about));
-    format!(
-        "Prior on every column of a block. An r behind a weight: in multiples of the counts of a component. One of {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+    fn list<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
+        let all = all.iter();
+        let all = all.map(|entry| format!("{}:{} ({})", entry.name, entry.form, entry.about));
         all.collect::<Vec<_>>().join("; ")
+    }
+    format!(
+        "Prior on every column of a block. An r behind a weight: in multiples of the counts of a component. One of {}; for w and h of nmf-kl {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+        list(Priors::<f64>::ALL),
+        list(RatePriors::<f64>::ALL),
     )
 }
 
@@ -369,7 +373,7 @@ pub(crate) struct FitArgs {
     pub(crate) fix: Vec<String>,
     #[arg(long, value_name = "BLOCK=SPEC", help = priors_help())]
     pub(crate) prior: Vec<String>,
-    /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
+    /// Priors per entry: arrays named BLOCK.dirichlet; of rates (skellam, nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE")]
     pub(crate) priors: Option<PathBuf>,
     #[command(flatten)]

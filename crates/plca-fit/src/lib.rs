@@ -39,6 +39,7 @@ mod interrupt;
 pub mod laws;
 mod layout;
 mod model;
+mod nndsvd;
 mod parameters;
 mod prior;
 mod reconstruct;
@@ -54,6 +55,8 @@ pub use anneal::Anneal;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;
+#[doc(hidden)]
+pub use em::with_priors;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
@@ -61,6 +64,9 @@ pub use init::{Init, Start, begin};
 pub use interrupt::Interrupt;
 pub use layout::FileLayout;
 pub use model::{AnyModel, Blocks, Model, State};
+pub use nndsvd::Fill;
+#[doc(hidden)]
+pub use nndsvd::nndsvd;
 pub use parameters::{Parameters, SCALE};
 pub use prior::Prior;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Blocks, Explained, Factored, FitError, Model, Parameters, State, Transform, begin, certify,
-    empty, gaps, possible, share,
+    Blocks, Explained, Factored, FitError, Model, Parameters, Prior, State, Transform, begin,
+    certify, empty, gaps, possible, share, uncertified,
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -45,53 +45,19 @@ impl<T: Real> NmfState<T> {
         self.0.at(1)
     }
 
-    /// Explains new data along one mode: the factor of the other is kept.
+    /// Explains new data as [`Nmf::transform`] does, by a model without priors.
     ///
     /// # Errors
     ///
-    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of a run.
+    /// As there.
     pub fn transform(
         &self,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let along = how.mode(2)?;
-        let both = [Factor::Columns(self.w()), Factor::Rows(self.h())];
-        let mut learnt = both.map(Some);
-        learnt[along] = None;
-        let (part, dropped) = possible(data, &learnt, how.impossible)?;
-        let data = part.as_ref().map_or(data, |part| part);
-        let (n, k) = (data.shape()[along], self.w().ncols());
-        let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
-        // Every observation starts with a model of its own mass: from there on the gap is certified.
-        let uniform = |y: usize| {
-            let unit = share.row(y).sum();
-            match unit > T::zero() {
-                true => T::lit(totals[y]) / unit,
-                false => T::one(),
-            }
-        };
-        let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
-        let (name, blocks) = match along {
-            0 => ("h", vec![free.transpose(), self.h().clone()]),
-            _ => ("w", vec![self.w().clone(), free]),
-        };
-        let config = Nmf::builder(k).freeze(name).build()?;
-        let algorithm = config.bind(data)?;
-        let start = begin(&*algorithm, blocks)?;
-        let (fit, gap) = certify::<Self>(algorithm, start, how, |at| match along {
-            1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
-            _ => {
-                let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
-                gaps(data, [&fixed, &free], along, &totals)
-            }
-        })?;
-        Ok(Explained {
-            fit,
-            gap,
-            dropped,
-            empty: empty(data, along)?,
-        })
+        Nmf::builder(self.w().ncols())
+            .build()?
+            .transform(self, data, how)
     }
 
     /// The PLCA of which the product is a multiple.
@@ -149,6 +115,85 @@ impl<T: Real> NmfState<T> {
             h.row_mut(z).iter_mut().for_each(|x| *x *= scale);
         }
         Self::new(w, h)
+    }
+}
+
+impl<T: Real> Nmf<T> {
+    /// Explains new data along one mode by the other factor of a state, which is kept, with the prior of this model on the new one.
+    ///
+    /// With a prior there is no bound on what the objective can gain: no gaps, and the objective alone ends the run.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_em::{Nmf, NmfState, Transform};
+    /// use plca_priors::Penalty;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let learnt = NmfState::new(dmatrix![1.0; 3.0], dmatrix![1.0])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![1.0, 4.0, 4.0, 6.0], Order::RowMajor)?;
+    /// let nmf = Nmf::<f64>::builder(1).rate_prior("h", Penalty::new(1.0, 0.0)?).build()?;
+    /// let explained = nmf.transform(&learnt, &new, &Transform::default())?;
+    /// assert!((explained.fit.state().h() - dmatrix![1.0, 2.0]).amax() < 1e-9);    // 5 / (4 + 1), 10 / (4 + 1)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of [`on`](Model::on) and of a run.
+    pub fn transform(
+        &self,
+        learnt: &NmfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<NmfState<T>>, FitError> {
+        let along = how.mode(2)?;
+        let both = [Factor::Columns(learnt.w()), Factor::Rows(learnt.h())];
+        let mut kept = both.map(Some);
+        kept[along] = None;
+        let (part, dropped) = possible(data, &kept, how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let (n, k) = (data.shape()[along], learnt.w().ncols());
+        let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
+        // Every observation starts with a model of its own mass: from there on the gap is certified.
+        let uniform = |y: usize| {
+            let unit = share.row(y).sum();
+            match unit > T::zero() {
+                true => T::lit(totals[y]) / unit,
+                false => T::one(),
+            }
+        };
+        let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
+        let (fixed, found, blocks) = match along {
+            0 => ("h", "w", vec![free.transpose(), learnt.h().clone()]),
+            _ => ("w", "h", vec![learnt.w().clone(), free]),
+        };
+        let mut config = Nmf::builder(k).freeze(fixed).build()?;
+        let prior = self.settings.prior_of(found);
+        if let Some(Prior::Rate(prior)) = prior {
+            config.settings.rate_prior(found.into(), prior.clone());
+        }
+        let algorithm = config.bind(data)?;
+        let start = begin(&*algorithm, blocks)?;
+        if prior.is_some() {
+            return Ok(Explained {
+                fit: uncertified(algorithm, start, how)?,
+                gap: Vec::new(),
+                dropped,
+                empty: empty(data, along)?,
+            });
+        }
+        let (fit, gap) = certify::<NmfState<T>>(algorithm, start, how, |at| match along {
+            1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
+            _ => {
+                let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
+                gaps(data, [&fixed, &free], along, &totals)
+            }
+        })?;
+        Ok(Explained {
+            fit,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
     }
 }
 

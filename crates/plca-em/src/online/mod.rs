@@ -1,4 +1,4 @@
-//! PLSA and PLCA learnt from batches of data, one after the other: stepwise EM.
+//! PLSA, PLCA and KL-NMF learnt from batches of data, one after the other: stepwise EM.
 //!
 //! Batches are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
 //! mode (mixtures) is found within the batch under the parameters so far; what all batches share is learnt from its counts:
@@ -34,7 +34,7 @@ pub use stream::{Pass, StreamError};
 pub use streamed::{Explanation, Streamed, Turn};
 pub(crate) use streamed::{explain, freeze_shared, sealed};
 
-/// A learner of PLSA or PLCA that takes the data in batches, one after the other; see [`Online::builder`].
+/// A learner of PLSA, PLCA or KL-NMF that takes the data in batches, one after the other; see [`Online::builder`].
 ///
 /// ```math
 /// \begin{aligned}
@@ -94,7 +94,7 @@ pub struct Online<M, T: Real> {
 pub struct Batch<S> {
     /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`. In a first pass it is that of data
+    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`; of NMF minus the divergence. In a first pass it is that of data
     /// which the model has not seen.
     pub ln_lik: f64,
     /// Sum of the batch, hidden cells imputed.

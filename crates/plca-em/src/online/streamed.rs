@@ -10,9 +10,9 @@ use plca_tensor::{Data, Real};
 use super::Local;
 use crate::blocks::is_free;
 
-/// A model that can be learnt from batches: PLSA in both directions and PLCA of any order.
+/// A model that can be learnt from batches: PLSA in both directions, PLCA of any order, and KL-NMF.
 pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
-    /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA.
+    /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA and NMF.
     fn streamed(&self, order: usize) -> usize;
 
     /// The blocks for data of this shape.
@@ -67,11 +67,11 @@ impl Turn<'_> {
 #[derive(Debug)]
 pub struct Explanation<T: Real, S> {
     /// Expected counts of the shared blocks.
-    pub(super) counts: Vec<DMatrix<T>>,
-    pub(super) state: S,
-    pub(super) ln_lik: f64,
-    pub(super) iterations: usize,
-    pub(super) restored: Vec<String>,
+    pub(crate) counts: Vec<DMatrix<T>>,
+    pub(crate) state: S,
+    pub(crate) ln_lik: f64,
+    pub(crate) iterations: usize,
+    pub(crate) restored: Vec<String>,
 }
 
 /// Finds the batch's own blocks of parameters under the shared ones, which are frozen, and counts for all.
