@@ -4,13 +4,14 @@ use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Blocks, Explained, Factored, FitError, Model, Parameters, State, Transform, begin, certify,
-    empty, gaps, possible, share,
+    empty, gaps, one_by_one, possible, share,
 };
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{Data, Factor, Real, normalise_columns};
 
 use super::counts::image;
 use super::{Nmf, specs};
 use crate::PlcaState;
+use crate::explained::written;
 use crate::product::conflict;
 
 /// The fitted parameters of [`Nmf`]: two non-negative matrices whose product approximates the data.
@@ -62,6 +63,40 @@ impl<T: Real> NmfState<T> {
         let (part, dropped) = possible(data, &learnt, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let (n, k) = (data.shape()[along], self.w().ncols());
+        let config = Nmf::builder(k).freeze(["h", "w"][along]).build()?;
+        let algorithm = config.bind(data)?;
+        let empty = empty(data, along)?;
+        let mut fixed = match along {
+            0 => self.h().transpose(),
+            _ => self.w().clone(),
+        };
+        // In units in which every component has the mass 1.
+        let sums = normalise_columns(&mut fixed);
+        let mut factors = [Some(Factor::Columns(&fixed)); 2];
+        factors[along] = None;
+        if let Some(solved) = one_by_one(data, &factors, along, how)? {
+            let learnt = |j: usize| (j != along).then(|| self.0.at(j));
+            let write = |j: usize, block: &mut DMatrix<T>| {
+                if j == along {
+                    let rates = &solved.factor;
+                    let rate = |z: usize, y: usize| match sums[z] > T::zero() {
+                        // [SPEC 3] W = F_1 D in the units of the learnt factor
+                        true => rates[(z, y)] / sums[z],
+                        false => T::zero(),
+                    };
+                    *block = match along {
+                        0 => DMatrix::from_fn(n, k, |y, z| rate(z, y)),
+                        _ => DMatrix::from_fn(k, n, rate),
+                    };
+                }
+            };
+            return Ok(Explained {
+                fit: written(&*algorithm, learnt, &solved, write)?,
+                gap: solved.gap,
+                dropped,
+                empty,
+            });
+        }
         let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
         // Every observation starts with a model of its own mass: from there on the gap is certified.
         let uniform = |y: usize| {
@@ -72,12 +107,10 @@ impl<T: Real> NmfState<T> {
             }
         };
         let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
-        let (name, blocks) = match along {
-            0 => ("h", vec![free.transpose(), self.h().clone()]),
-            _ => ("w", vec![self.w().clone(), free]),
+        let blocks = match along {
+            0 => vec![free.transpose(), self.h().clone()],
+            _ => vec![self.w().clone(), free],
         };
-        let config = Nmf::builder(k).freeze(name).build()?;
-        let algorithm = config.bind(data)?;
         let start = begin(&*algorithm, blocks)?;
         let (fit, gap) = certify::<Self>(algorithm, start, how, |at| match along {
             1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
@@ -90,7 +123,7 @@ impl<T: Real> NmfState<T> {
             fit,
             gap,
             dropped,
-            empty: empty(data, along)?,
+            empty,
         })
     }
 
