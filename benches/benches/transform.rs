@@ -1,4 +1,4 @@
-//! New data under learnt blocks: seconds of a fit of 100 iterations, and of the explanation of the same data by what it learnt.
+//! New data under learnt blocks: seconds of fits of 100 iterations, and of the explanation of the same data by what it learnt.
 //!
 //! `cargo bench -p plca-benches --bench transform`. The observations are the rows, as those of the Python package. One thread.
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use plca_benches::{source, sparse, spectrogram, topics};
 use plca_em::Nmf;
-use plca_fit::{Model, Stop, Transform};
+use plca_fit::{Init, Model, Solver, Stop, Transform};
 use plca_tensor::Data;
 
 fn main() {
@@ -42,12 +42,16 @@ fn main() {
         let begun = Instant::now();
         let run = nmf.on(&*data).expect("a matrix");
         let stop = Stop::default().max_iter(100).tol(None);
-        let fit = run
-            .stop(stop)
-            .run(plca_fit::Init::default(), &mut source(1));
+        let fit = run.stop(stop).run(Init::default(), &mut source(1));
         let state = fit.expect("a run").into_state();
         let fitted = begun.elapsed().as_secs_f64();
-        println!("{name}, fit {fitted:.2} s");
+        let begun = Instant::now();
+        let run = nmf.on(&*data).expect("a matrix").solver(Solver::Em);
+        let stop = Stop::default().max_iter(100).tol(None);
+        let fit = run.stop(stop).run(Init::default(), &mut source(1));
+        let _ = fit.expect("a run");
+        let em = begun.elapsed().as_secs_f64();
+        println!("{name}, fit {fitted:.2} s, by EM {em:.2} s");
         for tol in [1e-2, 1e-3, 1e-6] {
             let how = Transform::default().along(0);
             let stop = how.stop.clone().residual_tol(tol);
@@ -56,8 +60,9 @@ fn main() {
             let seconds = begun.elapsed().as_secs_f64();
             let worst = found.gap.iter().copied().fold(0.0, f64::max);
             println!(
-                "  gap {tol:.0e}: {seconds:.2} s, {:.2} of the fit, {} iterations, {worst:.1e}, {}",
+                "  gap {tol:.0e}: {seconds:.2} s, {:.2} of the fit, {:.2} of EM's, {} iterations, {worst:.1e}, {}",
                 seconds / fitted,
+                seconds / em,
                 found.fit.iterations(),
                 found.fit.status(),
             );
