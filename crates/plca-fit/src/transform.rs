@@ -48,8 +48,8 @@ pub struct Transform {
     /// The mode of the new observations, counted from 0 (default: the last). PLSA knows its own.
     pub along: Option<usize>,
     /// When to stop; the residual is the gap (default: 1e-6, or a change of 1e-12 per count and iteration). `auto` and `fast` solve the
-    /// observations of PLSA, NMF and PLCA one by one: each is checked after every iteration, and ends by its own gap or its own change.
-    /// Other solvers end all of them by the largest gap.
+    /// observations of PLSA, NMF and PLCA one by one, each checked after every iteration: it ends by its own gap, or before where rounding is all
+    /// that still changes it; without a gap to reach, by its own change. Other solvers end all of them by the largest gap.
     pub stop: Stop,
     /// The treatment of counts that no component can explain.
     pub impossible: Impossible,
@@ -217,7 +217,11 @@ pub fn one_by_one<T: Real>(
     let until = Until {
         // [SPEC 1.5] stop by the gap
         gap: stop.residual_tol,
-        change: stop.tol,
+        // An observation that has a gap to reach goes on until rounding keeps it from there.
+        change: match (stop.need, stop.residual_tol) {
+            (Need::Any, Some(_)) => stop.tol.and(Some(0.0)),
+            _ => stop.tol,
+        },
         patience: stop.patience,
         both: stop.need == Need::All,
         iterations: stop.max_iter,

@@ -11,6 +11,7 @@ mod fold_in;
 mod golden;
 mod instruction_sets;
 mod measured;
+mod one_by_one;
 mod online;
 mod out_of_core;
 mod placed;

@@ -34,7 +34,7 @@ use crate::Real;
 pub struct Until {
     /// A gap that is small enough.
     pub gap: Option<f64>,
-    /// A change of the objective in one iteration, divided by the row's sum, that is small enough.
+    /// A change of the objective in one iteration, divided by the row's sum, that is small enough; what rounding may do is no change.
     pub change: Option<f64>,
     /// Iterations in a row with so small a change.
     pub patience: usize,
@@ -306,9 +306,10 @@ impl<T: Real> Search<'_, T> {
                 false => self.em(simd, &before),
             };
             iterations += 1;
-            let change = (next.value - at.value).abs() / self.rows[0].goal;
+            let change = (next.value - at.value).abs() - rounding;
+            let limit = until.change.map(|change| change * self.rows[0].goal);
             // Passes may be slow where Newton's steps are not.
-            let is_small = iterations > patience && until.change.is_some_and(|c| change <= c);
+            let is_small = iterations > patience && limit.is_some_and(|limit| change <= limit);
             small_changes = if is_small { small_changes + 1 } else { 0 };
             at = next;
         };
