@@ -34,7 +34,8 @@ use crate::Real;
 pub struct Until {
     /// A gap that is small enough.
     pub gap: Option<f64>,
-    /// A change of the objective in one iteration, divided by the row's sum, that is small enough; what rounding may do is no change.
+    /// A change of the objective in one iteration, divided by the row's sum, that is small enough; what rounding may do is no change. Where a
+    /// gap may end the row as well, it must have ceased to fall.
     pub change: Option<f64>,
     /// Iterations in a row with so small a change.
     pub patience: usize,
@@ -292,14 +293,14 @@ impl<T: Real> Search<'_, T> {
                 break Ending::Cut;
             }
             before.copy_from_slice(self.rows[0].w);
+            let rounding = 8.0 * T::EPSILON.to_f64() * (1.0 + at.value.abs());
             if iterations >= patience {
-                self.newton(simd, at.value);
+                self.newton(simd, at.value - rounding);
             }
             let row = &mut self.rows[0];
             (row.moved, row.fell) = (Moved::nothing(), false);
             descend(simd, self.table, &mut self.rows, [true], 1);
             let next = self.settle(simd);
-            let rounding = 8.0 * T::EPSILON.to_f64() * (1.0 + at.value.abs());
             let next = match next.value >= at.value - rounding {
                 true => next,
                 // Steps along coordinates may go too far; those of EM do not.
@@ -310,6 +311,8 @@ impl<T: Real> Search<'_, T> {
             let limit = until.change.map(|change| change * self.rows[0].goal);
             // Passes may be slow where Newton's steps are not.
             let is_small = iterations > patience && limit.is_some_and(|limit| change <= limit);
+            // Near the optimum a gap is about the root of what is left of the objective: it falls when that no longer changes.
+            let is_small = is_small && (until.gap.is_none() || until.both || next.gap >= at.gap);
             small_changes = if is_small { small_changes + 1 } else { 0 };
             at = next;
         };
@@ -373,7 +376,7 @@ impl<T: Real> Search<'_, T> {
         self.settle(simd)
     }
 
-    /// One of Newton's steps from a point of this value, if it leads to a better one.
+    /// One of Newton's steps, if it leads to a point of more than this value.
     #[inline(always)]
     fn newton<S: Simd>(&mut self, simd: S, value: f64) {
         let row = &self.rows[0];
