@@ -77,6 +77,6 @@ pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
 pub use transform::{
-    Explained, Impossible, Transform, certify, check_shape, empty, gap, gaps, possible, reached,
-    share, uncertified,
+    Explained, Impossible, Solved, Transform, certify, check_shape, empty, gap, gaps, one_by_one,
+    possible, reached, share, uncertified,
 };

@@ -70,7 +70,7 @@ pub fn nndsvd<T: Real>(
         return Err(FitError::Conflict { what });
     }
     let mean = data.total() / data.scale() / observed;
-    let (u, sigma, v) = leading(data, mean, components, rng)?;
+    let [u, v] = leading(data, mean, components, rng)?;
     let (mut w, mut h) = (
         DMatrix::<f64>::zeros(rows, components),
         DMatrix::<f64>::zeros(components, columns),
@@ -87,7 +87,7 @@ pub fn nndsvd<T: Real>(
             false => (other_u, other_v, other),
         };
         if size > 0.0 {
-            let scale = (sigma[z] * size).sqrt();
+            let scale = size.sqrt();
             w.set_column(z, &(&u * (scale / u.norm())));
             h.set_row(z, &(v.transpose() * (scale / v.norm())));
         }
@@ -106,13 +106,13 @@ pub fn nndsvd<T: Real>(
     Ok([filled(w), filled(h)])
 }
 
-/// The leading singular vectors, in columns, and their values.
+/// The leading singular vectors, in columns, each times the root of its value.
 fn leading<T: Real>(
     data: &Products<'_, T>,
     mean: f64,
     components: usize,
     rng: &mut dyn Rng,
-) -> Result<(DMatrix<f64>, Vec<f64>, DMatrix<f64>), FitError> {
+) -> Result<[DMatrix<f64>; 2], FitError> {
     let (rows, columns) = (data.shape()[0], data.shape()[1]);
     let size = (components + MORE).min(rows).min(columns);
     // The data, hidden cells filled, times vectors along one mode.
@@ -136,7 +136,12 @@ fn leading<T: Real>(
     let svd = times(1, &q)?.svd(true, true);
     let right = svd.u.expect("it was asked for");
     let left = q * svd.v_t.expect("it was asked for").transpose();
-    Ok((left, svd.singular_values.as_slice().to_vec(), right))
+    Ok([left, right].map(|mut vectors| {
+        for (mut column, value) in vectors.column_iter_mut().zip(&svd.singular_values) {
+            column *= value.sqrt();
+        }
+        vectors
+    }))
 }
 
 /// The data in their own units, hidden cells as the mean, times vectors along one mode.

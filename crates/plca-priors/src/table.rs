@@ -7,7 +7,7 @@ use plca_tensor::Real;
 use crate::{PriorError, PriorRules, RatePrior, SimplexPrior};
 
 /// A prior as text describes it, or what is wrong with the text.
-pub(crate) type Parsed<T> = Result<Arc<dyn SimplexPrior<T>>, PriorError>;
+pub(crate) type Parsed<P> = Result<Arc<P>, PriorError>;
 
 /// A prior that is chosen by its name; `P` is `dyn SimplexPrior<T>` or `dyn RatePrior<T>`.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct PriorEntry<P: ?Sized> {
     /// What it does, in a line.
     pub about: &'static str,
     /// Makes it from what stands behind the colon, for a block of so many rows and columns.
-    pub parse: fn(&str, (usize, usize)) -> Result<Arc<P>, PriorError>,
+    pub parse: fn(&str, (usize, usize)) -> Parsed<P>,
 }
 
 /// The prior that `name:settings` describes, of a table.
@@ -28,7 +28,7 @@ fn find<P: PriorRules + ?Sized>(
     all: &[PriorEntry<P>],
     text: &str,
     shape: (usize, usize),
-) -> Result<Arc<P>, PriorError> {
+) -> Parsed<P> {
     let (name, settings) = text.split_once(':').unwrap_or((text, ""));
     let Some(entry) = all.iter().find(|entry| entry.name == name) else {
         let forms = all.iter().map(|e| format!("{}:{}", e.name, e.form));
@@ -60,7 +60,7 @@ impl<T: Real> Priors<T> {
     ///
     /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take,
     /// [`PriorError::Components`] for groups of another number of columns.
-    pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<T> {
+    pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
         find(Self::ALL, text, shape)
     }
 }
@@ -83,7 +83,7 @@ impl<T: Real> RatePriors<T> {
     /// # Errors
     ///
     /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take.
-    pub fn parse(text: &str, shape: (usize, usize)) -> Result<Arc<dyn RatePrior<T>>, PriorError> {
+    pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn RatePrior<T>> {
         find(Self::ALL, text, shape)
     }
 }

@@ -1,6 +1,6 @@
 //! `skellam`: data of either sign as a difference of rates, by EM.
 
-use plca_fit::FitError;
+use plca_fit::{FitError, Reconstruct};
 use plca_io::Element;
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
 

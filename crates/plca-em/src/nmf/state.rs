@@ -3,14 +3,15 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Blocks, Explained, Factored, FitError, Model, Parameters, Prior, State, Transform, begin,
-    certify, empty, gaps, possible, share, uncertified,
+    Algorithm, Blocks, Explained, Factored, Fit, FitError, Model, Parameters, Prior, State,
+    Transform, begin, certify, empty, gaps, one_by_one, possible, share, uncertified,
 };
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{Data, Factor, Real, normalise_columns};
 
 use super::counts::image;
 use super::{Nmf, specs};
 use crate::PlcaState;
+use crate::explained::written;
 use crate::product::conflict;
 
 /// The fitted parameters of [`Nmf`]: two non-negative matrices whose product approximates the data.
@@ -152,6 +153,27 @@ impl<T: Real> Nmf<T> {
         let (part, dropped) = possible(data, &kept, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let (n, k) = (data.shape()[along], learnt.w().ncols());
+        let (fixed, found) = match along {
+            0 => ("h", "w"),
+            _ => ("w", "h"),
+        };
+        let mut config = Nmf::builder(k).freeze(fixed).build()?;
+        let prior = self.settings.prior_of(found);
+        if let Some(Prior::Rate(prior)) = prior {
+            config.settings.rate_prior(found.into(), prior.clone());
+        }
+        let algorithm = config.bind(data)?;
+        let empty = empty(data, along)?;
+        if prior.is_none()
+            && let Some((fit, gap)) = alone(&*algorithm, learnt, data, along, how)?
+        {
+            return Ok(Explained {
+                fit,
+                gap,
+                dropped,
+                empty,
+            });
+        }
         let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
         // Every observation starts with a model of its own mass: from there on the gap is certified.
         let uniform = |y: usize| {
@@ -162,39 +184,70 @@ impl<T: Real> Nmf<T> {
             }
         };
         let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
-        let (fixed, found, blocks) = match along {
-            0 => ("h", "w", vec![free.transpose(), learnt.h().clone()]),
-            _ => ("w", "h", vec![learnt.w().clone(), free]),
+        let blocks = match along {
+            0 => vec![free.transpose(), learnt.h().clone()],
+            _ => vec![learnt.w().clone(), free],
         };
-        let mut config = Nmf::builder(k).freeze(fixed).build()?;
-        let prior = self.settings.prior_of(found);
-        if let Some(Prior::Rate(prior)) = prior {
-            config.settings.rate_prior(found.into(), prior.clone());
-        }
-        let algorithm = config.bind(data)?;
         let start = begin(&*algorithm, blocks)?;
-        if prior.is_some() {
-            return Ok(Explained {
-                fit: uncertified(algorithm, start, how)?,
-                gap: Vec::new(),
-                dropped,
-                empty: empty(data, along)?,
-            });
-        }
-        let (fit, gap) = certify::<NmfState<T>>(algorithm, start, how, |at| match along {
-            1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
-            _ => {
-                let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
-                gaps(data, [&fixed, &free], along, &totals)
-            }
-        })?;
+        let (fit, gap) = match prior {
+            Some(_) => (uncertified(algorithm, start, how)?, Vec::new()),
+            None => certify::<NmfState<T>>(algorithm, start, how, |at| match along {
+                1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
+                _ => {
+                    let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
+                    gaps(data, [&fixed, &free], along, &totals)
+                }
+            })?,
+        };
         Ok(Explained {
             fit,
             gap,
             dropped,
-            empty: empty(data, along)?,
+            empty,
         })
     }
+}
+
+/// Explained observations and their gaps.
+type Gapped<T> = (Fit<NmfState<T>>, Vec<f64>);
+
+/// The observations explained one by one; `None` for solvers that move all of them at once.
+fn alone<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    learnt: &NmfState<T>,
+    data: &dyn Data<T>,
+    along: usize,
+    how: &Transform,
+) -> Result<Option<Gapped<T>>, FitError> {
+    let mut fixed = match along {
+        0 => learnt.h().transpose(),
+        _ => learnt.w().clone(),
+    };
+    // In units in which every component has the mass 1.
+    let sums = normalise_columns(&mut fixed);
+    let mut factors = [Some(Factor::Columns(&fixed)); 2];
+    factors[along] = None;
+    let Some(solved) = one_by_one(data, &factors, along, how)? else {
+        return Ok(None);
+    };
+    let kept = |j: usize| (j != along).then(|| learnt.0.at(j));
+    let write = |j: usize, block: &mut DMatrix<T>| {
+        if j == along {
+            let rates = &solved.factor;
+            let rate = |z: usize, y: usize| match sums[z] > T::zero() {
+                // [SPEC 3] W = F_1 D in the units of the learnt factor
+                true => rates[(z, y)] / sums[z],
+                false => T::zero(),
+            };
+            let (k, n) = rates.shape();
+            *block = match along {
+                0 => DMatrix::from_fn(n, k, |y, z| rate(z, y)),
+                _ => DMatrix::from_fn(k, n, rate),
+            };
+        }
+    };
+    let fit = written(algorithm, kept, &solved, write)?;
+    Ok(Some((fit, solved.gap)))
 }
 
 impl<T: Real> Factored for NmfState<T> {

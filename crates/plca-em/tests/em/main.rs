@@ -12,6 +12,7 @@ mod golden;
 mod instruction_sets;
 mod measured;
 mod nndsvd;
+mod one_by_one;
 mod online;
 mod out_of_core;
 mod penalties;

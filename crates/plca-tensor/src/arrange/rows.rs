@@ -5,6 +5,7 @@ use nalgebra::DMatrix;
 use crate::kernel::aligned::{Aligned, Pool};
 use crate::kernel::coordinate::{Entries, RowGroup, gather, unit_exponent};
 use crate::kernel::panel::{Panel, pow2};
+use crate::kernel::solve::{RowEnd, SolveGroup, Until};
 use crate::kernel::{lanes, split};
 use crate::parallel::map_in_order;
 use crate::{CompensatedSum, Data, DataError, Factor, Modes, Real, check_counts};
@@ -237,13 +238,8 @@ impl<T: Real> Rows<T> {
         passes: usize,
         log: bool,
     ) -> f64 {
-        let Some(rows) = &self.modes[mode] else {
-            panic!("mode {mode} was not arranged");
-        };
+        let rows = self.rows_of(mode, terms.linear, block);
         let (k, size) = block.shape();
-        assert_eq!(size, self.shape[mode], "rows of the block");
-        let linear = terms.linear.shape();
-        assert!(linear == (k, 1) || linear == (k, size), "linear terms");
         assert!(
             terms.pseudo.is_none_or(|c| c.shape() == (k, size)),
             "pseudo-counts"
@@ -285,6 +281,100 @@ impl<T: Real> Rows<T> {
         });
         let ln_lik: CompensatedSum = logs.into_iter().collect();
         if log { ln_lik.value() - shift } else { 0.0 }
+    }
+
+    /// Solves the problem of every row without pseudo-counts from `block`, the start, `K x I`: each iterates until it is at its own end. The result
+    /// is in units of the data: `Σ_k s_k w_k` is the row's sum. Returns how every row ended.
+    ///
+    /// ```math
+    /// f(w) - \min f \le v \, \text{gap}, \qquad
+    /// \text{gap} = \frac{\sum_k s_k w_k}{v} \max_k \frac{1}{s_k} \sum_j \frac{v_j U[j,k]}{p_j} - 1
+    /// ```
+    ///
+    /// `f` is the row's objective and `v` its sum. Coordinates are treated as by [`improve`](Self::improve), and no iteration makes `f` worse, but
+    /// for rounding. A row's result is bit-identical whatever the other rows are, and for any number of threads. `cut` is asked
+    /// after every iteration: where it is true a row ends, after one iteration at least. Cost of an iteration: `K` reciprocals per entry, and
+    /// from the fifth or a later one on `K² / 2` products. `[SPEC 10.1]`
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Factor, Modes, Order, arrange::{Rows, Until}};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
+    /// let rows = Rows::new(&v, Modes::one(0))?;
+    /// let (w, h) = (dmatrix![0.0, 0.0; 0.0, 0.0], dmatrix![1.0, 0.5; 0.0, 0.5]);
+    /// let mut block = dmatrix![1.0, 1.0; 1.0, 1.0];
+    /// let until = Until { gap: Some(1e-9), change: None, patience: 1, both: false, iterations: 100 };
+    /// let ends = rows.solve(0, &[Factor::Columns(&w), Factor::Columns(&h)], &dmatrix![1.0; 1.0], &mut block, &until, &|| false);
+    /// assert!(ends.iter().all(|end| end.gap <= 1e-9));
+    /// assert!((block - dmatrix![2.0, 0.0; 2.0, 4.0]).abs().max() < 1e-6);
+    /// # Ok::<(), plca_tensor::DataError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`improve`](Self::improve).
+    pub fn solve(
+        &self,
+        mode: usize,
+        factors: &[Factor<'_, T>],
+        linear: &DMatrix<T>,
+        block: &mut DMatrix<T>,
+        until: &Until,
+        cut: &(dyn Fn() -> bool + Sync),
+    ) -> Vec<RowEnd> {
+        let rows = self.rows_of(mode, linear, block);
+        let k = block.nrows();
+        self.pool.next_pass();
+        let (panels, _) = self.panels(mode, factors, k, false);
+        let sizes: Vec<usize> = panels.iter().map(|p| p.rows).collect();
+        // Of rows with more cells than memory has none is half full.
+        let cells = sizes.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        let cells = cells.unwrap_or(usize::MAX);
+        let (mut every, mut table, mut longest) = (Vec::new(), Aligned::none(), rows.longest);
+        let is_full = match &rows.entries {
+            Entries::Full { .. } => true,
+            Entries::Listed { .. } => rows.longest > cells / 2,
+        };
+        if is_full {
+            let stride = lanes::stride::<T>(cells);
+            (every, longest) = (every_index(&sizes), stride);
+            table = self.pool.take(stride * k);
+            gather(&panels, &every, &mut table, (cells, stride, k));
+        }
+        let room = (k + 4) * lanes::stride::<T>(longest);
+        let groups = rows.bounds.windows(2).map(|ends| ends[0]..ends[1]);
+        let groups = groups.zip(split(block.as_mut_slice(), &rows.bounds, k));
+        let ends = map_in_order(groups.collect(), |(group, block)| {
+            let mut scratch = self.pool.take(room);
+            T::solve_group(SolveGroup {
+                rows: group,
+                k,
+                entries: &rows.entries,
+                cells,
+                every: &every,
+                table: &table,
+                panels: &panels,
+                linear: linear.as_slice(),
+                exponents: &rows.exponents,
+                block,
+                scratch: &mut scratch,
+                until,
+                cut,
+            })
+        });
+        ends.concat()
+    }
+
+    /// The rows of a mode, whose terms and block have the shapes of the data.
+    fn rows_of(&self, mode: usize, linear: &DMatrix<T>, block: &DMatrix<T>) -> &ModeRows<T> {
+        let Some(rows) = &self.modes[mode] else {
+            panic!("mode {mode} was not arranged");
+        };
+        let (k, size) = block.shape();
+        assert_eq!(size, self.shape[mode], "rows of the block");
+        let linear = linear.shape();
+        assert!(linear == (k, 1) || linear == (k, size), "linear terms");
+        rows
     }
 
     /// The other factors, their rows in `[1, 2)`, and what that adds to `Σ v ln p`.

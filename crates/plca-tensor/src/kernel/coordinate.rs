@@ -214,14 +214,14 @@ pub(crate) fn gather<T: Real>(
 
 /// What a coordinate did that `p` has not followed yet.
 #[derive(Clone, Copy, Debug)]
-struct Moved<T> {
+pub(super) struct Moved<T> {
     by: T,
     /// To where; 0, which is no bound, where `p` is not [`guarded`](Self::guarded).
     to: T,
 }
 
 impl<T: Real> Moved<T> {
-    fn nothing() -> Self {
+    pub(super) fn nothing() -> Self {
         Self {
             by: T::zero(),
             to: T::zero(),
@@ -247,30 +247,30 @@ impl<T: Real> Moved<T> {
 
 /// One row.
 #[derive(Debug)]
-struct Problem<'a, T> {
+pub(super) struct Problem<'a, T> {
     /// `v`, times `2^exponent`.
-    values: &'a [T],
-    linear: &'a [T],
+    pub(super) values: &'a [T],
+    pub(super) linear: &'a [T],
     /// `c`, in the scale of the data; empty where there are none.
-    pseudo: &'a [f64],
-    exponent: i32,
-    total: f64,
-    unit: f64,
+    pub(super) pseudo: &'a [f64],
+    pub(super) exponent: i32,
+    pub(super) total: f64,
+    pub(super) unit: f64,
     /// `2^weight` brings the row's weight, its total and all the pseudo-counts, into `[1, 2)`.
-    weight: i32,
+    pub(super) weight: i32,
     /// That power of two.
-    up: f64,
+    pub(super) up: f64,
     /// What brings sums over the values to the same scale.
-    lift: f64,
+    pub(super) lift: f64,
     /// The weight in it.
-    goal: f64,
+    pub(super) goal: f64,
     /// No share `s w` of the row falls below.
-    least: f64,
-    w: &'a mut [T],
-    p: &'a mut [T],
-    moved: Moved<T>,
+    pub(super) least: f64,
+    pub(super) w: &'a mut [T],
+    pub(super) p: &'a mut [T],
+    pub(super) moved: Moved<T>,
     /// Whether a coordinate went to less than half: differences may have no correct digit since.
-    fell: bool,
+    pub(super) fell: bool,
 }
 
 /// Passes over the coordinates of rows with one table, between two exact searches along the rays through the origin; `Σ v ln p` if
@@ -286,7 +286,6 @@ fn solve<T: Real, S: Simd, const N: usize>(
     passes: usize,
     log: bool,
 ) -> f64 {
-    let k = rows[0].w.len();
     let mut live = [false; N];
     for (row, live) in rows.iter_mut().zip(&mut live) {
         *live = row.goal > 0.0 && row.stretch();
@@ -294,19 +293,7 @@ fn solve<T: Real, S: Simd, const N: usize>(
     if live.contains(&true) {
         multiply(simd, table, &mut rows);
         rows.iter_mut().for_each(|row| row.bound());
-        let mut last = 0;
-        for _ in 0..passes {
-            for z in 0..k {
-                let moves: [bool; N] = std::array::from_fn(|r| live[r] && rows[r].moves(z));
-                if moves.contains(&true) {
-                    let slopes = slopes(simd, table, (z, last), &mut rows);
-                    for r in 0..N {
-                        rows[r].advance(z, slopes[r], moves[r]);
-                    }
-                    last = z;
-                }
-            }
-        }
+        descend(simd, table, &mut rows, live, passes);
     }
     for (row, _) in rows.iter_mut().zip(live).filter(|(_, live)| *live) {
         row.stretch();
@@ -321,9 +308,33 @@ fn solve<T: Real, S: Simd, const N: usize>(
     ln_lik
 }
 
+/// Passes over the coordinates of rows of which `p` is known and has reciprocals. What the last coordinate did, it has not followed.
+#[inline(always)]
+pub(super) fn descend<T: Real, S: Simd, const N: usize>(
+    simd: S,
+    table: &[T],
+    rows: &mut [Problem<'_, T>; N],
+    live: [bool; N],
+    passes: usize,
+) {
+    let (k, mut last) = (rows[0].w.len(), 0);
+    for _ in 0..passes {
+        for z in 0..k {
+            let moves: [bool; N] = std::array::from_fn(|r| live[r] && rows[r].moves(z));
+            if moves.contains(&true) {
+                let slopes = slopes(simd, table, (z, last), rows);
+                for r in 0..N {
+                    rows[r].advance(z, slopes[r], moves[r]);
+                }
+                last = z;
+            }
+        }
+    }
+}
+
 /// `p = U w` of every row, some registers at a time.
 #[inline(always)]
-fn multiply<T: Real, S: Simd, const N: usize>(
+pub(super) fn multiply<T: Real, S: Simd, const N: usize>(
     simd: S,
     table: &[T],
     rows: &mut [Problem<'_, T>; N],
@@ -429,15 +440,21 @@ fn sums<T: Real, S: Simd, const N: usize>(
 impl<T: Real> Problem<'_, T> {
     /// Keeps `p` above what has no reciprocal.
     #[inline(always)]
-    fn bound(&mut self) {
+    pub(super) fn bound(&mut self) {
         let p = self.p.iter_mut();
         p.for_each(|p| *p = if *p > T::TINY { *p } else { T::TINY });
     }
 
     /// Whether a coordinate may move.
     #[inline(always)]
-    fn moves(&self, z: usize) -> bool {
+    pub(super) fn moves(&self, z: usize) -> bool {
         self.w[z] > T::zero() && self.linear[z] > T::zero()
+    }
+
+    /// What a coordinate does not fall below.
+    #[inline(always)]
+    pub(super) fn floor(&self, z: usize) -> f64 {
+        (self.least / self.linear[z].to_f64().max(1.0)).max(T::TINY.to_f64())
     }
 
     /// One step of a coordinate, if it may move.
@@ -452,8 +469,8 @@ impl<T: Real> Problem<'_, T> {
         let (g, h) = (g * self.lift + c / old, h * self.lift + c / old / old);
         // [SPEC 10.1] w <- w + (G / h) (G - s) / s
         let new = old + (g / h) * ((g - s) / s);
-        let least = self.least / s.max(1.0);
-        let new = T::lit(if new > least { new } else { least }.max(T::TINY.to_f64()));
+        let least = self.floor(z);
+        let new = T::lit(if new > least { new } else { least });
         self.fell |= new.to_f64() < old / 2.0;
         self.moved = Moved {
             by: T::lit(new.to_f64() - old),
@@ -491,7 +508,7 @@ impl<T: Real> Problem<'_, T> {
 
     /// Scales `w` so that `Σ s w` is what it is at the best scale; whether it can be.
     #[inline(always)]
-    fn stretch(&mut self) -> bool {
+    pub(super) fn stretch(&mut self) -> bool {
         let terms = self.w.iter().zip(self.linear);
         let mass: f64 = terms.map(|(w, s)| w.to_f64() * s.to_f64()).sum();
         let scale = self.goal / mass;

@@ -23,6 +23,7 @@ pub(crate) mod mttkrp_sparse;
 pub(crate) mod panel;
 pub(crate) mod passes;
 pub(crate) mod signed;
+pub(crate) mod solve;
 pub(crate) mod strata;
 mod tiles;
 

@@ -18,4 +18,5 @@ mod part;
 mod rows;
 mod serde;
 mod signed;
+mod solve;
 mod threads;

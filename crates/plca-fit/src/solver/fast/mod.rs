@@ -22,6 +22,8 @@ use crate::em::with_priors;
 use crate::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
 use sweep::Swept;
 
+pub(crate) use sweep::floored;
+
 pub use product::{Product, transpose_to};
 
 /// Passes over the coordinates of a row before the next factor's turn.
