@@ -129,12 +129,22 @@ impl<'a, T: Real> ModeRows<'a, T> {
             Some(row) if 2 * positive > row.saturating_mul(shape[mode]) => {
                 let (stride, rows) = (lanes::stride::<T>(row), shape[mode]);
                 let cells = if let Some(dense) = data.dense() {
-                    let lent = DenseRows::new(dense.grid, dense.scale, mode, false);
+                    let lent = DenseRows::new(dense.grid, mode, false);
                     let together = match lent.are_interleaved() {
                         true => (rows / (SHARE * parallel::threads())).clamp(2, TOGETHER),
                         false => 2,
                     };
-                    Full::Lent(lent, together.next_multiple_of(2))
+                    Full::Lent {
+                        lender: Lent::Dense(lent),
+                        scale: dense.scale.to_f64(),
+                        together: together.next_multiple_of(2),
+                    }
+                } else if let Some(listed) = data.listed(mode) {
+                    Full::Lent {
+                        lender: Lent::Sparse(listed.rows),
+                        scale: listed.scale.to_f64(),
+                        together: 2,
+                    }
                 } else {
                     let mut values = vec![T::zero(); stride * rows];
                     let (mut steps, mut step) = (vec![0; shape.len()], 1);
@@ -164,14 +174,15 @@ impl<'a, T: Real> ModeRows<'a, T> {
                 let all = row.map_or(usize::MAX, |row| row.saturating_mul(shape[mode]));
                 let dense = data.dense().filter(|_| positive > all / RARE);
                 let cells = if let Some(dense) = dense {
-                    let lent = DenseRows::new(dense.grid, dense.scale, mode, true);
-                    let scale = dense.scale.to_f64();
-                    let lender = Lent::Dense(lent);
-                    Listed::Lent { lender, scale }
+                    Listed::Lent {
+                        lender: Lent::Dense(DenseRows::new(dense.grid, mode, true)),
+                        scale: dense.scale.to_f64(),
+                    }
                 } else if let Some(listed) = data.listed(mode) {
-                    let scale = listed.scale.to_f64();
-                    let lender = Lent::Sparse(listed.rows);
-                    Listed::Lent { lender, scale }
+                    Listed::Lent {
+                        lender: Lent::Sparse(listed.rows),
+                        scale: listed.scale.to_f64(),
+                    }
                 } else {
                     let mut next = starts.clone();
                     let mut indices = vec![0u32; positive * others];
@@ -292,7 +303,7 @@ impl<'a, T: Real> Rows<'a, T> {
                 gather(&panels, &every_index(&sizes), &mut table, (n, stride, k));
                 match cells {
                     Full::Copied(_) => 2 * stride,
-                    Full::Lent(_, together) => (2 + together) * stride,
+                    Full::Lent { together, .. } => (2 + together) * stride,
                 }
             }
             Entries::Listed { .. } => (k + 2) * room,

@@ -18,7 +18,7 @@ use crate::simplex::largest;
 use crate::{CompensatedSum, Cp, DataError, Real};
 
 /// A compressed matrix as another program holds it, checked, with the power of two that its values are multiplied by.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Runs<'a, T, P, I> {
     shape: [usize; 2],
     outer: usize,
@@ -127,9 +127,7 @@ impl<'a, T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Runs<'a, T
     }
 }
 
-impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Entries<T>
-    for &Runs<'_, T, P, I>
-{
+impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Entries<T> for Runs<'_, T, P, I> {
     fn shape(&self) -> [usize; 2] {
         self.shape
     }
@@ -218,7 +216,7 @@ where
     ) -> Result<Self, DataError> {
         let (runs, negative) = Runs::new(shape, outer, ends, indices, values)?;
         let mut matrix = Self {
-            grid: grid_of(&&runs),
+            grid: grid_of(&runs),
             sorted: runs.sorted(),
             runs,
             arranged: OnceLock::new(),
@@ -239,7 +237,7 @@ where
     fn arrange(&self) -> &Strata<T> {
         if self.arranged.get().is_none() {
             // Not under a lock: a thread that waits for a part of this work may come here again.
-            let arranged = Strata::new(&self.runs, self.grid.clone(), false);
+            let arranged = Strata::new(self.runs, self.grid.clone(), false);
             let _ = self.arranged.set(arranged);
         }
         self.arranged.wait()

@@ -288,8 +288,8 @@ impl<T: Real> SparseTensor<T> {
         I: Copy + TryInto<usize>,
     {
         let (entries, negative) = Runs::new(shape, outer, ends, indices, values)?;
-        let (grid, scale) = (grid_of(&&entries), entries.scale);
-        let cells: Arc<dyn Cells<T>> = Arc::new(Strata::new(&entries, grid, false));
+        let (grid, scale) = (grid_of(&entries), entries.scale);
+        let cells: Arc<dyn Cells<T>> = Arc::new(Strata::new(entries, grid, false));
         Self::of_cells(shape.to_vec(), (cells, scale, negative), Pattern::All)
     }
 

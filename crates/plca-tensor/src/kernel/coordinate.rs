@@ -57,8 +57,12 @@ pub(crate) enum Entries<'a, T> {
 #[derive(Debug)]
 pub(crate) enum Full<'a, T> {
     Copied(Vec<T>),
-    /// To be read, so many rows at a time.
-    Lent(DenseRows<'a, T>, usize),
+    /// To be read from data that hold values times `scale`, so many rows at a time.
+    Lent {
+        lender: Lent<'a, T>,
+        scale: f64,
+        together: usize,
+    },
 }
 
 /// Listed cells of rows.
@@ -75,11 +79,41 @@ pub(crate) enum Listed<'a, T> {
     },
 }
 
-/// Where listed cells are read.
+/// Where rows are read.
 #[derive(Debug)]
 pub(crate) enum Lent<'a, T> {
     Dense(DenseRows<'a, T>),
+    /// Of a matrix.
     Sparse(&'a dyn Lender<T>),
+}
+
+impl<T: Real> Lent<'_, T> {
+    fn lender(&self) -> &dyn Lender<T> {
+        match self {
+            Self::Dense(rows) => rows,
+            Self::Sparse(lender) => *lender,
+        }
+    }
+
+    /// Copies all cells of these rows, 0 where one is hidden or not stored; each padded with zeros to `stride`.
+    #[inline(always)]
+    fn copy(&self, rows: Range<usize>, to: &mut [T], stride: usize) {
+        match self {
+            Self::Dense(lent) => lent.copy(rows, to, stride),
+            Self::Sparse(lender) => {
+                let (mut indices, mut values) = (Vec::new(), Vec::new());
+                for (i, row) in rows.zip(to.chunks_exact_mut(stride.max(1))) {
+                    indices.clear();
+                    values.clear();
+                    lender.lend(i..i + 1, &mut indices, &mut values);
+                    row.fill(T::zero());
+                    for (&j, &x) in indices.iter().zip(&values) {
+                        row[j as usize] = x;
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl<T: Real> Listed<'_, T> {
@@ -144,15 +178,17 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
                 let (p, room) = scratch.split_at_mut(2 * stride);
                 let together = match cells {
                     Full::Copied(_) => self.rows.len(),
-                    Full::Lent(_, together) => *together,
+                    Full::Lent { together, .. } => *together,
                 };
                 let firsts = self.rows.clone().step_by(together.max(1));
                 for (first, block) in firsts.zip(block.chunks_mut((together * k).max(1))) {
                     let values = match cells {
                         Full::Copied(values) => &values[first * stride..],
-                        Full::Lent(lent, _) => {
+                        Full::Lent { lender, scale, .. } => {
                             let rows = first..(first + together).min(self.rows.end);
-                            lent.copy(rows, &self.exponents[first..], room, *stride);
+                            lender.copy(rows.clone(), room, *stride);
+                            let rows = room.chunks_exact_mut((*stride).max(1)).zip(rows);
+                            rows.for_each(|(row, i)| rescale(row, *scale, self.exponents[i]));
                             &*room
                         }
                     };
@@ -174,11 +210,7 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
                         Listed::Lent { lender, scale } => {
                             read.clear();
                             values.clear();
-                            let lender: &dyn Lender<T> = match lender {
-                                Lent::Dense(rows) => rows,
-                                Lent::Sparse(lender) => *lender,
-                            };
-                            lender.lend(rows.clone(), &mut read, &mut values);
+                            lender.lender().lend(rows.clone(), &mut read, &mut values);
                             for (ends, &e) in starts.windows(2).zip(&self.exponents[rows.start..]) {
                                 rescale(
                                     &mut values[ends[0] - starts[0]..ends[1] - starts[0]],
@@ -208,7 +240,7 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
 
 /// Brings values that are held times `scale` to the scale of their row.
 #[inline(always)]
-pub(crate) fn rescale<T: Real>(values: &mut [T], scale: f64, exponent: i32) {
+fn rescale<T: Real>(values: &mut [T], scale: f64, exponent: i32) {
     let up: f64 = pow2(exponent);
     // Nearly always 1, by which a quotient is what it was.
     if scale == 1.0 {

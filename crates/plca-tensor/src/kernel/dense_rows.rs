@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::coordinate::{Lender, rescale};
+use super::coordinate::Lender;
 use super::dense::Grid;
 use crate::{Order, Real};
 
@@ -23,8 +23,6 @@ const LINE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct DenseRows<'a, T> {
     grid: Grid<'a, T>,
-    /// Values are held times this power of two.
-    scale: f64,
     own: Mode,
     /// The other modes, the last one fastest in a row.
     others: Vec<Mode>,
@@ -32,7 +30,7 @@ pub(crate) struct DenseRows<'a, T> {
 
 impl<'a, T: Real> DenseRows<'a, T> {
     /// Rows in whose cells the last of the other modes runs fastest, or the one that does in memory.
-    pub(crate) fn new(grid: Grid<'a, T>, scale: T, mode: usize, as_in_memory: bool) -> Self {
+    pub(crate) fn new(grid: Grid<'a, T>, mode: usize, as_in_memory: bool) -> Self {
         let order = grid.shape.len();
         let step = |m: usize| match grid.order {
             Order::RowMajor => grid.shape[m + 1..].iter().product(),
@@ -50,7 +48,6 @@ impl<'a, T: Real> DenseRows<'a, T> {
         }
         Self {
             grid,
-            scale: scale.to_f64(),
             own: of(0, mode),
             others,
         }
@@ -91,9 +88,9 @@ impl<'a, T: Real> DenseRows<'a, T> {
         self.others.last().copied().unwrap_or(one)
     }
 
-    /// Copies all cells of these rows, 0 where one is hidden, times the powers of two of their exponents; each padded with zeros to `stride`.
+    /// Copies all cells of these rows, 0 where one is hidden; each padded with zeros to `stride`.
     #[inline(always)]
-    pub(crate) fn copy(&self, rows: Range<usize>, exponents: &[i32], to: &mut [T], stride: usize) {
+    pub(crate) fn copy(&self, rows: Range<usize>, to: &mut [T], stride: usize) {
         let Mode { size, step, .. } = self.fastest();
         let part = match self.are_interleaved() {
             true => LINE,
@@ -115,8 +112,7 @@ impl<'a, T: Real> DenseRows<'a, T> {
             }
             done += size;
         });
-        for (row, &exponent) in to.chunks_mut(stride.max(1)).zip(&exponents[..rows.len()]) {
-            rescale(&mut row[..done], self.scale, exponent);
+        for row in to.chunks_exact_mut(stride.max(1)).take(rows.len()) {
             row[done..].fill(T::zero());
         }
     }

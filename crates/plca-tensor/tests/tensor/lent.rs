@@ -138,7 +138,9 @@ fn compressed([runs, size]: [usize; 2], canonical: bool) -> (Vec<i32>, Vec<i32>,
     for run in 0..runs {
         let start = indices.len();
         for entry in 0..(run % 5) * size / 12 {
-            indices.push(((run * 31 + entry * 17) % size) as i32);
+            // One in seven has the cell of the one before it.
+            let place = entry - usize::from(entry % 7 == 6);
+            indices.push(((run * 31 + place * 17) % size) as i32);
             values.push(((run * 7 + entry * 3) % 11) as f64 / 3.0);
         }
         if canonical {
@@ -157,10 +159,10 @@ fn compressed([runs, size]: [usize; 2], canonical: bool) -> (Vec<i32>, Vec<i32>,
 #[test]
 fn compressed_data_are_sparse_tensors_where_they_lie() {
     for (shape, canonical, scale) in [
-        ([700, 150], true, 1.0),
-        ([700, 150], false, 1.0),
-        ([150, 700], true, 1.0),
-        ([150, 700], false, 1.0),
+        ([1500, 400], true, 1.0),
+        ([1500, 400], false, 1.0),
+        ([400, 1500], true, 1.0),
+        ([400, 1500], false, 1.0),
         ([30, 30], false, 1e-310),
     ] {
         let (ends, indices, mut values) = compressed(shape, canonical);
@@ -198,6 +200,23 @@ fn compressed_data_are_sparse_tensors_where_they_lie() {
             }
             assert_eq!(improved(&lent), rows);
         }
+    }
+}
+
+#[test]
+fn rows_of_full_sparse_matrices_are_those_of_a_copy() {
+    let shape = [40, 30];
+    let (mut entries, mut ends) = (Coordinates::empty(&shape), vec![0]);
+    for i in 0..shape[0] {
+        let stored = (0..shape[1]).filter(|j| (i + 3 * j) % 7 > 1);
+        stored.for_each(|j| entries.push(&[i, j], 1.0 + (i * j % 5) as f64));
+        ends.push(entries.values.len());
+    }
+    let columns: Vec<u32> = entries.indices.chunks(2).map(|index| index[1]).collect();
+    let lent = Compressed::new(shape, 0, &ends, &columns, &entries.values).unwrap();
+    let copied = SparseTensor::new(entries.clone()).unwrap();
+    for data in [&lent as &dyn Data<f64>, &copied] {
+        assert_eq!(improved(data), improved(&Visited(&copied)));
     }
 }
 
