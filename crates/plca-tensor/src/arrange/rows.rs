@@ -369,3 +369,45 @@ fn every_index(sizes: &[usize]) -> Vec<u32> {
     let index = |at: usize| (sizes.iter().zip(&steps)).map(move |(n, step)| (at / step % n) as u32);
     (0..size(sizes)).flat_map(index).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compressed, DenseTensor, Order};
+
+    /// The modes whose rows are a copy.
+    fn copied(data: &dyn Data<f64>) -> Vec<usize> {
+        let rows = Rows::new(data, Modes::all(data.shape().len())).unwrap();
+        let is_copy = |rows: &ModeRows<'_, f64>| match &rows.entries {
+            Entries::Full { cells, .. } => matches!(cells, Full::Copied(_)),
+            Entries::Listed { cells, .. } => matches!(cells, Listed::Copied { .. }),
+        };
+        let modes = rows.modes.iter().flatten().enumerate();
+        modes
+            .filter(|(_, rows)| is_copy(rows))
+            .map(|(m, _)| m)
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_copied_only_where_they_cannot_be_read() {
+        let dense = |of: usize| {
+            let values = (0..6000).map(|at| f64::from(u8::from(at % of == 0)));
+            DenseTensor::new(vec![20, 30, 10], values.collect(), Order::RowMajor).unwrap()
+        };
+        assert_eq!(copied(&dense(1)), [0; 0]);
+        assert_eq!(copied(&dense(15)), [0; 0]);
+        assert_eq!(copied(&dense(17)), [0, 1, 2]);
+        // One entry in each of 40 runs, of the longer mode and of the shorter one.
+        let (ends, indices): (Vec<u32>, Vec<u32>) =
+            ((0..=40).collect(), (0..40).map(|i| i % 9).collect());
+        let values = vec![1.0; 40];
+        for (inner, none) in [(9, vec![1]), (90, vec![])] {
+            let csr = Compressed::new([40, inner], 0, &ends, &indices, &values).unwrap();
+            assert_eq!(copied(&csr), none);
+            let csc = Compressed::new([inner, 40], 1, &ends, &indices, &values).unwrap();
+            let none: Vec<usize> = none.iter().map(|m| 1 - m).collect();
+            assert_eq!(copied(&csc), none);
+        }
+    }
+}

@@ -407,3 +407,37 @@ where
         stored.e_step(self, model, request, |_, modes| model.exposures(modes))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+    use crate::{Factor, Modes};
+
+    #[test]
+    fn a_matrix_is_arranged_for_passes_unless_rows_were_asked_for() {
+        let step = |data: &Compressed<'_, f64, u32, u32>| {
+            let ones = [3, 2].map(|n| DMatrix::from_element(n, 1, 1.0));
+            let factors = [0, 1].map(|j| Factor::Columns(&ones[j]));
+            let weights = None;
+            let factors = &factors;
+            let e = data.e_step(&Cp { weights, factors }, &Request::counts(Modes::all(2)));
+            assert_eq!(e.unwrap().counts(1).as_slice(), [4.0, 2.0]);
+        };
+        let (ends, indices, values) = ([0, 2, 2, 3], [1, 0, 0], [2.0, 1.0, 3.0]);
+        let new = || Compressed::new([3, 2], 0, &ends, &indices, &values).unwrap();
+        let passes = new();
+        assert!(passes.arranged.get().is_none());
+        step(&passes);
+        assert!(passes.arranged.get().is_some());
+        let rows = new();
+        assert!(rows.listed(0).is_some() && rows.listed(1).is_none());
+        step(&rows);
+        assert!(rows.arranged.get().is_none());
+        // Of the shorter mode it is at once, and both modes' rows can be read.
+        let shorter = Compressed::new([2, 3], 0, &[0u32, 2, 3], &[2u32, 0, 1], &values).unwrap();
+        assert!(shorter.arranged.get().is_some());
+        assert!(shorter.listed(0).is_some() && shorter.listed(1).is_some());
+    }
+}

@@ -533,3 +533,20 @@ impl<T: Real> TryFrom<DMatrix<T>> for DenseTensor<T> {
         Self::new(shape, m.data.into(), Order::ColumnMajor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_others_lie_where_they_lay() {
+        let values = [1.0, f64::NAN, 3.0, 0.5];
+        let shared = DenseTensor::shared_masked(vec![2, 2], &values, Order::ColumnMajor).unwrap();
+        assert_eq!(shared.grid().values.as_ptr(), values.as_ptr());
+        // Only what needs another scale is copied.
+        let tiny = [1e-310, 2e-310];
+        let scaled = DenseTensor::shared(vec![2], &tiny, Order::RowMajor).unwrap();
+        assert_ne!(scaled.grid().values.as_ptr(), tiny.as_ptr());
+        assert_eq!(scaled.get(&[1]), 2e-310);
+    }
+}
