@@ -57,8 +57,7 @@ pub(crate) fn run(args: &ConsensusArgs, given: &[String]) -> Result<(), Failure>
         ("--from", args.from.as_ref()),
     ];
     distinct(&inputs, &[("--output", Some(&args.output))])?;
-    // Not a number is refused too.
-    if !(args.threshold > 0.0) {
+    if args.threshold.is_nan() || args.threshold <= 0.0 {
         let threshold = args.threshold;
         return Err(Failure::usage(format!(
             "--threshold {threshold}: a number above 0 is needed"

@@ -59,6 +59,14 @@ pub fn for_each_part<T: Send>(
     }
 }
 
+/// How many threads loops have; no result depends on it.
+pub(crate) fn threads() -> usize {
+    #[cfg(feature = "rayon")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "rayon"))]
+    1
+}
+
 /// Both results, computed at the same time where there are two threads.
 ///
 /// ```

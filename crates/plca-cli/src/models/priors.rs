@@ -141,12 +141,15 @@ pub(super) fn priors<T: Element>(
     Ok(out)
 }
 
+/// Priors on rates, by the name of their block.
+type RatePriorsOf<T> = Vec<(String, Arc<dyn RatePrior<T>>)>;
+
 /// Priors on every block of rates, from `--prior` and `--priors`.
 pub(super) fn rate_priors<T: Element>(
     args: &FitArgs,
     blocks: &[Block],
-) -> Result<Vec<(String, Arc<dyn RatePrior<T>>)>, Failure> {
-    let mut out: Vec<(String, Arc<dyn RatePrior<T>>)> = Vec::new();
+) -> Result<RatePriorsOf<T>, Failure> {
+    let mut out = RatePriorsOf::new();
     let mut arrays: BTreeMap<String, [Entries; 2]> = BTreeMap::new();
     for_each(&args.prior, args.priors.as_deref(), |name, said| {
         let block = find(blocks, name)?;

@@ -8,6 +8,7 @@ mod exposure;
 mod factor;
 mod instruction_sets;
 mod laws;
+mod lent;
 mod masks;
 mod mttkrp;
 mod nalgebra;
