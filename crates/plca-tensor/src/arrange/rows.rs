@@ -412,7 +412,7 @@ impl<'a, T: Real> Rows<'a, T> {
     }
 
     /// The rows of a mode, whose terms and block have the shapes of the data.
-    fn rows_of(&self, mode: usize, linear: &DMatrix<T>, block: &DMatrix<T>) -> &ModeRows<T> {
+    fn rows_of(&self, mode: usize, linear: &DMatrix<T>, block: &DMatrix<T>) -> &ModeRows<'_, T> {
         let Some(rows) = &self.modes[mode] else {
             panic!("mode {mode} was not arranged");
         };

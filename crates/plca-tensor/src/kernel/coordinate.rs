@@ -88,7 +88,7 @@ pub(crate) enum Lent<'a, T> {
 }
 
 impl<T: Real> Lent<'_, T> {
-    fn lender(&self) -> &dyn Lender<T> {
+    pub(super) fn lender(&self) -> &dyn Lender<T> {
         match self {
             Self::Dense(rows) => rows,
             Self::Sparse(lender) => *lender,
@@ -97,7 +97,7 @@ impl<T: Real> Lent<'_, T> {
 
     /// Copies all cells of these rows, 0 where one is hidden or not stored; each padded with zeros to `stride`.
     #[inline(always)]
-    fn copy(&self, rows: Range<usize>, to: &mut [T], stride: usize) {
+    pub(super) fn copy(&self, rows: Range<usize>, to: &mut [T], stride: usize) {
         match self {
             Self::Dense(lent) => lent.copy(rows, to, stride),
             Self::Sparse(lender) => {
@@ -240,7 +240,7 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
 
 /// Brings values that are held times `scale` to the scale of their row.
 #[inline(always)]
-fn rescale<T: Real>(values: &mut [T], scale: f64, exponent: i32) {
+pub(super) fn rescale<T: Real>(values: &mut [T], scale: f64, exponent: i32) {
     let up: f64 = pow2(exponent);
     // Nearly always 1, by which a quotient is what it was.
     if scale == 1.0 {

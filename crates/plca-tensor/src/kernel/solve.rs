@@ -18,7 +18,9 @@ use std::ops::Range;
 use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
-use super::coordinate::{Entries, Moved, Problem, descend, gather, multiply};
+use super::coordinate::{
+    Entries, Full, Listed, Moved, Problem, descend, gather, multiply, rescale,
+};
 use super::log;
 use super::panel::{Panel, pow2};
 use crate::Real;
@@ -74,7 +76,7 @@ pub struct RowEnd {
 pub struct SolveGroup<'a, T> {
     pub(crate) rows: Range<usize>,
     pub(crate) k: usize,
-    pub(crate) entries: &'a Entries<T>,
+    pub(crate) entries: &'a Entries<'a, T>,
     /// How many cells a row has, and the indices in the other modes of each, where some row is more than half full.
     pub(crate) cells: usize,
     pub(crate) every: &'a [u32],
@@ -101,6 +103,15 @@ impl<T> fmt::Debug for SolveGroup<'_, T> {
     }
 }
 
+/// The cells of a row.
+#[derive(Default)]
+struct Room<T> {
+    indices: Vec<u32>,
+    /// As they are read where they lie.
+    read: Vec<u32>,
+    held: Vec<T>,
+}
+
 impl<T: Real> WithSimd for SolveGroup<'_, T> {
     type Output = Vec<RowEnd>;
 
@@ -114,17 +125,17 @@ impl<T: Real> WithSimd for SolveGroup<'_, T> {
         let (values, rest) = rows.split_at_mut(room);
         let (p, rest) = rest.split_at_mut(room);
         let (ratio, ahead) = rest.split_at_mut(room);
-        let mut indices = Vec::new();
+        let mut cells = Room::default();
         let mut ends = Vec::with_capacity(self.rows.len());
         for (i, w) in self.rows.clone().zip(block.chunks_mut(k.max(1))) {
-            let (n, is_full) = self.cells_of(i, values, &mut indices);
+            let (n, is_full) = self.cells_of(i, values, &mut cells);
             let stride = n.next_multiple_of(lanes);
             values[n..stride].fill(T::zero());
             let table = if is_full {
                 self.table
             } else {
                 let table = &mut own_table[..stride * k];
-                gather(self.panels, &indices, table, (n, stride, k));
+                gather(self.panels, &cells.indices, table, (n, stride, k));
                 &*table
             };
             let row = self.problem(i, &values[..stride], w, &mut p[..stride]);
@@ -145,47 +156,68 @@ impl<T: Real> SolveGroup<'_, T> {
     /// Copies the cells of row `i`, with the indices of each in the other modes unless they are all; returns how many there are, and whether
     /// they are all.
     #[inline(always)]
-    fn cells_of(&self, i: usize, values: &mut [T], indices: &mut Vec<u32>) -> (usize, bool) {
+    fn cells_of(&self, i: usize, values: &mut [T], room: &mut Room<T>) -> (usize, bool) {
         let others = self.panels.len();
         let is_full = |positive: usize| 2 * positive > self.cells;
+        let Room {
+            indices,
+            read,
+            held,
+        } = room;
         indices.clear();
         let mut n = 0;
         match self.entries {
-            Entries::Full {
-                values: all,
-                stride,
-            } => {
-                let all = &all[i * stride..][..self.cells];
-                if is_full(all.iter().filter(|v| **v > T::zero()).count()) {
-                    values[..self.cells].copy_from_slice(all);
+            Entries::Full { stride, cells } => {
+                match cells {
+                    Full::Copied(all) => {
+                        values[..*stride].copy_from_slice(&all[i * stride..][..*stride]);
+                    }
+                    Full::Lent { lender, scale, .. } => {
+                        lender.copy(i..i + 1, &mut values[..*stride], *stride);
+                        rescale(&mut values[..*stride], *scale, self.exponents[i]);
+                    }
+                }
+                let positive = values[..self.cells].iter().filter(|v| **v > T::zero());
+                if is_full(positive.count()) {
                     return (self.cells, true);
                 }
-                for (at, &v) in all.iter().enumerate().filter(|(_, v)| **v > T::zero()) {
-                    values[n] = v;
-                    n += 1;
-                    indices.extend_from_slice(&self.every[at * others..][..others]);
+                for at in 0..self.cells {
+                    if values[at] > T::zero() {
+                        values[n] = values[at];
+                        n += 1;
+                        indices.extend_from_slice(&self.every[at * others..][..others]);
+                    }
                 }
             }
-            Entries::Listed {
-                starts,
-                indices: all,
-                values: listed,
-            } => {
+            Entries::Listed { starts, cells } => {
                 let own = starts[i]..starts[i + 1];
+                n = own.len();
+                let (all, listed) = match cells {
+                    Listed::Copied { indices, values } => {
+                        let all = &indices[own.start * others..own.end * others];
+                        (all, &values[own])
+                    }
+                    Listed::Lent { lender, scale } => {
+                        read.clear();
+                        held.clear();
+                        lender.lender().lend(i..i + 1, read, held);
+                        rescale(held, *scale, self.exponents[i]);
+                        (&read[..], &held[..])
+                    }
+                };
                 let index = |at: usize| &all[at * others..][..others];
-                if is_full(own.len()) {
+                if is_full(n) {
                     values[..self.cells].fill(T::zero());
-                    for at in own {
+                    for (at, &value) in listed.iter().enumerate() {
                         let place = index(at).iter().zip(self.panels);
                         let place = place.fold(0, |place, (&j, p)| place * p.rows + j as usize);
-                        values[place] = listed[at];
+                        values[place] = value;
                     }
                     return (self.cells, true);
                 }
-                let mut order: Vec<usize> = own.collect();
+                let mut order: Vec<usize> = (0..n).collect();
                 // Tiles of a storage may lie in any order, which is not the row's own.
                 order.sort_by_key(|&at| index(at));
-                n = order.len();
                 for (value, &at) in values.iter_mut().zip(&order) {
                     *value = listed[at];
                     indices.extend_from_slice(index(at));

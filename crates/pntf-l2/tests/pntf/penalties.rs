@@ -1,7 +1,7 @@
 //! Penalties on the factors of the unconstrained factorization.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{Algorithm, FitError, Init, Model, Solver, State, Stop, Transform};
+use plca_fit::{FitError, Init, Model, Solver, Stop, Transform};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{Ntf, NtfState, NtfUpdate};
 use serde_json::Value;
