@@ -11,14 +11,6 @@ import pytest
 from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 
-@pytest.fixture(autouse=True)
-def _control_c_is_heard():
-    """A shell that starts the tests in the background has them ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def X():
     return np.random.default_rng(0).random((400, 300)) + 0.1
