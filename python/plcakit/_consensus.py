@@ -209,9 +209,10 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         plan = {
             "options": {},
             "start": {},
-            "deflation": False,
             "seed": seed,
             "starts": int(self.n_runs),
+            "init": "random",
+            "likelihood": False,
             "solver": self._solver(),
             "stop": {"tol": float(self.tol), "max_iter": int(self.max_iter)},
             "threads": many,
