@@ -4,6 +4,7 @@ mod approximation;
 mod args;
 mod blocks;
 mod checkpoint;
+mod consensus;
 mod data;
 mod failure;
 mod fit;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, &given),
         Command::Shard(a) => shards::run(a),
+        Command::Consensus(a) => consensus::run(a, &given),
         Command::Spectrogram(a) => spectrogram::run(a),
         Command::Separate(a) => separate::run(a),
     });

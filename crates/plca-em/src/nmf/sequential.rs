@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::shards::InTurn;
-use plca_fit::{Counts, Exposure, Factored, FitError, Parameters};
+use plca_fit::{
+    Counts, Expectation, Exposure, Factored, FitError, Parameters, Sense, Stepped, with_priors,
+};
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
 use super::NmfState;
@@ -48,36 +50,53 @@ impl<T: Real> NmfCounts<'_, T> {
         Ok((free.then(|| (e.take(mode), exposure)), value))
     }
 
-    /// Renews one factor; with `measure`, the divergence before that.
+    /// Renews one factor; with `measure`, the objective before that.
     fn renew(
         &self,
         at: &mut Parameters<T>,
         mode: usize,
         measure: bool,
-    ) -> Result<Option<f64>, FitError> {
+    ) -> Result<Stepped, FitError> {
+        let specs = &self.specs;
         let (counts, value) = self.half(at, mode, measure)?;
         if value == Some(f64::INFINITY) {
             NmfState::with_model_at(at, |cp| {
                 check_measured(Some(f64::NEG_INFINITY), self.data, cp)
             })?;
         }
+        let value = value.map(|value| with_priors(value, Sense::Minimise, specs, at));
+        let mut stepped = Stepped::of(value);
         if let Some((counts, exposure)) = counts {
-            let new = self.specs[mode].divided(counts, at.at(mode), exposure);
-            at.change(|j, block| {
-                if j == mode {
-                    block.copy_from(&new);
-                }
-            });
+            let (mut new, lost) = specs[mode].m_step(
+                counts,
+                at.at(mode),
+                Some(exposure),
+                at.iteration().saturating_add(1),
+            )?;
+            let put = |at: &mut Parameters<T>, new: &DMatrix<T>| {
+                at.change(|j, block| {
+                    if j == mode {
+                        block.copy_from(new);
+                    }
+                });
+            };
+            put(at, &new);
+            // The other factor is renewed from a ratio with this one.
+            if lost && self.unsupported(at)?.is_some() {
+                specs[mode].restore(&mut new);
+                put(at, &new);
+                stepped.restored.push(mode);
+            }
         }
-        Ok(value)
+        Ok(stepped)
     }
 }
 
 impl<T: Real> Sweep<T> for NmfCounts<'_, T> {
-    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
-        let value = self.renew(at, 0, measure)?;
-        self.renew(at, 1, false)?;
-        Ok(value)
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let mut stepped = self.renew(at, 0, measure)?;
+        stepped.restored.extend(self.renew(at, 1, false)?.restored);
+        Ok(stepped)
     }
 }
 

@@ -10,6 +10,7 @@ use plca_tensor::{Data, Expected, Modes, Real};
 use super::counts::{NmfCounts, plan};
 use super::{Nmf, NmfState};
 use crate::expectation::apart;
+use crate::product::conflict;
 
 /// KL-NMF on a shard.
 #[derive(Debug)]
@@ -83,6 +84,12 @@ impl<T: Real> Sharded<T> for Nmf<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        let imputed = !survey.complete && self.is_simultaneous(false);
+        if imputed && self.settings.has_priors() {
+            return conflict(
+                "hidden cells of KL-NMF on shards are imputed in the scale of the data, which no prior on rates goes with: expected the multiplicative form",
+            );
+        }
         let scale = self.scale(&survey.shape, survey.total)?;
         Ok(Whole {
             blocks: self.blocks(&survey.shape, scale)?,

@@ -7,7 +7,7 @@ use plca_fit::shards::{
     Ask, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
 };
 use plca_fit::{AnyModel, FitError, Parameters, Run};
-use plca_priors::{Dirichlet, Entropic};
+use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
     even_ends, normalise_columns,
@@ -96,6 +96,12 @@ fn cases<T: Real>() -> Vec<Case<T>> {
     let rows = dense::<T>(&[SAMPLES, 23], 0.0);
     let plsa = || Plsa::<T>::builder(K);
     let nmf = |update| Nmf::<T>::builder(K).update(update).build().unwrap();
+    let penalty = || Penalty::new(0.3, 0.1).unwrap();
+    let penalised = |update| {
+        let nmf = Nmf::<T>::builder(K).update(update);
+        let nmf = nmf.rate_prior("w", penalty()).rate_prior("h", penalty());
+        nmf.build().unwrap()
+    };
     let plca = || Plca::<T>::builder(K);
     let prior = || Dirichlet::symmetric(1.5).unwrap();
     let both = plsa().prior("basis", prior()).prior("mixture", prior());
@@ -145,6 +151,16 @@ fn cases<T: Real>() -> Vec<Case<T>> {
         ),
         case("nmf", nmf(Update::Simultaneous), sparse(&matrix(0.0))),
         case("nmf in turn", nmf(Update::Sequential), matrix(0.0)),
+        case(
+            "nmf, penalties",
+            penalised(Update::Simultaneous),
+            matrix(0.0),
+        ),
+        case(
+            "nmf in turn, penalties",
+            penalised(Update::Sequential),
+            matrix(0.0),
+        ),
         case("nmf, hidden", Nmf::builder(K).build().unwrap(), matrix(0.2)),
         case(
             "nmf, stored",

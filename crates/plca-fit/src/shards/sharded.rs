@@ -12,7 +12,7 @@ use super::{Ask, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
     BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
-    Renewed, Sense, Wanted,
+    Prior, Renewed, Sense, Wanted,
 };
 
 /// How the samples lie in a block that belongs to them.
@@ -428,7 +428,10 @@ pub(super) fn checked<T: Real>(
             format!(
                 "the prior on `{name}` may leave a cell without support, for which all shards must be searched"
             )
-        } else if lies.is_some() && prior.rules().pseudo_counts(spec.shape).is_none() {
+        } else if lies.is_some()
+            && matches!(prior, Prior::Simplex(_))
+            && prior.rules().pseudo_counts(spec.shape).is_none()
+        {
             format!(
                 "`{name}` belongs to the samples of shards: of priors it takes Dirichlet ones from 1 on alone"
             )
@@ -573,7 +576,11 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
             }
             Pending::Pass => {
                 if let Some(model) = self.bound.in_turn() {
+                    // The iteration that it completes is counted already.
+                    let done = at.iteration();
+                    at = at.at_iteration(done.saturating_sub(1));
                     model.renew(&mut at)?;
+                    at = at.at_iteration(done);
                 }
             }
         }

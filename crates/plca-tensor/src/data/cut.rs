@@ -1,6 +1,6 @@
 //! Data cut into shards along one mode.
 
-use super::{Coordinates, Data, DenseTensor, Mask, Order, SparseTensor, unravel};
+use super::{Coordinates, Data, DenseTensor, Mask, Order, SparseTensor, position, unravel};
 use crate::{DataError, Real};
 
 /// Where to cut samples into so many shards of about equal entries: the end of each, counted in samples.
@@ -93,7 +93,7 @@ pub fn cut<T: Real>(
             let cell = |at| {
                 let mut index = unravel(at, &shape, Order::RowMajor);
                 index[mode] += first;
-                view.0.get(&index)
+                view.grid.values[position(&index, data.shape(), view.grid.order)] / view.scale
             };
             let values = (0..shape.iter().product()).map(cell).collect();
             let shard = DenseTensor::masked(shape.clone(), values, Order::RowMajor)?;
