@@ -1,12 +1,15 @@
 //! Data cut into shards: the fits of one piece, with bits that do not depend on who holds which shard.
 
+use std::cell::RefCell;
+
 use nalgebra::DMatrix;
 use plca_dist::random::{below, uniform};
 use plca_em::{Given, Init, Model, Nmf, Plca, Plsa, Solver, Stop, Update};
 use plca_fit::shards::{
-    Ask, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
+    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
+    Stats, Survey,
 };
-use plca_fit::{AnyModel, FitError, Parameters, Run};
+use plca_fit::{AnyModel, Checkpoint, FitError, Parameters, Run};
 use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
@@ -426,6 +429,82 @@ fn starts_are_those_of_one_piece() {
             };
             assert_eq!(*part, expected, "{}", case.name);
         }
+    }
+}
+
+/// Shards that only messages reach, with what belongs to their samples.
+#[derive(Debug)]
+struct Keeper<'a> {
+    model: &'a dyn Sharded<f64>,
+    shards: &'a [Box<dyn Data<f64>>],
+    locals: RefCell<Vec<Local<f64>>>,
+}
+
+impl Engine<f64> for Keeper<'_> {
+    fn pass(&self, shared: &Shared<f64>, ask: Ask) -> Result<Stats, FitError> {
+        let (shared, count) = (moved(shared), self.shards.len() as u32);
+        let mut sum = Partial::empty(count);
+        for (s, shard) in self.shards.iter().enumerate().rev() {
+            let mut local = self.locals.borrow()[s].clone();
+            let stats = self.model.e_step(&**shard, &mut local, &shared, ask)?;
+            sum = sum.join(moved(&Partial::leaf(s as u32, count, stats)?))?;
+            if ask.counts {
+                self.locals.borrow_mut()[s] = local;
+            }
+        }
+        Ok(sum.root()?)
+    }
+}
+
+/// A run whose shards an engine holds has the bits of one process, also if it goes on from a checkpoint; shards that are missing or not yet
+/// finished are no parameters.
+#[test]
+fn an_engine_elsewhere_has_the_bits_of_one_process() {
+    for case in cases::<f64>() {
+        let (model, shards) = (case.model.sharded(), &case.shards);
+        let survey = InProcess::new(model, shards).unwrap().survey().clone();
+        let start = model.begin(&survey, SEED).unwrap();
+        let (mut first, mut locals) = (0, Vec::new());
+        for (s, shard) in shards.iter().enumerate() {
+            let place = Place {
+                shard: s as u32,
+                shards: shards.len() as u32,
+                first,
+            };
+            first += shard.shape()[survey.along];
+            locals.push(model.begin_local(&**shard, place, &start, SEED).unwrap());
+        }
+        let locals = RefCell::new(locals);
+        let keeper = Keeper {
+            model,
+            shards,
+            locals,
+        };
+        let at = RefCell::new(start.clone());
+        let run = |iterations| {
+            let elsewhere = Elsewhere::new(model, &keeper, &at).unwrap();
+            let run = Run::<Parameters<f64>>::new(Box::new(elsewhere));
+            run.solver(Solver::Em).stop(stop(iterations))
+        };
+        let start = Checkpoint::new(start.parameters().clone());
+        let half = run(3).resume(start).unwrap();
+        let fit = run(6).resume(moved(half.checkpoint())).unwrap();
+        let (expected, trace) = in_process(&case, Solver::Em, 6);
+        assert_eq!(Some(&fit.objective()), trace.last(), "{}", case.name);
+
+        let shared = at.borrow().clone();
+        let mut locals = keeper.locals.borrow().clone();
+        for (shard, local) in shards.iter().zip(&mut locals) {
+            model.finish(&**shard, local, &shared).unwrap();
+        }
+        let gathered = model.gather(&shared, &locals).unwrap();
+        for (name, block) in expected.blocks() {
+            assert_eq!(gathered.block(name), Some(block), "{} {name}", case.name);
+        }
+        let facts = |at: &Parameters<f64>| at.fact("given").map(<[f64]>::to_vec);
+        assert_eq!(facts(&gathered), facts(&expected));
+        let missing = model.gather(&shared, &locals[1..]).unwrap_err();
+        assert!(matches!(missing, FitError::Conflict { .. }), "{missing}");
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::fmt::Debug;
 
-use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 
-use super::sharded::{checked, likelihood};
+use super::sharded::{checked, gathered, likelihood};
 use super::states::Pending;
 use super::{Ask, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole};
 use crate::em::extrapolates;
@@ -186,29 +185,6 @@ impl<'a, T: Real> InProcess<'a, T> {
         }
         Ok((sum.root()?, locals))
     }
-
-    /// All blocks, from the shared ones and those of the shards.
-    fn gathered(&self, shared: Shared<T>, locals: &[Local<T>]) -> Vec<DMatrix<T>> {
-        let mut common = shared.parameters.matrices().iter();
-        let mut own = 0;
-        let blocks = self.whole.blocks.iter().enumerate();
-        let blocks = blocks.filter_map(|(j, spec)| {
-            let Some(lie) = self.lies(j) else {
-                return common.next().cloned();
-            };
-            let mut block = DMatrix::zeros(spec.shape.0, spec.shape.1);
-            for local in locals {
-                let (part, first) = (&local.blocks[own], local.place.first);
-                match lie {
-                    Lie::Rows => block.rows_mut(first, part.nrows()).copy_from(part),
-                    Lie::Columns => block.columns_mut(first, part.ncols()).copy_from(part),
-                }
-            }
-            own += 1;
-            Some(block)
-        });
-        blocks.collect()
-    }
 }
 
 impl<T: Real> Algorithm<T> for InProcess<'_, T> {
@@ -228,7 +204,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
             self.shards
                 .read(shard, &mut |data| self.model.finish(data, local, &shared))?;
         }
-        let blocks = self.gathered(shared, &locals);
+        let blocks = gathered(self.model, &self.whole.blocks, &shared, &locals)?;
         let free = self.whole.blocks.iter().zip(blocks);
         let free = free.map(|(spec, block)| (spec.frozen != Frozen::Whole).then_some(block));
         at.advance(free.collect());

@@ -9,6 +9,7 @@
 //!   bytes of one [version](Stats).
 //! * [`Partial`]: the tree.
 //! * [`InProcess`]: the engine of one process, for a [`Run`](crate::Run). [`Shards`]: where its shards come from.
+//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds.
 //!
 //! ```
 //! use plca_em::{Init, Plsa, PlsaState, Stop};
@@ -25,12 +26,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod elsewhere;
 mod in_process;
 mod partial;
 mod sharded;
 mod states;
 mod version;
 
+pub use elsewhere::{Elsewhere, Engine};
 pub use in_process::{InProcess, OnShards, Shards, Visit};
 pub use partial::{Merge, Node, Partial, PartialError};
 pub use sharded::{Apart, Imputes, InTurn, Lie, Report, Shard, Sharded, Whole};

@@ -384,6 +384,25 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Ok(())
     }
 
+    /// The parameters of all data, from the shared ones and from what belongs to the samples of all shards, in their order and
+    /// [finished](Self::finish).
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for shards that are missing, of another model or not finished; those of [`whole`](Self::whole).
+    fn gather(&self, shared: &Shared<T>, locals: &[Local<T>]) -> Result<Parameters<T>, FitError> {
+        let whole = self.whole(&shared.survey)?;
+        let blocks = gathered(self, &whole.blocks, shared, locals)?;
+        let names = whole.blocks.iter().map(|spec| spec.name.to_string());
+        let parameters = Parameters::named(names.zip(blocks).collect(), 1.0)
+            .with(shared.parameters.power(), whole.mass)
+            .at_iteration(shared.parameters.iteration());
+        let facts = whole.facts.into_iter();
+        Ok(facts.fold(parameters, |at, (name, numbers)| {
+            at.with_fact(name, numbers)
+        }))
+    }
+
     /// What the model of a shard must be multiplied by to approximate its data, as [`Algorithm::scale`](crate::Algorithm::scale) says.
     ///
     /// # Errors
@@ -402,6 +421,58 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         };
         bound.scale(&on.finished(local, shared)?)
     }
+}
+
+/// All blocks, from the shared ones and those of the shards.
+pub(super) fn gathered<T: Real>(
+    model: &(impl Sharded<T> + ?Sized),
+    specs: &[BlockSpec<T>],
+    shared: &Shared<T>,
+    locals: &[Local<T>],
+) -> Result<Vec<DMatrix<T>>, FitError> {
+    let mut common = shared.parameters.matrices().iter();
+    let mut own = 0;
+    let blocks = specs.iter().enumerate().map(|(j, spec)| {
+        let foreign = || FitError::Conflict {
+            what: format!(
+                "`{}` is not that of all shards in their order, each finished",
+                spec.name
+            ),
+        };
+        let Some(lie) = model.lies(j, specs.len()) else {
+            let block = common.next().filter(|block| block.shape() == spec.shape);
+            return Ok(block.ok_or_else(foreign)?.clone());
+        };
+        let mut block = DMatrix::zeros(spec.shape.0, spec.shape.1);
+        let mut next = 0;
+        for local in locals {
+            let part = local.blocks.get(own).ok_or_else(foreign)?;
+            let (samples, rest, all) = match lie {
+                Lie::Rows => (part.nrows(), part.ncols() == spec.shape.1, spec.shape.0),
+                Lie::Columns => (part.ncols(), part.nrows() == spec.shape.0, spec.shape.1),
+            };
+            let follows = local.place.first == next && samples <= all - next;
+            if !rest || !follows || local.pending != Pending::Nothing {
+                return Err(foreign());
+            }
+            match lie {
+                Lie::Rows => block.rows_mut(next, samples).copy_from(part),
+                Lie::Columns => block.columns_mut(next, samples).copy_from(part),
+            }
+            next += samples;
+        }
+        own += 1;
+        let all = match lie {
+            Lie::Rows => spec.shape.0,
+            Lie::Columns => spec.shape.1,
+        };
+        if next == all {
+            Ok(block)
+        } else {
+            Err(foreign())
+        }
+    });
+    blocks.collect()
 }
 
 /// The first word of ChaCha that a start on all data draws for a block: two for every number, block after block.
