@@ -16,6 +16,7 @@ SAYS = {
     "shifted_shapes.py": "    #...#\n    .#.#.\n    ..#..\n    .#.#.\n    #...#\n",
     "signed_matrix_with_gaps.py": "error there 0.03",
     "topics_of_a_corpus.py": "ship sail harbour",
+    "what_many_fits_agree_on.py": "4 components: stability 1.000, error 8484 <- taken",
 }
 
 
