@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, root, tidy};
+use crate::{Result, root, tidy};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -251,7 +251,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         untested.iter().for_each(|line| eprintln!("{line}"));
         return Ok(fresh && untested.is_empty());
     }
-    files::write_atomic(&path, new.as_bytes())?;
+    std::fs::write(&path, new).map_err(|e| format!("cannot write {INDEX}: {e}"))?;
     Ok(true)
 }
 

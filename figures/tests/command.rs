@@ -5,14 +5,14 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn xtask(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_xtask");
+fn figures(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_plca-figures");
     Command::new(program).args(arguments).output().unwrap()
 }
 
 fn reproduce(figure: &str, out: &Path) -> Output {
     let out = out.to_str().unwrap();
-    xtask(&[
+    figures(&[
         "reproduce-figures",
         "--quick",
         "--figure",
