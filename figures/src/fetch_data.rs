@@ -1,89 +1,51 @@
-//! `fetch-data`: public data sets from their publishers, verified and written whole or not at all.
+//! `fetch-data`: the public data sets that the figures use, from public copies at fixed commits, verified.
+//!
+//! What is there and right is left alone. A download that breaks off is gone on with the next time; its part has another name, and a file is
+//! in its place whole or not at all.
 
+mod derive;
 mod newsgroups;
+mod sets;
 
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Result, files};
+use self::sets::{OWN, SETS, Set};
+use crate::{Result, files, root};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Folder for the data sets, one folder each.
-    #[arg(long, default_value = "data")]
-    out: PathBuf,
-    /// Only this data set.
-    #[arg(long)]
-    only: Option<String>,
-    /// Take `URL/SET/FILE` instead of the publishers' addresses.
+    #[arg(value_name = "DIR", required_unless_present = "table")]
+    dir: Option<PathBuf>,
+    /// Only these data sets: several names, or the option several times.
+    #[arg(long, value_name = "SET", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Take `URL/SET/FILE` instead of the addresses of the copies.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
+    /// Write docs/DATA.md, the table of DIR, and fetch nothing.
+    #[arg(long)]
+    table: bool,
 }
 
-/// One file of a data set. Only files whose published bytes are known are listed; of data published as archives or
-/// sound that is converted before use there is no checksum to compare with.
-struct Source {
-    set: &'static str,
-    file: &'static str,
-    url: &'static str,
-    sha256: &'static str,
-}
-
-const SOURCES: &[Source] = &[
-    Source {
-        set: "20news_w100",
-        file: "20news_w100.mat",
-        url: "https://www.cs.toronto.edu/~roweis/data/20news_w100.mat",
-        sha256: "6667c5459e22eb544a854bff1443edaaea71735cf1af7b12cc5d986e74af7064",
-    },
-    Source {
-        set: "segmentation",
-        file: "segmentation.data",
-        url: "https://archive.ics.uci.edu/ml/machine-learning-databases/image/segmentation.data",
-        sha256: "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f",
-    },
-    Source {
-        set: "segmentation",
-        file: "segmentation.test",
-        url: "https://archive.ics.uci.edu/ml/machine-learning-databases/image/segmentation.test",
-        sha256: "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685",
-    },
-    Source {
-        set: "lfw_subset",
-        file: "lfw_subset.npy",
-        url: "https://gitlab.com/scikit-image/data/-/raw/master/lfw_subset.npy",
-        sha256: "9560ec2f5edfac01973f63a8a99d00053fecd11e21877e18038fbe500f8e872c",
-    },
-    Source {
-        set: "omniglot_small1",
-        file: "images_background_small1.zip",
-        url: "https://github.com/brendenlake/omniglot/raw/master/python/images_background_small1.zip",
-        sha256: "f38eb80f801274ac2b4dff5b24289016bfaba4a7d5bb50deebf27104ad6cb8a4",
-    },
-    Source {
-        set: "tensors_tensorly",
-        file: "COVID19_data.npy",
-        url: "https://github.com/tensorly/tensorly/raw/main/tensorly/datasets/data/COVID19_data.npy",
-        sha256: "b1e2f72e0211f556c6c32cd66368a9a3c4ee521aed116d195fdadb07bf498aad",
-    },
-    Source {
-        set: "tensors_tensorly",
-        file: "IL2_Response_Tensor.npy",
-        url: "https://github.com/tensorly/tensorly/raw/main/tensorly/datasets/data/IL2_Response_Tensor.npy",
-        sha256: "c8a8df301c943683104345fc4155061c7fc303d6ccdbad18ca1ce472ee82d7d1",
-    },
-];
-
-/// More than any listed file; a server that sends without end is cut off here.
-const LARGEST: u64 = 64 << 20;
+const TABLE: &str = "docs/DATA.md";
 
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("no data set `{0}`; there are: {1}")]
     Unknown(String, String),
-    #[error("cannot download {url}: {reason}")]
-    Download { url: String, reason: String },
+    #[error("cannot download {url}: {reason}; {have} of {of} bytes are kept for the next time")]
+    Download {
+        url: String,
+        reason: String,
+        have: u64,
+        of: u64,
+    },
     #[error("{url}: sha256 is {got}, expected {expected}; nothing was written")]
     Checksum {
         url: String,
@@ -92,126 +54,255 @@ enum FetchError {
     },
 }
 
-fn download(url: &str) -> std::result::Result<Vec<u8>, FetchError> {
-    let failed = |e: ureq::Error| FetchError::Download {
-        url: url.into(),
-        reason: e.to_string(),
-    };
-    let config = ureq::Agent::config_builder()
-        .timeout_connect(Some(Duration::from_secs(30)))
-        .timeout_global(Some(Duration::from_secs(600)))
-        .build();
-    let mut response = ureq::Agent::from(config).get(url).call().map_err(failed)?;
-    response
-        .body_mut()
-        .with_config()
-        .limit(LARGEST)
-        .read_to_vec()
-        .map_err(failed)
+/// What a file holds, packed or not; `None` if it cannot be read.
+fn content(path: &Path) -> Option<Vec<u8>> {
+    if let Ok(bytes) = std::fs::read(path) {
+        return Some(bytes);
+    }
+    let packed = std::fs::read(beside(path, ".gz")).ok()?;
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..])
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(bytes)
 }
 
-/// Downloads `url` to `path` if the checksum is right.
-fn fetch(url: &str, expected: &str, path: &Path) -> Result<()> {
-    let bytes = download(url)?;
-    let got = files::sha256(&bytes);
+/// The path with something behind its name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Whether a path that figures read is for the user to fill.
+pub(crate) fn is_own(path: &str) -> bool {
+    OWN.iter().any(|own| own.path == path)
+}
+
+/// Downloads what is missing of a file that is to have so many bytes behind what is there.
+fn go_on(url: &str, part: &Path, bytes: u64) -> std::result::Result<(), String> {
+    let text = |e: ureq::Error| e.to_string();
+    let config = ureq::Agent::config_builder()
+        .timeout_connect(Some(Duration::from_secs(30)))
+        .timeout_recv_response(Some(Duration::from_secs(60)))
+        .timeout_global(Some(Duration::from_secs(3600)))
+        .build();
+    let mut have = part.metadata().map_or(0, |m| m.len());
+    if have > bytes {
+        have = 0;
+    } else if have == bytes {
+        return Ok(());
+    }
+    let mut request = ureq::Agent::from(config).get(url);
+    if have > 0 {
+        request = request.header("Range", format!("bytes={have}-"));
+    }
+    let mut response = request.call().map_err(text)?;
+    let range = response.headers().get("Content-Range");
+    let range = range.and_then(|range| range.to_str().ok()).unwrap_or("");
+    // A server need not know of parts: then it sends the whole.
+    let goes_on = response.status() == 206 && range.starts_with(&format!("bytes {have}-"));
+    let failed = |e: std::io::Error| e.to_string();
+    let mut file = match goes_on {
+        true => OpenOptions::new().append(true).open(part),
+        false => {
+            have = 0;
+            File::create(part)
+        }
+    }
+    .map_err(failed)?;
+    // A server that sends without end is cut off.
+    let body = response.body_mut().with_config().limit(bytes - have + 1);
+    std::io::copy(&mut body.reader(), &mut file).map_err(failed)?;
+    file.sync_all().map_err(failed)
+}
+
+/// Downloads `url` to `path` if its bytes are those expected.
+fn fetch(url: &str, path: &Path, bytes: u64, expected: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| format!("cannot create {}: {e}", folder.display()))?;
+    }
+    let part = beside(path, ".part");
+    let length = || part.metadata().map_or(0, |m| m.len());
+    let ended = go_on(url, &part, bytes);
+    if let Err(reason) = ended.or_else(|reason| match length() {
+        // What came beyond the end is not right either; the checksum says so.
+        have if have >= bytes => Ok(()),
+        _ => Err(reason),
+    }) {
+        return Err(Box::new(FetchError::Download {
+            url: url.into(),
+            reason,
+            have: length(),
+            of: bytes,
+        }));
+    }
+    let got = files::sha256(&std::fs::read(&part)?);
     if got != expected {
+        std::fs::remove_file(&part)?;
         return Err(Box::new(FetchError::Checksum {
             url: url.into(),
             expected: expected.into(),
             got,
         }));
     }
-    files::write_atomic(path, &bytes)
+    Ok(std::fs::rename(&part, path)?)
 }
 
-fn chosen(only: Option<&str>) -> std::result::Result<Vec<&'static Source>, FetchError> {
-    let found: Vec<_> = SOURCES
-        .iter()
-        .filter(|s| only.is_none_or(|o| o == s.set))
-        .collect();
-    if let (Some(name), true) = (only, found.is_empty()) {
-        let mut names: Vec<_> = SOURCES.iter().map(|s| s.set).collect();
-        names.dedup();
-        return Err(FetchError::Unknown(name.into(), names.join(", ")));
+fn chosen(only: &[String]) -> std::result::Result<Vec<&'static Set>, FetchError> {
+    if let Some(name) = only.iter().find(|n| SETS.iter().all(|s| s.folder != **n)) {
+        let names: Vec<_> = SETS.iter().map(|s| s.folder).collect();
+        return Err(FetchError::Unknown(name.clone(), names.join(", ")));
     }
-    Ok(found)
+    let chosen = |set: &&Set| only.is_empty() || only.iter().any(|n| n == set.folder);
+    Ok(SETS.iter().filter(chosen).collect())
+}
+
+/// Fetches what is missing of a set and makes what figures read of it; `false` if something failed.
+fn bring(set: &Set, dir: &Path, base_url: Option<&str>) -> bool {
+    let folder = dir.join(set.folder);
+    let mut complete = true;
+    for file in set.files {
+        let path = folder.join(file.name);
+        let there = content(&path).is_some_and(|bytes| files::sha256(&bytes) == file.sha256);
+        let url = match base_url {
+            Some(base) => format!(
+                "{}/{}/{}",
+                base.trim_end_matches('/'),
+                set.folder,
+                file.name
+            ),
+            None => file.address(),
+        };
+        let fetched = match there {
+            true => Ok(println!("present  {}", path.display())),
+            false => fetch(&url, &path, file.bytes, file.sha256)
+                .map(|()| println!("fetched  {}", path.display())),
+        };
+        let made = fetched.and_then(|()| match &file.makes {
+            Some(makes) if !(makes.right)(&folder) => {
+                (makes.how)(&folder)?;
+                let names = makes.names.join(", ");
+                Ok(println!("made     {names} of {}", path.display()))
+            }
+            _ => Ok(()),
+        });
+        if let Err(error) = made {
+            eprintln!("error: {error}");
+            complete = false;
+        }
+    }
+    complete
+}
+
+/// The table of the folder of data.
+fn table() -> String {
+    let mut out = String::from(
+        "# Data of the figures\n\nWritten by `cargo xtask fetch-data --table`; do not edit.\n\n\
+         `cargo xtask fetch-data DIR` fills DIR from public copies at fixed commits, whose bytes it verifies; what is there is left alone, and a download that broke \
+         off is gone on with. `cargo xtask reproduce-figures --data DIR` reads it. Every file may also stand there packed, with `.gz` behind its name. \
+         Terms are as their publishers give them, as far as known; look again before you pass a file on.\n\n\
+         | below DIR | what | licence | copy, commit, sha256 |\n|---|---|---|---|\n",
+    );
+    for set in SETS {
+        for file in set.files {
+            let read = file.read();
+            let names: Vec<_> = (read.iter())
+                .map(|name| format!("`{}/{name}`", set.folder))
+                .collect();
+            let made = match &file.makes {
+                Some(_) => format!(", made of `{}`", file.name),
+                None => String::new(),
+            };
+            let [repository, commit, path] = file.copy;
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "| {}{made} | {} | {} | github.com/{repository} `{path}`, {}, `{}` |",
+                names.join(", "),
+                set.what,
+                set.licence,
+                &commit[..12],
+                file.sha256
+            );
+        }
+    }
+    out += "\nWhat may not be passed on. Whoever has a copy puts it there, and the figures take it in place of the free data:\n\n\
+            | below DIR | what |\n|---|---|\n";
+    for own in OWN {
+        let _ = writeln!(out, "| `{}` | {} |", own.path, own.what);
+    }
+    out
 }
 
 /// Runs the command: every file is tried; `false` if one failed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    if args.table {
+        files::write_atomic(&root().join(TABLE), table().as_bytes())?;
+        return Ok(true);
+    }
+    let dir = args.dir.as_deref().ok_or("which folder?")?;
     let mut complete = true;
-    for source in chosen(args.only.as_deref())? {
-        let path = args.out.join(source.set).join(source.file);
-        if std::fs::read(&path).is_ok_and(|b| files::sha256(&b) == source.sha256) {
-            println!("present  {}", path.display());
-            complete &= derived(source, &args.out);
-            continue;
-        }
-        let url = match &args.base_url {
-            Some(base) => format!(
-                "{}/{}/{}",
-                base.trim_end_matches('/'),
-                source.set,
-                source.file
-            ),
-            None => source.url.to_owned(),
+    for set in chosen(&args.only)? {
+        println!("{}: {}", set.folder, set.what);
+        let use_of = if set.noncommercial {
+            "NO COMMERCIAL USE. "
+        } else {
+            ""
         };
-        match fetch(&url, source.sha256, &path) {
-            Ok(()) => {
-                println!("fetched  {}", path.display());
-                complete &= derived(source, &args.out);
-            }
-            Err(error) => {
-                eprintln!("error: {error}");
-                complete = false;
-            }
-        }
+        println!("         {use_of}Licence: {}", set.licence);
+        complete &= bring(set, dir, args.base_url.as_deref());
+    }
+    for own in OWN {
+        let path = dir.join(own.path);
+        let there = if path.exists() { "present" } else { "yours  " };
+        println!("{there}  {}: {}", path.display(), own.what);
     }
     Ok(complete)
 }
 
-/// Makes what the figures read of a file that they cannot read; `false` if that failed.
-fn derived(source: &Source, out: &Path) -> bool {
-    let folder = out.join(source.set);
-    if source.file != newsgroups::MAT || newsgroups::present(&folder) {
-        return true;
-    }
-    match newsgroups::derive(&folder) {
-        Ok(()) => {
-            println!(
-                "derived  the text of {}",
-                folder.join(source.file).display()
-            );
-            true
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            false
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::io::{BufRead as _, BufReader};
     use std::net::TcpListener;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::figures::FIGURES;
 
-    /// Answers one request on a loopback port with `reply`; returns the address.
-    fn serve(reply: Vec<u8>) -> (String, std::thread::JoinHandle<()>) {
+    /// What a server on a loopback port is asked for: the path and the first byte wanted.
+    type Asked = Arc<Mutex<Vec<(String, usize)>>>;
+
+    /// Answers every request by the function; returns the address.
+    fn serve(answer: impl Fn(&str, usize) -> Vec<u8> + Send + 'static) -> (String, Asked) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/set/file", listener.local_addr().unwrap());
-        let server = std::thread::spawn(move || {
-            let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(stream);
-            let mut line = String::new();
-            while reader.read_line(&mut line).unwrap() > 2 {
-                line.clear();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Asked::default();
+        let log = asked.clone();
+        // It ends with the tests.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut reader = BufReader::new(stream.unwrap());
+                let (mut path, mut from, mut line) = (String::new(), 0, String::new());
+                while reader.read_line(&mut line).unwrap() > 2 {
+                    if let Some(rest) = line.strip_prefix("GET ") {
+                        path = rest.split(' ').next().unwrap().to_owned();
+                    }
+                    let lower = line.to_lowercase();
+                    if let Some(range) = lower.strip_prefix("range: bytes=") {
+                        from = range.trim().trim_end_matches('-').parse().unwrap();
+                    }
+                    line.clear();
+                }
+                log.lock().unwrap().push((path.clone(), from));
+                let reply = answer(&path, from);
+                // Who has enough may hang up.
+                let _ = reader.into_inner().write_all(&reply);
             }
-            reader.into_inner().write_all(&reply).unwrap();
         });
-        (url, server)
+        (url, asked)
     }
 
     fn reply(status: &str, length: usize, body: &[u8]) -> Vec<u8> {
@@ -220,47 +311,101 @@ mod tests {
         [head.as_bytes(), body].concat()
     }
 
+    /// A server of these bytes that knows of parts.
+    fn parts(all: &'static [u8]) -> impl Fn(&str, usize) -> Vec<u8> + Send + 'static {
+        move |_, from| match from {
+            0 => reply("200 OK", all.len(), all),
+            _ => {
+                let length = all.len();
+                let range = format!("bytes {from}-{}/{length}", length - 1);
+                let status = format!("206 Partial Content\r\nContent-Range: {range}");
+                reply(&status, length - from, &all[from..])
+            }
+        }
+    }
+
+    /// Names and contents of a folder.
+    fn left(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+        let files = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap());
+        let file = |f: std::fs::DirEntry| {
+            let name = f.file_name().into_string().unwrap();
+            (name, std::fs::read(f.path()).unwrap())
+        };
+        files.map(file).collect()
+    }
+
     /// What `fetch` says of such a reply, the address, and the folder afterwards.
-    fn attempt(reply: Vec<u8>) -> (Option<String>, String, Vec<Vec<u8>>) {
+    fn attempt(reply: Vec<u8>) -> (Option<String>, String, BTreeMap<String, Vec<u8>>) {
         let folder = tempfile::tempdir().unwrap();
-        let (url, server) = serve(reply);
-        let message = fetch(&url, &files::sha256(b"counts"), &folder.path().join("file"))
-            .err()
-            .map(|e| e.to_string());
-        server.join().unwrap();
-        let left = std::fs::read_dir(folder.path())
-            .unwrap()
-            .map(|f| std::fs::read(f.unwrap().path()).unwrap())
-            .collect();
-        (message, url, left)
+        let (url, _) = serve(move |_, _| reply.clone());
+        let path = folder.path().join("file");
+        let done = fetch(&url, &path, 6, &files::sha256(b"counts"));
+        let message = done.err().map(|e| e.to_string());
+        (message, url, left(folder.path()))
+    }
+
+    fn folder_of(name: &str, bytes: &[u8]) -> BTreeMap<String, Vec<u8>> {
+        BTreeMap::from([(name.to_owned(), bytes.to_vec())])
     }
 
     #[test]
     fn a_good_file_is_written() {
         let (message, _, left) = attempt(reply("200 OK", 6, b"counts"));
         assert_eq!(message, None);
-        assert_eq!(left, [b"counts"]);
+        assert_eq!(left, folder_of("file", b"counts"));
     }
 
     #[test]
     fn a_wrong_checksum_names_all_three_and_writes_nothing() {
-        let (message, url, left) = attempt(reply("200 OK", 6, b"Counts"));
-        let message = message.unwrap();
-        for part in [url, files::sha256(b"counts"), files::sha256(b"Counts")] {
-            assert!(message.contains(&part), "{message}");
+        for wrong in [&b"Counts"[..], b"counts and more"] {
+            let (message, url, left) = attempt(reply("200 OK", wrong.len(), wrong));
+            let message = message.unwrap();
+            for part in [url, files::sha256(b"counts"), "nothing was written".into()] {
+                assert!(message.contains(&part), "{message}");
+            }
+            assert!(left.is_empty());
         }
-        assert!(left.is_empty());
     }
 
     #[test]
-    fn a_truncated_body_is_a_failed_download() {
+    fn a_truncated_body_is_a_failed_download_that_is_gone_on_with() {
         let (message, url, left) = attempt(reply("200 OK", 6, b"cou"));
-        assert!(
-            message
-                .unwrap()
-                .starts_with(&format!("cannot download {url}"))
-        );
-        assert!(left.is_empty());
+        let message = message.unwrap();
+        assert!(message.starts_with(&format!("cannot download {url}")));
+        assert!(message.contains("3 of 6 bytes"), "{message}");
+        assert_eq!(left, folder_of("file.part", b"cou"));
+    }
+
+    #[test]
+    fn a_part_is_completed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(folder.path().join("file.part"), b"cou").unwrap();
+        let (url, asked) = serve(parts(b"counts"));
+        fetch(&url, &path, 6, &files::sha256(b"counts")).unwrap();
+        assert_eq!(left(folder.path()), folder_of("file", b"counts"));
+        assert_eq!(asked.lock().unwrap()[..], [("/".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_server_that_knows_no_parts_sends_the_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file.part"), b"cou").unwrap();
+        let (url, _) = serve(|_, _| reply("200 OK", 6, b"counts"));
+        let path = folder.path().join("file");
+        fetch(&url, &path, 6, &files::sha256(b"counts")).unwrap();
+        assert_eq!(left(folder.path()), folder_of("file", b"counts"));
+    }
+
+    #[test]
+    fn a_wrong_part_is_thrown_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(folder.path().join("file.part"), b"xxx").unwrap();
+        let (url, _) = serve(parts(b"counts"));
+        assert!(fetch(&url, &path, 6, &files::sha256(b"counts")).is_err());
+        assert!(left(folder.path()).is_empty());
+        fetch(&url, &path, 6, &files::sha256(b"counts")).unwrap();
     }
 
     #[test]
@@ -275,20 +420,80 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_file_does_not_replace_a_good_one() {
+    fn a_bad_file_does_not_replace_another() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"before").unwrap();
-        let (url, server) = serve(reply("200 OK", 1, b"x"));
-        assert!(fetch(&url, &files::sha256(b"counts"), &path).is_err());
-        server.join().unwrap();
+        let (url, _) = serve(|_, _| reply("200 OK", 1, b"x"));
+        assert!(fetch(&url, &path, 6, &files::sha256(b"counts")).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"before");
     }
 
     #[test]
+    fn a_set_is_fetched_once_and_a_packed_one_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, asked) = serve(parts(b"counts"));
+        let sha256: &'static str = files::sha256(b"counts").leak();
+        let file = |name| sets::File {
+            name,
+            copy: [""; 3],
+            bytes: 6,
+            sha256,
+            makes: None,
+        };
+        let set = Set {
+            folder: "set",
+            what: "",
+            licence: "",
+            noncommercial: false,
+            files: Vec::leak(vec![file("a"), file("b")]),
+        };
+        std::fs::create_dir(dir.path().join("set")).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"counts").unwrap();
+        std::fs::write(dir.path().join("set/b.gz"), packed.finish().unwrap()).unwrap();
+        for _ in 0..2 {
+            assert!(bring(&set, dir.path(), Some(&url)));
+        }
+        assert_eq!(asked.lock().unwrap()[..], [("/set/a".to_owned(), 0)]);
+        std::fs::write(dir.path().join("set/a"), b"spoilt").unwrap();
+        assert!(bring(&set, dir.path(), Some(&url)));
+        assert_eq!(std::fs::read(dir.path().join("set/a")).unwrap(), b"counts");
+    }
+
+    #[test]
     fn an_unknown_set_lists_the_known_ones() {
-        let message = chosen(Some("nothing")).err().unwrap().to_string();
-        assert!(SOURCES.iter().all(|s| message.contains(s.set)));
-        assert_eq!(chosen(Some("segmentation")).unwrap().len(), 2);
+        let message = chosen(&["nothing".into()]).err().unwrap().to_string();
+        assert!(SETS.iter().all(|s| message.contains(s.folder)));
+        assert_eq!(chosen(&["segmentation".into()]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_figures_read_is_fetched_made_or_the_users_and_all_of_it_is_read() {
+        let read: BTreeSet<String> = (FIGURES.iter())
+            .flat_map(|f| f.data.iter().map(|&path| path.to_owned()))
+            .collect();
+        let fetched = SETS.iter().flat_map(|set| {
+            let names = set.files.iter().flat_map(sets::File::read);
+            names.map(|name| format!("{}/{name}", set.folder))
+        });
+        let own = OWN.iter().map(|own| own.path.to_owned());
+        assert_eq!(read, fetched.chain(own).collect());
+    }
+
+    #[test]
+    fn addresses_are_of_one_commit() {
+        for file in SETS.iter().flat_map(|set| set.files) {
+            let [_, commit, path] = file.copy;
+            assert!(commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit()));
+            assert!(file.sha256.len() == 64 && file.bytes > 0 && !path.starts_with('/'));
+            assert!(file.address().ends_with(path));
+        }
+    }
+
+    #[test]
+    fn the_table_in_the_documentation_is_this_one() {
+        let written = std::fs::read_to_string(root().join(TABLE)).unwrap();
+        assert_eq!(written, table(), "run `cargo xtask fetch-data --table`");
     }
 }

@@ -16,8 +16,10 @@ mod fetch_data;
 mod figures;
 mod files;
 mod gallery;
+mod known;
 mod out_of_core;
 mod plot;
+mod report;
 mod reproduce;
 
 /// What commands return: any error, its text for the terminal.

@@ -1,33 +1,44 @@
 //! `reproduce-figures`: runs the figures, writes pictures, tables, `report.json` and a gallery.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
 
 use crate::figures::FIGURES;
 use crate::plot::{Panel, draw};
-use crate::{Result, files, gallery};
+use crate::report::{Counts, Data, Entry, Origin, Outcome, Report, Verdict};
+use crate::{Result, fetch_data, files, gallery, known};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this figure.
+    /// Only these figures: several names, or the option several times.
+    #[arg(long = "figure", value_name = "NAME", value_delimiter = ',', num_args = 1..)]
+    figures: Vec<String>,
+    /// Name the figures, and the files that they read below the folder of data.
     #[arg(long)]
-    figure: Option<String>,
-    /// Seed of every random draw; the report records it.
+    list: bool,
+    /// Seed of every random draw; no start of one seed is a start of another.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fewer iterations and smaller generated data; the criteria stay. Minutes instead of an hour.
+    /// Fewer iterations, starts and data sets, smaller generated data. Minutes instead of an hour.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// As many runs of as many iterations as the papers have: a day.
     #[arg(long)]
     full: bool,
-    /// Folder with the public data sets; without it, generated data.
+    /// Folder with the public data sets, as `fetch-data` lays it out; without it, generated data.
     #[arg(long)]
     data: Option<PathBuf>,
+    /// Feed the figures what they must not hold on: wrong data, wrong models, shuffled labels. Every criterion must fail.
+    #[arg(long)]
+    controls: bool,
     /// Where pictures and report go.
     #[arg(long, default_value = "target/figures")]
     out: PathBuf,
@@ -53,12 +64,17 @@ pub(crate) struct Figure {
     pub(crate) title: &'static str,
     /// What must hold, in words.
     pub(crate) criterion: &'static str,
+    /// Files that it reads below the folder of data, without `.gz`.
+    pub(crate) data: &'static [&'static str],
     /// Computes it.
     pub(crate) run: fn(&Context) -> Result<Vec<Entry>>,
+    /// The same on wrong data, by a wrong model or with shuffled labels: for every criterion of `run` a row that must fail.
+    pub(crate) control: Option<fn(&Context) -> Result<Vec<Entry>>>,
 }
 
 /// How much a figure computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Size {
     /// For continuous integration.
     Quick,
@@ -68,57 +84,42 @@ pub(crate) enum Size {
     Full,
 }
 
+impl Size {
+    /// As the report says it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Usual => "usual",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// What a figure is given.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) seed: u64,
     pub(crate) size: Size,
-    pub(crate) data: Option<PathBuf>,
-    out: PathBuf,
-}
-
-/// Which data an entry was measured on.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Data {
-    pub(crate) name: String,
-    /// Of the file, where there is one.
-    pub(crate) sha256: Option<String>,
-    pub(crate) real: bool,
-}
-
-impl Data {
-    pub(crate) fn generated(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            sha256: None,
-            real: false,
-        }
-    }
-}
-
-/// A number, or words where one number does not tell.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Measured {
-    Number(f64),
-    Text(String),
-}
-
-/// One criterion, measured.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Entry {
-    pub(crate) figure: String,
-    pub(crate) source: String,
-    pub(crate) criterion: String,
-    pub(crate) measured: Measured,
-    pub(crate) pass: bool,
-    pub(crate) seed: u64,
-    pub(crate) data: Data,
-    pub(crate) seconds: f64,
-    pub(crate) files: Vec<String>,
+    data: Option<PathBuf>,
+    /// `None` where nothing is drawn.
+    out: Option<PathBuf>,
+    /// What the figure says that it reads.
+    reads: &'static [&'static str],
+    not_found: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Context {
+    fn new(args: &Args, figure: &Figure, draws: bool) -> Self {
+        Self {
+            seed: args.seed,
+            size: args.size(),
+            data: args.data.clone(),
+            out: draws.then(|| args.out.clone()),
+            reads: figure.data,
+            not_found: Mutex::default(),
+        }
+    }
+
     /// The smaller of two sizes under `--quick`.
     pub(crate) fn size(&self, full: usize, quick: usize) -> usize {
         self.sizes([quick, full, full])
@@ -129,31 +130,58 @@ impl Context {
         sizes[self.size as usize]
     }
 
-    /// What a data file holds, unpacked if its name ends in `.gz`, and which file it was; `None` without `--data` or where
-    /// it is not there.
-    pub(crate) fn file(&self, path: &str) -> Result<Option<(Vec<u8>, Data)>> {
+    /// The seeds of so many starts. Those of two seeds of the command are far apart.
+    pub(crate) fn starts(&self, number: u64) -> Range<u64> {
+        const APART: u64 = 1 << 32;
+        let first = self.seed.wrapping_sub(1).wrapping_mul(APART) + 1;
+        first..first + number
+    }
+
+    /// The seed of one start.
+    pub(crate) fn start(&self, nth: u64) -> u64 {
+        self.starts(nth + 1).end - 1
+    }
+
+    /// Where a file of data is, packed or not; `None` without `--data`, or where it is not there.
+    pub(crate) fn path(&self, path: &str) -> Result<Option<PathBuf>> {
+        let declared = self.reads.iter().find(|&&declared| declared == path);
+        let declared =
+            declared.ok_or_else(|| format!("{path}: not in the figure's list of data"))?;
         let Some(folder) = &self.data else {
             return Ok(None);
         };
-        let full = folder.join(path);
-        if !full.exists() {
-            return Ok(None);
+        let found = [path.to_owned(), format!("{path}.gz")].map(|name| folder.join(name));
+        let found = found.into_iter().find(|path| path.exists());
+        // Nobody is asked for what not everybody may have.
+        if found.is_none() && !fetch_data::is_own(declared) {
+            let mut not_found = self
+                .not_found
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            not_found.insert(declared);
         }
-        let bytes =
+        Ok(found)
+    }
+
+    /// What a file of data holds, unpacked, and which file it was; `None` as for [`Self::path`].
+    pub(crate) fn file(&self, path: &str) -> Result<Option<(Vec<u8>, Data)>> {
+        let Some(full) = self.path(path)? else {
+            return Ok(None);
+        };
+        let mut bytes =
             std::fs::read(&full).map_err(|e| format!("cannot read {}: {e}", full.display()))?;
+        if full.extension().is_some_and(|e| e == "gz") {
+            let packed = std::mem::take(&mut bytes);
+            flate2::read::GzDecoder::new(packed.as_slice())
+                .read_to_end(&mut bytes)
+                .map_err(|e| format!("{}: {e}", full.display()))?;
+        }
         let data = Data {
             name: path.into(),
             sha256: Some(files::sha256(&bytes)),
             real: true,
         };
-        if full.extension().is_none_or(|e| e != "gz") {
-            return Ok(Some((bytes, data)));
-        }
-        let mut unpacked = Vec::new();
-        flate2::read::GzDecoder::new(bytes.as_slice())
-            .read_to_end(&mut unpacked)
-            .map_err(|e| format!("{path}: {e}"))?;
-        Ok(Some((unpacked, data)))
+        Ok(Some((bytes, data)))
     }
 
     /// The same of a file of text.
@@ -165,12 +193,7 @@ impl Context {
         Ok(Some((text, data)))
     }
 
-    /// Where a data file is.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
-        self.data.as_deref().unwrap_or(Path::new("")).join(path)
-    }
-
-    /// Draws panels and writes `name.svg`, `name.png` and `name.csv`; returns these names.
+    /// Draws panels and writes `name.svg`, `name.png` and `name.csv`; returns these names. Of controls nothing is drawn.
     pub(crate) fn picture(
         &self,
         name: &str,
@@ -178,6 +201,9 @@ impl Context {
         size: (f64, f64),
         panels: Vec<Panel>,
     ) -> Result<Vec<String>> {
+        let Some(out) = &self.out else {
+            return Ok(Vec::new());
+        };
         let drawing = draw(columns, size, panels)?;
         let mut written = Vec::new();
         for (ending, bytes) in [
@@ -186,127 +212,267 @@ impl Context {
             ("csv", drawing.csv.as_slice()),
         ] {
             let file = format!("{name}.{ending}");
-            files::write_atomic(&self.out.join(&file), bytes)?;
+            files::write_atomic(&out.join(&file), bytes)?;
             written.push(file);
         }
         Ok(written)
     }
-
-    /// An entry; figure, source, time and files are filled in by the caller of the figure.
-    pub(crate) fn entry(
-        &self,
-        criterion: &str,
-        measured: Measured,
-        pass: bool,
-        data: &Data,
-        files: &[String],
-    ) -> Entry {
-        Entry {
-            figure: String::new(),
-            source: String::new(),
-            criterion: criterion.into(),
-            measured,
-            pass,
-            seed: self.seed,
-            data: data.clone(),
-            seconds: 0.0,
-            files: files.to_vec(),
-        }
-    }
-
-    /// An entry that passes below a limit. Not-a-number does not pass.
-    pub(crate) fn below(
-        &self,
-        criterion: &str,
-        measured: f64,
-        limit: f64,
-        data: &Data,
-        files: &[String],
-    ) -> Entry {
-        let pass = measured < limit;
-        self.entry(criterion, Measured::Number(measured), pass, data, files)
-    }
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    figures: &'a [Entry],
+fn chosen(names: &[String]) -> Result<Vec<&'static Figure>> {
+    if let Some(name) = names.iter().find(|n| FIGURES.iter().all(|f| f.name != **n)) {
+        let known: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
+        return Err(format!("no figure `{name}`; there are: {}", known.join(", ")).into());
+    }
+    let chosen = |f: &&&Figure| names.is_empty() || names.iter().any(|n| *n == f.name);
+    Ok(FIGURES.iter().filter(chosen).copied().collect())
 }
 
-fn chosen(name: Option<&str>) -> Result<Vec<&'static Figure>> {
-    let Some(name) = name else {
-        return Ok(FIGURES.to_vec());
+/// The rows of a figure, those of an error if it comes to no end: other figures go on.
+fn rows(compute: impl FnOnce() -> Result<Vec<Entry>>) -> Vec<Entry> {
+    let panicked = |panic: Box<dyn std::any::Any + Send>| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&s| s.to_owned()));
+        format!("panic: {}", text.unwrap_or_default())
     };
-    match FIGURES.iter().find(|f| f.name == name) {
-        Some(figure) => Ok(vec![*figure]),
-        None => {
-            let names: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
-            Err(format!("no figure `{name}`; there are: {}", names.join(", ")).into())
+    let rows = match catch_unwind(AssertUnwindSafe(compute)) {
+        Ok(rows) => rows.map_err(|error| error.to_string()),
+        Err(panic) => Err(panicked(panic)),
+    };
+    rows.unwrap_or_else(|message| vec![Entry::error(message)])
+}
+
+fn outcome(figure: &'static Figure, context: Context) -> Outcome {
+    let start = Instant::now();
+    let rows = rows(|| (figure.run)(&context));
+    let not_found = context.not_found.into_inner();
+    let not_found = not_found.unwrap_or_else(PoisonError::into_inner);
+    Outcome {
+        figure: figure.name,
+        source: figure.source,
+        title: figure.title,
+        criterion: figure.criterion,
+        seconds: start.elapsed().as_secs_f64(),
+        not_found: not_found.into_iter().map(str::to_owned).collect(),
+        rows,
+    }
+}
+
+fn print(outcome: &Outcome) {
+    for file in &outcome.not_found {
+        println!("          not found: {file}: generated data instead, or nothing");
+    }
+    for row in &outcome.rows {
+        let limit = row.condition.map(|c| format!(" (must be {})", c.text()));
+        println!(
+            "{:<8}  {}: {}{}",
+            row.verdict.name(),
+            row.criterion,
+            row.measured(),
+            limit.unwrap_or_default()
+        );
+    }
+}
+
+fn list() {
+    for figure in FIGURES {
+        println!("{:<17} {}: {}", figure.name, figure.source, figure.title);
+        for file in figure.data {
+            println!("{:<17}   reads {file}", "");
         }
     }
 }
 
-/// Runs the command; `false` if a criterion fails.
+/// What the controls of a figure leave to be desired: criteria that no wrong input fails.
+fn held(rows: &[Entry], controls: &[Entry]) -> Vec<String> {
+    let judged = rows.iter().filter(|row| row.condition.is_some());
+    let fails = |row: &&Entry| {
+        let of = |c: &&Entry| c.criterion == row.criterion && c.data.real == row.data.real;
+        let mut mine = controls.iter().filter(of).peekable();
+        mine.peek().is_some() && mine.all(|c| c.verdict == Verdict::Fail)
+    };
+    let held = judged.filter(|row| !fails(row));
+    held.map(|row| row.criterion.clone()).collect()
+}
+
+/// Runs every figure as it is, for its criteria, and as it must not hold; `false` if a criterion holds on a control.
+fn controls(args: &Args, figures: &[&'static Figure]) -> Result<bool> {
+    let mut good = true;
+    for (n, figure) in figures.iter().enumerate() {
+        println!("[{}/{}] {}", n + 1, figures.len(), figure.name);
+        let Some(control) = figure.control else {
+            println!("          no control");
+            continue;
+        };
+        let rows_of = |run: fn(&Context) -> Result<Vec<Entry>>| {
+            let context = Context::new(args, figure, false);
+            rows(|| run(&context))
+        };
+        let (rows, wrong) = (rows_of(figure.run), rows_of(control));
+        for row in wrong.iter().filter(|row| row.condition.is_some()) {
+            println!(
+                "{:<8}  {}: {}",
+                row.verdict.name(),
+                row.criterion,
+                row.measured()
+            );
+        }
+        if let Some(error) = wrong
+            .iter()
+            .find(|row| row.condition.is_none() && row.verdict == Verdict::Fail)
+        {
+            println!("error     {}", error.measured());
+            good = false;
+        }
+        for criterion in held(&rows, &wrong) {
+            println!("HOLDS     {criterion}: no control fails it");
+            good = false;
+        }
+    }
+    Ok(good)
+}
+
+/// Runs the command; `false` if a row fails that is not known to, or one that is does not.
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    if args.list {
+        list();
+        return Ok(true);
+    }
     if let Some(folder) = args.data.as_ref().filter(|d| !d.is_dir()) {
         return Err(format!("--data {}: no such folder", folder.display()).into());
     }
-    let context = Context {
-        seed: args.seed,
-        size: args.size(),
-        data: args.data.clone(),
-        out: args.out.clone(),
-    };
-    let mut entries = Vec::new();
-    for figure in chosen(args.figure.as_deref())? {
-        let start = Instant::now();
-        let mut new = (figure.run)(&context).map_err(|e| format!("figure {}: {e}", figure.name))?;
-        for entry in &mut new {
-            entry.figure = figure.name.into();
-            entry.source = figure.source.into();
-            entry.seconds = start.elapsed().as_secs_f64();
-            let verdict = if entry.pass { "pass" } else { "FAIL" };
-            println!(
-                "{verdict}  {:<16} {}: {}",
-                figure.name,
-                entry.criterion,
-                gallery::text(&entry.measured)
-            );
-        }
-        entries.extend(new);
+    let figures = chosen(&args.figures)?;
+    if args.controls {
+        return controls(args, &figures);
     }
-    let report = serde_json::to_string_pretty(&Report { figures: &entries })?;
-    files::write_atomic(&args.out.join("report.json"), (report + "\n").as_bytes())?;
-    let page = gallery::page(&entries, args.size());
-    files::write_atomic(&args.out.join("index.html"), page.as_bytes())?;
-    println!("gallery: {}", args.out.join("index.html").display());
-    Ok(entries.iter().all(|e| e.pass))
+    let real = args.data.is_some();
+    let origin = Origin::here(args.size(), args.seed, real);
+    println!("{}", origin.text());
+    let mut outcomes = Vec::new();
+    for (n, figure) in figures.iter().enumerate() {
+        println!(
+            "[{}/{}] {}: {}",
+            n + 1,
+            figures.len(),
+            figure.name,
+            figure.title
+        );
+        let outcome = outcome(figure, Context::new(args, figure, true));
+        print(&outcome);
+        println!("          {:.1} s", outcome.seconds);
+        outcomes.push(outcome);
+    }
+    let report = Report {
+        origin,
+        counts: Counts::of(outcomes.iter().flat_map(|outcome| &outcome.rows)),
+        figures: outcomes,
+    };
+    write(&report, &args.out)?;
+    println!("{}", report.counts.text());
+    let surprises = known::surprises(&known::list()?, args.size(), real, &report.figures);
+    for line in &surprises {
+        eprintln!("{line}");
+    }
+    Ok(surprises.is_empty())
+}
+
+fn write(report: &Report, out: &Path) -> Result<()> {
+    let json = serde_json::to_string_pretty(report)?;
+    files::write_atomic(&out.join("report.json"), (json + "\n").as_bytes())?;
+    let page = gallery::page(report);
+    files::write_atomic(&out.join("index.html"), page.as_bytes())?;
+    println!("gallery: {}", out.join("index.html").display());
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+
+    fn context(seed: u64, data: Option<&Path>) -> Context {
+        Context {
+            seed,
+            size: Size::Quick,
+            data: data.map(Path::to_owned),
+            out: None,
+            reads: &["set/a.txt", "set/b.txt"],
+            not_found: Mutex::default(),
+        }
+    }
 
     #[test]
     fn names_are_unique_and_an_unknown_one_lists_them() {
         let mut names: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
-        let message = chosen(Some("no_such")).err().unwrap().to_string();
+        let message = chosen(&["no_such".into()]).err().unwrap().to_string();
         assert!(names.iter().all(|n| message.contains(n)));
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), FIGURES.len());
+        let two = chosen(&["si_fig2".into(), "si_fig1".into()]).unwrap();
+        // In the order of the report.
+        assert_eq!([two[0].name, two[1].name], ["si_fig1", "si_fig2"]);
     }
 
     #[test]
-    fn not_a_number_fails_its_criterion() {
-        let context = Context {
-            seed: 0,
-            size: Size::Quick,
-            data: None,
-            out: PathBuf::new(),
+    fn seeds_share_no_start() {
+        let mut seen = HashSet::new();
+        for seed in [0, 1, 2, 3, 1 << 20, u64::MAX >> 40] {
+            assert!(
+                context(seed, None).starts(1000).all(|s| seen.insert(s)),
+                "{seed}"
+            );
+        }
+        assert_eq!(context(1, None).starts(3), 1..4);
+        assert_eq!(
+            context(7, None).start(2),
+            context(7, None).starts(3).end - 1
+        );
+    }
+
+    #[test]
+    fn files_are_read_packed_or_not_and_missing_ones_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("set")).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, b"words").unwrap();
+        let packed = packed.finish().unwrap();
+        std::fs::write(folder.path().join("set/a.txt.gz"), packed).unwrap();
+        let context = context(1, Some(folder.path()));
+        let (text, from_packed) = context.text("set/a.txt").unwrap().unwrap();
+        std::fs::write(folder.path().join("set/a.txt"), "words").unwrap();
+        let (_, plain) = context.text("set/a.txt").unwrap().unwrap();
+        assert_eq!(text, "words");
+        assert_eq!(from_packed, plain);
+        assert!(context.text("set/b.txt").unwrap().is_none());
+        assert!(context.text("set/c.txt").is_err(), "it was not declared");
+        let not_found = context.not_found.into_inner().unwrap();
+        assert_eq!(not_found, BTreeSet::from(["set/b.txt"]));
+    }
+
+    #[test]
+    fn errors_and_panics_are_rows_that_fail() {
+        for rows in [
+            rows(|| Err("broken".into())),
+            rows(|| panic!("broken")),
+            rows(|| panic!("{}", "broken")),
+        ] {
+            assert_eq!(rows.len(), 1);
+            assert_eq!(rows[0].verdict, Verdict::Fail);
+            assert!(rows[0].measured().ends_with("broken"));
+        }
+    }
+
+    #[test]
+    fn a_control_must_fail_every_criterion() {
+        let row = |what: &str, value: f64| {
+            Entry::number(what, value, &Data::generated("none"), &[]).below(1.0)
         };
-        let data = Data::generated("none");
-        assert!(!context.below("c", f64::NAN, 1.0, &data, &[]).pass);
-        assert!(context.below("c", 0.5, 1.0, &data, &[]).pass);
+        let reported = Entry::number("c", 0.0, &Data::generated("none"), &[]);
+        let rows = [row("a", 0.0), row("b", 0.0), reported];
+        assert!(held(&rows, &[row("a", 2.0), row("b", 2.0)]).is_empty());
+        assert_eq!(held(&rows, &[row("a", 2.0), row("b", 0.0)]), ["b"]);
+        assert_eq!(held(&rows, &[row("a", 2.0)]), ["b"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Drums for the figures of CE: a generated spectrogram, or that of a drum loop.
 
 use nalgebra::DMatrix;
-use plca_dist::random::uniform;
+use plca_dist::random::{exponential, uniform};
 use plca_em::{Plca, PlcaState, Prior};
 use plca_fit::{Init, Model, Solver, State, Stop};
 use plca_media::{Stft, read_sound};
@@ -11,7 +11,8 @@ use super::grid::Grid;
 use super::support::{divergence, rng};
 use crate::Result;
 use crate::plot::{Axis, Panel};
-use crate::reproduce::{Context, Data};
+use crate::report::Data;
+use crate::reproduce::Context;
 
 /// Frequencies of the generated spectrogram.
 const FREQUENCIES: usize = 60;
@@ -67,15 +68,24 @@ pub(super) fn generate(context: &Context) -> Spectrogram {
     }
 }
 
+/// Noise of the same size: what no drum plays, for controls.
+pub(super) fn noise(context: &Context) -> Spectrogram {
+    let mut rng = rng(context.seed, 500);
+    Spectrogram {
+        magnitudes: DMatrix::from_fn(FREQUENCIES, FRAMES, |_, _| exponential(&mut rng)),
+        data: Data::generated("60 x 160 exponential draws"),
+    }
+}
+
 /// The drum loop's file.
-const LOOP: &str = "drums/loop_compus.wav";
+pub(super) const LOOP: &str = "drums/loop_compus.flac";
 
 /// The spectrogram of the drum loop, the mean of its channels: frames of 1024 samples, every 512.
 pub(super) fn read(context: &Context) -> Result<Option<Spectrogram>> {
-    let Some((_, data)) = context.file(LOOP)? else {
+    let (Some(path), Some((_, data))) = (context.path(LOOP)?, context.file(LOOP)?) else {
         return Ok(None);
     };
-    let sound = read_sound(&context.path(LOOP))?.mixed();
+    let sound = read_sound(&path)?.mixed();
     let spectrum = Stft::new(1024, 512)?.forward(&sound)?;
     let shape = (spectrum.bins(), spectrum.frames());
     Ok(Some(Spectrogram {

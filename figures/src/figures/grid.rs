@@ -259,6 +259,12 @@ pub(super) fn matches(truth: &[Grid], kernels: &DMatrix<f64>, reach: &[usize]) -
         .collect()
 }
 
+/// Exponential draws in every cell: what no kernel explains, for controls.
+pub(super) fn noise(shape: &[usize], seed: u64) -> Grid {
+    let mut rng = rng(seed, 500);
+    Grid::from_fn(shape, |_| exponential(&mut rng))
+}
+
 /// The smallest cosine of a matching.
 pub(super) fn worst(matches: &[Match]) -> f64 {
     matches.iter().map(|m| m.cosine).fold(1.0, f64::min)

@@ -1,11 +1,14 @@
 //! Images of parts, generated or of faces, for figures 2 and 3 of HS.
 
+use std::path::Path;
+
 use plca_dist::random::{below, uniform};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Result;
-use crate::reproduce::{Context, Data};
+use crate::report::Data;
+use crate::reproduce::Context;
 
 /// Images of equal size, each column after column.
 pub(super) struct Images {
@@ -85,11 +88,69 @@ impl Images {
     }
 }
 
-const FILE: &str = "lfw_subset/lfw_subset.npy.gz";
+/// The free faces.
+pub(super) const FREE: &str = "lfw_subset/lfw_subset.npy";
+/// The paper's own, which are not: folders of faces and of others.
+pub(super) const OWN: [&str; 2] = ["cbcl/train/face", "cbcl/train/non-face"];
+/// As many of either as are taken.
+const TAKEN: usize = 429;
 
-/// 100 faces and 100 pieces of background, 25 x 25; `None` without the data.
+/// The images of a folder, in the order of their names.
+fn folder(path: &Path) -> Result<Images> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        files.push(entry?.path());
+    }
+    files.retain(|file| file.extension().is_some_and(|e| e == "pgm"));
+    files.sort();
+    let pixels = files.iter().take(TAKEN).map(|file| {
+        let image = pgm(&std::fs::read(file)?);
+        let image = image.ok_or_else(|| format!("{}: not 19 x 19 pixels", file.display()))?;
+        Ok(image)
+    });
+    Ok(Images {
+        side: SIDE,
+        pixels: pixels.collect::<Result<_>>()?,
+    })
+}
+
+/// A binary grey picture of 19 x 19 pixels, column after column.
+fn pgm(bytes: &[u8]) -> Option<Vec<f64>> {
+    let (head, rows) = bytes.split_at_checked(bytes.len().checked_sub(SIDE * SIDE)?)?;
+    let head = std::str::from_utf8(head).ok()?;
+    // Lines of comment may stand between the numbers.
+    let lines = head
+        .lines()
+        .map(|l| l.split('#').next().unwrap_or_default());
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    let pixel = |p: usize| f64::from(rows[(p % SIDE) * SIDE + p / SIDE]) / 255.0;
+    (words == ["P5", "19", "19", "255"]).then(|| (0..SIDE * SIDE).map(pixel).collect())
+}
+
+/// The user's copy of the paper's faces, if there is one.
+fn own(context: &Context) -> Result<Option<(Images, Images, Data)>> {
+    let [Some(faces), Some(others)] = [context.path(OWN[0])?, context.path(OWN[1])?] else {
+        return Ok(None);
+    };
+    let (faces, others) = (folder(&faces)?, folder(&others)?);
+    let name = format!("cbcl, {} and {}", faces.pixels.len(), others.pixels.len());
+    let all: Vec<f64> = faces
+        .pixels
+        .iter()
+        .chain(&others.pixels)
+        .flatten()
+        .copied()
+        .collect();
+    Ok(Some((faces, others, Data::of_pixels(&name, &all))))
+}
+
+/// Faces and other pictures: the user's copy of the paper's, 19 x 19, or 100 faces and 100 pieces of background, 25 x 25; `None` without the
+/// data.
 pub(super) fn read(context: &Context) -> Result<Option<(Images, Images, Data)>> {
-    let Some((npy, data)) = context.file(FILE)? else {
+    if let Some(own) = own(context)? {
+        return Ok(Some(own));
+    }
+    let Some((npy, data)) = context.file(FREE)? else {
         return Ok(None);
     };
     let (n, side) = (200, 25);
@@ -98,7 +159,7 @@ pub(super) fn read(context: &Context) -> Result<Option<(Images, Images, Data)>> 
         .map_or(0, |b| 10 + usize::from(u16::from_le_bytes([b[0], b[1]])));
     let body = npy.get(header..).unwrap_or_default();
     if body.len() != 8 * n * side * side {
-        return Err(format!("{FILE}: not {n} images of {side} x {side} doubles").into());
+        return Err(format!("{FREE}: not {n} images of {side} x {side} doubles").into());
     }
     let (values, _) = body.as_chunks::<8>();
     let image = |at: usize| -> Vec<f64> {
@@ -112,4 +173,20 @@ pub(super) fn read(context: &Context) -> Result<Option<(Images, Images, Data)>> 
         pixels: (from..from + n / 2).map(image).collect(),
     };
     Ok(Some((half(0), half(n / 2), data)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_read_row_by_row_and_others_refused() {
+        let mut file = b"P5\n# made by hand\n19 19\n255\n".to_vec();
+        file.extend((0..361).map(|i| (i % 256) as u8));
+        let pixels = pgm(&file).unwrap();
+        // Second row, first column.
+        assert_eq!(pixels[1], 19.0 / 255.0);
+        assert_eq!(pixels[SIDE], 1.0 / 255.0);
+        assert!(pgm(&file[..380]).is_none() && pgm(b"P5").is_none());
+    }
 }

@@ -6,11 +6,13 @@ use plca_tensor::{Coordinates, SparseTensor};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Result;
-use crate::reproduce::{Context, Data};
+use crate::report::Data;
+use crate::reproduce::Context;
 
 pub(super) const TOPICS: usize = 4;
 pub(super) const WORDS: usize = 100;
-const FILE: &str = "20news_w100/20news_w100.txt.gz";
+pub(super) const FILE: &str = "20news_w100/20news_w100.txt";
+pub(super) const LIST: &str = "20news_w100/wordlist.txt";
 
 /// Documents as sets of words, each of one group.
 pub(super) struct Corpus {
@@ -47,8 +49,8 @@ pub(super) fn read(context: &Context) -> Result<Option<(Corpus, Vec<String>, Dat
     let Some((text, data)) = context.text(FILE)? else {
         return Ok(None);
     };
-    let Some((list, _)) = context.text("20news_w100/wordlist.txt")? else {
-        return Err("20news_w100/wordlist.txt is missing beside the counts".into());
+    let Some((list, _)) = context.text(LIST)? else {
+        return Ok(None);
     };
     let mut corpus = Corpus {
         documents: Vec::new(),

@@ -1,5 +1,6 @@
 //! LV, figure 3: PLCA of a three-way array, two Gaussians.
 
+use plca_dist::random::exponential;
 use plca_em::{Plca, PlcaState};
 use plca_fit::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order};
@@ -9,7 +10,8 @@ use super::support::{
 };
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
-use crate::reproduce::{Context, Data, Entry, Figure};
+use crate::report::{Data, Entry};
+use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "lv_fig3",
@@ -17,7 +19,9 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "Three-way PLCA of two Gaussians",
     criterion: "From each of ten starts, 100 iterations bring D/v below 1e-3; the best one finds the means within 0.05 and \
                 the variances within 3 %.",
+    data: &[],
     run,
+    control: Some(control),
 };
 
 /// `(mean, variance)`, equal weights.
@@ -26,8 +30,12 @@ const SIDE: usize = 25;
 const SEEDS: u64 = 10;
 const ITERATIONS: usize = 100;
 
+fn places() -> Vec<f64> {
+    (1..=SIDE).map(|i| i as f64).collect()
+}
+
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let grid: Vec<f64> = (1..=SIDE).map(|i| i as f64).collect();
+    let grid = places();
     let mut values = Vec::with_capacity(SIDE.pow(3));
     for a in &grid {
         for b in &grid {
@@ -39,6 +47,18 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
             }
         }
     }
+    measure(context, values)
+}
+
+/// Noise in place of the Gaussians.
+fn control(context: &Context) -> Result<Vec<Entry>> {
+    let mut draws = rng(context.seed, 500);
+    let noise = (0..SIDE.pow(3)).map(|_| exponential(&mut draws));
+    measure(context, noise.collect())
+}
+
+fn measure(context: &Context, values: Vec<f64>) -> Result<Vec<Entry>> {
+    let grid = places();
     let v = DenseTensor::new(vec![SIDE; 3], values, Order::RowMajor)?;
     let plca = Plca::builder(2).build()?;
     let stop = Stop::default()
@@ -48,7 +68,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let mut runs = Vec::new();
     for s in 0..SEEDS {
         let run = plca.on(&v)?.solver(Solver::Em).stop(stop.clone());
-        runs.push(run.run(Init::default(), &mut rng(context.seed + s, 0))?);
+        runs.push(run.run(Init::default(), &mut rng(context.start(s), 0))?);
     }
     let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective())).collect();
     let worst = largest(reached.iter().copied());
@@ -65,28 +85,15 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let variance_error = largest(matched().map(|(z, truth, j)| (of(j, z).1 / truth.1 - 1.0).abs()));
     let files = draw(context, &grid, &v, best, &order, &runs)?;
     let data = Data::generated("25 x 25 x 25 grid of two Gaussians");
+    let row = |what: &str, value: f64| Entry::number(what, value, &data, &files);
     Ok(vec![
-        context.below(
-            "worst D/v of 10 starts after 100 iterations < 1e-3",
-            worst,
-            1e-3,
-            &data,
-            &files,
-        ),
-        context.below(
-            "best start: largest error of a mean < 0.05",
-            mean_error,
-            0.05,
-            &data,
-            &files,
-        ),
-        context.below(
-            "best start: largest relative error of a variance < 0.03",
+        row("worst D/v of 10 starts after 100 iterations", worst).below(1e-3),
+        row("best start: largest error of a mean", mean_error).below(0.05),
+        row(
+            "best start: largest relative error of a variance",
             variance_error,
-            0.03,
-            &data,
-            &files,
-        ),
+        )
+        .below(0.03),
     ])
 }
 

@@ -2,10 +2,11 @@
 
 use plca_em::{Anneal, Shifted};
 
-use super::grid::{Grid, Runs, matches, places, poisson, runs, worst};
+use super::grid::{Grid, Runs, matches, noise, places, poisson, runs, worst};
 use super::support::{permutations, rng};
 use crate::Result;
-use crate::reproduce::{Context, Data, Entry, Figure, Measured};
+use crate::report::{Data, Entry};
+use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "si_fig7",
@@ -13,7 +14,9 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "Three letters of a handwritten sheet, and where they stand",
     criterion: "Generated: the best of four starts finds the letters (cosine > 0.95) and their shares (within 0.05). Handwriting: at least 15 \
                 of 18 true positions are local maxima of the impulses within one pixel, up to one shift per kernel.",
+    data: &[SHEET, TRUTH],
     run,
+    control: Some(control),
 };
 
 const SHAPE: [usize; 2] = [81, 113];
@@ -97,14 +100,14 @@ fn generate(context: &Context, truth: &[Grid; 3]) -> Grid {
     Grid::from_fn(&SHAPE, |i| poisson(rate.get(i), &mut rng))
 }
 
-fn fit(input: &Grid, seed: u64) -> Result<Runs> {
+fn fit(context: &Context, input: &Grid) -> Result<Runs> {
     let config = Shifted::builder(3, KERNEL.to_vec())
         .anneal(Anneal {
             alpha0: 0.7,
             over: 70.0,
         })
         .build()?;
-    runs(&config, &input.tensor()?, seed..seed + SEEDS, 120)
+    runs(&config, &input.tensor()?, context.starts(SEEDS), 120)
 }
 
 /// Input, reconstruction, kernels with their priors, impulses; `order[t]` is the component shown as letter `t`.
@@ -134,12 +137,25 @@ fn draw(
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
+    let input = generate(context, &letters());
+    let mut entries = measure(context, &input)?;
+    entries.extend(handwriting(context, false)?);
+    Ok(entries)
+}
+
+/// Noise in place of the letters; the handwriting with its positions turned over.
+fn control(context: &Context) -> Result<Vec<Entry>> {
+    let mut entries = measure(context, &noise(&SHAPE, context.seed))?;
+    entries.extend(handwriting(context, true)?);
+    Ok(entries)
+}
+
+fn measure(context: &Context, input: &Grid) -> Result<Vec<Entry>> {
     let truth = letters();
-    let input = generate(context, &truth);
-    let runs = fit(&input, context.seed)?;
+    let runs = fit(context, input)?;
     let found = matches(&truth, runs.best().kernels(), &[14, 14]);
     let order: Vec<usize> = found.iter().map(|m| m.component).collect();
-    let mut files = draw(context, FIGURE.name, &input, &runs, &order)?;
+    let files = draw(context, FIGURE.name, input, &runs, &order)?;
     let mut sorted: Vec<f64> = runs.best().weights().to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let off = sorted
@@ -148,38 +164,26 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .map(|(a, b)| (a - b).abs())
         .fold(0.0, f64::max);
 
-    let real = handwriting(context)?;
-    if let Some((_, more)) = &real {
-        files.extend(more.iter().cloned());
-    }
     let data = Data::generated("81 x 113, three letters, six copies each, Poisson noise");
     let cosine = worst(&found);
-    let mut entries = vec![
-        context.entry(
-            "best of four starts: smallest kernel cosine > 0.95",
-            Measured::Number(cosine),
-            cosine > 0.95,
-            &data,
-            &files,
-        ),
-        context.below(
-            "sorted priors within 0.05 of 0.45, 0.33, 0.22",
+    let row = |what: &str, value: f64| Entry::number(what, value, &data, &files);
+    Ok(vec![
+        row("best of four starts: smallest kernel cosine", cosine).above(0.95),
+        row(
+            "largest distance of the sorted priors from 0.45, 0.33, 0.22",
             off,
-            0.05,
-            &data,
-            &files,
-        ),
-    ];
-    entries.extend(real.map(|(entry, _)| entry));
-    Ok(entries)
+        )
+        .below(0.05),
+    ])
 }
 
 /// The sheet of real letters: how many of their positions the impulses show.
-fn handwriting(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
-    let (Some((_, data)), Some((table, _))) = (context.file(SHEET)?, context.file(TRUTH)?) else {
+fn handwriting(context: &Context, over: bool) -> Result<Option<Entry>> {
+    let (Some(path), Some((table, _))) = (context.path(SHEET)?, context.file(TRUTH)?) else {
         return Ok(None);
     };
-    let image = plca_media::read_image(&context.path(SHEET))?;
+    let image = plca_media::read_image(&path)?;
+    let data = Data::of_pixels(SHEET, &image.values);
     let input = Grid {
         shape: vec![image.height, image.width],
         values: image.values,
@@ -195,9 +199,13 @@ fn handwriting(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
             Ok(value.ok_or_else(|| format!("{TRUTH}, line {}: field {}", line + 2, n + 1))?)
         };
         let class = positions.get_mut(field(0)?).ok_or("a fourth letter")?;
-        class.push([field(3)? as isize, field(4)? as isize]);
+        let [row, column] = [field(3)? as isize, field(4)? as isize];
+        class.push(match over {
+            true => [ROOM[0] as isize - 1 - row, ROOM[1] as isize - 1 - column],
+            false => [row, column],
+        });
     }
-    let runs = fit(&input, context.seed)?;
+    let runs = fit(context, &input)?;
     let state = runs.best();
     let peaks: Vec<_> = (0..3)
         .map(|z| peaks(&Grid::of_block(state.impulses(), z, &ROOM)))
@@ -214,13 +222,13 @@ fn handwriting(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
     let number = total(&order);
     let files = draw(context, "si_fig7_handwriting", &input, &runs, &order)?;
     let text = format!(
-        "{number} of 18, among {} local maxima, D/v {:.4}",
+        "of 18, among {} local maxima, D/v {:.4}",
         peaks.iter().map(Vec::len).sum::<usize>(),
         runs.divergence()
     );
-    let what = "handwriting: true positions among the local maxima of the impulses, at least 15";
-    let entry = context.entry(what, Measured::Text(text), number >= 15, &data, &files);
-    Ok(Some((entry, files)))
+    let what = "handwriting: true positions among the local maxima of the impulses";
+    let row = Entry::number(what, number as f64, &data, &files);
+    Ok(Some(row.at_least(15.0).detail(text)))
 }
 
 /// Local maxima of at least a tenth of the largest value.

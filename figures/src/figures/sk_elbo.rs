@@ -10,7 +10,8 @@ use skellam_snmf::{Entries, Prior, Replicates, SnmfVb, select_components};
 use super::support::{dirichlet, gamma, rng};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
-use crate::reproduce::{Context, Data, Entry, Figure, Measured, Size};
+use crate::report::{Data, Entry};
+use crate::reproduce::{Context, Figure, Size};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "sk_elbo",
@@ -18,7 +19,9 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "Evidence bound of variational Bayes against the number of components",
     criterion: "On counts 15 x 120 drawn with 2, 3, 4 and 5 components the bound, with ln K! for the order of the components, is largest \
                 at the true number in at least nine of ten data sets. The same data read as real numbers (M without end), as measured.",
+    data: &[],
     run,
+    control: Some(control),
 };
 
 const F: usize = 15;
@@ -81,6 +84,15 @@ fn best(scores: &[f64]) -> usize {
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
+    measure(context, 0)
+}
+
+/// A component more taken for the truth.
+fn control(context: &Context) -> Result<Vec<Entry>> {
+    measure(context, 1)
+}
+
+fn measure(context: &Context, more: usize) -> Result<Vec<Entry>> {
     let sets = context.sizes([2, 4, 10]) as u64;
     let most = context.size(8, 6);
     let truths: &[usize] = if context.size == Size::Quick {
@@ -105,7 +117,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
                 .filter(|((f, k, _), _)| (*f, *k) == (form, truth))
                 .map(|(_, s)| s)
                 .collect();
-            let right = mine.iter().filter(|s| best(s) == truth).count();
+            let right = mine.iter().filter(|s| best(s) == truth + more).count();
             results.push((form, right, mine.len()));
             // What the best number loses, so that data sets share an axis.
             let curves: Vec<Series> = (mine.iter())
@@ -150,16 +162,10 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     for (form, (name, _)) in FORMS.iter().enumerate() {
         let mine = results.iter().filter(|r| r.0 == form);
         let (right, all) = mine.fold((0, 0), |(r, n), x| (r + x.1, n + x.2));
-        let text = Measured::Text(format!("{right} of {all}"));
-        let judged = form == 0;
-        let what = if judged {
-            "in at least nine of ten"
-        } else {
-            "as measured"
-        };
-        let what = format!("{name}: the bound is largest at the true number, {what}");
-        let pass = !judged || 10 * right >= 9 * all;
-        entries.push(context.entry(&what, text, pass, &data, &files));
+        let what = format!("{name}: share of data sets whose bound is largest at the true number");
+        let row = Entry::number(&what, right as f64 / all as f64, &data, &files);
+        let row = row.detail(format!("{right} of {all}"));
+        entries.push(if form == 0 { row.at_least(0.9) } else { row });
     }
     Ok(entries)
 }

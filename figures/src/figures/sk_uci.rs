@@ -5,7 +5,8 @@ use plca_dist::random::{below, uniform};
 
 use super::support::{normal, rng};
 use crate::Result;
-use crate::reproduce::{Context, Data};
+use crate::report::Data;
+use crate::reproduce::Context;
 
 /// Samples and their classes.
 pub(super) struct Samples {
@@ -23,12 +24,20 @@ impl Samples {
     }
 }
 
+pub(super) const WAVE: &str = "waveform/waveform.data";
+/// All of them.
+pub(super) const FILES: [&str; 5] = [
+    "ionosphere/ionosphere.data",
+    WAVE,
+    "segmentation/segmentation.data",
+    "segmentation/segmentation.test",
+    "shuttle/shuttle.tst",
+];
+
 /// Where a set is found, and how its lines look.
 struct Source {
     name: &'static str,
     files: &'static [&'static str],
-    /// Lines before the first sample.
-    header: usize,
     attributes: usize,
     class_first: bool,
 }
@@ -36,32 +45,25 @@ struct Source {
 const SOURCES: [Source; 4] = [
     Source {
         name: "Ionosphere",
-        files: &["ionosphere/ionosphere.data"],
-        header: 0,
+        files: &[FILES[0]],
         attributes: 34,
         class_first: false,
     },
     Source {
         name: "Wave",
-        files: &["waveform/waveform.data.gz"],
-        header: 1,
+        files: &[WAVE],
         attributes: 21,
         class_first: false,
     },
     Source {
         name: "Image",
-        files: &[
-            "segmentation/segmentation.data",
-            "segmentation/segmentation.test.gz",
-        ],
-        header: 5,
+        files: &[FILES[2], FILES[3]],
         attributes: 19,
         class_first: true,
     },
     Source {
         name: "Shuttle",
-        files: &["shuttle/shuttle.tst.gz"],
-        header: 0,
+        files: &[FILES[4]],
         attributes: 9,
         class_first: false,
     },
@@ -70,13 +72,32 @@ const SOURCES: [Source; 4] = [
 /// Attributes one sample after another, and the names of the classes.
 type Lines = (Vec<f64>, Vec<String>);
 
+/// Whether a line is of a header: some copies have one that the publisher's file has not. No attribute of a sample is a word, and those of
+/// the waveform data are no list of whole numbers.
+fn is_header(source: &Source, fields: &[&str]) -> bool {
+    let class = if source.class_first {
+        0
+    } else {
+        fields.len().saturating_sub(1)
+    };
+    let attributes = fields.iter().enumerate().filter(|(at, _)| *at != class);
+    let mut attributes = attributes.map(|(_, field)| *field);
+    let counted = (1..=source.attributes).map(|n| n.to_string());
+    fields.len() < 2
+        || attributes.clone().eq(counted)
+        || attributes.all(|field| field.parse::<f64>().is_err())
+}
+
+/// Samples line by line, below the header if there is one.
 fn parse(source: &Source, file: &str, text: &str, into: &mut Lines) -> Result<()> {
-    for (at, line) in text.lines().enumerate().skip(source.header) {
+    let mut header = true;
+    for (at, line) in text.lines().enumerate() {
         let mut fields: Vec<&str> = line
             .split([',', '\t', ' '])
             .filter(|f| !f.is_empty())
             .collect();
-        if fields.is_empty() {
+        header &= is_header(source, &fields);
+        if header || fields.is_empty() {
             continue;
         }
         if fields.len() != source.attributes + 1 {
@@ -174,26 +195,41 @@ pub(super) fn samples(context: &Context) -> Result<Vec<Samples>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lines_of_either_kind_are_read_and_wrong_ones_named() {
-        let source = Source {
+    fn source() -> Source {
+        Source {
             attributes: 2,
-            header: 1,
             class_first: true,
             ..SOURCES[2]
-        };
+        }
+    }
+
+    #[test]
+    fn lines_of_either_kind_are_read_and_wrong_ones_named() {
+        let source = source();
         let mut lines = Lines::default();
-        parse(
-            &source,
-            "f",
-            "names\nB,1,-2.5\n\nA 3 4\nB\t5\t6\n",
-            &mut lines,
-        )
-        .unwrap();
+        let text = "B,1,-2.5\n\nA 3 4\nB\t5\t6\n";
+        parse(&source, "f", text, &mut lines).unwrap();
         assert_eq!(lines.0, [1.0, -2.5, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(number(&lines.1), [0, 1, 0]);
-        let error = parse(&source, "f", "names\nA,1\n", &mut lines).unwrap_err();
+        let error = parse(&source, "f", "B,1,2\nA,1\n", &mut lines).unwrap_err();
         assert_eq!(error.to_string(), "f, line 2: 2 fields, not 3");
-        assert!(parse(&source, "f", "names\nA,1,x\n", &mut lines).is_err());
+        assert!(parse(&source, "f", "A,1,x\n", &mut lines).is_err());
+        // A header stands above the samples alone.
+        assert!(parse(&source, "f", "A,1,2\nA,x,y\n", &mut lines).is_err());
+    }
+
+    #[test]
+    fn headers_are_passed_by() {
+        for header in [
+            "",
+            "names\n",
+            ";;; made by hand\n\nCLASS,X,Y\n\n",
+            "class,1,2\n",
+        ] {
+            let mut lines = Lines::default();
+            let text = format!("{header}B,1,2.5\nA,1,2\n");
+            parse(&source(), "f", &text, &mut lines).unwrap();
+            assert_eq!(lines.0, [1.0, 2.5, 1.0, 2.0], "{header}");
+        }
     }
 }
