@@ -9,7 +9,7 @@ mod sets;
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -265,7 +265,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
-    use std::io::{BufRead as _, BufReader};
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
     use std::sync::{Arc, Mutex};
 

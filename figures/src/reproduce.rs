@@ -239,7 +239,15 @@ fn rows(compute: impl FnOnce() -> Result<Vec<Entry>>) -> Vec<Entry> {
         Ok(rows) => rows.map_err(|error| error.to_string()),
         Err(panic) => Err(panicked(panic)),
     };
-    rows.unwrap_or_else(|message| vec![Entry::error(message)])
+    let mut rows = rows.unwrap_or_else(|message| vec![Entry::error(message)]);
+    // A row is known by its words, in the list of known failures and beside its control.
+    let mut seen = BTreeSet::new();
+    let twice = rows
+        .iter()
+        .find(|row| !seen.insert((row.criterion.clone(), row.data.real)))
+        .map(|row| Entry::error(format!("two rows \"{}\"", row.criterion)));
+    rows.extend(twice);
+    rows
 }
 
 fn outcome(figure: &'static Figure, context: Context) -> Outcome {
@@ -462,6 +470,14 @@ mod tests {
             assert_eq!(rows[0].verdict, Verdict::Fail);
             assert!(rows[0].measured().ends_with("broken"));
         }
+    }
+
+    #[test]
+    fn two_rows_of_one_name_are_an_error() {
+        let row = |what: &str| Entry::number(what, 0.0, &Data::generated("none"), &[]);
+        assert_eq!(rows(|| Ok(vec![row("a"), row("b")])).len(), 2);
+        let twice = rows(|| Ok(vec![row("a"), row("a")]));
+        assert_eq!(twice[2].verdict, Verdict::Fail);
     }
 
     #[test]

@@ -34,14 +34,21 @@ fn a_figure_leaves_pictures_numbers_and_a_report() {
     );
     let report = std::fs::read_to_string(out.join("report.json")).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
-    let entries = report["figures"].as_array().unwrap();
-    assert!(!entries.is_empty());
-    for entry in entries {
-        assert_eq!(
-            (&entry["figure"], &entry["pass"]),
-            (&"si_appendix_d".into(), &true.into())
-        );
-        assert!(entry["measured"].is_number() && entry["seed"].is_number());
+    let origin = &report["origin"];
+    assert_eq!(
+        (&origin["run"], &origin["seed"]),
+        (&"quick".into(), &1.into())
+    );
+    assert!(origin["version"].is_string() && origin["threads"].is_number());
+    let figures = report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 1);
+    assert_eq!(figures[0]["figure"], "si_appendix_d");
+    let rows = figures[0]["rows"].as_array().unwrap();
+    assert_eq!(report["counts"]["passed"], rows.len());
+    for row in rows {
+        assert_eq!(row["verdict"], "pass");
+        assert!(row["value"].is_number() && row["limit"].is_number());
+        assert!(row["relation"].is_string() && row["data"]["name"].is_string());
     }
     let page = std::fs::read_to_string(out.join("index.html")).unwrap();
     assert!(page.contains("si_appendix_d"));
@@ -51,6 +58,35 @@ fn a_figure_leaves_pictures_numbers_and_a_report() {
         let first = files.next().unwrap_or_else(|| panic!("no .{extension}"));
         assert!(std::fs::read(first).unwrap().starts_with(start));
     }
+}
+
+#[test]
+fn controls_fail_every_criterion() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("figures");
+    let done = figures(&[
+        "reproduce-figures",
+        "--quick",
+        "--controls",
+        "--figure",
+        "si_appendix_d,sk_fig3",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("[2/2] sk_fig3") && said.matches("fail  ").count() >= 5);
+    // Nothing is drawn of what is wrong.
+    assert!(!out.exists());
+}
+
+#[test]
+fn the_list_names_figures_and_their_data() {
+    let done = figures(&["reproduce-figures", "--list"]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success());
+    assert!(said.lines().any(|l| l.starts_with("si_fig1 ")));
+    assert!(said.contains("reads segmentation/segmentation.test"));
 }
 
 #[test]

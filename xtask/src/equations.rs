@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use self::papers::Papers;
+use self::papers::{Equation, Papers};
 use crate::{Result, root, tidy};
 
 mod papers;
@@ -99,9 +99,8 @@ fn singles(what: &str) -> Vec<String> {
 fn function_name(line: &str) -> Option<String> {
     let line = line.trim_start();
     let (before, rest) = line.split_once("fn ")?;
-    let modifier = |word: &str| {
-        ["pub", "const", "unsafe", "async"].contains(&word) || word.starts_with("pub(")
-    };
+    let modifier =
+        |word: &str| word.starts_with("pub(") || word.bytes().all(|b| b.is_ascii_lowercase());
     if !before.split_whitespace().all(modifier) {
         return None;
     }
@@ -212,16 +211,13 @@ type Table<'a> = BTreeMap<(String, Vec<(u64, String)>, String), Vec<&'a Place>>;
 
 /// Every number of a paper and every tag.
 fn table<'a>(found: &'a [(Tag, Place)], papers: &Papers) -> Table<'a> {
+    let key = |(key, what): &Tag| (key.clone(), natural(what), what.clone());
     let mut table = Table::new();
-    let mut places = |(key, what): &Tag| {
-        let key = (key.clone(), natural(what), what.clone());
-        table.entry(key).or_default()
-    };
     for tag in papers.tags() {
-        places(&tag);
+        table.entry(key(&tag)).or_default();
     }
     for (tag, place) in found {
-        places(tag).push(place);
+        table.entry(key(tag)).or_default().push(place);
     }
     for places in table.values_mut() {
         places.sort_by_key(|p| at_the_rim(&p.file));
@@ -248,6 +244,25 @@ fn links(places: &[&Place], link: impl Fn(&Place) -> String) -> [Vec<String>; 2]
     [code, of(At::Test, "")]
 }
 
+fn places_of<'a>(found: &'a [(Tag, Place)], tag: &Tag) -> Vec<&'a Place> {
+    let places = found.iter().filter(|(t, _)| t == tag);
+    places.map(|(_, place)| place).collect()
+}
+
+/// The code of the equations that one is a case of.
+fn computing(
+    found: &[(Tag, Place)],
+    equation: &Equation,
+    link: impl Fn(&Place) -> String + Copy,
+) -> Vec<String> {
+    let tags = equation.by_tags();
+    let code = tags.iter().flat_map(|tag| {
+        let [code, _] = links(&places_of(found, tag), link);
+        code
+    });
+    code.collect()
+}
+
 fn index(found: &[(Tag, Place)], papers: &Papers) -> String {
     let mut out = String::from(
         "# Equations\n\nWritten by `cargo xtask equations`; do not edit. Keys: [REFERENCES.md](REFERENCES.md). `cargo xtask equations 'LV 17'` prints one.\n\
@@ -262,11 +277,9 @@ fn index(found: &[(Tag, Place)], papers: &Papers) -> String {
         let listed = papers.get(&tag);
         if let Some(equation) = listed {
             code.extend(equation.notes());
-            tests.extend(
-                equation
-                    .test()
-                    .map(|(file, test)| format!("[{file} `{test}`](../{file})")),
-            );
+            code.extend(computing(found, equation, Place::link));
+            let test = equation.test();
+            tests.extend(test.map(|(file, test)| format!("[{file} `{test}`](../{file})")));
         }
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -297,13 +310,9 @@ fn look_up(found: &[(Tag, Place)], papers: &Papers, asked: &str) -> Option<Strin
         let note = listed.map_or(String::new(), |e| format!(": {}", e.what));
         if let Some(equation) = listed {
             code.extend(equation.notes());
+            code.extend(computing(found, equation, plain));
             for tag in equation.by_tags() {
-                let places: Vec<&Place> = (found.iter().filter(|(t, _)| *t == tag))
-                    .map(|(_, place)| place)
-                    .collect();
-                let [more, shown] = links(&places, plain);
-                code.extend(more);
-                tests.extend(shown);
+                tests.extend(links(&places_of(found, &tag), plain)[1].clone());
             }
             tests.extend(equation.test().map(|(file, test)| format!("{file} {test}")));
         }
@@ -471,7 +480,6 @@ mod tests {
             "    pub fn f<T>(",
             "pub(super) fn f(",
             "pub(crate) const fn f(",
-            "unsafe fn f(",
         ] {
             assert_eq!(function_name(line).as_deref(), Some("f"), "{line}");
         }
