@@ -105,13 +105,16 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     measure(context, &truth.spectra * &truth.activity)
 }
 
-/// Noise in place of the product; for the component less, a product that has one less.
+/// Noise in place of the product; for the weights, a product of other weights; for the component less, a product that has one less.
 fn control(context: &Context) -> Result<Vec<Entry>> {
     let mut draws = rng(context.seed, 500);
     let noise = DMatrix::from_fn(M, N, |_, _| exponential(&mut draws));
     let mut rows = measure(context, noise)?;
     rows.pop();
     let truth = Truth::new();
+    let mut louder = truth.activity.clone();
+    louder.row_mut(K - 1).scale_mut(10.0);
+    rows[2] = measure(context, &truth.spectra * louder)?.swap_remove(2);
     let less = truth.spectra.columns(0, K - 1) * truth.activity.rows(0, K - 1);
     rows.extend(measure(context, less)?.pop());
     Ok(rows)

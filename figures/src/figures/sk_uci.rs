@@ -211,11 +211,11 @@ mod tests {
         parse(&source, "f", text, &mut lines).unwrap();
         assert_eq!(lines.0, [1.0, -2.5, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(number(&lines.1), [0, 1, 0]);
-        let error = parse(&source, "f", "B,1,2\nA,1\n", &mut lines).unwrap_err();
+        let error = parse(&source, "f", "B,3,2\nA,1\n", &mut lines).unwrap_err();
         assert_eq!(error.to_string(), "f, line 2: 2 fields, not 3");
         assert!(parse(&source, "f", "A,1,x\n", &mut lines).is_err());
         // A header stands above the samples alone.
-        assert!(parse(&source, "f", "A,1,2\nA,x,y\n", &mut lines).is_err());
+        assert!(parse(&source, "f", "A,3,2\nA,x,y\n", &mut lines).is_err());
     }
 
     #[test]
