@@ -175,20 +175,21 @@ fn bring(set: &Set, dir: &Path, base_url: Option<&str>) -> bool {
             ),
             None => file.address(),
         };
-        let fetched = match there {
-            true => Ok(println!("present  {}", path.display())),
-            false => fetch(&url, &path, file.bytes, file.sha256)
-                .map(|()| println!("fetched  {}", path.display())),
-        };
-        let made = fetched.and_then(|()| match &file.makes {
-            Some(makes) if !(makes.right)(&folder) => {
+        let made = || -> Result<()> {
+            if there {
+                println!("present  {}", path.display());
+            } else {
+                fetch(&url, &path, file.bytes, file.sha256)?;
+                println!("fetched  {}", path.display());
+            }
+            if let Some(makes) = file.makes.as_ref().filter(|m| !(m.right)(&folder)) {
                 (makes.how)(&folder)?;
                 let names = makes.names.join(", ");
-                Ok(println!("made     {names} of {}", path.display()))
+                println!("made     {names} of {}", path.display());
             }
-            _ => Ok(()),
-        });
-        if let Err(error) = made {
+            Ok(())
+        };
+        if let Err(error) = made() {
             eprintln!("error: {error}");
             complete = false;
         }

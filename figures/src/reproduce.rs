@@ -54,6 +54,9 @@ impl Args {
     }
 }
 
+/// Computes the rows of a figure.
+type Compute = fn(&Context) -> Result<Vec<Entry>>;
+
 /// One figure of a paper, and how to recompute it.
 pub(crate) struct Figure {
     /// Name on the command line and of the files.
@@ -67,9 +70,9 @@ pub(crate) struct Figure {
     /// Files that it reads below the folder of data, without `.gz`.
     pub(crate) data: &'static [&'static str],
     /// Computes it.
-    pub(crate) run: fn(&Context) -> Result<Vec<Entry>>,
+    pub(crate) run: Compute,
     /// The same on wrong data, by a wrong model or with shuffled labels: for every criterion of `run` a row that must fail.
-    pub(crate) control: Option<fn(&Context) -> Result<Vec<Entry>>>,
+    pub(crate) control: Option<Compute>,
 }
 
 /// How much a figure computes.
@@ -312,7 +315,7 @@ fn controls(args: &Args, figures: &[&'static Figure]) -> Result<bool> {
             println!("          no control");
             continue;
         };
-        let rows_of = |run: fn(&Context) -> Result<Vec<Entry>>| {
+        let rows_of = |run: Compute| {
             let context = Context::new(args, figure, false);
             rows(|| run(&context))
         };
