@@ -3,14 +3,29 @@
 Every estimator runs the engine of the command ``plca``, bit for bit: from one seed both come to the same numbers.
 """
 
+from ._consensus import ConsensusNMF
 from ._core import __version__
 from ._long import from_long
 from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
 from ._pntf import PNTF
+from ._select import Selection, select
 from ._shifted import ShiftInvariantPLCA
 from ._skellam import SkellamSNMF
 from .files import load
 
-__all__ = ["NMF", "PLCA", "PLSA", "PNTF", "ShiftInvariantPLCA", "SkellamSNMF", "__version__", "from_long", "load"]
+__all__ = [
+    "ConsensusNMF",
+    "NMF",
+    "PLCA",
+    "PLSA",
+    "PNTF",
+    "Selection",
+    "ShiftInvariantPLCA",
+    "SkellamSNMF",
+    "__version__",
+    "from_long",
+    "load",
+    "select",
+]

@@ -38,6 +38,7 @@ COMMON: dict[str, Any] = {
     "missing": [StrOptions({"nan", "unstored"}), None],
     "prior": [dict, None],
     "freeze": [str, tuple, list, set, dict],
+    "check_every": [Interval(numbers.Integral, 1, None, closed="left")],
     "callback": [callable, None],
     "verbose": ["verbose"],
 }
@@ -72,6 +73,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _hides = True
     #: Whether the objective is minimised.
     _minimised = False
+    #: Whether the objective without priors is wanted where there are some.
+    _wants_likelihood = False
     #: What a score is per: counts, "total", or cells, "observed".
     _per = "total"
     _parameter_constraints: dict[str, Any] = COMMON
@@ -87,6 +90,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     missing: str | None
     prior: Priors
     freeze: Freeze
+    check_every: int
     callback: Callback | None
     verbose: int
     solver: str
@@ -134,6 +138,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _solver(self) -> str:
         return self.solver
+
+    def _start_name(self) -> str:
+        """Where blocks come from that a start does not give."""
+        return "random" if self.init is None or self.init == "custom" else self.init
 
     def _components(self, shape: tuple[int, ...], start: Start) -> int:
         return int(self.n_components)
@@ -227,6 +235,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             priors[name] = prior
         return priors
 
+    def _penalties(self, shapes: Shapes) -> dict[str, Any]:
+        """Penalties of blocks that are no priors."""
+        return {}
+
     def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
         blocks = {}
         for name, block in (start or {}).items():
@@ -270,7 +282,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         shape = data["shape"]
         k = self._components(shape, start)
         shapes = self._block_shapes(shape, k)
-        blocks = {"freeze": self._frozen(), "prior": self._priors(shapes)}
+        blocks = {"freeze": self._frozen(), "prior": self._priors(shapes), "penalty": self._penalties(shapes)}
         options = {**self._options(), **{name: given for name, given in blocks.items() if given}}
         start = self._start(start, shapes, X, observed)
         seed = seed_of(self.random_state)
@@ -278,12 +290,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "components": k,
             "options": options,
             "start": start,
-            "deflation": self.init == "deflation",
+            "init": self._start_name(),
             "seed": seed,
             # With every block given all starts are the same.
             "starts": 1 if all(name in start for name in shapes) else int(self.n_init),
             "solver": self._solver(),
-            "stop": {"tol": float(self.tol), "max_iter": int(self.max_iter)},
+            "stop": self._stop(),
+            "likelihood": self._wants_likelihood and bool(blocks["prior"] or blocks["penalty"]),
             "threads": threads(self.n_jobs),
         }
         watch, ended = self._watch(), {}
@@ -301,6 +314,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._warn(result)
         return X, observed
 
+    def _stop(self) -> dict[str, float]:
+        return {"tol": float(self.tol), "max_iter": int(self.max_iter), "check_every": int(self.check_every)}
+
     def _watch(self) -> Watch | None:
         if self.callback is None and not self.verbose:
             return None
@@ -314,6 +330,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._shape = tuple(int(n) for n in shape)
         self._seed = seed
         self._posterior = result["posterior"]
+        self._likelihood = result.get("likelihood")
         self._single = any(
             block.dtype == np.float32 for name, block in self._blocks.items() if name != "scale"
         )
@@ -374,7 +391,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimensions: partial_fit needs a matrix")
         data = describe(X, observed, self.missing, self._streams_columns)
-        k = int(self.n_components)
+        k = self._components(X.shape, None)
         if first:
             self._seed = seed_of(self.random_state)
         priors = self._priors(self._block_shapes(X.shape, k))
@@ -385,16 +402,17 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         lesson = {"components": k, "options": options, "seed": self._seed, "threads": threads(self.n_jobs)}
         learnt = _core.learn(self._model(), data, lesson, None if first else self._known)
         known = learnt["known"]
+        objective = (-1 if self._minimised else 1) * learnt["log_likelihood"]
         if not first:
             trace = list(zip(self.trace_["iteration"], self.trace_["objective"]))
         else:
             trace = []
-        trace.append((learnt["batches"], learnt["log_likelihood"]))
+        trace.append((learnt["batches"], objective))
         result = {
             "arrays": self._after_batch(known, learnt["arrays"]),
             "metadata": learnt["metadata"],
             "iterations": learnt["batches"],
-            "objective": learnt["log_likelihood"],
+            "objective": objective,
             "converged": False,
             "status": "batch",
             "posterior": False,
@@ -516,6 +534,24 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"no component {z}: the model has {self.n_components_}, counted from 0")
         return self._reconstruct(int(z))
 
+    def _sample(self, n: int | None, random_state: RandomState, as_sparse: bool, options: dict[str, Any]) -> Any:
+        check_is_fitted(self)
+        if n is not None and not (isinstance(n, numbers.Integral) and n >= 0):
+            raise ValueError(f"n is {n!r}, expected a whole number >= 0")
+        draws = None if n is None else int(n)
+        drawn = _core.sample(self._model(), self._blocks, self._metadata, options, draws, seed_of(random_state))
+        if "values" in drawn:
+            cells = drawn["values"].T if self._transposed else drawn["values"]
+            return sparse.csr_matrix(cells) if as_sparse else np.ascontiguousarray(cells)
+        places, shape = drawn["indices"].T, tuple(drawn["shape"])
+        if as_sparse and len(shape) != 2:
+            raise ValueError(f"as_sparse: the model is of {len(shape)} dimensions, a sparse matrix has two")
+        if as_sparse:
+            # What occurs twice is added up.
+            return sparse.csr_matrix((np.ones(places.shape[1]), (places[0], places[1])), shape=shape)
+        flat = np.ravel_multi_index(tuple(places), shape)
+        return np.bincount(flat, minlength=int(np.prod(shape))).astype(np.float64).reshape(shape)
+
     def _reconstruct(self, component: int | None) -> Array:
         check_is_fitted(self)
         cells = _core.reconstruct(self._model(), self._blocks, self._metadata, self._single, component)
@@ -538,7 +574,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _load(self, blocks: Blocks, metadata: dict[str, Any]) -> None:
         """Takes what a file holds, as if it had been fitted here."""
         blocks, metadata = self._adopt(blocks, metadata)
-        shape = metadata.get("data", {}).get("shape")
+        shape = metadata["data"]["shape"]
         k = self._count(blocks)
         if self.n_components != k:
             self.n_components = k
@@ -549,7 +585,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "objective": metadata.get("objective", float("nan")),
             "converged": metadata.get("stop_reason") in ("converged", "stationary", "settled"),
             "status": metadata.get("stop_reason", "unknown"),
-            "posterior": metadata.get("objective_name") == "log_posterior",
+            "posterior": metadata.get("objective_name") in ("log_posterior", "penalised_divergence"),
             "trace": ([], []),
         }
         self._keep(result, shape, k, metadata.get("seed", 0))
@@ -567,6 +603,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _file_settings(self) -> dict[str, Any]:
         """Settings that the command looks for in the metadata."""
         return {}
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        """The model whose likelihood chooses the number of components of this one, and its settings."""
+        raise ValueError(f"select: {type(self).__name__} has no likelihood to choose the number of components by")
+
+    def _plainly(self, *names: str) -> None:
+        """Refuses settings that scores do not know of."""
+        wrong = [name for name in names if getattr(self, name)]
+        if self.init not in (None, "random"):
+            wrong.append("init")
+        if getattr(self, "temper", 1) != 1:
+            wrong.append("temper")
+        if wrong:
+            raise ValueError(f"select: {wrong[0]} is {getattr(self, wrong[0])!r}, which scores do not know of: leave it out")
 
     def _objective_name(self) -> str:
         return "log_posterior" if self._posterior else "log_likelihood"

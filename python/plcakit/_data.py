@@ -12,7 +12,12 @@ from ._types import Array, Data, Mask, RandomState
 
 
 def threads(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` stands for; results do not depend on it."""
+    """How many threads ``n_jobs`` stands for, as of joblib; results do not depend on it."""
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs is 0: expected None for all processors, a number of threads >= 1, or a negative one, such as -1 for all "
+            "processors and -2 for all but one"
+        )
     if hasattr(os, "sched_getaffinity"):
         most = len(os.sched_getaffinity(0))
     else:

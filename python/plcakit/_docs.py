@@ -22,17 +22,23 @@ transform_tol : float, default=1e-3
 random_state : int, RandomState, Generator or None, default=None
     A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
 n_init : int, default=1
-    From how many starts the fit is made; the best end is kept.
+    From how many starts the fit is made; the best end is kept. As many are made at once as there are threads, each with memory of its
+    own.
 n_jobs : int or None, default=None
-    Threads. ``None``: all processors that this process may use. Results do not depend on it.
+    Threads. ``None``: all processors that this process may use. Negative, as of joblib: -1 is all processors, -2 all but one.
+    Results do not depend on it.
 warm_start : bool, default=False
     Whether a fit starts where the last one ended.
 missing : {"nan", "unstored"} or None, default=None
     What hides a cell: NaN of a dense array, or not being stored in a sparse one.
 freeze : str, sequence of str or dict, default=()
     Blocks that keep the values of the start, or with a dict the components of a block that do.
+check_every : int, default=10
+    Iterations between checks of the objective, by `tol` and by `callback`.
 callback : callable or None, default=None
-    Called as ``callback(iteration, objective)`` at every check; something true ends the fit.
+    Called as ``callback(iteration, objective)`` at every check; something true ends the fit. With `n_init` above 1 the calls of starts
+    that are made at once are mixed; the answer ends the start that was called for, and all later ones, so that the result does not
+    depend on their order.
 verbose : int, default=0
     1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
 weights_ : ndarray of shape (n_components,)
@@ -80,7 +86,7 @@ def _group(*names: str) -> str:
 _PARTS.update(
     {
         "starts": _group("random_state", "n_init", "n_jobs", "warm_start"),
-        "watch": _group("freeze", "callback", "verbose"),
+        "watch": _group("freeze", "check_every", "callback", "verbose"),
         "ended": _group("n_components_", "n_iter_", "converged_", "stop_reason_", "trace_"),
         "features": _group("n_features_in_", "feature_names_in_"),
         "fitted": "Returns\n-------\nself : object\n    The fitted estimator.",

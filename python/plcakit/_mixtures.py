@@ -102,6 +102,7 @@ class TopicModel(MixtureModel):
         missing: str | None = None,
         prior: Priors = None,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -116,6 +117,10 @@ class TopicModel(MixtureModel):
 
     def _file_settings(self) -> dict[str, Any]:
         return {"temper": self.temper}
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        self._plainly("prior", "freeze")
+        return "plca", {}
 
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; what the batches before have taught counts less and less.
@@ -136,6 +141,26 @@ class TopicModel(MixtureModel):
         """
         self._partial_fit(X, observed)
         return self
+
+    def sample(self, n: int | None = None, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:
+        """Draw counts from the learnt model.
+
+        Parameters
+        ----------
+        n : int, default=None
+            How many events are drawn, each in the cell that the model gives it. ``None``: a Poisson number with the sum of the model as
+            its mean, so that cells are independent Poisson counts with the means of :meth:`reconstruct`.
+        random_state : int, RandomState, Generator or None, default=None
+            A whole number is the seed of the command ``plca sample``.
+        as_sparse : bool, default=False
+            Whether to return a sparse matrix (CSR), of data of two dimensions.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of the shape of the data
+            The counts.
+        """
+        return self._sample(n, random_state, as_sparse, {})
 
     def perplexity(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
         """The perplexity of new data, the exponential of minus the log-likelihood per count; smaller is better.

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.extmath import randomized_svd
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array
 
 from ._base import COMMON, GAP, SOLVERS
-from ._data import seed_of
 from ._docs import described
 from ._mixtures import MixtureModel
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+from .priors import Penalty
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-def nndsvd(X: Data, k: int, init: str | None, seed: int) -> tuple[Array, Array]:
-    """The start of Boutsidis and Gallopoulos (2008): the non-negative parts of the leading singular vectors.
-
-    Zeros cannot grow in multiplicative updates, and cells that are positive must be explained: ``nndsvd`` is filled as ``nndsvda`` is.
-    """
-    if k > min(X.shape):
-        raise ValueError(f"init={init!r} needs n_components <= min(n_samples, n_features) = {min(X.shape)}, got {k}")
-    U, S, V = randomized_svd(X, k, random_state=seed % 2**32)
-    W, H = np.zeros((X.shape[0], k)), np.zeros((k, X.shape[1]))
-    W[:, 0], H[0] = np.sqrt(S[0]) * np.abs(U[:, 0]), np.sqrt(S[0]) * np.abs(V[0])
-    for z in range(1, k):
-        u, v = U[:, z], V[z]
-        sides = [(np.maximum(u, 0), np.maximum(v, 0)), (np.maximum(-u, 0), np.maximum(-v, 0))]
-        u, v = max(sides, key=lambda side: np.linalg.norm(side[0]) * np.linalg.norm(side[1]))
-        norms = np.linalg.norm(u), np.linalg.norm(v)
-        if norms[0] * norms[1] > 0:
-            scale = np.sqrt(S[z] * norms[0] * norms[1])
-            W[:, z], H[z] = scale * u / norms[0], scale * v / norms[1]
-    W[W < 1e-6], H[H < 1e-6] = 0, 0
-    mean = X.mean()
-    if init == "nndsvdar":
-        draw = np.random.RandomState(seed % 2**32)
-        for factor in (W, H):
-            empty = factor == 0
-            factor[empty] = np.abs(mean * draw.standard_normal(empty.sum()) / 100) + mean * 1e-6
-    else:
-        if init == "nndsvd" and ((W == 0).any() or (H == 0).any()):
-            warnings.warn(
-                "init='nndsvd' has zeros, which never grow under the Kullback-Leibler divergence: they are filled as of 'nndsvda'",
-                UserWarning,
-                stacklevel=5,
-            )
-        W[W == 0], H[H == 0] = mean, mean
-    return W.astype(X.dtype), H.astype(X.dtype)
 
 
 @described
@@ -62,6 +25,14 @@ class NMF(MixtureModel):
     r"""Non-negative matrix factorization, by default under the generalised Kullback-Leibler divergence.
 
     .. math:: X \approx W H, \qquad \min_{W, H \ge 0} D = \sum_{ij} X_{ij} \ln \frac{X_{ij}}{(W H)_{ij}} - X_{ij} + (W H)_{ij}
+
+    With ``alpha_W`` or ``alpha_H`` penalties are added, weighted as in scikit-learn:
+
+    .. math:: m \, \alpha_W \Bigl( r \lVert W \rVert_1 + \tfrac{1 - r}{2} \lVert W \rVert^2 \Bigr)
+              + n \, \alpha_H \Bigl( r \lVert H \rVert_1 + \tfrac{1 - r}{2} \lVert H \rVert^2 \Bigr)
+
+    for `n` samples, `m` features and `r`, the ``l1_ratio``. Expectation-maximisation takes them into the M-step exactly, so that the
+    objective falls; ``"mu"`` makes the iterations of scikit-learn, which may raise it where ``l1_ratio < 1``; ``"fast"`` has none.
 
     The names are those of :class:`sklearn.decomposition.NMF`. Other than there ``beta_loss`` is ``"kullback-leibler"`` by default,
     ``tol`` is the change of the objective per count and iteration, and starts are drawn as by the command ``plca fit nmf-kl``.
@@ -71,20 +42,31 @@ class NMF(MixtureModel):
     n_components : int, "auto" or None, default="auto"
         The number of components. ``"auto"``: that of the start, or all features; ``None``: all features.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None, default=None
-        The start. ``None`` and ``"random"``: drawn, as by the command. ``"custom"``: `W` and `H` of :meth:`fit_transform`.
+        The start. ``None`` and ``"random"``: drawn, as by the command. ``"custom"``: `W` and `H` of :meth:`fit_transform`. The others:
+        from the leading singular vectors, as in scikit-learn, zeros filled with the mean (``"nndsvda"``) or with drawn numbers below a
+        hundredth of it (``"nndsvdar"``); hidden cells count as the mean of the others. ``"nndsvd"`` fills none; under the
+        Kullback-Leibler divergence it warns and is ``"nndsvda"``.
     beta_loss : {"kullback-leibler", "frobenius"}, default="kullback-leibler"
         What is minimised.
     solver : {"auto", "fast", "em", "mu", "squarem", "parabolic", "momentum"}, default="auto"
         How. ``"mu"``: the sequential multiplicative updates of scikit-learn. ``"auto"``: coordinate descent where it goes.
+    alpha_W : float, default=0.0
+        The weight of the penalties on `W`.
+    alpha_H : float or "same", default="same"
+        That of the penalties on `H`. With one of the two at 0 a factor can escape its penalty: the other grows as it shrinks.
+    l1_ratio : float, default=0.0
+        The share of the linear penalty, 0 to 1.
     %(tol)s
     %(max_iter)s
     %(transform_tol)s
     %(starts)s
     %(missing)s
     prior : dict or None, default=None
-        Priors by block; NMF has none yet.
+        Priors of ``"w"`` and ``"h"``, in the place of ``alpha_W`` and ``alpha_H``: ``"gamma:SHAPE,RATE"``, ``"rate:L1,L2"``, or
+        :class:`~plcakit.priors.Gamma` and :class:`~plcakit.priors.Penalty`. None under squared error.
     freeze : str, sequence of str or dict, default=()
         Blocks (``"w"``, ``"h"``) that keep the values of the start, or with a dict the components of a block that do.
+    %(check_every)s
     %(callback)s
     %(verbose)s
 
@@ -93,9 +75,10 @@ class NMF(MixtureModel):
     components_ : ndarray of shape (n_components, n_features)
         The factor `H`.
     reconstruction_err_ : float
-        :math:`\sqrt{2 D}`, as of scikit-learn.
+        :math:`\sqrt{2 D}`, as of scikit-learn; the root of the squared error. Without penalties and priors.
     objective_ : float
-        The divergence `D`, or the squared error.
+        The divergence `D`, or the squared error, which scikit-learn halves; with penalties (twice those above under squared error), less the
+        log-density of the priors.
     %(ended)s
     %(features)s
 
@@ -115,8 +98,13 @@ class NMF(MixtureModel):
 
     reconstruction_err_: float
     beta_loss: str
+    alpha_W: float
+    alpha_H: float | str
+    l1_ratio: float
 
     _minimised = True
+    _wants_likelihood = True
+    _streams_columns = True
     _per = "observed"
     _parameter_constraints = {
         **COMMON,
@@ -125,6 +113,9 @@ class NMF(MixtureModel):
         "init": [StrOptions({"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}), None],
         "beta_loss": [StrOptions({"kullback-leibler", "frobenius"})],
         "solver": [StrOptions(SOLVERS | {"mu"})],
+        "alpha_W": [Interval(numbers.Real, 0, None, closed="left")],
+        "alpha_H": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"same"})],
+        "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both")],
     }
 
     def __init__(
@@ -134,6 +125,9 @@ class NMF(MixtureModel):
         init: str | None = None,
         beta_loss: str = "kullback-leibler",
         solver: str = "auto",
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
         tol: float = 1e-7,
         max_iter: int = 1000,
         transform_tol: float = 1e-3,
@@ -144,6 +138,7 @@ class NMF(MixtureModel):
         missing: str | None = None,
         prior: Priors = None,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -180,13 +175,61 @@ class NMF(MixtureModel):
         w, h = self._names()
         return {w: (shape[0], k), h: (k, shape[1]) if self._kl else (shape[1], k)}
 
+    def _weights(self, samples: int, features: int) -> dict[str, tuple[float, float]]:
+        """The weights of both penalties on the blocks that have some, in units in which the squared error is halved."""
+        alpha_H = self.alpha_W if isinstance(self.alpha_H, str) else self.alpha_H
+        strengths = zip(self._names(), (features * float(self.alpha_W), samples * float(alpha_H)))
+        ratio = float(self.l1_ratio)
+        return {name: (alpha * ratio, alpha * (1 - ratio)) for name, alpha in strengths if alpha > 0}
+
+    def _sizes(self, shapes: Shapes) -> tuple[int, int]:
+        w, h = self._names()
+        return shapes[w][0], shapes[h][1 if self._kl else 0]
+
+    def _priors(self, shapes: Shapes) -> dict[str, Any]:
+        priors = super()._priors(shapes)
+        if priors and not self._kl:
+            raise ValueError(f"prior is {self.prior!r}, but beta_loss='frobenius' has none: expected alpha_W and alpha_H")
+        weights = self._weights(*self._sizes(shapes)) if self._kl else {}
+        for name, (linear, quadratic) in weights.items():
+            if name in priors:
+                raise ValueError(f"prior and alpha_{name.upper()} are both of '{name}': expected one of them")
+            priors[name] = str(Penalty(linear, quadratic, lagged=self.solver == "mu"))
+        return priors
+
+    def _penalties(self, shapes: Shapes) -> dict[str, Any]:
+        weights = {} if self._kl else self._weights(*self._sizes(shapes))
+        # The squared error is not halved.
+        return {name: [2 * linear, 2 * quadratic] for name, (linear, quadratic) in weights.items()}
+
+    def _transform_options(self) -> dict[str, Any]:
+        w, _ = self._names()
+        shapes = self._block_shapes(self._shape, self.n_components_)
+        given = {"prior": self._priors(shapes), "penalty": self._penalties(shapes)}
+        return {kind: {w: of[w]} for kind, of in given.items() if w in of}
+
+    def _penalty(self, blocks: Blocks) -> float:
+        """What the penalties on these blocks add to the objective."""
+        twice = 1 if self._kl else 2
+        sums = 0.0
+        for name, (linear, quadratic) in self._weights(self._shape[0], self._shape[1]).items():
+            if name in blocks:
+                block = np.asarray(blocks[name], dtype=np.float64)
+                sums += twice * float(linear * block.sum() + quadratic / 2 * (block**2).sum())
+        return sums
+
+    def _score(self, found: dict[str, Any]) -> float:
+        w, _ = self._names()
+        if w in found.get("arrays", {}):
+            found = {**found, "objective": found["objective"] - self._penalty({w: found["arrays"][w]})}
+        return super()._score(found)
+
     def _show(self, blocks: Blocks) -> None:
         h = blocks[self._names()[1]]
         self.components_ = h if self._kl else np.ascontiguousarray(h.T)
-        if self._kl:
-            self.reconstruction_err_ = float(np.sqrt(2 * max(self.objective_, 0.0)))
-        else:
-            self.reconstruction_err_ = float(np.sqrt(max(self.objective_, 0.0)))
+        # Of a file nothing but the objective is known.
+        of = self.objective_ - self._penalty(blocks) if self._likelihood is None else self._likelihood
+        self.reconstruction_err_ = float(np.sqrt((2 if self._kl else 1) * max(of, 0.0)))
 
     def _answer(self, blocks: Blocks) -> Array:
         return blocks[self._names()[0]]
@@ -246,6 +289,56 @@ class NMF(MixtureModel):
         X, observed = self._fit(X, observed, self._given(start, W, H))
         return self._explain(X, observed)[0]
 
+    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
+        """Learn from one more batch of samples; what the batches before have taught counts less and less.
+
+        The divergence of a sample is least where the product has its sum, and what is left of it is the likelihood of
+        :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Penalties and priors have no part, nor has
+        ``beta_loss="frobenius"``. A call of :meth:`fit` begins anew.
+
+        Parameters
+        ----------
+        %(X)s
+        %(y)s
+        %(observed)s
+
+        Returns
+        -------
+        self : object
+            The estimator. `objective_` is the divergence of the batch under the components that it met, `n_iter_` the number of batches,
+            `trace_` has one entry for each.
+        """
+        if not self._kl:
+            raise ValueError(f"beta_loss is {self.beta_loss!r}: partial_fit is for 'kullback-leibler'")
+        self._partial_fit(X, observed)
+        return self
+
+    def sample(self, n: int | None = None, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:
+        """Draw counts from the learnt model, whose divergence is that of Poisson counts with the means `W H`.
+
+        Parameters
+        ----------
+        n : int, default=None
+            How many events are drawn, each in the cell that the model gives it. ``None``: a Poisson number with the sum of the model as
+            its mean, so that cells are independent Poisson counts with the means of :meth:`reconstruct`.
+        random_state : int, RandomState, Generator or None, default=None
+            A whole number is the seed of the command ``plca sample``.
+        as_sparse : bool, default=False
+            Whether to return a sparse matrix (CSR), of data of two dimensions.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of the shape of the data
+            The counts.
+        """
+        if not self._kl:
+            raise ValueError(f"beta_loss is {self.beta_loss!r}: only 'kullback-leibler' is the likelihood of counts")
+        return self._sample(n, random_state, as_sparse, {})
+
+    def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
+        # The samples of a batch are its second dimension.
+        return {"w": np.ascontiguousarray(batch["h"].T), "h": np.ascontiguousarray(known["factor_0"].T)}
+
     def _given(self, start: Start, W: Data | None, H: Data | None) -> Start:
         """The start, with both factors of ``init="custom"``."""
         blocks = dict(start or {})
@@ -260,20 +353,33 @@ class NMF(MixtureModel):
             raise ValueError("init is 'custom', but neither W nor H is given")
         return blocks
 
+    def _start_name(self) -> str:
+        if self.init == "nndsvd" and self._kl:
+            warnings.warn(
+                "init='nndsvd' has zeros, which the Kullback-Leibler divergence leaves at 0 and may not allow: they are filled as of 'nndsvda'",
+                UserWarning,
+                stacklevel=4,
+            )
+            return "nndsvda"
+        return super()._start_name()
+
     def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
-        blocks = super()._start(start, shapes, X, observed)
-        if self.init in ("nndsvd", "nndsvda", "nndsvdar"):
-            hidden = observed is not None and not observed.all()
-            if hidden or not sparse.issparse(X) and np.isnan(X).any():
-                raise ValueError(f"init={self.init!r} does not go with missing values: expected 'random' or 'custom'")
-            k = shapes[self._names()[0]][1]
-            W, H = nndsvd(X, k, self.init, seed_of(self.random_state))
-            for name, factor in zip(self._names(), (W, H)):
-                blocks.setdefault(name, factor.T if name == "factor_1" else factor)
-        return blocks
+        k, most = shapes[self._names()[0]][1], min(X.shape)
+        if str(self.init).startswith("nndsvd") and k > most:
+            raise ValueError(f"init={self.init!r} needs n_components <= min(n_samples, n_features) = {most}, got {k}")
+        return super()._start(start, shapes, X, observed)
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks[self._names()[0]].shape[1])
 
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        if not self._kl:
+            raise ValueError(f"select: beta_loss is {self.beta_loss!r}, whose squared error is no likelihood")
+        penalties = ("alpha_W",) if isinstance(self.alpha_H, str) else ("alpha_W", "alpha_H")
+        self._plainly("prior", "freeze", *penalties)
+        return "plca", {}
+
     def _objective_name(self) -> str:
-        return "kl_divergence" if self._kl else "squared_error"
+        if self._kl:
+            return "penalised_divergence" if self._posterior else "kl_divergence"
+        return "penalised_squared_error" if self._weights(*self._shape) else "squared_error"

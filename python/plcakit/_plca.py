@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._docs import described
 from ._mixtures import ProductModel, TopicModel
-from ._types import Array, Blocks
+from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState
 
 
 @described
@@ -25,6 +27,8 @@ class PLCA(TopicModel, ProductModel):
         How the likelihood is maximised.
     temper : float, default=1.0
         The power in (0, 1] that the factors are raised to in the E-step.
+    temper_prior : bool, default=False
+        Whether :math:`P(z)` is raised to it, too.
     %(tol)s
     %(max_iter)s
     %(transform_tol)s
@@ -60,7 +64,40 @@ class PLCA(TopicModel, ProductModel):
     [0.429, 0.571]
     """
 
+    temper_prior: bool
+
     _streams_columns = True
+    _parameter_constraints = {**TopicModel._parameter_constraints, "temper_prior": ["boolean"]}
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        init: str | None = None,
+        solver: str = "auto",
+        temper: float = 1.0,
+        temper_prior: bool = False,
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        check_every: int = 10,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._take(locals())
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "temper_prior": bool(self.temper_prior)}
+
+    def _file_settings(self) -> dict[str, Any]:
+        return {**super()._file_settings(), "temper_prior": bool(self.temper_prior)}
 
     def _model(self) -> str:
         return "plca"

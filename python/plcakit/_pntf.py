@@ -87,6 +87,7 @@ class PNTF(ProductModel):
         n_jobs: int | None = None,
         warm_start: bool = False,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

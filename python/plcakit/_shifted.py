@@ -35,6 +35,8 @@ class ShiftInvariantPLCA(Factorization):
         Where kernels may lie: within the data, or beyond their border; for all dimensions or for each.
     likelihood : {"conditional", "literal"}, default="conditional"
         Whether what falls beyond the data is left out of account, or counts as 0.
+    impulse_power : float, default=1.0
+        Impulses are raised to this power, at least 1, after every M-step: above 1 they become sparse, and the likelihood may fall.
     %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the likelihood is maximised.
@@ -79,6 +81,7 @@ class ShiftInvariantPLCA(Factorization):
     kernel: Any
     support: str | Sequence[str]
     likelihood: str
+    impulse_power: float
 
     _any_order = True
     _parameter_constraints = {
@@ -87,6 +90,7 @@ class ShiftInvariantPLCA(Factorization):
         "kernel": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
         "support": [StrOptions({"valid", "same", "full"}), "array-like"],
         "likelihood": [StrOptions({"conditional", "literal"})],
+        "impulse_power": [Interval(numbers.Real, 1, None, closed="left")],
         "solver": [StrOptions(EXTRAPOLATED)],
     }
 
@@ -97,6 +101,7 @@ class ShiftInvariantPLCA(Factorization):
         kernel: Sequence[int] | int | None = None,
         support: str | Sequence[str] = "valid",
         likelihood: str = "conditional",
+        impulse_power: float = 1.0,
         init: str | None = None,
         solver: str = "auto",
         tol: float = 1e-7,
@@ -109,6 +114,7 @@ class ShiftInvariantPLCA(Factorization):
         missing: str | None = None,
         prior: Priors = None,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -133,7 +139,8 @@ class ShiftInvariantPLCA(Factorization):
         return [self.support] if isinstance(self.support, str) else [str(s) for s in self.support]
 
     def _options(self) -> dict[str, Any]:
-        return {"kernel": self._kernel(), "support": self._supports(), "likelihood": self.likelihood}
+        options = {"kernel": self._kernel(), "support": self._supports(), "likelihood": self.likelihood}
+        return {**options, "impulse_power": float(self.impulse_power)} if self.impulse_power != 1 else options
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         kernel, supports = self._kernel(), self._supports()
@@ -149,6 +156,10 @@ class ShiftInvariantPLCA(Factorization):
                 raise ValueError(f"kernel is {self.kernel!r}, larger than X of shape {tuple(shape)}")
             places.append({"valid": n - extent + 1, "same": n, "full": n + extent - 1}.get(support, 0))
         return {"weights": (k,), "kernels": (k, *kernel), "impulses": (k, *places)}
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        self._plainly("prior", "freeze")
+        return self._model(), self._options()
 
     def _show(self, blocks: Blocks) -> None:
         self.weights_ = blocks["weights"]

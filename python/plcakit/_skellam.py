@@ -35,6 +35,8 @@ class SkellamSNMF(MixtureModel):
         Draws of which a datum is the mean: 1 for differences of counts, infinity for real data.
     real_data : bool, default=False
         Whether data that are no whole numbers are taken for a finite number of replicates, too.
+    floor : float, default=0.0
+        The least sum of counts and pseudo-counts of a fit by EM, for priors of shapes below 1: without it they empty their blocks.
     %(tol)s
     %(max_iter)s
     %(starts)s
@@ -75,6 +77,7 @@ class SkellamSNMF(MixtureModel):
     method: str
     replicates: float
     real_data: bool
+    floor: float
 
     _counts = False
     _per = "observed"
@@ -86,6 +89,7 @@ class SkellamSNMF(MixtureModel):
         "solver": [StrOptions(EXTRAPOLATED)],
         "replicates": [Interval(numbers.Real, 1, None, closed="both")],
         "real_data": ["boolean"],
+        "floor": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -97,6 +101,7 @@ class SkellamSNMF(MixtureModel):
         solver: str = "auto",
         replicates: float = float("inf"),
         real_data: bool = False,
+        floor: float = 0.0,
         tol: float = 1e-7,
         max_iter: int = 1000,
         random_state: RandomState = None,
@@ -106,6 +111,7 @@ class SkellamSNMF(MixtureModel):
         missing: str | None = None,
         prior: Priors = None,
         freeze: Freeze = (),
+        check_every: int = 10,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -119,10 +125,17 @@ class SkellamSNMF(MixtureModel):
         return "skellam-vb" if self._vb else "skellam"
 
     def _options(self) -> dict[str, Any]:
+        if not self.floor:
+            return self._of_data()
+        if self._vb:
+            raise ValueError(f"floor is {self.floor}, which method='vb' does not have: expected 0")
+        return {**self._of_data(), "floor": float(self.floor)}
+
+    def _of_data(self) -> dict[str, Any]:
         return {"replicates": float(self.replicates), "real_data": bool(self.real_data)}
 
     def _transform_options(self) -> dict[str, Any]:
-        options = self._options()
+        options = self._of_data()
         # One number for all activations holds for new ones, too.
         priors = self._priors({"atoms": None, "activations": None})
         return {**options, "prior": priors} if priors else options
@@ -145,12 +158,39 @@ class SkellamSNMF(MixtureModel):
     def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["activations"].T)
 
+    def sample(self, n: int = 1, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:
+        """Draw data from the learnt model: the sum of `n` matrices, each the mean of `replicates` differences of Poisson counts.
+
+        Of ``method="vb"`` the rates are those of the posterior means. Needs a finite number of `replicates`.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many matrices are drawn and added up.
+        random_state : int, RandomState, Generator or None, default=None
+            A whole number is the seed of the command ``plca sample``.
+        as_sparse : bool, default=False
+            Whether to return a sparse matrix (CSR).
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            The sum.
+        """
+        return self._sample(n, random_state, as_sparse, {"replicates": float(self.replicates)})
+
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])
+
+    def _order(self) -> tuple[str, dict[str, Any]]:
+        if not self._vb:
+            raise ValueError("select: SkellamSNMF has a score with method='vb' alone, the bound of its evidence")
+        self._plainly("freeze")
+        return self._model(), {**self._options(), **({"prior": {}} if self.prior else {})}
 
     def _objective_name(self) -> str:
         return "elbo" if self._vb else "log_posterior"
 
     def _file_settings(self) -> dict[str, Any]:
         m = float(self.replicates)
-        return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data)}
+        return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data), "floor": float(self.floor)}

@@ -10,12 +10,15 @@ import numpy as np
 
 from . import _core
 from ._types import Blocks
-from .priors import Prior
+from .priors import Dirichlet, Prior
 
 if TYPE_CHECKING:
     from ._base import Factorization
 
 __all__ = ["load"]
+
+#: After the name of a block: the array of its Dirichlet prior, as of the command's ``--priors``.
+DIRICHLET = ".dirichlet"
 
 
 def _plain(value: Any) -> Any:
@@ -46,8 +49,14 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
         "tol": model.tol,
         **model._file_settings(),
     }
-    prior = model.prior or {}
-    settings["prior"] = [f"{name}={law}" for name, law in prior.items()]
+    prior = dict(model.prior or {})
+    arrays = {name: law.alpha for name, law in prior.items() if isinstance(law, Dirichlet) and isinstance(law.alpha, np.ndarray)}
+    # Those of numbers are texts, those of arrays are arrays.
+    laws = {name: str(law) for name, law in prior.items() if name not in arrays}
+    settings["prior"] = [f"{name}={law}" for name, law in laws.items()]
+    params = model.get_params(deep=False)
+    if arrays:
+        params["prior"] = laws
     metadata.update(
         {
             "settings": settings,
@@ -59,13 +68,14 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
             "objective_name": model._objective_name(),
             "python": {
                 "class": type(model).__name__,
-                "params": _plain(model.get_params(deep=False)),
+                "params": _plain(params),
                 "n_features_in": getattr(model, "n_features_in_", None),
                 "feature_names_in": _plain(list(getattr(model, "feature_names_in_", [])) or None),
             },
         }
     )
-    _core.write_model(os.fspath(path), model._blocks, json.dumps(metadata), model._single)
+    blocks = {**model._blocks, **{name + DIRICHLET: alpha for name, alpha in arrays.items()}}
+    _core.write_model(os.fspath(path), blocks, json.dumps(metadata), model._single)
 
 
 def load(path: str | os.PathLike[str]) -> Factorization:
@@ -103,14 +113,19 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     settings = metadata.get("settings") or {}
     if settings.get("online"):
         raise ValueError(f"{path}: was learnt by --online and has no block of its samples, which an estimator needs")
+    _check(path, name, metadata, blocks)
     cls, own = makers[name]
     saved = metadata.get("python") or {}
+    arrays = {block: blocks.pop(block) for block in list(blocks) if block.endswith(DIRICHLET)}
     params = own(settings, blocks)
     if saved.get("class") == cls.__name__:
         known = cls().get_params(deep=False)
         kept = {key: value for key, value in saved["params"].items() if key in known and key not in params}
         # JSON has one kind of sequence.
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()} | params
+    if arrays:
+        laws = {block.removesuffix(DIRICHLET): Dirichlet(alpha) for block, alpha in arrays.items()}
+        params["prior"] = {**(params.get("prior") or {}), **laws}
     model = cls(**params)
     model._load(blocks, metadata)
     if saved.get("feature_names_in"):
@@ -118,12 +133,37 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     return model
 
 
+#: The blocks that every file of a model has.
+_BLOCKS = {
+    "nmf-kl": ("w", "h"),
+    "ntf-l2": ("factor_0", "factor_1"),
+    "plca": ("weights", "factor_0", "factor_1"),
+    "plsa": ("basis", "mixture"),
+    "pntf": ("weights", "factor_0", "factor_1"),
+    "siplca": ("weights", "kernels", "impulses"),
+    "skellam": ("atoms", "activations"),
+    "skellam-vb": ("atoms", "activations", "atoms_shape", "activations_shape", "activations_rate"),
+}
+
+
+def _check(path: str, name: str, metadata: dict[str, Any], blocks: Blocks) -> None:
+    """Refuses a file without what an estimator is made of."""
+    for block in _BLOCKS[name]:
+        if block not in blocks:
+            raise ValueError(f"{path}: has no array {block!r}, which the model {name} needs")
+    data = metadata.get("data")
+    shape = data.get("shape") if isinstance(data, dict) else None
+    sizes = isinstance(shape, list) and len(shape) > 0 and all(isinstance(n, int) and n > 0 for n in shape)
+    if not sizes:
+        raise ValueError(f"{path}: 'data.shape' of its metadata is {shape!r}, expected the shape of the data that the model was fitted to")
+
+
 def _makers() -> dict[str, Any]:
     """The estimator of every model, and the parameters that follow from the settings of its file."""
     from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
     def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        params = {name: settings.get(name) for name in ("tol", "max_iter")}
+        params = {name: settings.get(name) for name in ("tol", "max_iter", "check_every")}
         return {key: value for key, value in params.items() if value is not None}
 
     def tempered(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
@@ -133,13 +173,16 @@ def _makers() -> dict[str, Any]:
         except ValueError:
             return fitted(settings, blocks)
 
+    def symmetric(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"temper_prior": bool(settings.get("temper_prior")), **tempered(settings, blocks)}
+
     def with_loss(loss: str) -> Any:
         return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
 
     def signed(method: str) -> Any:
         def params(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
             prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
-            given = {"prior": prior or None, "real_data": settings.get("real_data", False)}
+            given = {"prior": prior or None, "real_data": settings.get("real_data", False), "floor": settings.get("floor") or 0.0}
             return {"method": method, "replicates": float(settings.get("m", "inf")), **given, **fitted(settings, blocks)}
 
         return params
@@ -150,12 +193,16 @@ def _makers() -> dict[str, Any]:
             params["likelihood"] = settings["likelihood"]
         if settings.get("domain"):
             params["support"] = tuple(settings["domain"])
+        power = settings.get("impulse_power")
+        # One that falls to 1 is of its fit alone.
+        if power and power[1] is None:
+            params["impulse_power"] = power[0]
         return params
 
     return {
         "nmf-kl": (NMF, with_loss("kullback-leibler")),
         "ntf-l2": (NMF, with_loss("frobenius")),
-        "plca": (PLCA, tempered),
+        "plca": (PLCA, symmetric),
         "plsa": (PLSA, tempered),
         "pntf": (PNTF, fitted),
         "siplca": (ShiftInvariantPLCA, shifted),

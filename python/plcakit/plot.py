@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["components", "kernels", "parts", "spectrogram", "topics", "trace"]
+__all__ = ["components", "consensus_matrix", "kernels", "parts", "spectrogram", "stability_error", "topics", "trace"]
 
 #: Of magnitudes, and of values of either sign.
 COLOURS, SIGNED_COLOURS = "viridis", "RdBu_r"
@@ -99,6 +99,81 @@ def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | Non
     axis.set(xlabel="feature", ylabel="component", yticks=range(len(cells)))
     if names is not None:
         axis.set_xticks(range(len(names)), list(names), rotation=90)
+    drawn: Axes = axis
+    return drawn
+
+
+@described
+def stability_error(model: Any, *, ax: Axes | None = None) -> Axes:
+    """How stable every number of components is, and how much of the data it leaves over: the picture by which one is chosen.
+
+    Parameters
+    ----------
+    model : ConsensusNMF
+        Fitted for several numbers of components.
+    %(ax)s
+
+    %(axis)s
+
+    Examples
+    --------
+    >>> from plcakit import ConsensusNMF, plot
+    >>> from plcakit.datasets import make_corpus
+    >>> model = ConsensusNMF([3, 4, 5], n_runs=5, threshold=2.0, random_state=0).fit(make_corpus().counts)
+    >>> plot.stability_error(model).get_xlabel()
+    'components'
+    """
+    check_is_fitted(model)
+    order = np.argsort(model.ranks_)
+    ranks = np.asarray(model.ranks_)[order]
+    axis = _axis(ax)
+    other = axis.twinx()
+    for side, values, colour, name in (
+        (axis, model.stability_, "C0", "stability (mean silhouette)"),
+        (other, model.prediction_error_, "C1", "squared error"),
+    ):
+        side.plot(ranks, np.asarray(values)[order], marker="o", color=colour)
+        side.set_ylabel(name, color=colour)
+        side.tick_params(axis="y", labelcolor=colour)
+    axis.axvline(model.n_components_, color="0.7", linestyle=":", zorder=0)
+    axis.set(xlabel="components", xticks=ranks)
+    drawn: Axes = axis
+    return drawn
+
+
+@described
+def consensus_matrix(model: Any, *, ax: Axes | None = None) -> Axes:
+    """The distances between the components of all fits, those that are kept, cluster after cluster: dark squares along the diagonal are clusters.
+
+    Parameters
+    ----------
+    model : ConsensusNMF
+        Fitted.
+    %(ax)s
+
+    %(axis)s
+
+    Examples
+    --------
+    >>> from plcakit import ConsensusNMF, plot
+    >>> from plcakit.datasets import make_corpus
+    >>> model = ConsensusNMF(4, n_runs=5, threshold=2.0, random_state=0).fit(make_corpus().counts)
+    >>> plot.consensus_matrix(model).images[0].get_array().shape
+    (20, 20)
+    """
+    check_is_fitted(model)
+    spectra = model.spectra_[model.kept_]
+    order = np.argsort(model.labels_, kind="stable")
+    units = (spectra / np.linalg.norm(spectra, axis=1, keepdims=True))[order]
+    # Of rounding alone a distance is not negative.
+    distances = np.sqrt(np.maximum(2 - 2 * units @ units.T, 0))
+    axis = _axis(ax)
+    image = _image(axis, distances, aspect="equal", vmin=0)
+    axis.figure.colorbar(image, ax=axis, label="distance")
+    for edge in np.cumsum(np.bincount(model.labels_))[:-1] - 0.5:
+        axis.axhline(edge, color="w", linewidth=0.5)
+        axis.axvline(edge, color="w", linewidth=0.5)
+    axis.set(xlabel="spectrum", ylabel="spectrum")
     drawn: Axes = axis
     return drawn
 

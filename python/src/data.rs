@@ -9,7 +9,7 @@ use numpy::{
     PyReadonlyArrayDyn, PyUntypedArrayMethods,
 };
 use plca::io::{Array, Element};
-use plca::tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
+use plca::tensor::{Compressed, Coordinates, Data, DenseTensor, Order, SparseTensor};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -244,28 +244,34 @@ pub(crate) struct View<'a, T> {
 }
 
 impl<T: Scalar> View<'_, T> {
-    /// The data that models are fitted to.
-    pub(crate) fn tensor(&self) -> Result<Box<dyn Data<T>>, Refused> {
+    /// The data that models are fitted to, over the arrays themselves unless cells of them are hidden by a mask.
+    pub(crate) fn tensor(&self) -> Result<Box<dyn Data<T> + '_>, Refused> {
         let shape = self.shape.to_vec();
         let entries = match &self.cells {
             Cells::Dense(order) => {
-                let values = self.values.to_vec();
-                let dense = match (self.observed, self.missing) {
-                    (None, None) => DenseTensor::new(shape, values, *order),
-                    (None, Some("nan")) => DenseTensor::masked(shape, values, *order),
-                    (Some(seen), None) => DenseTensor::with_mask(shape, values, *order, seen),
+                let (values, order) = (self.values, *order);
+                // A hidden cell is NaN in a copy.
+                let masked = |seen: &[bool]| {
+                    let copy = values.to_vec();
+                    DenseTensor::with_mask(shape.clone(), copy, order, seen)
+                };
+                return Ok(match (self.observed, self.missing) {
+                    (None, None) => Box::new(DenseTensor::shared(shape, values, order)?),
+                    (None, Some("nan")) => {
+                        Box::new(DenseTensor::shared_masked(shape, values, order)?)
+                    }
+                    (Some(seen), None) => Box::new(masked(seen)?),
                     (Some(seen), Some("nan")) => {
                         let both = values.iter().zip(seen);
                         let seen: Vec<bool> = both.map(|(x, &seen)| seen && !x.is_nan()).collect();
-                        DenseTensor::with_mask(shape, values, *order, &seen)
+                        Box::new(masked(&seen)?)
                     }
                     (_, Some(other)) => {
                         return wrong(format!(
                             "`missing` is '{other}', X is dense: expected 'nan'"
                         ));
                     }
-                };
-                return Ok(Box::new(dense?));
+                });
             }
             Cells::Coordinates(modes) => self.coordinates(modes)?,
             &Cells::Compressed {
@@ -276,22 +282,20 @@ impl<T: Scalar> View<'_, T> {
                 let runs = self.compressed(outer, indptr, indices)?;
                 if self.hidden.is_empty() && self.missing.is_none() {
                     let (shape, values) = ([shape[0], shape[1]], &self.values[..runs]);
-                    // Gone through where they lie.
-                    let sparse = match (indptr, indices) {
+                    return Ok(match (indptr, indices) {
                         (Indices::Short(p), Indices::Short(i)) => {
-                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                            Box::new(Compressed::new(shape, outer, p, &i[..runs], values)?)
                         }
                         (Indices::Short(p), Indices::Long(i)) => {
-                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                            Box::new(Compressed::new(shape, outer, p, &i[..runs], values)?)
                         }
                         (Indices::Long(p), Indices::Short(i)) => {
-                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                            Box::new(Compressed::new(shape, outer, p, &i[..runs], values)?)
                         }
                         (Indices::Long(p), Indices::Long(i)) => {
-                            SparseTensor::from_compressed(shape, outer, p, &i[..runs], values)
+                            Box::new(Compressed::new(shape, outer, p, &i[..runs], values)?)
                         }
-                    };
-                    return Ok(Box::new(sparse?));
+                    });
                 }
                 self.expanded(outer, indptr, indices, runs)?
             }

@@ -1,6 +1,6 @@
 //! What is refused, as the exceptions of Python.
 
-use plca::fit::FitError;
+use plca::fit::{ConsensusError, FitError};
 use plca::io::{IoError, NoRoom};
 use plca::tensor::DataError;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
@@ -19,6 +19,12 @@ pub(crate) enum Refused {
 
 impl From<FitError> for Refused {
     fn from(e: FitError) -> Self {
+        Self::Value(e.to_string())
+    }
+}
+
+impl From<ConsensusError> for Refused {
+    fn from(e: ConsensusError) -> Self {
         Self::Value(e.to_string())
     }
 }

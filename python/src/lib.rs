@@ -5,22 +5,26 @@ mod error;
 mod models;
 mod options;
 mod run;
+mod starts;
 mod supervise;
 
 use std::path::PathBuf;
 
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
-use plca::em::OnlineState;
-use plca::fit::{Status, Stop, Transform};
+use plca::em::{Criterion, OnlineState};
+use plca::fit::{Spectra, Status, Stop, Transform};
 use plca::io::{Array, ModelFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use data::{Held, Input, Scalar, array_of, to_python};
 use error::{Refused, bad};
+use models::Drawn;
 use options::Options;
-use run::{Arrays, Explaining, Fitting, Learning, Reconstructing};
+use run::{
+    Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing, Sampling, Sweeping,
+};
 use supervise::supervise;
 
 /// A dict of arrays.
@@ -61,11 +65,12 @@ struct Plan<'py> {
     components: usize,
     options: Bound<'py, PyDict>,
     start: Bound<'py, PyDict>,
-    deflation: bool,
+    init: String,
     seed: u64,
     starts: u32,
     solver: String,
     stop: Bound<'py, PyDict>,
+    likelihood: bool,
     threads: usize,
 }
 
@@ -97,19 +102,20 @@ fn fit_as<'py, T: Scalar>(
     let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
     let (solver, start) = (run::solver(&plan.solver, &stop)?, arrays(&plan.start)?);
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
-    let (components, deflation) = (plan.components, plan.deflation);
-    let (seed, starts) = (plan.seed, plan.starts);
+    let (components, init) = (plan.components, run::init(&plan.init)?);
+    let (seed, starts, likelihood) = (plan.seed, plan.starts, plan.likelihood);
     let (fitted, failure) = supervise(py, plan.threads, watch, |control| {
         let job = Fitting {
             data,
             components,
             options,
             start,
-            deflation,
+            init,
             seed,
             starts,
             solver,
             stop,
+            likelihood,
             control,
         };
         models::with(model, job)
@@ -134,6 +140,7 @@ fn fit_as<'py, T: Scalar>(
     );
     result.set_item("converged", ended)?;
     result.set_item("objective", fitted.objective)?;
+    result.set_item("likelihood", fitted.likelihood)?;
     result.set_item("posterior", fitted.posterior)?;
     result.set_item("restored", fitted.restored)?;
     let (iterations, objectives): (Vec<u64>, Vec<f64>) =
@@ -143,6 +150,119 @@ fn fit_as<'py, T: Scalar>(
         PyArray1::from_vec(py, objectives),
     );
     result.set_item("trace", trace)?;
+    Ok(result)
+}
+
+/// Fits a model from every start of `plan`, as many at a time as there are threads; one block of each, the columns of all fits as rows of an
+/// array, and the objectives.
+#[pyfunction]
+fn sweep<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    plan: Plan<'py>,
+    block: &str,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    match Input::of(data)? {
+        Input::Single(held) => sweep_as(py, model, &held, plan, block),
+        Input::Double(held) => sweep_as(py, model, &held, plan, block),
+    }
+}
+
+fn sweep_as<'py, T: Scalar>(
+    py: Python<'py>,
+    model: &str,
+    held: &Held<'py, T>,
+    plan: Plan<'py>,
+    block: &str,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
+    let solver = run::solver(&plan.solver, &stop)?;
+    let (data, options) = (held.view()?, Options::of(&plan.options)?);
+    let (components, seed, starts) = (plan.components, plan.seed, plan.starts);
+    let (swept, failure) = supervise(py, plan.threads, None, |control| {
+        let job = Sweeping {
+            data,
+            components,
+            options,
+            block: block.to_string(),
+            seed,
+            starts,
+            solver,
+            stop,
+            control,
+        };
+        models::with(model, job)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let swept = swept?;
+    let shape = [starts as usize * components, swept.size];
+    let columns = PyArray1::from_vec(py, swept.columns).reshape(shape)?;
+    let objectives = PyArray1::from_vec(py, swept.objectives);
+    Ok((columns.into_any(), objectives.into_any()))
+}
+
+/// Random numbers of the clusters, as of the command.
+const CLUSTER_STREAM: u64 = u64::MAX - 1;
+
+/// How a consensus is made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Agreement {
+    components: usize,
+    threshold: f64,
+    neighbourhood: f64,
+    seed: u64,
+    threads: usize,
+}
+
+/// The consensus of the rows of an array, spectra fit after fit: with those that lie apart left out, and with all.
+#[pyfunction]
+fn consensus<'py>(
+    py: Python<'py>,
+    spectra: &Bound<'py, PyAny>,
+    how: Agreement,
+) -> PyResult<Bound<'py, PyDict>> {
+    let array = array_of(spectra)?;
+    let [count, size] = array.shape[..] else {
+        let shape = &array.shape;
+        return bad(format!("`spectra` has shape {shape:?}, expected a matrix"));
+    };
+    plca::io::room::<f64>(&[count, count]).map_err(Refused::from)?;
+    let (found, failure) = supervise(py, how.threads, None, |_| -> Result<_, Refused> {
+        // Rows become columns.
+        let columns = DMatrix::from_vec(size, count, array.values);
+        let spectra = Spectra::new(columns, how.components)?;
+        let density = spectra.local_density(how.neighbourhood)?;
+        let kept: Vec<bool> = density.iter().map(|&d| d < how.threshold).collect();
+        let of = |kept: &[bool]| {
+            let mut rng = plca::seed(how.seed);
+            rng.set_stream(CLUSTER_STREAM);
+            spectra.consensus(kept, &mut rng)
+        };
+        let (some, all) = (of(&kept)?, of(&vec![true; count])?);
+        Ok((density, kept, some, all))
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let (density, kept, some, all) = found?;
+    let result = PyDict::new(py);
+    result.set_item("local_density", PyArray1::from_vec(py, density))?;
+    result.set_item("kept", PyArray1::from_vec(py, kept))?;
+    for (name, found) in [("filtered", some), ("all", all)] {
+        let dict = PyDict::new(py);
+        let labels = found.labels.iter().map(|&label| label as i64).collect();
+        dict.set_item("labels", PyArray1::from_vec(py, labels))?;
+        dict.set_item("inertia", found.inertia)?;
+        dict.set_item("silhouette", found.silhouette)?;
+        let (size, k) = found.spectra.shape();
+        let components = PyArray1::from_slice(py, found.spectra.as_slice()).reshape([k, size])?;
+        dict.set_item("components", components)?;
+        result.set_item(name, dict)?;
+    }
     Ok(result)
 }
 
@@ -286,13 +406,14 @@ fn learn_as<'py, T: Scalar>(
     let known = before.map(known::<T>).transpose()?;
     let (data, options) = (held.view()?, Options::of(&lesson.options)?);
     let (components, seed) = (lesson.components, lesson.seed);
-    let (learnt, failure) = supervise(py, lesson.threads, None, |_| {
+    let (learnt, failure) = supervise(py, lesson.threads, None, |control| {
         let job = Learning {
             data,
             options,
             components,
             seed,
             known,
+            interrupt: control.interrupt(),
         };
         models::with(model, job)
     })?;
@@ -327,6 +448,77 @@ fn learn_as<'py, T: Scalar>(
     Ok(result)
 }
 
+/// How fits with several numbers of components are made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Choice<'py> {
+    components: Vec<usize>,
+    options: Bound<'py, PyDict>,
+    seed: u64,
+    starts: u32,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    threads: usize,
+}
+
+/// Scores of several numbers of components by `"bic"`, `"aic"`, `"held_out"` or `"elbo"`, as of the command `select`; smaller is better.
+///
+/// The scores are of data in double precision.
+#[pyfunction]
+fn order<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    criterion: &str,
+    choice: Choice<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Input::Double(held) = Input::of(data)? else {
+        return bad("`values`: expected an array of float64");
+    };
+    let likely = match criterion {
+        "bic" => Some(Criterion::Bic),
+        "aic" => Some(Criterion::Aic),
+        "held_out" => Some(Criterion::HeldOut),
+        "elbo" => None,
+        other => {
+            return bad(format!(
+                "`criterion` is '{other}', expected one of bic, aic, held_out, elbo"
+            ));
+        }
+    };
+    let stop = run::stop(Options::of(&choice.stop)?, Stop::default())?;
+    let solver = run::solver(&choice.solver, &stop)?;
+    let (data, options) = (held.view()?, Options::of(&choice.options)?);
+    let (components, seed, starts) = (choice.components, choice.seed, choice.starts);
+    let (table, failure) = supervise(py, choice.threads, None, |control| {
+        let choosing = Choosing {
+            data,
+            components,
+            options,
+            seed,
+            starts,
+            solver,
+            stop,
+            control,
+        };
+        match likely {
+            Some(criterion) => models::with(model, Likely(choosing, criterion)),
+            None => choosing.evidence(),
+        }
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let table = table?;
+    let result = PyDict::new(py);
+    let column = |of: fn(&run::Row) -> f64| PyArray1::from_iter(py, table.rows.iter().map(of));
+    result.set_item("score", column(|row| row.score))?;
+    result.set_item("log_likelihood", column(|row| row.ln_lik))?;
+    result.set_item("parameters", column(|row| row.parameters as f64))?;
+    result.set_item("counts", table.counts)?;
+    Ok(result)
+}
+
 /// The approximation of the data by the blocks of a fit, or what one component contributes.
 #[pyfunction]
 #[pyo3(signature = (model, blocks, metadata, single=false, component=None))]
@@ -358,6 +550,43 @@ fn cells<'py, T: Scalar>(
         .into_any())
 }
 
+/// Draws from the law of a fit: `shape`, and either the `indices` of events, one after the other, or a number for every cell as `values`.
+#[pyfunction]
+#[pyo3(signature = (model, blocks, metadata, options, draws, seed))]
+fn sample<'py>(
+    py: Python<'py>,
+    model: &str,
+    blocks: &Bound<'py, PyDict>,
+    metadata: &str,
+    options: &Bound<'py, PyDict>,
+    draws: Option<u64>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let job = Sampling {
+        learnt: learnt(blocks, metadata)?,
+        options: Options::of(options)?,
+        draws,
+        seed,
+    };
+    let drawn: Result<_, Refused> = py.detach(|| models::with(model, job));
+    let (shape, drawn) = drawn?;
+    let result = PyDict::new(py);
+    match drawn {
+        Drawn::Events(indices) => {
+            let events = indices.len() / shape.len();
+            let indices = PyArray1::from_vec(py, indices).reshape([events, shape.len()])?;
+            result.set_item("indices", indices)?;
+        }
+        Drawn::Cells(cells) => {
+            let values = cells.transpose().as_slice().to_vec();
+            let values = PyArray1::from_vec(py, values).reshape([cells.nrows(), cells.ncols()])?;
+            result.set_item("values", values)?;
+        }
+    }
+    result.set_item("shape", shape)?;
+    Ok(result)
+}
+
 /// Reads a model file: its arrays, and its metadata as JSON.
 #[pyfunction]
 fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, String)> {
@@ -386,9 +615,13 @@ fn write_model(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(consensus, module)?)?;
     module.add_function(wrap_pyfunction!(transform, module)?)?;
     module.add_function(wrap_pyfunction!(learn, module)?)?;
+    module.add_function(wrap_pyfunction!(order, module)?)?;
     module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
+    module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;
     module.add_function(wrap_pyfunction!(write_model, module)?)?;
     Ok(())

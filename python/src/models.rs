@@ -1,14 +1,19 @@
 //! The models, each an entry of one table: how it is made of its settings, and how it explains new data.
 
 use nalgebra::DMatrix;
+use plca::dist::draw_poisson;
 use plca::em::{
-    Given, Likelihood, Missing, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa,
-    PlsaState, Shifted, ShiftedState, Streamed, Support, Update,
+    Given, Likelihood, Nmf, NmfState, Online, OnlineState, Plca, PlcaState, Plsa, PlsaState,
+    Shifted, ShiftedState, Streamed, Support, Update, effective_parameters, sample_counts,
+    shifted_parameters,
 };
-use plca::fit::{Anneal, AnyModel, Explained, Parameters, Reconstruct, State, Transform};
-use plca::io::ModelFile;
+use plca::fit::{
+    Anneal, AnyModel, Explained, Factored, Interrupt, Model, Parameters, Reconstruct, State,
+    Transform,
+};
+use plca::io::{ModelFile, room};
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
-use plca::priors::{Dirichlet, Entries, Priors};
+use plca::priors::{Dirichlet, Entries, Priors, RatePriors};
 use plca::skellam::{Prior as SkellamPrior, Replicates, Snmf, SnmfState, SnmfVb, SnmfVbState};
 use plca::tensor::Data;
 
@@ -29,7 +34,7 @@ pub(crate) trait Kind {
     type State<T: Scalar>: State<Scalar = T> + Reconstruct;
 
     /// The model itself.
-    type Model<T: Scalar>: AnyModel<T> + 'static;
+    type Model<T: Scalar>: Model<Scalar = T, State = Self::State<T>> + AnyModel<T> + 'static;
 
     /// The model that is asked for.
     fn build<T: Scalar>(asked: Asked<'_>) -> Result<Self::Model<T>, Refused>;
@@ -43,6 +48,28 @@ pub(crate) trait Kind {
         how: Transform,
     ) -> Result<Explained<Parameters<T>>, Refused>;
 
+    /// How many parameters it has, for models whose likelihood chooses the number of components; default: it has none.
+    fn parameters(
+        model: &Self::Model<f64>,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Option<usize>, Refused> {
+        let _ = (model, k, shape);
+        Ok(None)
+    }
+
+    /// Draws from the law of a state; default: it has none.
+    fn sample(
+        options: &mut Options,
+        state: &Self::State<f64>,
+        draws: Option<u64>,
+        seed: u64,
+    ) -> Result<Drawn, Refused> {
+        let _ = (options, state, draws, seed);
+        let name = <Self::State<f64> as State>::NAME;
+        wrong(format!("the model {name} has no law to draw from"))
+    }
+
     /// Learns from one more batch; default: no model of streams.
     fn learn<T: Scalar>(
         options: &mut Options,
@@ -54,12 +81,56 @@ pub(crate) trait Kind {
     }
 }
 
+/// What was drawn from the law of a state.
+pub(crate) enum Drawn {
+    /// Events, of which every index is listed.
+    Events(Vec<u32>),
+    /// A number for every cell.
+    Cells(DMatrix<f64>),
+}
+
+/// Events of a model of sums of products: so many, or a Poisson number with the sum of the model as its mean.
+fn events<S: Factored<Scalar = f64>>(
+    state: &S,
+    draws: Option<u64>,
+    seed: u64,
+) -> Result<Drawn, Refused> {
+    let rng = &mut plca::seed(seed);
+    let refused = |e: &dyn std::fmt::Display| Refused::Value(format!("`n`: {e}"));
+    state.with_scaled(|cp, scale| {
+        let draws = match draws {
+            Some(draws) => draws,
+            None => draw_poisson(scale * cp.mass(), rng).map_err(|e| refused(&e))?,
+        };
+        let draws = usize::try_from(draws).unwrap_or(usize::MAX);
+        room::<u32>(&[draws, cp.factors.len()])
+            .map_err(|e| Refused::Memory(format!("`n` is {draws}: {e}")))?;
+        let events = sample_counts(cp, draws, rng).map_err(|e| refused(&e))?;
+        Ok(Drawn::Events(events.indices))
+    })
+}
+
+/// Models whose law is one of events.
+macro_rules! samples_events {
+    () => {
+        fn sample(
+            _: &mut Options,
+            state: &Self::State<f64>,
+            draws: Option<u64>,
+            seed: u64,
+        ) -> Result<Drawn, Refused> {
+            events(state, draws, seed)
+        }
+    };
+}
+
 /// A batch, and what the ones before have taught.
 pub(crate) struct Lesson<'a, T: Scalar> {
     pub(crate) components: usize,
     pub(crate) seed: u64,
     pub(crate) known: Option<OnlineState<T>>,
     pub(crate) data: &'a dyn Data<T>,
+    pub(crate) interrupt: Interrupt,
 }
 
 /// What is known after a batch, and the state of the batch itself.
@@ -74,7 +145,8 @@ pub(crate) struct Learnt<T: Scalar> {
 /// Learns from a batch.
 fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
     let along = model.streamed(lesson.data.shape().len());
-    let learner = Online::builder(model).build()?;
+    let learner = Online::builder(model);
+    let learner = learner.interrupt(lesson.interrupt).build()?;
     let mut known = match lesson.known {
         Some(known) => known,
         None => {
@@ -164,6 +236,26 @@ macro_rules! with_priors {
     };
 }
 
+/// A builder with the priors of its blocks of rates, each a text.
+macro_rules! with_rate_priors {
+    ($builder:ident, $options:ident, $blocks:expr) => {
+        let blocks: [(&str, (usize, usize)); 2] = $blocks;
+        for (name, setting) in $options.named("prior")? {
+            let refused = |e: String| Refused::Value(format!("`prior` of '{name}': {e}"));
+            let Some(&(_, size)) = blocks.iter().find(|(other, _)| *other == name) else {
+                let known = blocks.map(|(name, _)| name).join(", ");
+                return Err(refused(format!("no such block, expected {known}")));
+            };
+            let Setting::Text(text) = &setting else {
+                return Err(refused("expected a text".into()));
+            };
+            let prior = RatePriors::parse(text, size);
+            $builder =
+                $builder.rate_prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?);
+        }
+    };
+}
+
 /// How the array of a block lies in C order.
 #[derive(Clone, Copy)]
 enum Layout {
@@ -230,12 +322,12 @@ macro_rules! explains_by_model {
             options: &mut Options,
             state: &Self::State<T>,
             data: &dyn Data<T>,
-            _: usize,
+            along: usize,
             how: Transform,
         ) -> Result<Explained<Parameters<T>>, Refused> {
             let (k, shape) = (state.components(), data.shape());
             let model = Self::build::<T>(Asked { options, k, shape })?;
-            Ok(model.transform(state, data, &how)?.untyped())
+            Ok(model.transform(state, data, &how.along(along))?.untyped())
         }
     };
 }
@@ -253,11 +345,6 @@ macro_rules! learns {
     };
 }
 
-const MISSING: &[(&str, Missing)] = &[
-    ("imputation", Missing::Imputation),
-    ("multiplicative", Missing::Multiplicative),
-];
-
 fn matrix(model: &str, shape: &[usize]) -> Result<[usize; 2], Refused> {
     let refused = |_| Refused::Value(format!("X of shape {shape:?}: {model} needs a matrix"));
     shape.try_into().map_err(refused)
@@ -270,9 +357,10 @@ impl Kind for KlNmf {
     type Model<T: Scalar> = Nmf<T>;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        matrix("nmf-kl", shape)?;
+        let [rows, columns] = matrix("nmf-kl", shape)?;
         let mut builder = Nmf::<T>::builder(k);
         with_frozen!(builder, options);
+        with_rate_priors!(builder, options, [("w", (rows, k)), ("h", (k, columns))]);
         let updates = [
             ("simultaneous", Update::Simultaneous),
             ("sequential", Update::Sequential),
@@ -280,13 +368,12 @@ impl Kind for KlNmf {
         if let Some(update) = options.choice("update", &updates)? {
             builder = builder.update(update);
         }
-        if let Some(missing) = options.choice("missing_method", MISSING)? {
-            builder = builder.missing(missing);
-        }
         Ok(builder.build()?)
     }
 
-    explains_along!();
+    learns!();
+    explains_by_model!();
+    samples_events!();
 }
 
 pub(crate) struct Asymmetric;
@@ -317,6 +404,7 @@ impl Kind for Asymmetric {
 
     learns!();
     explains!();
+    samples_events!();
 }
 
 pub(crate) struct Symmetric;
@@ -338,14 +426,16 @@ impl Kind for Symmetric {
             builder = builder.temper(power);
         }
         builder = builder.temper_prior(options.flag("temper_prior")?);
-        if let Some(missing) = options.choice("missing_method", MISSING)? {
-            builder = builder.missing(missing);
-        }
         Ok(builder.build()?)
+    }
+
+    fn parameters(_: &Plca<f64>, k: usize, shape: &[usize]) -> Result<Option<usize>, Refused> {
+        Ok(Some(effective_parameters(shape, k)))
     }
 
     learns!();
     explains_along!();
+    samples_events!();
 }
 
 pub(crate) struct ShiftInvariant;
@@ -398,6 +488,18 @@ impl Kind for ShiftInvariant {
         Ok(builder.build()?)
     }
 
+    fn parameters(
+        model: &Shifted<f64>,
+        k: usize,
+        shape: &[usize],
+    ) -> Result<Option<usize>, Refused> {
+        let geometry = model.geometry(shape)?;
+        let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
+        let all = shape.iter().fold(1usize, |all, &n| all.saturating_mul(n));
+        // Never more than the cells less one.
+        Ok(Some(shifted_parameters(cells, k, false).min(all - 1)))
+    }
+
     explains!();
 }
 
@@ -416,6 +518,18 @@ fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
             ));
         }
     })
+}
+
+/// The sum of so many matrices of a Skellam model, one where nothing is said.
+fn matrices(
+    options: &mut Options,
+    state: &SnmfState<f64>,
+    draws: Option<u64>,
+    seed: u64,
+) -> Result<Drawn, Refused> {
+    let replicates = replicates(options)?;
+    let drawn = state.sample(draws.unwrap_or(1), replicates, &mut plca::seed(seed))?;
+    Ok(Drawn::Cells(drawn))
 }
 
 /// Priors of a Skellam model: `atoms` as `dirichlet:A`, `activations` as `gamma:SHAPE,RATE`.
@@ -467,6 +581,15 @@ impl Kind for Skellam {
     }
 
     explains_by_model!();
+
+    fn sample(
+        options: &mut Options,
+        state: &Self::State<f64>,
+        draws: Option<u64>,
+        seed: u64,
+    ) -> Result<Drawn, Refused> {
+        matrices(options, state, draws, seed)
+    }
 }
 
 pub(crate) struct SkellamVb;
@@ -491,6 +614,15 @@ impl Kind for SkellamVb {
     }
 
     explains_by_model!();
+
+    fn sample(
+        options: &mut Options,
+        state: &Self::State<f64>,
+        draws: Option<u64>,
+        seed: u64,
+    ) -> Result<Drawn, Refused> {
+        matrices(options, &state.means()?, draws, seed)
+    }
 }
 
 pub(crate) struct OnSimplex;
@@ -517,8 +649,17 @@ impl Kind for LeeSeung {
     fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let mut builder = Ntf::<T>::builder(k);
         with_frozen!(builder, options);
+        for (name, weights) in options.named("penalty")? {
+            let Setting::List(weights) = &weights else {
+                return wrong(format!("`penalty` of '{name}': expected two numbers"));
+            };
+            let &[Setting::Number(linear), Setting::Number(quadratic)] = &weights[..] else {
+                return wrong(format!("`penalty` of '{name}': expected two numbers"));
+            };
+            builder = builder.penalty(name, linear, quadratic);
+        }
         Ok(builder.build()?)
     }
 
-    explains_along!();
+    explains_by_model!();
 }

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plca::em::OnlineState;
+use plca::em::{Criterion, OnlineState, Selection};
 use plca::fit::{
-    AnyModel, Checkpoint, Event, Impossible, Init, Interrupt, Iteration, Reconstruct, Sense,
-    Solver, State, Status, Stop, Transform,
+    AnyModel, Fill, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Solver, State,
+    Status, Stop, Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
+use plca::tensor::parallel::apart;
 use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Asked, Job, Kind, Learnt, Lesson};
+use crate::models::{Asked, Drawn, Job, Kind, Learnt, Lesson, Skellam, SkellamVb};
 use crate::options::Options;
+use crate::starts::{Fitted, Starts};
 use crate::supervise::Control;
 
 /// Arrays by name, in C order.
@@ -50,6 +52,18 @@ pub(crate) fn solver(name: &str, stop: &Stop) -> Result<Solver, Refused> {
     })
 }
 
+/// The start of a name.
+pub(crate) fn init<T: Scalar>(name: &str) -> Result<Init<T>, Refused> {
+    Ok(match name {
+        "random" => Init::default(),
+        "deflation" => Init::deflation(),
+        "nndsvd" => Init::nndsvd(Fill::Zero),
+        "nndsvda" => Init::nndsvd(Fill::Mean),
+        "nndsvdar" => Init::nndsvd(Fill::Random),
+        _ => return wrong(format!("no start is called '{name}'")),
+    })
+}
+
 /// Copies of the parameters that a run holds at least.
 const COPIES: usize = 4;
 
@@ -65,28 +79,19 @@ fn reasonable(k: usize, shape: &[usize]) -> Result<(), Refused> {
 }
 
 /// A fit from one or several starts.
-pub(crate) struct Fitting<'a, T> {
+pub(crate) struct Fitting<'a, T: Scalar> {
     pub(crate) data: View<'a, T>,
     pub(crate) components: usize,
     pub(crate) options: Options,
     pub(crate) start: Arrays,
-    pub(crate) deflation: bool,
+    pub(crate) init: Init<T>,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
+    /// Whether the objective without priors is asked for, too.
+    pub(crate) likelihood: bool,
     pub(crate) control: &'a Control,
-}
-
-/// What a fit found.
-pub(crate) struct Fitted {
-    pub(crate) file: ModelFile,
-    pub(crate) iterations: usize,
-    pub(crate) status: Status,
-    pub(crate) objective: f64,
-    pub(crate) trace: Vec<(usize, f64)>,
-    pub(crate) restored: Vec<String>,
-    pub(crate) posterior: bool,
 }
 
 impl<T: Scalar> Job<T> for Fitting<'_, T> {
@@ -102,65 +107,86 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             shape: data.shape(),
         })?;
         self.options.finish(name)?;
-        let mut init = match self.deflation {
-            true => Init::deflation(),
-            false => Init::default(),
-        };
+        let mut init = self.init;
         for (name, array) in &self.start {
             let block = block_of::<K::State<T>>(name, array).map_err(Refused::Value)?;
             init = init.block(name.as_str(), block.map(T::lit));
         }
-        let mut best: Option<Fitted> = None;
-        for start in 0..self.starts.max(1) {
-            let run = AnyModel::on(&model, &*data)?;
-            let algorithm = run.algorithm();
-            let maximised = algorithm.sense() == Sense::Maximise;
-            let mut priors = algorithm.blocks().iter().flat_map(|block| &block.prior);
-            let posterior = priors.any(|prior| prior.rules().has_density());
+        let starts = Starts {
+            init,
+            seed: self.seed,
+            count: self.starts,
+            solver: self.solver,
+            stop: self.stop,
+            likelihood: self.likelihood,
+            control: self.control,
+        };
+        starts.best::<K::State<T>>(&model, &*data)
+    }
+}
+
+/// Fits from several starts that share nothing, of which one block is kept.
+pub(crate) struct Sweeping<'a, T> {
+    pub(crate) data: View<'a, T>,
+    pub(crate) components: usize,
+    pub(crate) options: Options,
+    pub(crate) block: String,
+    pub(crate) seed: u64,
+    pub(crate) starts: u32,
+    pub(crate) solver: Solver,
+    pub(crate) stop: Stop,
+    pub(crate) control: &'a Control,
+}
+
+/// What a sweep found.
+pub(crate) struct Swept {
+    /// The block of every start, its columns one after the other: a row for each.
+    pub(crate) columns: Vec<f64>,
+    /// Entries of a column.
+    pub(crate) size: usize,
+    pub(crate) objectives: Vec<f64>,
+}
+
+impl<T: Scalar> Job<T> for Sweeping<'_, T> {
+    type Output = Swept;
+
+    fn run<K: Kind>(mut self) -> Result<Swept, Refused> {
+        let data = self.data.tensor()?;
+        reasonable(self.components, data.shape())?;
+        let model = K::build::<T>(Asked {
+            options: &mut self.options,
+            k: self.components,
+            shape: data.shape(),
+        })?;
+        self.options.finish(<K::State<T> as State>::NAME)?;
+        let one = |start: usize| -> Result<_, Refused> {
             // Start r is that of the command: stream r of the seed.
             let mut rng = plca::seed(self.seed);
-            rng.set_stream(u64::from(start));
-            let at = init.parameters(algorithm, &mut rng)?;
+            rng.set_stream(start as u64);
+            let run = AnyModel::on(&model, &*data)?;
             let run = run.solver(self.solver).stop(self.stop.clone());
-            let control = self.control;
-            let run = run.observe(move |it: &Iteration<'_, T>| control.after(start, it));
-            let fit = run.resume(Checkpoint::new(at))?;
-            let (objective, iterations) = (fit.objective(), fit.iterations());
+            let run = run.observe(self.control.interrupt());
+            let fit = run.run(Init::default(), &mut rng)?;
+            let objective = fit.objective();
             if !objective.is_finite() {
                 return wrong(format!(
-                    "X: the objective became {objective} after {iterations} iterations"
+                    "X: the objective of start {start} became {objective}"
                 ));
             }
-            let better = best.as_ref().is_none_or(|best| match maximised {
-                true => objective > best.objective,
-                false => objective < best.objective,
-            });
-            let status = fit.status().clone();
-            let is_last = matches!(status, Status::Interrupted | Status::Custom(_));
-            if better {
-                let trace = fit.trace().iter().map(|p| (p.iteration, p.objective));
-                let events = fit.events().iter().filter_map(|event| match event {
-                    Event::SupportRestored { block, .. } => Some(block.clone()),
-                    _ => None,
-                });
-                best = Some(Fitted {
-                    iterations,
-                    status,
-                    objective,
-                    trace: trace.collect(),
-                    restored: events.collect(),
-                    posterior,
-                    file: ModelFile::of_parameters::<K::State<T>>(&fit.state().widened()),
-                });
+            let state = fit.into_state().widened();
+            match state.block(&self.block) {
+                Some(block) => Ok((block.clone(), objective)),
+                None => wrong(format!("the model has no block '{}'", self.block)),
             }
-            if is_last {
-                break;
-            }
-        }
-        match best {
-            Some(best) => Ok(best),
-            None => wrong("X: no start came to an end"),
-        }
+        };
+        let found = apart(self.starts as usize, one).into_iter();
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let columns = found.iter().flat_map(|(block, _)| block.iter().copied());
+        Ok(Swept {
+            columns: columns.collect(),
+            size: found.first().map_or(0, |(block, _)| block.nrows()),
+            objectives: found.iter().map(|(_, objective)| *objective).collect(),
+        })
     }
 }
 
@@ -256,6 +282,25 @@ impl<T: Scalar> Job<T> for Reconstructing {
     }
 }
 
+/// Data drawn from the law of a state.
+pub(crate) struct Sampling {
+    pub(crate) learnt: ModelFile,
+    pub(crate) options: Options,
+    pub(crate) draws: Option<u64>,
+    pub(crate) seed: u64,
+}
+
+impl Job<f64> for Sampling {
+    type Output = (Vec<usize>, Drawn);
+
+    fn run<K: Kind>(mut self) -> Result<(Vec<usize>, Drawn), Refused> {
+        let state = state::<K, f64>(self.learnt)?;
+        let drawn = K::sample(&mut self.options, &state, self.draws, self.seed)?;
+        self.options.finish(<K::State<f64> as State>::NAME)?;
+        Ok((state.shape(), drawn))
+    }
+}
+
 /// One more batch of a stream.
 pub(crate) struct Learning<'a, T: Scalar> {
     pub(crate) data: View<'a, T>,
@@ -263,6 +308,7 @@ pub(crate) struct Learning<'a, T: Scalar> {
     pub(crate) components: usize,
     pub(crate) seed: u64,
     pub(crate) known: Option<OnlineState<T>>,
+    pub(crate) interrupt: Interrupt,
 }
 
 impl<T: Scalar> Job<T> for Learning<'_, T> {
@@ -276,9 +322,144 @@ impl<T: Scalar> Job<T> for Learning<'_, T> {
             seed: self.seed,
             known: self.known,
             data: &*data,
+            interrupt: self.interrupt,
         };
         let learnt = K::learn::<T>(&mut self.options, lesson)?;
         self.options.finish(<K::State<T> as State>::NAME)?;
         Ok(learnt)
+    }
+}
+
+/// Random numbers of what is held out, as of the command, and how much that is.
+const HELD_OUT_STREAM: u64 = u64::MAX;
+const SHARE: f64 = 0.1;
+
+/// Fits with several numbers of components, to be compared.
+pub(crate) struct Choosing<'a> {
+    pub(crate) data: View<'a, f64>,
+    pub(crate) components: Vec<usize>,
+    pub(crate) options: Options,
+    pub(crate) seed: u64,
+    pub(crate) starts: u32,
+    pub(crate) solver: Solver,
+    pub(crate) stop: Stop,
+    pub(crate) control: &'a Control,
+}
+
+/// The score of a number of components, smaller is better, and what it follows from.
+pub(crate) struct Row {
+    pub(crate) score: f64,
+    pub(crate) ln_lik: f64,
+    pub(crate) parameters: usize,
+}
+
+/// The scores, and whether the data are counts.
+pub(crate) struct Table {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) counts: bool,
+}
+
+/// Scores by likelihoods.
+pub(crate) struct Likely<'a>(pub(crate) Choosing<'a>, pub(crate) Criterion);
+
+impl Job<f64> for Likely<'_> {
+    type Output = Table;
+
+    fn run<K: Kind>(self) -> Result<Table, Refused> {
+        let Self(choosing, criterion) = self;
+        let data = choosing.data.tensor()?;
+        let name = <K::State<f64> as State>::NAME;
+        let mut rng = plca::seed(choosing.seed);
+        rng.set_stream(HELD_OUT_STREAM);
+        let selection = Selection::new(&*data, criterion, SHARE, rng);
+        let selection = selection.map_err(|e| Refused::Value(format!("X: {e}")))?;
+        let starts = Starts {
+            init: Init::default(),
+            seed: choosing.seed,
+            count: choosing.starts,
+            solver: choosing.solver,
+            stop: choosing.stop,
+            likelihood: false,
+            control: choosing.control,
+        };
+        let row = |&k: &usize| {
+            reasonable(k, data.shape())?;
+            let (mut options, shape) = (choosing.options.clone(), data.shape());
+            let asked = Asked {
+                options: &mut options,
+                k,
+                shape,
+            };
+            let model = K::build::<f64>(asked)?;
+            options.finish(name)?;
+            let Some(parameters) = K::parameters(&model, k, shape)? else {
+                return wrong(format!(
+                    "the model {name} has no likelihood to choose components by"
+                ));
+            };
+            let train = selection.train();
+            let fitted = starts.best::<K::State<f64>>(&model, train)?;
+            if choosing.control.interrupt().is_raised() {
+                return Err(FitError::Interrupted.into());
+            }
+            let (ln_lik, total) = (fitted.objective, train.total());
+            let state = state::<K, f64>(fitted.file)?;
+            let density = |index: &[usize]| state.cell(index) / total;
+            Ok(Row {
+                score: selection.score(ln_lik, parameters, &density)?,
+                ln_lik,
+                parameters,
+            })
+        };
+        let rows = choosing.components.iter().map(row);
+        Ok(Table {
+            rows: rows.collect::<Result<_, _>>()?,
+            counts: data.summary().integers,
+        })
+    }
+}
+
+impl Choosing<'_> {
+    /// Scores by the bound of the evidence, which `skellam-vb` alone has.
+    pub(crate) fn evidence(self) -> Result<Table, Refused> {
+        let data = self.data.tensor()?;
+        // As of the command: one start after the other, of all numbers of components, from one stream.
+        let mut rng = plca::seed(self.seed);
+        let mut rows = Vec::new();
+        for &k in &self.components {
+            reasonable(k, data.shape())?;
+            let (mut options, shape) = (self.options.clone(), data.shape());
+            let asked = Asked {
+                options: &mut options,
+                k,
+                shape,
+            };
+            let model = SkellamVb::build::<f64>(asked)?;
+            options.finish("skellam-vb")?;
+            let run = Model::on(&model, &*data)?;
+            let run = run.solver(self.solver).stop(self.stop.clone());
+            let run = run.restarts(self.starts).observe(self.control.interrupt());
+            let fit = run.run(Init::default(), &mut rng)?;
+            if self.control.interrupt().is_raised() {
+                return Err(FitError::Interrupted.into());
+            }
+            let asked = Asked {
+                options: &mut self.options.clone(),
+                k,
+                shape,
+            };
+            let means = Skellam::build::<f64>(asked)?;
+            let at = fit.state().means()?;
+            let run = Model::on(&means, &*data)?;
+            rows.push(Row {
+                score: -model.score(fit.objective()),
+                ln_lik: run.algorithm().likelihood(at.parameters())?,
+                parameters: k * (2 * shape[0] - 1 + shape[1]),
+            });
+        }
+        Ok(Table {
+            rows,
+            counts: data.summary().integers,
+        })
     }
 }

@@ -134,9 +134,11 @@ pub(crate) fn supervise<O: Send>(
                         Some(Ok(answer)) => answer,
                         Some(Err(e)) => {
                             failure = Some(e);
-                            true
+                            // Before the answer, after which the work looks at it.
+                            control.stop.raise();
+                            false
                         }
-                        None => true,
+                        None => false,
                     };
                     // The work waits for it.
                     let _ = answers.send(answer);

@@ -113,6 +113,18 @@ def test_each_side_reads_the_files_of_the_other(tmp_path, model):
             assert np.array_equal(answer, ours.transform(X))
 
 
+@pytest.mark.parametrize("make", [NMF, PLSA])
+def test_a_sample_is_explained_whatever_is_beside_it(make):
+    X = counts((60, 40))
+    model = make(4, random_state=0, max_iter=30, tol=0).fit(X)
+    W, gap = model.transform(X, return_gap=True)
+    assert gap.max() <= model.transform_tol
+    rows = [41, 7, 23]
+    for some in (X[rows], sparse.csr_array(X[rows])):
+        again, its_gap = model.transform(some, return_gap=True)
+        assert np.array_equal(again, W[rows]) and np.array_equal(its_gap, gap[rows])
+
+
 @pytest.mark.parametrize("make", [NMF, PLSA, PLCA])
 def test_threads_change_no_bit(make):
     X = counts((300, 200))

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 
 @parametrize_with_checks(
@@ -23,6 +23,7 @@ from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
         NMF(n_components=2, n_init=3),
         NMF(n_components=2, init="nndsvda"),
         NMF(n_components=2, missing="nan"),
+        NMF(n_components=2, alpha_W=0.001, l1_ratio=0.5),
         PLSA(n_components=2),
         PLSA(n_components=2, solver="em"),
         PLSA(n_components=2, prior={"mixture": "entropic:0.1"}),
@@ -32,6 +33,7 @@ from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
         SkellamSNMF(n_components=2),
         SkellamSNMF(n_components=2, method="vb"),
         PNTF(n_components=2),
+        ConsensusNMF(n_components=2, n_runs=4, threshold=2.0),
     ]
 )
 def test_scikit_learn(estimator, check):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
 MODULES = ["plcakit", "plcakit.ad", "plcakit.datasets", "plcakit.plot", "plcakit.priors", "plcakit.sound"]
 NAMES = {
@@ -16,7 +16,7 @@ NAMES = {
     for name in importlib.import_module(module).__all__
     if name != "__version__"
 }
-ESTIMATORS = [NMF, PLSA, PLCA, PNTF, SkellamSNMF, ShiftInvariantPLCA]
+ESTIMATORS = [ConsensusNMF, NMF, PLSA, PLCA, PNTF, SkellamSNMF, ShiftInvariantPLCA]
 
 
 def section(text, title):

@@ -7,7 +7,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-from plcakit import NMF, PLCA, PLSA, ShiftInvariantPLCA, SkellamSNMF, plot  # noqa: E402
+from plcakit import ConsensusNMF, NMF, PLCA, PLSA, ShiftInvariantPLCA, SkellamSNMF, plot  # noqa: E402
 from plcakit.datasets import make_corpus, make_mixtures, make_notes, make_shapes, make_signed  # noqa: E402
 
 
@@ -88,6 +88,24 @@ def test_trace():
     assert [t.get_text() for t in axis.get_legend().get_texts()] == ["em", "squarem"]
 
 
+def test_consensus():
+    counts = make_corpus().counts
+    model = ConsensusNMF([5, 3, 4], n_runs=5, threshold=2.0, random_state=0).fit(counts)
+    axis = plot.stability_error(model)
+    other = axis.figure.axes[1]
+    assert axis.get_xticks().tolist() == [3, 4, 5]
+    assert axis.lines[0].get_ydata().tolist() == model.stability_[[1, 2, 0]].tolist()
+    assert other.lines[0].get_ydata().tolist() == model.prediction_error_[[1, 2, 0]].tolist()
+    axis = plot.consensus_matrix(model)
+    cells = axis.images[0].get_array()
+    assert cells.shape == (5 * model.n_components_,) * 2
+    # Spectra of one cluster lie closer together than those of different ones.
+    own = np.equal.outer(np.sort(model.labels_), np.sort(model.labels_))
+    assert cells[own].mean() < cells[~own].mean()
+    # A line before every cluster but the first, both ways.
+    assert len(axis.lines) == 2 * (model.n_components_ - 1)
+
+
 def test_spectrogram_and_its_parts():
     notes = make_notes()
     S = notes.spectrogram
@@ -117,3 +135,6 @@ def test_without_a_fit_there_is_no_picture():
     for picture in (plot.components, plot.topics, plot.kernels, plot.trace):
         with pytest.raises(NotFittedError):
             picture(NMF(2))
+    for picture in (plot.stability_error, plot.consensus_matrix):
+        with pytest.raises(NotFittedError):
+            picture(ConsensusNMF(2))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from plcakit import PLCA, PLSA
+from plcakit import NMF, PLCA, PLSA
 
 
 def corpus(documents=400, words=30, seed=0):
@@ -31,7 +31,7 @@ def test_batches_teach_what_all_data_do(make, form):
     assert stream.perplexity(X) < 1.02 * whole.perplexity(X)
 
 
-@pytest.mark.parametrize("make", [PLSA, PLCA])
+@pytest.mark.parametrize("make", [PLSA, PLCA, NMF])
 def test_copies_of_a_stream_go_on_alike(make):
     first, second = np.split(corpus(), 2)
     stream = make(3, random_state=0).partial_fit(first)
@@ -53,3 +53,39 @@ def test_a_batch_of_other_features_is_refused():
         PLSA(3, random_state=0).partial_fit(corpus()).partial_fit(corpus(words=20))
     with pytest.raises(ValueError, match="3 dimensions"):
         PLCA(3).partial_fit(np.ones((3, 4, 5)))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_batches_teach_nmf_what_they_teach_plsa(form):
+    X = corpus()
+    stream, other = NMF(3, random_state=0), PLSA(3, random_state=0)
+    for _ in range(6):
+        for batch in np.split(X, 8):
+            stream.partial_fit(form(batch))
+            other.partial_fit(form(batch))
+    assert np.array_equal(stream.components_, other.components_)
+    assert stream.n_iter_ == 48 and len(stream.trace_) == 48
+    # The divergence of the last batch, an iteration short of what was found of it.
+    W, H = stream._blocks["w"], stream.components_
+    assert W.shape == (50, 3)
+    np.testing.assert_allclose(stream.transform(X).sum(axis=1), X.sum(axis=1), rtol=1e-9)
+    whole = NMF(3, random_state=0, n_init=5).fit(X)
+    assert stream.score(X) > 1.1 * whole.score(X)
+    np.testing.assert_allclose(stream.reconstruction_err_, np.sqrt(2 * stream.objective_))
+    # A fit begins anew.
+    again = NMF(3, random_state=0).partial_fit(X[:100]).fit(X).partial_fit(X).components_
+    assert np.array_equal(again, NMF(3, random_state=0).partial_fit(X).components_)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"beta_loss": "frobenius"}, "partial_fit is for 'kullback-leibler'"),
+        ({"alpha_W": 0.1}, "take no prior"),
+        ({"prior": {"h": "rate:1"}}, "take no prior"),
+        ({"freeze": "h"}, "freezes none"),
+    ],
+)
+def test_streams_of_nmf_that_are_none(settings, message):
+    with pytest.raises(ValueError, match=message):
+        NMF(3, **settings).partial_fit(corpus())

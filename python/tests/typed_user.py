@@ -12,7 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, ad, datasets, from_long, load, plot, sound
+from plcakit import (
+    NMF,
+    PLCA,
+    PLSA,
+    PNTF,
+    ConsensusNMF,
+    ShiftInvariantPLCA,
+    SkellamSNMF,
+    ad,
+    datasets,
+    from_long,
+    load,
+    plot,
+    select,
+    sound,
+)
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Flat, Gamma, LogisticNormal, Prior
 
 
@@ -35,6 +50,11 @@ def main() -> None:
     print(nmf.reconstruct().shape, nmf.component(0).shape)
     W = NMF(3, init="custom", solver="mu").fit_transform(X, W=W + 0.1, H=H + 0.1)
 
+    consensus = ConsensusNMF([2, 3], n_runs=4, threshold=2.0, random_state=0).fit(X)
+    stability: NDArray[Any] = consensus.stability_
+    print(stability, consensus.prediction_error_, consensus.components_.shape, consensus.transform(X).shape)
+    print(consensus.usage(X).shape, consensus.n_components_, consensus.silhouette_)
+
     priors: dict[str, str | Prior] = {"mixture": Entropic(0.1, relative=False), "basis": "dirichlet:1.1"}
     plsa = PLSA(3, prior=priors, random_state=0).fit(X, observed=X < 9)
     print(plsa.weights_.sum(), plsa.perplexity(X), PLSA(3, random_state=0).partial_fit(X).partial_fit(X).n_iter_)
@@ -43,7 +63,11 @@ def main() -> None:
     for prior in (Dirichlet(1.5), CrossEntropy([[0], [1, 2]], between=1.0), LogisticNormal(1.0), Flat(), Gamma(1.0, 2.0)):
         print(str(prior), repr(prior))
 
-    plca = PLCA(2, random_state=np.random.default_rng(1)).fit(X)
+    chosen = select(PLSA(n_init=2, random_state=0, check_every=5), X, range(1, 3), criterion="aic")
+    number: int = chosen.best
+    print(number, chosen.table["score"], chosen.criterion)
+
+    plca = PLCA(2, random_state=np.random.default_rng(1), temper_prior=False).fit(X)
     factors: list[NDArray[Any]] = plca.factors_
     print(len(factors), plca.weights_, plca.perplexity(X))
     pntf = PNTF(2, init="deflation", random_state=0).fit(X)

@@ -15,7 +15,7 @@ use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
 use plca_fit::{Anneal, Solver};
-use plca_priors::Priors;
+use plca_priors::{PriorEntry, Priors, RatePriors};
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
@@ -45,6 +45,12 @@ pub(crate) enum Command {
     /// For plsa and nmf-kl the log_likelihood is the joint one of the equivalent plca, not what fit reports: there plsa has the
     /// conditional likelihood, and nmf-kl the divergence.
     Select(SelectArgs),
+    /// What many fits of one model agree on, for several numbers of components.
+    ///
+    /// Per rank the components of all restarts, spectra, are compared: those without near neighbours are left out, the others clustered, and the
+    /// medians of a cluster are a component of the consensus. A rank is stable where the clusters are apart (silhouette), and good where
+    /// their usages leave little of the data (squared error). docs/FILES.md of the source has the arrays that are written.
+    Consensus(ConsensusArgs),
     /// Magnitudes of a sound, frequencies x frames.
     Spectrogram(SpectrogramArgs),
     /// One sound per component of a model of a spectrogram.
@@ -75,11 +81,15 @@ fn models() -> impl TypedValueParser<Value = Kind> {
 
 /// What `--prior` may be.
 fn priors_help() -> String {
-    let all = Priors::<f64>::ALL.iter();
-    let all = all.map(|entry| format!("{}:{} ({})", entry.name, entry.form, entry.about));
-    format!(
-        "Prior on every column of a block. An r behind a weight: in multiples of the counts of a component. One of {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+    fn list<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
+        let all = all.iter();
+        let all = all.map(|entry| format!("{}:{} ({})", entry.name, entry.form, entry.about));
         all.collect::<Vec<_>>().join("; ")
+    }
+    format!(
+        "Prior on every column of a block. An r behind a weight: in multiples of the counts of a component. One of {}; for w and h of nmf-kl {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+        list(Priors::<f64>::ALL),
+        list(RatePriors::<f64>::ALL),
     )
 }
 
@@ -363,7 +373,7 @@ pub(crate) struct FitArgs {
     pub(crate) fix: Vec<String>,
     #[arg(long, value_name = "BLOCK=SPEC", help = priors_help())]
     pub(crate) prior: Vec<String>,
-    /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
+    /// Priors per entry: arrays named BLOCK.dirichlet; of rates (skellam, nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE")]
     pub(crate) priors: Option<PathBuf>,
     #[command(flatten)]
@@ -555,6 +565,82 @@ pub(crate) struct SelectArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// No progress bar.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConsensusArgs {
+    /// The model: plca, plsa, nmf-kl, pntf or ntf-l2.
+    #[arg(value_parser = models(), required_unless_present = "from", conflicts_with = "from")]
+    pub(crate) model: Option<Kind>,
+    /// The data, a matrix without hidden cells. Samples are its columns; plsa: along the dimension that is given.
+    #[arg(required_unless_present = "from")]
+    pub(crate) data: Option<PathBuf>,
+    /// File to write: .npz or .safetensors.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) hidden: DataArgs,
+    /// Numbers of components: A..B (both included) or a list A,B,C.
+    #[arg(
+        long,
+        value_name = "A..B",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
+    pub(crate) ranks: Option<String>,
+    /// Fits of every rank, from start 0, 1, … of the seed: those of plca fit --restarts.
+    #[arg(long, value_name = "R", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) restarts: u64,
+    /// Fits made elsewhere, in place of MODEL and DATA: an .npz with the arrays spectra, a row for each component of each fit, and X, a row
+    /// for each sample.
+    #[arg(long, value_name = "SPECTRA.npz", requires = "rank")]
+    pub(crate) from: Option<PathBuf>,
+    /// --from: number of components K of every fit.
+    #[arg(long, short = 'k', requires = "from", conflicts_with = "model")]
+    pub(crate) rank: Option<usize>,
+    /// Spectra are kept whose local density, the mean distance from their neighbours, is below D.
+    #[arg(
+        long,
+        value_name = "D",
+        default_value_t = 0.5,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threshold: f64,
+    /// Neighbours of a spectrum, as a share of the number of restarts.
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.3,
+        allow_negative_numbers = true
+    )]
+    pub(crate) neighbourhood: f64,
+    /// Folder that finished fits are kept in, and taken from by a later call with the same settings.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
+    pub(crate) runs: Option<PathBuf>,
+    /// plsa: the dimension that is given.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub(crate) given: Option<u8>,
+    /// As for fit.
+    #[arg(long, default_value = "auto", value_parser = solvers())]
+    pub(crate) solver: Solver,
+    /// Iterations of a fit at most.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) max_iter: usize,
+    /// As for fit.
+    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+    /// ChaCha seed.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Threads [default: all]; every fit has one as long as there are as many fits. Results do not depend on their number.
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// The summary as one JSON line: a list over ranks, with --from one object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Neither progress bar nor table.
     #[arg(long)]
     pub(crate) quiet: bool,
 }

@@ -339,11 +339,16 @@ impl<T: Scalar> Run<'_, T> {
             "objective": outcome.objective,
         });
         let mut posterior = false;
-        if has_priors(args) && args.model.objective(false).starts_with("log_") {
+        let plain = match args.model.objective(false) {
+            name if name.starts_with("log_") => Some("log_likelihood"),
+            name @ "kl_divergence" => Some(name),
+            _ => None,
+        };
+        if let Some(name) = plain.filter(|_| has_priors(args)) {
             let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
             posterior = has_density(run.algorithm());
-            let ln_lik = run.algorithm().likelihood(&best);
-            summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data::<T>(args, e))?);
+            let value = run.algorithm().likelihood(&best);
+            summary[name] = json!(value.map_err(|e| about_data::<T>(args, e))?);
         }
         if let Some(perplexity) = outcome.held_out_perplexity {
             summary["held_out_perplexity"] = json!(perplexity);

@@ -4,6 +4,7 @@ mod approximation;
 mod args;
 mod blocks;
 mod checkpoint;
+mod consensus;
 mod data;
 mod failure;
 mod fit;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Inspect(a) => inspect::inspect(a),
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, &given),
+        Command::Consensus(a) => consensus::run(a, &given),
         Command::Spectrogram(a) => spectrogram::run(a),
         Command::Separate(a) => separate::run(a),
     });

@@ -1,11 +1,7 @@
 //! `plca select`: a table of scores per number of components.
 
-use nalgebra::DMatrix;
-use plca_em::{
-    HeldCells, HeldOut, Judged, ModelOrder, Plca, effective_parameters, held_out_divergence,
-    held_out_perplexity, hold_out, hold_out_cells,
-};
-use plca_fit::{FitError, Init, Model, Reconstruct, Solver, Stop};
+use plca_em::{Plca, Selection, effective_parameters};
+use plca_fit::{Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -124,22 +120,6 @@ pub(crate) struct Fitted {
 
 type Density = dyn Fn(&[usize]) -> f64;
 
-/// The density of independent dimensions.
-fn independent(data: &dyn Data<f64>) -> Result<Box<Density>, FitError> {
-    let mut init = Init::default();
-    for j in 0..data.shape().len() {
-        let sums = data.marginal(j)?;
-        init = init.block(
-            format!("factor_{j}"),
-            DMatrix::from_vec(sums.len(), 1, sums),
-        );
-    }
-    let one = Plca::builder(1).build()?;
-    let run = one.on(data)?.stop(Stop::default().max_iter(0));
-    let fit = run.run(init, &mut ChaCha8Rng::seed_from_u64(0))?;
-    Ok(density(fit.into_state(), data))
-}
-
 /// How many cells were observed.
 pub(crate) fn observed(data: &dyn Data<f64>) -> Result<f64, DataError> {
     let cells = data.shape().iter().map(|&n| n as f64).product::<f64>();
@@ -158,64 +138,14 @@ fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Densi
     Box::new(move |index| state.cell(index) / total)
 }
 
-/// What is held out, of counts or of other numbers.
-enum Held<'a> {
-    Counts(Box<HeldOut<'a, f64>>),
-    Cells(HeldCells<f64>),
-}
-
-impl Held<'_> {
-    fn train(&self) -> &dyn Data<f64> {
-        match self {
-            Held::Counts(parts) => &parts.train,
-            Held::Cells(parts) => &parts.train,
-        }
-    }
-
-    /// How badly a fit to the training part predicts the other one, where it is mixed with the model of independent dimensions.
-    fn score(&self, fitted: &Fitted, rng: &mut ChaCha8Rng) -> Result<f64, FitError> {
-        let train = self.train();
-        let total = train.total();
-        let base = independent(train)?;
-        let judged = |index: &[usize], value, unit: f64| Judged {
-            value,
-            model: unit * (fitted.density)(index),
-            base: unit * base(index),
-        };
-        Ok(match self {
-            Held::Counts(parts) => {
-                let mut cells = Vec::new();
-                let held = &parts.held;
-                held.visit(&mut |index, n| cells.push(judged(index, n, 1.0)))?;
-                held_out_perplexity(&cells, rng)
-            }
-            Held::Cells(parts) => {
-                let held = parts.held.iter();
-                let cells: Vec<_> = held.map(|(index, x)| judged(index, *x, total)).collect();
-                held_out_divergence(&cells, rng)
-            }
-        })
-    }
-}
-
 impl Candidate<'_> {
-    fn row(
-        &self,
-        criterion: Criterion,
-        data: &dyn Data<f64>,
-        held: Option<(&Held<'_>, ChaCha8Rng)>,
-    ) -> Result<Value, Failure> {
-        let fitted = (self.fit)(held.as_ref().map_or(data, |(held, _)| held.train()))?;
-        let order = ModelOrder::with_parameters(fitted.ln_lik, self.parameters, data.total());
-        let score = match (criterion, held) {
-            (_, Some((held, mut rng))) => held.score(&fitted, &mut rng)?,
-            (Criterion::Aic, None) => order.aic,
-            _ => order.bic,
-        };
+    fn row(&self, selection: &Selection<'_, ChaCha8Rng>) -> Result<Value, Failure> {
+        let fitted = (self.fit)(selection.train())?;
+        let score = selection.score(fitted.ln_lik, self.parameters, &fitted.density)?;
         let mut row = self.size.clone();
         row["score"] = json!(score);
         row["log_likelihood"] = json!(fitted.ln_lik);
-        row["parameters"] = json!(order.parameters);
+        row["parameters"] = json!(self.parameters);
         Ok(row)
     }
 }
@@ -250,11 +180,10 @@ pub(crate) fn table<'a>(
 ) -> Result<Table, Failure> {
     let name = args.model.name();
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
-    let criterion = args.criterion.unwrap_or(Criterion::Bic);
-    let label = match criterion {
-        Criterion::Bic => "bic",
-        Criterion::Aic => "aic",
-        Criterion::HeldOut => "held-out",
+    let (criterion, label) = match args.criterion.unwrap_or(Criterion::Bic) {
+        Criterion::Bic => (plca_em::Criterion::Bic, "bic"),
+        Criterion::Aic => (plca_em::Criterion::Aic, "aic"),
+        Criterion::HeldOut => (plca_em::Criterion::HeldOut, "held-out"),
         Criterion::Elbo => {
             return Err(Failure::usage(format!(
                 "{name} has no criterion elbo; there are bic, aic, held-out"
@@ -266,34 +195,24 @@ pub(crate) fn table<'a>(
     let candidates = candidates(data)?;
     let counts = data.summary().integers;
     let mut warnings = data::warnings(args.model, data);
-    let mut held = None;
-    if criterion == Criterion::HeldOut {
-        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-        rng.set_stream(HELD_OUT_STREAM);
-        let parts = match counts {
-            true => hold_out(data, SHARE, &mut rng).map(|p| Held::Counts(Box::new(p))),
-            false => hold_out_cells(data, SHARE, &mut rng).map(Held::Cells),
-        };
-        let parts = parts.map_err(|e| Failure::by(&args.data, e))?;
-        if !counts {
-            warnings.push(
-                "the data are no counts: cells are held out, and the score is their divergence per unit"
-                    .into(),
-            );
-        }
-        held = Some((parts, rng));
-    }
-    let held = held.as_ref();
-    let rows = (candidates.iter())
-        .map(|c| c.row(criterion, data, held.map(|(held, rng)| (held, rng.clone()))))
+    let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+    rng.set_stream(HELD_OUT_STREAM);
+    let selection = Selection::new(data, criterion, SHARE, rng);
+    let selection = selection.map_err(|e| Failure::by(&args.data, e))?;
+    let rows = (candidates.iter().map(|c| c.row(&selection)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| e.about(&args.data))?;
-    if !counts && criterion == Criterion::Bic {
+    match criterion {
+        plca_em::Criterion::HeldOut if !counts => warnings.push(
+            "the data are no counts: cells are held out, and the score is their divergence per unit"
+                .into(),
+        ),
         // [SPEC 9]
-        warnings.push(
+        plca_em::Criterion::Bic if !counts => warnings.push(
             "the data are no counts: their sum, which BIC takes for a sample size, is arbitrary"
                 .into(),
-        );
+        ),
+        _ => {}
     }
     Ok(Table {
         criterion: label,

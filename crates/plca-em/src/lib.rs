@@ -68,6 +68,7 @@ mod plca;
 mod plsa;
 mod posterior;
 mod product;
+mod select;
 mod sequential;
 mod shifted;
 mod transformed;
@@ -91,6 +92,7 @@ pub use plca_fit::{
 pub use plca_priors::{PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaState};
 pub use posterior::{posterior, sample_counts};
+pub use select::{Criterion, Selection};
 pub use shifted::{
     Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support,
 };

@@ -1,14 +1,16 @@
 //! Iterations that renew one block after the other.
 
+use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Sense, Separable, Stepped,
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Sense, Separable, Start, Stepped,
 };
 use plca_tensor::Real;
+use rand::Rng;
 
 /// A model whose blocks can be renewed one after the other.
 pub(crate) trait Sweep<T: Real>: Expectation<T> {
     /// Renews every free block once; with `measure`, the objective before that.
-    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError>;
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
 }
 
 /// Iterations that are sweeps; all else is as under EM.
@@ -23,14 +25,18 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         // Half an iteration is none.
         let mut new = at.clone();
-        let value = self.0.0.sweep(&mut new, measure)?;
+        let stepped = self.0.0.sweep(&mut new, measure)?;
         new.count();
         *at = new;
-        Ok(Stepped::of(value))
+        Ok(stepped)
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         self.0.objective(at)
+    }
+
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        self.0.likelihood(at)
     }
 
     fn sense(&self) -> Sense {
@@ -51,6 +57,15 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
 
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
         self.0.extrapolates(at)
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        self.0.fill(start, blocks, rng)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

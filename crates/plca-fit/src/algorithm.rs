@@ -140,8 +140,13 @@ pub trait Algorithm<T: Real>: Debug {
     /// # Errors
     ///
     /// [`FitError::NoStart`] (default) for a start that the model does not have; and as [`step`](Self::step).
-    fn fill(&self, start: Start, blocks: &mut [Option<DMatrix<T>>]) -> Result<(), FitError> {
-        let _ = blocks;
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        let _ = (blocks, rng);
         Err(FitError::NoStart { start })
     }
 

@@ -10,7 +10,7 @@ use rand::Rng;
 use super::anneal::{Annealing, raise};
 use super::{
     Algorithm, Anneal, BlockSpec, Constraint, Exposure, FitError, Frozen, Parameters, Sense,
-    Separable,
+    Separable, Start,
 };
 
 /// The parts of an E-step that the engine wants.
@@ -89,6 +89,21 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
+    /// Fills the blocks that a start does not give, as [`Algorithm::fill`](super::Algorithm::fill).
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NoStart`] (default) for a start that the model does not have.
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        let _ = (blocks, rng);
+        Err(FitError::NoStart { start })
+    }
+
     /// The distance of the parameters from a stationary point, `>= 0`. Default, `None`: the largest change that an iteration makes, of
     /// rates in parts of their sum.
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
@@ -147,7 +162,8 @@ pub trait Expectation<T: Real>: Debug + Sync {
 }
 
 /// The objective from one without priors: their log-densities added, as in force at the next iteration, or taken from what is to fall.
-pub(super) fn with_priors<T: Real>(
+#[doc(hidden)]
+pub fn with_priors<T: Real>(
     value: f64,
     sense: Sense,
     specs: &[BlockSpec<T>],
@@ -308,6 +324,15 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
         self.0.draw(rng)
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        self.0.fill(start, blocks, rng)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

@@ -263,6 +263,9 @@ pub enum FitError {
         /// Its value.
         value: f64,
     },
+    /// Work that was ended from outside before there was a result.
+    #[error("interrupted")]
+    Interrupted,
     /// The model gives no probability to a positive cell.
     #[error("entry {index:?} is {value}, to which the model gives the probability 0")]
     Support {

@@ -7,7 +7,7 @@ use plca_tensor::Real;
 use rand::Rng;
 
 use super::block::check_known;
-use super::{Algorithm, BlockSpec, Draw, FitError, Frozen, Parameters, SCALE, State};
+use super::{Algorithm, BlockSpec, Draw, Fill, FitError, Frozen, Parameters, SCALE, State};
 
 /// The source of the blocks that a start does not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,6 +18,8 @@ pub enum Start {
     Drawn,
     /// Component after component from what the earlier ones leave over of the data. Draws nothing.
     Deflation,
+    /// From the leading singular vectors of a matrix, with their zeros filled or not.
+    Nndsvd(Fill),
 }
 
 impl Start {
@@ -26,6 +28,9 @@ impl Start {
         match self {
             Self::Drawn => "drawing",
             Self::Deflation => "deflation",
+            Self::Nndsvd(Fill::Zero) => "nndsvd",
+            Self::Nndsvd(Fill::Mean) => "nndsvda",
+            Self::Nndsvd(Fill::Random) => "nndsvdar",
         }
     }
 }
@@ -53,6 +58,42 @@ impl<T: Real> Init<T> {
     pub fn deflation() -> Self {
         Self {
             start: Start::Deflation,
+            ..Self::default()
+        }
+    }
+
+    /// A start by [`Start::Nndsvd`], non-negative double singular value decomposition: the two factors of a matrix from the parts of one sign of its
+    /// leading singular vectors.
+    ///
+    /// ```math
+    /// V \approx \sum_z \sigma_z u_z v_z^\top,
+    /// \qquad W_z = \sqrt{\sigma_z m_z} \, \frac{u_z^\pm}{\lVert u_z^\pm \rVert},
+    /// \quad H_z = \sqrt{\sigma_z m_z} \, \frac{v_z^\pm}{\lVert v_z^\pm \rVert},
+    /// \quad m_z = \lVert u_z^\pm \rVert \, \lVert v_z^\pm \rVert
+    /// ```
+    ///
+    /// `u⁺` are the positive entries of a vector, `u⁻` the negative ones, negated; of the two signs the one with the larger `m` is taken, of the first pair
+    /// the absolute values. `fill` says what becomes of the entries that are 0: under a divergence that cells must be explained for, zeros may be
+    /// refused ([`FitError::Support`]), and multiplicative updates never move them. Hidden cells count as the mean of the observed ones. (Boutsidis and
+    /// Gallopoulos 2008.)
+    ///
+    /// The vectors are found in a random subspace, whose few directions are all that is drawn, besides what [`Fill::Random`] is; where they are
+    /// well apart, the start is the same for every seed, but for rounding. Data are copied as by
+    /// [`Products`](plca_tensor::arrange::Products): sparse ones once for every mode.
+    ///
+    /// ```
+    /// use plca_em::{Model, Nmf};
+    /// use plca_fit::{Fill, Init};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 3.0, 4.0, 4.0], Order::RowMajor)?;
+    /// let start = Nmf::builder(1).build()?.init(&v, Init::nndsvd(Fill::Mean), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(((start.w() * start.h())[(1, 0)] - 4.0).abs() < 1e-12);     // of rank one
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn nndsvd(fill: Fill) -> Self {
+        Self {
+            start: Start::Nndsvd(fill),
             ..Self::default()
         }
     }
@@ -97,7 +138,7 @@ impl<T: Real> Init<T> {
                 given.map(|value| algorithm.given(j, value)).transpose()
             });
             let mut blocks = given.collect::<Result<Vec<_>, _>>()?;
-            algorithm.fill(self.start, &mut blocks)?;
+            algorithm.fill(self.start, &mut blocks, rng)?;
             // What a model does not fill has a value of its own.
             let blocks = blocks.into_iter().zip(specs);
             let blocks = blocks.map(|(block, spec)| block.unwrap_or_else(|| spec.even()));

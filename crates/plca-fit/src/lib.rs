@@ -5,6 +5,7 @@
 //! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
 //! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
 //! * [`Factored`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
+//! * [`Spectra`]: what the components of many fits agree on, their [`Consensus`].
 //! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: what continues a run with bit-identical results.
 //!
 //! ```
@@ -27,6 +28,7 @@
 mod algorithm;
 mod anneal;
 mod block;
+mod consensus;
 mod cool;
 mod em;
 mod error;
@@ -37,6 +39,7 @@ mod interrupt;
 pub mod laws;
 mod layout;
 mod model;
+mod nndsvd;
 mod parameters;
 mod prior;
 mod reconstruct;
@@ -50,7 +53,10 @@ mod transform;
 pub use algorithm::{Algorithm, Sense};
 pub use anneal::Anneal;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
+pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;
+#[doc(hidden)]
+pub use em::with_priors;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
@@ -58,6 +64,9 @@ pub use init::{Init, Start, begin};
 pub use interrupt::Interrupt;
 pub use layout::FileLayout;
 pub use model::{AnyModel, Blocks, Model, State};
+pub use nndsvd::Fill;
+#[doc(hidden)]
+pub use nndsvd::nndsvd;
 pub use parameters::{Parameters, SCALE};
 pub use prior::Prior;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};
@@ -68,6 +77,6 @@ pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
 pub use transform::{
-    Explained, Impossible, Transform, certify, check_shape, empty, gap, gaps, possible, reached,
-    share, uncertified,
+    Explained, Impossible, Solved, Transform, certify, check_shape, empty, gap, gaps, one_by_one,
+    possible, reached, share, uncertified,
 };

@@ -37,6 +37,11 @@ impl<T: Real> Settings<T> {
         !self.priors.is_empty()
     }
 
+    /// The prior of a block.
+    pub fn prior_of(&self, block: &str) -> Option<&Prior<T>> {
+        self.priors.get(block)
+    }
+
     /// Whether this block has a prior.
     pub fn has_prior(&self, block: &str) -> bool {
         self.priors.contains_key(block)

@@ -10,12 +10,18 @@
 //!
 //! with `v` the sum of the observation for PLSA and NMF (one gap for every observation), of all the data for PLCA.
 
+use std::time::Instant;
+
 use nalgebra::DMatrix;
+use plca_tensor::arrange::{Ending, Rows, Until};
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 
+use super::init::scaled;
+use super::solver::fast::floored;
 use super::stop::setters;
 use super::{
-    Algorithm, Checkpoint, Fit, FitError, Interrupt, Parameters, Run, Solver, State, Stop,
+    Algorithm, Checkpoint, Fit, FitError, Interrupt, Need, Parameters, Run, Solver, State, Status,
+    Stop, TracePoint,
 };
 
 /// The treatment of counts that no learnt component can explain.
@@ -41,7 +47,9 @@ pub enum Impossible {
 pub struct Transform {
     /// The mode of the new observations, counted from 0 (default: the last). PLSA knows its own.
     pub along: Option<usize>,
-    /// When to stop; the residual is the largest gap (default: 1e-6, or a change of 1e-12 per count and iteration).
+    /// When to stop; the residual is the gap (default: 1e-6, or a change of 1e-12 per count and iteration). `auto` and `fast` solve the
+    /// observations of PLSA, NMF and PLCA one by one, each checked after every iteration: it ends by its own gap, or before where rounding is all
+    /// that still changes it; without a gap to reach, by its own change. Other solvers end all of them by the largest gap.
     pub stop: Stop,
     /// The treatment of counts that no component can explain.
     pub impossible: Impossible,
@@ -153,6 +161,122 @@ pub fn certify<S: State>(
     let fit = run.resume(Checkpoint::new(start))?;
     let gap = gap(fit.state().parameters())?;
     Ok((fit, gap))
+}
+
+/// The free factor of a product whose other factors are learnt, every observation's part of it solved on its own.
+#[derive(Clone, Debug)]
+pub struct Solved<T: Real> {
+    /// The factor, `K x I`, in units of the data.
+    pub factor: DMatrix<T>,
+    /// The mass that a component gives to the observed cells of an observation if its entry of the factor is 1, `K x 1` for all, or
+    /// `K x I`. Where it is 0 the entry means nothing.
+    pub share: DMatrix<T>,
+    /// The gap of every observation.
+    pub gap: Vec<f64>,
+    iterations: usize,
+    status: Status,
+}
+
+/// Explains observations one by one, each until its own gap is small enough; `None` for solvers that move all of them at once. An
+/// observation's part has the same bits whatever the others are, if no cell is hidden.
+///
+/// The objective of an observation may be that of PLSA, NMF or PLCA: they differ by the scale alone.
+///
+/// # Errors
+///
+/// Data that cannot be read.
+pub fn one_by_one<T: Real>(
+    data: &dyn Data<T>,
+    learnt: &[Option<Factor<'_, T>>],
+    along: usize,
+    how: &Transform,
+) -> Result<Option<Solved<T>>, FitError> {
+    if !matches!(how.solver, Solver::Auto | Solver::Fast) {
+        return Ok(None);
+    }
+    how.stop.check()?;
+    let known = learnt.iter().flatten();
+    let k = known.map(|f| f.components()).next().unwrap_or(0);
+    // An even start.
+    let mut factor = DMatrix::from_element(k, data.shape()[along], T::one());
+    let ones = factor.clone();
+    let factors = learnt.iter().map(|f| f.unwrap_or(Factor::Rows(&ones)));
+    let factors: Vec<_> = factors.collect();
+    let share = if data.is_complete() {
+        let sums: Vec<_> = (learnt.iter().flatten())
+            .map(|f| f.component_sums())
+            .collect();
+        DMatrix::from_fn(k, 1, |z, _| sums.iter().fold(T::one(), |s, f| s * f[z]))
+    } else {
+        share(data, &factors, along)?.transpose()
+    };
+    let share = floored(&share).unwrap_or(share);
+    let rows = Rows::new(data, Modes::one(along))?;
+    let stop = &how.stop;
+    let limit = stop.time_limit.map(|limit| (Instant::now(), limit));
+    let until = Until {
+        // [SPEC 1.5] stop by the gap
+        gap: stop.residual_tol,
+        // An observation that has a gap to reach goes on until rounding keeps it from there.
+        change: match (stop.need, stop.residual_tol) {
+            (Need::Any, Some(_)) => stop.tol.and(Some(0.0)),
+            _ => stop.tol,
+        },
+        patience: stop.patience,
+        both: stop.need == Need::All,
+        iterations: stop.max_iter,
+    };
+    let interrupted = || how.interrupt.as_ref().is_some_and(Interrupt::is_raised);
+    let late = || limit.is_some_and(|(begun, limit)| begun.elapsed() >= limit);
+    let ends = rows.solve(along, &factors, &share, &mut factor, &until, &|| {
+        interrupted() || late()
+    });
+    let ending = ends.iter().map(|end| end.ending).max();
+    Ok(Some(Solved {
+        factor,
+        share,
+        gap: ends.iter().map(|end| end.gap).collect(),
+        iterations: ends.iter().map(|end| end.iterations).max().unwrap_or(0),
+        status: match ending.unwrap_or_default() {
+            Ending::Near => Status::Stationary,
+            Ending::Still => Status::Converged,
+            Ending::Exhausted => Status::MaxIterations,
+            Ending::Cut if interrupted() => Status::Interrupted,
+            Ending::Cut => Status::TimeLimit,
+        },
+    }))
+}
+
+impl<T: Real> Solved<T> {
+    /// The fit that ends with these parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of the objective, and of [`State::wrap`].
+    pub fn fit<S: State<Scalar = T>>(
+        &self,
+        algorithm: &dyn Algorithm<T>,
+        at: Parameters<T>,
+    ) -> Result<Fit<S>, FitError> {
+        let objective = algorithm.objective(&at)?;
+        let at = at.at_iteration(self.iterations);
+        let end = TracePoint {
+            iteration: self.iterations,
+            objective,
+        };
+        Ok(Fit {
+            state: S::wrap(scaled(algorithm, at.clone())?)?,
+            status: self.status.clone(),
+            objective,
+            held_out_perplexity: None,
+            trace: vec![end],
+            events: Vec::new(),
+            checkpoint: Checkpoint {
+                iteration: self.iterations,
+                ..Checkpoint::new(at)
+            },
+        })
+    }
 }
 
 /// Runs an algorithm without a certificate from a start: the objective alone ends the run. `Auto` is `squarem` where that goes.

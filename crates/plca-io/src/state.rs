@@ -14,6 +14,8 @@ use crate::{Array, IoError, ModelFile, read_model, write_model};
 const MOST_NUMBERS: usize = 64;
 /// Before the names of facts that are arrays.
 const FACT: &str = "fact.";
+/// After the name of a block, in that of a prior for each of its entries.
+const PRIOR: &str = ".dirichlet";
 /// How far single precision may have moved the sum of a distribution.
 const SINGLE: f64 = 1e-3;
 
@@ -62,9 +64,15 @@ impl ModelFile {
         file
     }
 
-    /// Whether this is the name of an array that is no block: what a state remembers.
+    /// Whether this is the name of an array that is no block: what a state remembers, or a prior of a block entry by entry, such as
+    /// `basis.dirichlet`. Such arrays are in double precision in every file.
+    ///
+    /// ```
+    /// use plca_io::ModelFile;
+    /// assert!(ModelFile::is_fact("basis.dirichlet") && !ModelFile::is_fact("basis"));
+    /// ```
     pub fn is_fact(name: &str) -> bool {
-        name == SCALE || name.starts_with(FACT)
+        name == SCALE || name.starts_with(FACT) || name.ends_with(PRIOR)
     }
 
     /// The state in this file, which `path` names in errors.

@@ -353,7 +353,7 @@ fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// `groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]`.
-pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
     let names = ["groups", "between", "within", "decrease", "floor"];
     let [groups, between, within, decrease, floor] = settings(text, names)?;
     let needed =

@@ -84,7 +84,7 @@ impl Dirichlet {
 }
 
 /// `A`.
-pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
     Ok(Arc::new(Dirichlet::symmetric(number(text)?)?))
 }
 

@@ -28,7 +28,7 @@ use crate::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
 pub struct Flat;
 
 /// Nothing.
-pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
     match text {
         "" => Ok(Arc::new(Flat)),
         _ => Err(refused(text, "nothing")),

@@ -1,11 +1,14 @@
 //! Gamma prior.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_dist::ln_gamma;
 use plca_tensor::parallel::wide;
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::simplex_prior::{domain, same_shape};
+use crate::table::{number, refused};
 use crate::{Components, Entries, PriorError, PriorRules, RatePrior, Step};
 
 /// The gamma prior of a block of rates.
@@ -98,6 +101,16 @@ impl Gamma {
         let rows = Components::Rows(rows);
         (self.shape.get(at, rows), self.rate.get(at, rows))
     }
+}
+
+/// `SHAPE,RATE`.
+pub(crate) fn parse<T: Real>(
+    text: &str,
+    _: (usize, usize),
+) -> Result<Arc<dyn RatePrior<T>>, PriorError> {
+    let both = text.split_once(',');
+    let (shape, rate) = both.ok_or_else(|| refused(text, "SHAPE,RATE"))?;
+    Ok(Arc::new(Gamma::new(number(shape)?, number(rate)?)?))
 }
 
 /// `(a - 1) ln x`; below 1, clipped entries are left out.

@@ -18,7 +18,6 @@ extern crate self as plca_priors;
 
 mod columns;
 mod entries;
-mod gamma;
 #[cfg(feature = "laws")]
 pub mod laws;
 mod rate_prior;
@@ -27,20 +26,19 @@ mod simplex_prior;
 mod table;
 
 pub use entries::{Components, Entries};
-pub use gamma::Gamma;
 pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
-pub use table::{PriorEntry, Priors};
+pub use table::{PriorEntry, Priors, RatePriors};
 
 /// A prior is one file and one line here. What a line names is public; `parse` of the file makes the prior from text.
-macro_rules! priors {
-    ($($file:ident::{$($item:ident),*} = $name:literal, $form:literal, $about:literal;)*) => {
+macro_rules! table {
+    ($table:ident of $prior:ident, $title:literal: $($file:ident::{$($item:ident),*} = $name:literal, $form:literal, $about:literal;)*) => {
         $(mod $file; pub use $file::{$($item),*};)*
 
-        impl<T: plca_tensor::Real> Priors<T> {
-            /// All priors on blocks of distributions.
-            pub const ALL: &'static [PriorEntry<T>] = &[$(PriorEntry {
+        impl<T: plca_tensor::Real> $table<T> {
+            #[doc = $title]
+            pub const ALL: &'static [PriorEntry<dyn $prior<T>>] = &[$(PriorEntry {
                 name: $name,
                 form: $form,
                 about: $about,
@@ -48,6 +46,15 @@ macro_rules! priors {
             }),*];
         }
     };
+}
+
+macro_rules! priors {
+    ($($line:tt)*) => { table! { Priors of SimplexPrior, "All priors on blocks of distributions.": $($line)* } };
+}
+
+/// The same of priors on rates.
+macro_rules! rate_priors {
+    ($($line:tt)*) => { table! { RatePriors of RatePrior, "All priors on blocks of rates.": $($line)* } };
 }
 
 priors! {
@@ -59,4 +66,10 @@ priors! {
     logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
         "Logarithms of the entries are normal around those of even ones.";
     flat::{Flat} = "flat", "", "No preference.";
+}
+
+rate_priors! {
+    gamma::{Gamma} = "gamma", "SHAPE,RATE", "Gamma law of every entry.";
+    penalty::{Penalty} = "rate", "L1[,L2[,lagged]]",
+        "Penalty L1 times the sum and L2/2 times the squares; with lagged the slope of the squares is that at the old values.";
 }

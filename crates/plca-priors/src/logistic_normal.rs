@@ -213,7 +213,7 @@ fn softmax(eta: &DVector<f64>) -> DVector<f64> {
 }
 
 /// `VARIANCE`, around even columns.
-pub(crate) fn parse<T: Real>(text: &str, (rows, _): (usize, usize)) -> Parsed<T> {
+pub(crate) fn parse<T: Real>(text: &str, (rows, _): (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
     let variance = DVector::repeat(rows, number(text)?);
     let mean = DVector::zeros(rows);
     Ok(Arc::new(LogisticNormal::independent(mean, &variance)?))

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior};
+use crate::{PriorError, PriorRules, RatePrior, SimplexPrior};
 
 /// A prior as text describes it, or what is wrong with the text.
-pub(crate) type Parsed<T> = Result<Arc<dyn SimplexPrior<T>>, PriorError>;
+pub(crate) type Parsed<P> = Result<Arc<P>, PriorError>;
 
-/// A prior that is chosen by its name.
-#[derive(Clone, Copy, Debug)]
+/// A prior that is chosen by its name; `P` is `dyn SimplexPrior<T>` or `dyn RatePrior<T>`.
+#[derive(Debug)]
 #[non_exhaustive]
-pub struct PriorEntry<T: Real> {
+pub struct PriorEntry<P: ?Sized> {
     /// The name before the colon.
     pub name: &'static str,
     /// What stands behind the colon.
@@ -20,10 +20,27 @@ pub struct PriorEntry<T: Real> {
     /// What it does, in a line.
     pub about: &'static str,
     /// Makes it from what stands behind the colon, for a block of so many rows and columns.
-    pub parse: fn(&str, (usize, usize)) -> Parsed<T>,
+    pub parse: fn(&str, (usize, usize)) -> Parsed<P>,
 }
 
-/// The table of priors.
+/// The prior that `name:settings` describes, of a table.
+fn find<P: PriorRules + ?Sized>(
+    all: &[PriorEntry<P>],
+    text: &str,
+    shape: (usize, usize),
+) -> Parsed<P> {
+    let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+    let Some(entry) = all.iter().find(|entry| entry.name == name) else {
+        let forms = all.iter().map(|e| format!("{}:{}", e.name, e.form));
+        let known = forms.collect::<Vec<_>>().join(", ");
+        return Err(refused(text, format!("one of {known}")));
+    };
+    let prior = (entry.parse)(settings, shape)?;
+    prior.check(shape)?;
+    Ok(prior)
+}
+
+/// The table of priors on columns that are distributions.
 ///
 /// ```
 /// use plca_priors::{PriorError, Priors};
@@ -43,20 +60,31 @@ impl<T: Real> Priors<T> {
     ///
     /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take,
     /// [`PriorError::Components`] for groups of another number of columns.
-    pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<T> {
-        let known = || {
-            let forms = Self::ALL.iter().map(|e| format!("{}:{}", e.name, e.form));
-            forms.collect::<Vec<_>>().join(", ")
-        };
-        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        match Self::ALL.iter().find(|entry| entry.name == name) {
-            Some(entry) => {
-                let prior = (entry.parse)(settings, shape)?;
-                prior.check(shape)?;
-                Ok(prior)
-            }
-            None => Err(refused(text, format!("one of {}", known()))),
-        }
+    pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
+        find(Self::ALL, text, shape)
+    }
+}
+
+/// The table of priors on rates.
+///
+/// ```
+/// use plca_priors::{PriorError, RatePriors};
+/// assert!(RatePriors::<f64>::parse("gamma:2,0.5", (4, 2)).is_ok());
+/// assert!(RatePriors::<f64>::parse("rate:0.1,0.01", (4, 2)).is_ok());
+/// assert!(RatePriors::<f64>::parse("rate:-1", (4, 2)).is_err());
+/// # Ok::<(), PriorError>(())
+/// ```
+#[derive(Debug)]
+pub struct RatePriors<T>(std::marker::PhantomData<T>);
+
+impl<T: Real> RatePriors<T> {
+    /// The prior that `name:settings` describes, for a block of so many rows and columns.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take.
+    pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn RatePrior<T>> {
+        find(Self::ALL, text, shape)
     }
 }
 

@@ -50,9 +50,9 @@ mod sum;
 
 pub use arrange::{RowTerms, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use data::{
-    Block, BlockSource, CellRule, Coordinates, Data, DenseTensor, DenseView, Expected, MAX_ORDER,
-    Mask, Modes, Order, OutOfCore, Part, Request, Rule, SparseTensor, Summary, TileCounts, Tiling,
-    check_counts, e_step_by_visits, unobserved,
+    Block, BlockSource, CellRule, Compressed, Coordinates, Data, DenseTensor, DenseView, Expected,
+    ListedView, MAX_ORDER, Mask, Modes, Order, OutOfCore, Part, Request, Rule, SparseTensor,
+    Summary, TileCounts, Tiling, check_counts, e_step_by_visits, unobserved,
 };
 pub use error::{DataError, SourceError};
 pub use factor::{Cp, Factor};

@@ -59,6 +59,14 @@ pub fn for_each_part<T: Send>(
     }
 }
 
+/// How many threads loops have; no result depends on it.
+pub(crate) fn threads() -> usize {
+    #[cfg(feature = "rayon")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "rayon"))]
+    1
+}
+
 /// Both results, computed at the same time where there are two threads.
 ///
 /// ```
@@ -76,6 +84,56 @@ pub fn both<A: Send, B: Send>(
     return rayon::join(a, b);
     #[cfg(not(feature = "rayon"))]
     (a(), b())
+}
+
+/// `f` of 0, 1, … below `count`, as tasks that share nothing: as many at a time as there are threads, each on its share of them. The
+/// results stay in order.
+///
+/// For tasks that start loops of their own, such as whole fits. A thread that waited for such a loop in a common pool would begin another task
+/// meanwhile, and would have to end it first.
+///
+/// ```
+/// assert_eq!(plca_tensor::parallel::apart(3, |task| task * task), [0, 1, 4]);
+/// ```
+pub fn apart<O: Send>(count: usize, f: impl Fn(usize) -> O + Sync) -> Vec<O> {
+    #[cfg(feature = "record-loops")]
+    if record::is_on() {
+        return record::in_order(0..count, f);
+    }
+    #[cfg(feature = "rayon")]
+    {
+        let threads = rayon::current_num_threads();
+        let workers = threads.min(count);
+        if workers > 1 {
+            let next = AtomicUsize::new(0);
+            let claim = || -> Vec<(usize, O)> {
+                let numbers = std::iter::from_fn(|| {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    (at < count).then_some(at)
+                });
+                numbers.map(|at| (at, f(at))).collect()
+            };
+            // The first ones have one thread more where they do not come out even.
+            let work = |worker: usize| {
+                let own = threads / workers + usize::from(worker < threads % workers);
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(own).build();
+                // A machine that has no more threads does the same work on those that there are.
+                pool.map_or_else(|_| claim(), |pool| pool.install(claim))
+            };
+            let mut all: Vec<(usize, O)> = std::thread::scope(|scope| {
+                let work = &work;
+                let workers: Vec<_> = (0..workers)
+                    .map(|worker| scope.spawn(move || work(worker)))
+                    .collect();
+                let done = workers.into_iter().map(|worker| worker.join());
+                done.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect()
+            });
+            all.sort_unstable_by_key(|(at, _)| *at);
+            return all.into_iter().map(|(_, o)| o).collect();
+        }
+    }
+    (0..count).map(f).collect()
 }
 
 /// `f` of 0, 1, … below `count`, in order. A thread that is free takes the next number, so that what

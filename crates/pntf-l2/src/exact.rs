@@ -17,8 +17,8 @@ use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Parameters, Sense, State, Stepped,
-    Transform, begin, check_shape, uncertified,
+    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Interrupt, Parameters, Sense, State,
+    Stepped, Transform, begin, check_shape, uncertified,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
@@ -54,6 +54,8 @@ pub(crate) struct Exact<'a, T: Real> {
     pub(crate) free: usize,
     pub(crate) facts: Vec<(&'static str, Vec<f64>)>,
     pub(crate) problems: &'a dyn Problems,
+    /// Looked at between observations: there is one iteration.
+    pub(crate) interrupt: Option<&'a Interrupt>,
 }
 
 impl<T: Real> Exact<'_, T> {
@@ -75,11 +77,22 @@ impl<T: Real> Exact<'_, T> {
         }
     }
 
+    /// A result of every observation.
+    fn all<O: Send>(
+        &self,
+        one: impl Fn(usize) -> Result<O, FitError> + Sync + Send,
+    ) -> Result<Vec<O>, FitError> {
+        let one = |i| match self.interrupt {
+            Some(interrupt) if interrupt.is_raised() => Err(FitError::Interrupted),
+            _ => one(i),
+        };
+        let all = map_in_order((0..self.count()).collect(), one);
+        all.into_iter().collect()
+    }
+
     /// Squared error and gap of every observation.
     fn judged(&self, at: &Parameters<T>) -> Result<Vec<[f64; 2]>, FitError> {
-        let judge = |i| self.problems.judge(i, &self.coefficients(at, i));
-        let judged = map_in_order((0..self.count()).collect(), judge);
-        judged.into_iter().collect()
+        self.all(|i| self.problems.judge(i, &self.coefficients(at, i)))
     }
 }
 
@@ -99,12 +112,11 @@ impl<T: Real> Algorithm<T> for Exact<'_, T> {
         // 1. The objective before, where it is asked for.
         let value = measure.then(|| self.objective(at)).transpose()?;
         // 2. The best coefficients of every observation.
-        let best = |i| self.problems.best(i);
-        let solved = map_in_order((0..self.count()).collect(), best);
+        let solved = self.all(|i| self.problems.best(i))?;
         // 3. They take their places, in the scalar of the model; what says nothing keeps its start.
         let mut new = at.at(self.free).clone();
         for (i, x) in solved.into_iter().enumerate() {
-            let Some(x) = x? else { continue };
+            let Some(x) = x else { continue };
             let x = x.into_iter().enumerate().map(|(z, x)| narrow(x, i, z));
             let x = DVector::from_vec(x.collect::<Result<Vec<T>, _>>()?);
             match self.is_mixture() {
@@ -306,6 +318,7 @@ pub(crate) fn explain_sums<T: Real>(
         free: mode,
         facts: Vec::new(),
         problems: &problems,
+        interrupt: how.interrupt.as_ref(),
     };
     explain(exact, blocks, Vec::new(), how)
 }

@@ -226,6 +226,7 @@ pub(crate) fn explain<T: Real>(
             (TOTALS, problems.sums(data.scale())),
         ],
         problems: &problems,
+        interrupt: how.interrupt.as_ref(),
     };
     solve(exact, blocks, problems.empty(), how)
 }
@@ -251,6 +252,7 @@ pub(crate) fn explain_columns<T: Real>(
         free: 1,
         facts: vec![(TOTALS, problems.sums(data.scale()))],
         problems: &problems,
+        interrupt: how.interrupt.as_ref(),
     };
     solve(exact, blocks, problems.empty(), how)
 }

@@ -8,14 +8,18 @@
 //!
 //! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
 
+use std::collections::BTreeMap;
+
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
-    Model, Parameters, Sense, Settings, State, Stepped, Transform,
+    Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin, check_shape,
+    nndsvd, uncertified,
 };
 use plca_tensor::arrange::Products;
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{CompensatedSum, Data, Factor, Real};
+use rand::Rng;
 
 use crate::blocks::{check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
@@ -68,6 +72,7 @@ pub enum NtfUpdate {
 ///
 /// `G` is the data as they are; `x` runs over all cells, `z` over the `K` components. The blocks are `factor_0`, `factor_1`, …, `U_j` as an
 /// `I_j x K` matrix for every mode. All together they have the units of the data; they are never normalised.
+/// [`NtfBuilder::penalty`] adds penalties on their entries to the objective.
 ///
 /// This value holds the settings, which have been checked; [`Ntf::builder`] makes it, [`Model::fit`] fits it.
 ///
@@ -86,6 +91,20 @@ pub struct Ntf<T: Real> {
     components: usize,
     settings: Settings<T>,
     update: NtfUpdate,
+    penalties: BTreeMap<String, Penalty>,
+}
+
+/// The weights of the penalties on a block: of the entries and of their squares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Penalty {
+    linear: f64,
+    quadratic: f64,
+}
+
+impl Penalty {
+    fn is_some(self) -> bool {
+        self.linear > 0.0 || self.quadratic > 0.0
+    }
 }
 
 /// The settings of [`Ntf`], not yet checked.
@@ -102,6 +121,74 @@ impl<T: Real> Ntf<T> {
             components,
             settings: Settings::default(),
             update: NtfUpdate::default(),
+            penalties: BTreeMap::new(),
+        })
+    }
+
+    /// The penalty on every block.
+    fn penalties(&self, specs: &[BlockSpec<T>]) -> Result<Vec<Penalty>, FitError> {
+        let known = |name: &String| specs.iter().any(|spec| spec.name == **name);
+        if let Some(name) = self.penalties.keys().find(|name| !known(name)) {
+            return Err(FitError::UnknownBlock {
+                name: name.clone(),
+                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
+            });
+        }
+        let of = |spec: &BlockSpec<T>| self.penalties.get(&*spec.name).copied().unwrap_or_default();
+        Ok(specs.iter().map(of).collect())
+    }
+
+    /// Explains the slices of new data along one mode, the observations, by the components' other factors, under the penalty of this model on the
+    /// factor of the mode.
+    ///
+    /// Without such a penalty this is [`NtfState::transform`], with its certificates. With one, columns are improved one by one until the objective
+    /// changes no more ([`NtfUpdate::Hals`]), and there are no gaps.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{Ntf, NtfState, Transform};
+    /// let learnt = NtfState::new(vec![dmatrix![1.0], dmatrix![2.0; 0.0]])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 3.0, 1.0], Order::RowMajor)?;
+    /// let ntf = Ntf::builder(1).penalty("factor_0", 4.0, 2.0).build()?;
+    /// let explained = ntf.transform(&learnt, &new, &Transform::default().along(0))?;
+    /// let found = explained.fit.state().factor(0);
+    /// assert!((found - dmatrix![1.6; 0.8]).amax() < 1e-9);                // (2 g - 4 / 2) / (4 + 2 / 2)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::UnknownBlock`] for a penalty on a block that there is not, those of [`NtfState::transform`], and those of a run.
+    pub fn transform(
+        &self,
+        learnt: &NtfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<NtfState<T>>, FitError> {
+        let mut blocks = learnt.factors().to_vec();
+        let (mode, k) = (how.mode(blocks.len())?, learnt.factor(0).ncols());
+        let penalties = self.penalties(&specs(data.shape(), k))?;
+        let penalty = penalties.get(mode).copied().unwrap_or_default();
+        if !penalty.is_some() {
+            return learnt.transform(data, how);
+        }
+        let kept = blocks.iter().enumerate();
+        let kept = kept.map(|(j, f)| (j != mode).then_some(Factor::Columns(f)));
+        check_shape(data.shape(), &kept.collect::<Vec<_>>())?;
+        let mut ntf = Self::builder(k).update(NtfUpdate::Hals).0;
+        ntf.penalties.insert(format!("factor_{mode}"), penalty);
+        for j in (0..blocks.len()).filter(|&j| j != mode) {
+            ntf.settings.freeze(format!("factor_{j}"), Frozen::Whole);
+        }
+        blocks[mode] = DMatrix::zeros(data.shape()[mode], k);
+        let algorithm = ntf.bind(data)?;
+        let start = begin(&*algorithm, blocks)?;
+        Ok(Explained {
+            fit: uncertified(algorithm, start, how)?,
+            gap: Vec::new(),
+            dropped: 0.0,
+            empty: Vec::new(),
         })
     }
 }
@@ -113,13 +200,34 @@ impl<T: Real> NtfBuilder<T> {
         self
     }
 
+    /// Puts penalties on the entries of a block; the last ones count. A block that the model does not have is refused when it meets its data.
+    ///
+    /// ```math
+    /// \lVert G - P \rVert^2 + \sum \left( \lambda u + \tfrac{\mu}{2} u^2 \right),
+    /// \qquad \lambda = \text{linear}, \quad \mu = \text{quadratic}, \quad \text{both} \ge 0
+    /// ```
+    ///
+    /// Multiplicative updates have `(λ + μ U_j) / 2` in the divisor, those column by column subtract `λ / 2` from the numerator and add `μ / 2` to the
+    /// divisor. Neither raises the objective. In units in which the squared error is halved, so are both weights.
+    pub fn penalty(mut self, block: impl Into<String>, linear: f64, quadratic: f64) -> Self {
+        let penalty = Penalty { linear, quadratic };
+        self.0.penalties.insert(block.into(), penalty);
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// [`FitError::Setting`] without components.
+    /// [`FitError::Setting`] without components and for a penalty that is negative or not finite.
     pub fn build(self) -> Result<Ntf<T>, FitError> {
         FitError::if_zero("components", self.0.components)?;
+        for penalty in self.0.penalties.values() {
+            for value in [penalty.linear, penalty.quadratic] {
+                let good = value.is_finite() && value >= 0.0;
+                FitError::unless(good, "penalty", value, "a finite number >= 0")?;
+            }
+        }
         Ok(self.0)
     }
 }
@@ -156,6 +264,7 @@ impl<T: Real> Model for Ntf<T> {
         }
         self.settings.apply(&mut specs)?;
         Ok(Box::new(Sweep {
+            penalties: self.penalties(&specs)?,
             model: self,
             data: products,
             scale,
@@ -185,6 +294,7 @@ struct Sweep<'a, T: Real> {
     /// `‖G‖²`.
     norm: f64,
     specs: Vec<BlockSpec<T>>,
+    penalties: Vec<Penalty>,
     /// Flags of the frozen components of every block.
     kept: Vec<Vec<bool>>,
 }
@@ -202,14 +312,33 @@ impl<T: Real> Sweep<'_, T> {
             .1
     }
 
+    /// What the penalties add to the objective.
+    fn penalty(&self, at: &Parameters<T>) -> f64 {
+        let blocks = self.penalties.iter().zip(at.matrices());
+        let some = blocks.filter(|(penalty, _)| penalty.is_some());
+        let sums = some.map(|(penalty, u)| {
+            let terms = u.iter().map(|u| {
+                let u = u.to_f64();
+                (penalty.linear + 0.5 * penalty.quadratic * u) * u
+            });
+            terms.collect::<CompensatedSum>().value()
+        });
+        sums.sum()
+    }
+
     /// The factor of a mode from the data and the Grams, both contracted with all others.
-    fn renew(&self, u: &mut DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>, kept: &[bool]) {
+    fn renew(&self, mode: usize, u: &mut DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>) {
+        let kept = &self.kept[mode];
+        // Of half the objective.
+        let Penalty { linear, quadratic } = self.penalties[mode];
+        let (linear, quadratic) = (0.5 * linear, 0.5 * quadratic);
         match self.model.update {
             NtfUpdate::Multiplicative => {
                 let old = (!kept.is_empty()).then(|| u.clone());
                 let below = &*u * gamma;
                 // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0
                 u.zip_zip_apply(m, &below, |u, m, b| {
+                    let b = b + linear + quadratic * *u;
                     *u = if b > 0.0 { *u * m / b } else { 0.0 }
                 });
                 let Some(old) = old else { return };
@@ -221,10 +350,12 @@ impl<T: Real> Sweep<'_, T> {
             _ => {
                 let ones = vec![1.0; self.model.components];
                 descend(u, m, gamma, &ones, |t, b, rho| {
+                    let rho = rho + quadratic;
                     if is_kept(kept, t) || rho <= 0.0 {
                         return false;
                     }
-                    b.iter_mut().for_each(|b| *b = (*b / rho).max(0.0));
+                    b.iter_mut()
+                        .for_each(|b| *b = ((*b - linear) / rho).max(0.0));
                     true
                 });
             }
@@ -253,12 +384,12 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             let mut u = widen(at.at(mode));
             if measure && mode == 0 {
                 let h = gamma.component_mul(&grams[mode]);
-                value = Some(self.squared_error(at, &h, &contracted(&m, &u)));
+                value = Some(self.squared_error(at, &h, &contracted(&m, &u)) + self.penalty(at));
             }
             if frozen {
                 continue;
             }
-            self.renew(&mut u, &m, &gamma, &self.kept[mode]);
+            self.renew(mode, &mut u, &m, &gamma);
             let new = u.map(T::lit);
             // Factors whose products overflow lead nowhere.
             if let Some(bad) = new.iter().find(|x| !x.is_finite()) {
@@ -278,6 +409,11 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Ok(self.likelihood(at)? + self.penalty(at))
+    }
+
+    /// The squared error without the penalties.
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let m = self.data.mttkrp(at.matrices(), 0) * self.scale;
         let f = contracted(&m, &widen(at.at(0)));
         Ok(self.squared_error(at, &hadamard(&grams(at.matrices()), None), &f))
@@ -293,6 +429,23 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        let Start::Nndsvd(fill) = start else {
+            return Err(FitError::NoStart { start });
+        };
+        let cells = self.data.shape().iter().map(|&n| n as f64).product();
+        let [w, h] = nndsvd(&self.data, cells, self.model.components, fill, rng)?;
+        for (block, factor) in blocks.iter_mut().zip([w, h.transpose()]) {
+            block.get_or_insert(factor);
+        }
         Ok(())
     }
 }

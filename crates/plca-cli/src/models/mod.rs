@@ -15,7 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::approximation::Approximation;
-use crate::args::{FitArgs, SelectArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, SelectArgs, TransformArgs};
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::select::Table;
@@ -96,6 +97,12 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         let name = self.name();
         Err(Failure::usage(format!("{name} has no table of scores")))
+    }
+    /// The model of so many components of `plca consensus`.
+    fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
+        let _ = (args, rank);
+        let name = self.name();
+        Err(Failure::usage(format!("{name} has no consensus")))
     }
     /// `plca transform`.
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

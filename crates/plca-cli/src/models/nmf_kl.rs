@@ -3,10 +3,12 @@
 use plca_em::{Nmf, NmfState, Update};
 use plca_io::Element;
 
-use super::options::{missing, need_matrix, refuse};
+use super::options::{missing, need_matrix};
+use super::priors::{Block, rate_priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{self, FitArgs, SelectArgs, TransformArgs};
+use crate::args::{self, ConsensusArgs, FitArgs, SelectArgs, TransformArgs};
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -23,7 +25,6 @@ impl ModelKind for Unnormalised {
     }
 
     fn options(&self) -> &'static str {
-        // Priors are refused below, with the reason.
         "--update --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
     }
 
@@ -35,12 +36,19 @@ impl ModelKind for Unnormalised {
         true
     }
 
-    fn objective(&self, _: bool) -> &'static str {
-        "kl_divergence"
+    fn objective(&self, posterior: bool) -> &'static str {
+        match posterior {
+            true => "penalised_divergence",
+            false => "kl_divergence",
+        }
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         select::likelihood(args)
+    }
+
+    fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
+        Ok(Candidate::new(Nmf::builder(rank).build()?, "w"))
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
@@ -58,11 +66,15 @@ impl ModelKind for Unnormalised {
 }
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf<T>, Failure> {
-    let none = "(its blocks are no distributions; use plca)";
-    refuse(!args.prior.is_empty(), &format!("--prior {none}"), "nmf-kl")?;
-    refuse(args.priors.is_some(), &format!("--priors {none}"), "nmf-kl")?;
     need_matrix(&args.data, "nmf-kl", shape)?;
     let mut builder = (args.fix.iter()).fold(Nmf::builder(rank), |b, name| b.freeze(name));
+    let blocks = [
+        Block::matrix("w", shape[0], rank),
+        Block::matrix("h", rank, shape[1]),
+    ];
+    for (name, prior) in rate_priors(args, &blocks)? {
+        builder = builder.rate_prior(name, prior);
+    }
     if let Some(update) = args.update {
         builder = builder.update(match update {
             args::Update::Simultaneous => Update::Simultaneous,

@@ -8,7 +8,8 @@ use super::options::{missing, temper};
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::online;
 use crate::saved::Saved;
@@ -42,6 +43,10 @@ impl ModelKind for Symmetric {
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         select::likelihood(args)
+    }
+
+    fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
+        Ok(Candidate::new(Plca::builder(rank).build()?, "factor_0"))
     }
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

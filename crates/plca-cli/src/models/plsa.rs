@@ -8,7 +8,8 @@ use super::options::{missing, need_matrix, temper};
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::online;
 use crate::saved::Saved;
@@ -52,6 +53,15 @@ impl ModelKind for Asymmetric {
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         select::likelihood(args)
+    }
+
+    fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
+        let given = given(args.given.unwrap_or(1).into());
+        let plsa = Plsa::builder(rank).given(given).build()?;
+        Ok(Candidate {
+            samples: given.mode(),
+            ..Candidate::new(plsa, "basis")
+        })
     }
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

@@ -5,7 +5,8 @@ use pntf_l2::{Pntf, PntfState};
 
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{FitArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, TransformArgs};
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
@@ -30,6 +31,10 @@ impl ModelKind for OnSimplex {
 
     fn objective(&self, _: bool) -> &'static str {
         "squared_error"
+    }
+
+    fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
+        Ok(Candidate::new(Pntf::builder(rank).build()?, "factor_0"))
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

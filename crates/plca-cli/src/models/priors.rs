@@ -1,13 +1,13 @@
 //! Priors from the command line and from files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::Prior;
 use plca_io::{Array, Element};
-use plca_priors::{Dirichlet, Priors};
+use plca_priors::{Dirichlet, Entries, Gamma, Priors, RatePrior, RatePriors};
 
 use super::broadcast::broadcast;
 use crate::args::FitArgs;
@@ -108,6 +108,15 @@ pub(super) fn for_each(
     Ok(())
 }
 
+/// The block of a name.
+fn find<'a>(blocks: &'a [Block], name: &str) -> Result<&'a Block, String> {
+    blocks.iter().find(|b| b.name == name).ok_or_else(|| {
+        let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
+        let known = known.join(", ");
+        format!("no block `{name}` takes a prior; there are {known}")
+    })
+}
+
 /// Priors of every block, from `--prior` and `--priors`.
 pub(super) fn priors<T: Element>(
     args: &FitArgs,
@@ -115,11 +124,7 @@ pub(super) fn priors<T: Element>(
 ) -> Result<Vec<(String, Prior<T>)>, Failure> {
     let mut out: Vec<(String, Prior<T>)> = Vec::new();
     for_each(&args.prior, args.priors.as_deref(), |name, said| {
-        let block = blocks.iter().find(|b| b.name == name).ok_or_else(|| {
-            let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
-            let known = known.join(", ");
-            format!("no block `{name}` takes a prior; there are {known}")
-        })?;
+        let block = find(blocks, name)?;
         let prior: Prior<T> = match said {
             Said::Spec(spec) => Priors::parse(spec, block.size).map_err(|e| e.to_string())?,
             Said::Array("dirichlet", array) => {
@@ -133,5 +138,44 @@ pub(super) fn priors<T: Element>(
         out.push((name.to_string(), prior));
         Ok(name.to_string())
     })?;
+    Ok(out)
+}
+
+/// Priors on rates, by the name of their block.
+type RatePriorsOf<T> = Vec<(String, Arc<dyn RatePrior<T>>)>;
+
+/// Priors on every block of rates, from `--prior` and `--priors`.
+pub(super) fn rate_priors<T: Element>(
+    args: &FitArgs,
+    blocks: &[Block],
+) -> Result<RatePriorsOf<T>, Failure> {
+    let mut out = RatePriorsOf::new();
+    let mut arrays: BTreeMap<String, [Entries; 2]> = BTreeMap::new();
+    for_each(&args.prior, args.priors.as_deref(), |name, said| {
+        let block = find(blocks, name)?;
+        match said {
+            Said::Spec(spec) => {
+                let prior = RatePriors::parse(spec, block.size).map_err(|e| e.to_string())?;
+                out.push((name.to_string(), prior));
+            }
+            Said::Array(kind @ ("gamma_shape" | "gamma_rate"), array) => {
+                let none = [Entries::All(1.0), Entries::All(0.0)];
+                let both = arrays.entry(name.to_string()).or_insert(none);
+                both[usize::from(kind == "gamma_rate")] = Entries::Each(block.spread(array)?);
+            }
+            Said::Array(kind, _) => {
+                return Err(format!(
+                    "unknown prior `{kind}`; there are BLOCK.gamma_shape and BLOCK.gamma_rate"
+                ));
+            }
+        }
+        Ok(name.to_string())
+    })?;
+    for (name, [shape, rate]) in arrays {
+        let path = args.priors.as_deref().unwrap_or(Path::new("--priors"));
+        let gamma = Gamma::of(shape, rate);
+        let gamma = gamma.map_err(|e| Failure::of(path, format!("`{name}`: {e}")))?;
+        out.push((name, Arc::new(gamma)));
+    }
     Ok(out)
 }

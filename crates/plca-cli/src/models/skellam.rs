@@ -2,8 +2,7 @@
 
 use plca_fit::{FitError, Reconstruct};
 use plca_io::Element;
-use rand_chacha::ChaCha8Rng;
-use skellam_snmf::{Prior, Snmf, SnmfBuilder, SnmfState};
+use skellam_snmf::{Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
 
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
@@ -103,26 +102,19 @@ pub(super) fn prior_specs(file: &Saved) -> Vec<String> {
 
 /// `L⁺ - L⁻`, and the sum of so many matrices of the model: `Sk(draws L⁺, draws L⁻)`.
 pub(super) fn rates(state: SnmfState<f64>, signed: &SignedArgs) -> Box<dyn Approximation> {
-    let m = signed.m.unwrap_or_default().number();
+    let replicates = signed.m.unwrap_or_default();
     Fitted::new(state, move |state, draws| {
-        if m.is_infinite() {
+        if replicates == Replicates::Limit {
             return Err(Failure::usage(
                 "sample: a model of real data (--m inf) has no law to draw from",
             ));
         }
         let Draws { number, rng, into } = draws;
-        let draw = |rate: f64, rng: &mut ChaCha8Rng| {
-            let count = plca_dist::draw_poisson(number as f64 * m * rate, rng);
-            count.map(|n| n as f64 / m).map_err(Failure::new)
-        };
-        let h = state.activations();
-        let rows = into.values.chunks_exact_mut(h.ncols().max(1));
-        for (i, out) in rows.enumerate() {
-            let [plus, minus] = [state.plus(), state.minus()].map(|side| side.row(i).transpose());
-            for (x, column) in out.iter_mut().zip(h.column_iter()) {
-                *x = draw(plus.dot(&column), rng)? - draw(minus.dot(&column), rng)?;
-            }
-        }
+        let drawn = state
+            .sample(number, replicates, rng)
+            .map_err(Failure::new)?;
+        // In row-major order.
+        into.values.copy_from_slice(drawn.transpose().as_slice());
         Ok(())
     })
 }

@@ -11,7 +11,7 @@ pub(crate) fn cases(text: &str) -> Vec<Value> {
     file["cases"].as_array().unwrap().clone()
 }
 
-fn array(v: &Value) -> (Vec<usize>, Vec<f64>) {
+pub(crate) fn array(v: &Value) -> (Vec<usize>, Vec<f64>) {
     let shape = v["shape"].as_array().unwrap();
     let data = v["data"].as_array().unwrap();
     (

@@ -1,5 +1,6 @@
 //! The built command against its contract.
 
+mod consensus;
 mod emptied;
 mod endings;
 mod errors;

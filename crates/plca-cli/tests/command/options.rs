@@ -443,3 +443,45 @@ fn treatment_of_missing_cells_has_the_documented_default() {
         fit("nmf-kl", &format!("--mask ones.npy {multiplicative}"))
     );
 }
+
+/// Penalties and gamma laws on the factors of nmf-kl: as texts and as arrays, in both forms of the update.
+#[test]
+fn rates_have_priors() {
+    let folder = Folder::with_counts();
+    let fit = |line: &str| {
+        let settings = "--rank 2 --seed 3 --tol 0 --max-iter 30 --output o.npz";
+        let summary = folder.json(&format!("fit nmf-kl d.csv {settings} {line}"));
+        (summary, folder.model("o.npz"))
+    };
+    let (plain, _) = fit("");
+    assert!(plain.get("kl_divergence").is_none());
+    let (summary, penalised) = fit("--prior w=rate:.5,.2 --prior h=rate:.1");
+    let [objective, divergence] =
+        ["objective", "kl_divergence"].map(|name| summary[name].as_f64().unwrap());
+    let [w, h] = ["w", "h"].map(|name| &penalised.arrays[name].values);
+    let penalty: f64 = w.iter().map(|x| 0.5 * x + 0.1 * x * x).sum::<f64>()
+        + h.iter().map(|x| 0.1 * x).sum::<f64>();
+    assert!((objective - divergence - penalty).abs() < 1e-9 * objective);
+    assert_eq!(penalised.metadata["objective_name"], "penalised_divergence");
+    // The linear penalty is the gamma law of shape 1.
+    let n = h.len() / 2;
+    folder.arrays("p.npz", &[("h.gamma_rate", &[2, n], &vec![0.1; 2 * n])]);
+    let (_, text) = fit("--prior h=gamma:1,.1");
+    let (_, array) = fit("--priors p.npz");
+    let (_, linear) = fit("--prior h=rate:.1");
+    assert_eq!(text.arrays, array.arrays);
+    assert_eq!(text.arrays, linear.arrays);
+    // With a lag another way.
+    let (_, lagged) = fit("--prior w=rate:.5,.2,lagged --prior h=rate:.1");
+    assert_ne!(lagged.arrays, penalised.arrays);
+    folder.fails(
+        2,
+        "fit nmf-kl d.csv --rank 2 --prior w=rate:1 --solver fast --output x.npz",
+        &["--solver fast", "the prior on `w`"],
+    );
+    folder.fails(
+        2,
+        "fit nmf-kl d.csv --rank 2 --prior w=rate:-1 --output x.npz",
+        &["w=rate:-1", "linear", "-1"],
+    );
+}

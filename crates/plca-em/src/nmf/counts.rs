@@ -3,9 +3,13 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Frozen, Parameters, Plan,
-    Product, Renewed, Sense, Separable, Wanted, refuse, transpose_to,
+    Product, Renewed, Sense, Separable, Start, Wanted, nndsvd, refuse, transpose_to,
 };
-use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
+use plca_tensor::arrange::Products;
+use plca_tensor::{
+    Cp, Data, Expected, Factor, Mask, Modes, Real, Request, Rule, normalise_columns,
+};
+use rand::Rng;
 
 use super::{Nmf, NmfState};
 use crate::blocks::{is_free, largest, residual};
@@ -29,6 +33,18 @@ pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Pl
         pseudo: vec![None, None],
         weights: None,
         given: None,
+    })
+}
+
+/// The number of observed cells.
+fn observed<T: Real>(data: &dyn Data<T>) -> Result<f64, FitError> {
+    let all: f64 = data.shape().iter().map(|&n| n as f64).product();
+    let mut listed = 0u64;
+    data.visit_mask(&mut |_| listed += 1)?;
+    Ok(match data.summary().mask {
+        Mask::Complete => all,
+        Mask::Hidden => all - listed as f64,
+        Mask::Observed => listed as f64,
     })
 }
 
@@ -80,9 +96,13 @@ impl<T: Real> NmfCounts<'_, T> {
                 .value(true)
                 .rule(Rule::Exposure);
             let seen = self.data.e_step(cp, &exposure)?;
-            // [SPEC 4] s = v_obs / Σ_obs P
-            let s = T::lit(self.data.total() / seen.value());
             let mass = seen.value();
+            let s = match self.specs.iter().any(|spec| spec.prior.is_some()) {
+                // A prior has a scale: the model is taken at its own, not at that of the data.
+                true => T::one(),
+                // [SPEC 4] s = v_obs / Σ_obs P
+                false => T::lit(self.data.total() / mass),
+            };
             Ok((with_hidden(e, &seen, cp, s, ln_lik), Some(mass)))
         })
     }
@@ -113,6 +133,24 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             // [SI eq. 79] [SPEC 3] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
             _ => Factor::Columns(renewed.at(0)).component_sums(),
         }))
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        let Start::Nndsvd(fill) = start else {
+            return Err(FitError::NoStart { start });
+        };
+        let k = self.specs[0].shape.1;
+        let observed = observed(self.data)?;
+        let factors = nndsvd(&Products::new(self.data)?, observed, k, fill, rng)?;
+        for (block, factor) in blocks.iter_mut().zip(factors) {
+            block.get_or_insert(factor);
+        }
+        Ok(())
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {

@@ -18,10 +18,13 @@
 //! The simultaneous form takes both from one ratio `Q`, in one pass over the data; the divisors are sums of the partner, of the new `H` for
 //! `W`. The sequential form takes `W` first and `H` from a fresh ratio. With hidden cells the sequential form divides by sums over the observed
 //! cells, and the simultaneous one replaces hidden cells by what the model expects of them. `[SPEC 3]` `[SPEC 4]`
+//!
+//! A prior on the rates of a block changes what the counts are divided by: the M-step is exact, so that `D` less the log-density falls.
 
 mod counts;
 mod sequential;
 mod state;
+mod stream;
 
 use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
@@ -64,7 +67,8 @@ pub enum Update {
 /// ```
 ///
 /// `V` is the data, a non-negative `I x J` matrix; the sum runs over its observed cells. Up to a constant `D` is minus the log-likelihood
-/// of independent Poisson counts with the means `W H`; minus the log-density of the priors is added. The blocks are `w`, `W` as an `I x K`
+/// of independent Poisson counts with the means `W H`; minus the log-density of the priors, such as a
+/// [`Penalty`](plca_priors::Penalty), is added. With priors `fast` is not for this model. The blocks are `w`, `W` as an `I x K`
 /// matrix, and `h`, `H` as a `K x J` matrix, in the scale of the data.
 ///
 /// This value holds the settings, which have been checked; [`Nmf::builder`] makes it, [`Model::fit`] fits it.
@@ -92,7 +96,8 @@ pub struct Nmf<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct NmfBuilder<T: Real>(Nmf<T>);
 
-plca_fit::block_setters!(NmfBuilder);
+plca_fit::freeze_setters!(NmfBuilder);
+plca_fit::rate_setters!(NmfBuilder);
 
 impl<T: Real> Nmf<T> {
     /// Starts the settings of a model of so many components.

@@ -1,6 +1,9 @@
 //! The sequential form of the updates: `W`, then `H` from a fresh ratio.
 
-use plca_fit::{Exposure, Factored, FitError, Parameters};
+use nalgebra::DMatrix;
+use plca_fit::{
+    Expectation, Exposure, Factored, FitError, Parameters, Sense, Stepped, with_priors,
+};
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
 use super::NmfState;
@@ -10,17 +13,17 @@ use crate::product::check_measured;
 use crate::sequential::Sweep;
 
 impl<T: Real> NmfCounts<'_, T> {
-    /// Renews one factor; with `measure`, the divergence before that.
+    /// Renews one factor; with `measure`, the objective before that.
     fn renew(
         &self,
         at: &mut Parameters<T>,
         mode: usize,
         measure: bool,
-    ) -> Result<Option<f64>, FitError> {
+    ) -> Result<Stepped, FitError> {
         let Self { data, specs, .. } = self;
         let free = is_free(&specs[mode]);
         if !free && !measure {
-            return Ok(None);
+            return Ok(Stepped::default());
         }
         let wanted = Request::counts(Modes::one(mode)).value(measure);
         let mut e = NmfState::with_model_at(at, |cp| {
@@ -38,8 +41,9 @@ impl<T: Real> NmfCounts<'_, T> {
         let value = measure.then(|| {
             let seen = seen.as_ref().map(|seen| seen.value());
             let mass = seen.unwrap_or_else(|| NmfState::with_model_at(at, |cp| cp.mass()));
-            self.divergence(e.value(), mass)
+            with_priors(self.divergence(e.value(), mass), Sense::Minimise, specs, at)
         });
+        let mut stepped = Stepped::of(value);
         if free {
             let exposure = match &mut seen {
                 // [SPEC 4] F <- F ∘ C / X; a wholly hidden row or column keeps its value
@@ -50,21 +54,36 @@ impl<T: Real> NmfCounts<'_, T> {
                     _ => Factor::Columns(at.at(0)).component_sums(),
                 }),
             };
-            let new = specs[mode].divided(e.take(mode), at.at(mode), exposure);
-            at.change(|j, block| {
-                if j == mode {
-                    block.copy_from(&new);
-                }
-            });
+            let old = at.at(mode);
+            let (mut new, lost) = specs[mode].m_step(
+                e.take(mode),
+                old,
+                Some(exposure),
+                at.iteration().saturating_add(1),
+            )?;
+            let put = |at: &mut Parameters<T>, new: &DMatrix<T>| {
+                at.change(|j, block| {
+                    if j == mode {
+                        block.copy_from(new);
+                    }
+                });
+            };
+            put(at, &new);
+            // The other factor is renewed from a ratio with this one.
+            if lost && self.unsupported(at)?.is_some() {
+                specs[mode].restore(&mut new);
+                put(at, &new);
+                stepped.restored.push(mode);
+            }
         }
-        Ok(value)
+        Ok(stepped)
     }
 }
 
 impl<T: Real> Sweep<T> for NmfCounts<'_, T> {
-    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
-        let value = self.renew(at, 0, measure)?;
-        self.renew(at, 1, false)?;
-        Ok(value)
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let mut stepped = self.renew(at, 0, measure)?;
+        stepped.restored.extend(self.renew(at, 1, false)?.restored);
+        Ok(stepped)
     }
 }

@@ -3,14 +3,15 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Blocks, Explained, Factored, FitError, Model, Parameters, State, Transform, begin, certify,
-    empty, gaps, possible, share,
+    Algorithm, Blocks, Explained, Factored, Fit, FitError, Model, Parameters, Prior, State,
+    Transform, begin, certify, empty, gaps, one_by_one, possible, share, uncertified,
 };
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{Data, Factor, Real, normalise_columns};
 
 use super::counts::image;
 use super::{Nmf, specs};
 use crate::PlcaState;
+use crate::explained::written;
 use crate::product::conflict;
 
 /// The fitted parameters of [`Nmf`]: two non-negative matrices whose product approximates the data.
@@ -45,53 +46,19 @@ impl<T: Real> NmfState<T> {
         self.0.at(1)
     }
 
-    /// Explains new data along one mode: the factor of the other is kept.
+    /// Explains new data as [`Nmf::transform`] does, by a model without priors.
     ///
     /// # Errors
     ///
-    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of a run.
+    /// As there.
     pub fn transform(
         &self,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let along = how.mode(2)?;
-        let both = [Factor::Columns(self.w()), Factor::Rows(self.h())];
-        let mut learnt = both.map(Some);
-        learnt[along] = None;
-        let (part, dropped) = possible(data, &learnt, how.impossible)?;
-        let data = part.as_ref().map_or(data, |part| part);
-        let (n, k) = (data.shape()[along], self.w().ncols());
-        let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
-        // Every observation starts with a model of its own mass: from there on the gap is certified.
-        let uniform = |y: usize| {
-            let unit = share.row(y).sum();
-            match unit > T::zero() {
-                true => T::lit(totals[y]) / unit,
-                false => T::one(),
-            }
-        };
-        let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
-        let (name, blocks) = match along {
-            0 => ("h", vec![free.transpose(), self.h().clone()]),
-            _ => ("w", vec![self.w().clone(), free]),
-        };
-        let config = Nmf::builder(k).freeze(name).build()?;
-        let algorithm = config.bind(data)?;
-        let start = begin(&*algorithm, blocks)?;
-        let (fit, gap) = certify::<Self>(algorithm, start, how, |at| match along {
-            1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
-            _ => {
-                let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
-                gaps(data, [&fixed, &free], along, &totals)
-            }
-        })?;
-        Ok(Explained {
-            fit,
-            gap,
-            dropped,
-            empty: empty(data, along)?,
-        })
+        Nmf::builder(self.w().ncols())
+            .build()?
+            .transform(self, data, how)
     }
 
     /// The PLCA of which the product is a multiple.
@@ -150,6 +117,137 @@ impl<T: Real> NmfState<T> {
         }
         Self::new(w, h)
     }
+}
+
+impl<T: Real> Nmf<T> {
+    /// Explains new data along one mode by the other factor of a state, which is kept, with the prior of this model on the new one.
+    ///
+    /// With a prior there is no bound on what the objective can gain: no gaps, and the objective alone ends the run.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_em::{Nmf, NmfState, Transform};
+    /// use plca_priors::Penalty;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let learnt = NmfState::new(dmatrix![1.0; 3.0], dmatrix![1.0])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![1.0, 4.0, 4.0, 6.0], Order::RowMajor)?;
+    /// let nmf = Nmf::<f64>::builder(1).rate_prior("h", Penalty::new(1.0, 0.0)?).build()?;
+    /// let explained = nmf.transform(&learnt, &new, &Transform::default())?;
+    /// assert!((explained.fit.state().h() - dmatrix![1.0, 2.0]).amax() < 1e-9);    // 5 / (4 + 1), 10 / (4 + 1)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of [`on`](Model::on) and of a run.
+    pub fn transform(
+        &self,
+        learnt: &NmfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<NmfState<T>>, FitError> {
+        let along = how.mode(2)?;
+        let both = [Factor::Columns(learnt.w()), Factor::Rows(learnt.h())];
+        let mut kept = both.map(Some);
+        kept[along] = None;
+        let (part, dropped) = possible(data, &kept, how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let (n, k) = (data.shape()[along], learnt.w().ncols());
+        let (fixed, found) = match along {
+            0 => ("h", "w"),
+            _ => ("w", "h"),
+        };
+        let mut config = Nmf::builder(k).freeze(fixed).build()?;
+        let prior = self.settings.prior_of(found);
+        if let Some(Prior::Rate(prior)) = prior {
+            config.settings.rate_prior(found.into(), prior.clone());
+        }
+        let algorithm = config.bind(data)?;
+        let empty = empty(data, along)?;
+        if prior.is_none()
+            && let Some((fit, gap)) = alone(&*algorithm, learnt, data, along, how)?
+        {
+            return Ok(Explained {
+                fit,
+                gap,
+                dropped,
+                empty,
+            });
+        }
+        let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
+        // Every observation starts with a model of its own mass: from there on the gap is certified.
+        let uniform = |y: usize| {
+            let unit = share.row(y).sum();
+            match unit > T::zero() {
+                true => T::lit(totals[y]) / unit,
+                false => T::one(),
+            }
+        };
+        let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
+        let blocks = match along {
+            0 => vec![free.transpose(), learnt.h().clone()],
+            _ => vec![learnt.w().clone(), free],
+        };
+        let start = begin(&*algorithm, blocks)?;
+        let (fit, gap) = match prior {
+            Some(_) => (uncertified(algorithm, start, how)?, Vec::new()),
+            None => certify::<NmfState<T>>(algorithm, start, how, |at| match along {
+                1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
+                _ => {
+                    let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
+                    gaps(data, [&fixed, &free], along, &totals)
+                }
+            })?,
+        };
+        Ok(Explained {
+            fit,
+            gap,
+            dropped,
+            empty,
+        })
+    }
+}
+
+/// Explained observations and their gaps.
+type Gapped<T> = (Fit<NmfState<T>>, Vec<f64>);
+
+/// The observations explained one by one; `None` for solvers that move all of them at once.
+fn alone<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    learnt: &NmfState<T>,
+    data: &dyn Data<T>,
+    along: usize,
+    how: &Transform,
+) -> Result<Option<Gapped<T>>, FitError> {
+    let mut fixed = match along {
+        0 => learnt.h().transpose(),
+        _ => learnt.w().clone(),
+    };
+    // In units in which every component has the mass 1.
+    let sums = normalise_columns(&mut fixed);
+    let mut factors = [Some(Factor::Columns(&fixed)); 2];
+    factors[along] = None;
+    let Some(solved) = one_by_one(data, &factors, along, how)? else {
+        return Ok(None);
+    };
+    let kept = |j: usize| (j != along).then(|| learnt.0.at(j));
+    let write = |j: usize, block: &mut DMatrix<T>| {
+        if j == along {
+            let rates = &solved.factor;
+            let rate = |z: usize, y: usize| match sums[z] > T::zero() {
+                // [SPEC 3] W = F_1 D in the units of the learnt factor
+                true => rates[(z, y)] / sums[z],
+                false => T::zero(),
+            };
+            let (k, n) = rates.shape();
+            *block = match along {
+                0 => DMatrix::from_fn(n, k, |y, z| rate(z, y)),
+                _ => DMatrix::from_fn(k, n, rate),
+            };
+        }
+    };
+    let fit = written(algorithm, kept, &solved, write)?;
+    Ok(Some((fit, solved.gap)))
 }
 
 impl<T: Real> Factored for NmfState<T> {

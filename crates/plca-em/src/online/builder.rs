@@ -1,6 +1,6 @@
 //! Settings of online learning.
 
-use plca_fit::FitError;
+use plca_fit::{FitError, Interrupt};
 use plca_tensor::Real;
 
 use super::{Online, StepSize, Streamed};
@@ -97,6 +97,28 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     /// ```
     pub fn total(mut self, mass: f64) -> Self {
         self.0.total = Some(mass);
+        self
+    }
+
+    /// Sets what ends the work on a batch from another thread, between two E-steps (default: nothing): [`FitError::Interrupted`], and
+    /// nothing has been learnt from it.
+    ///
+    /// ```
+    /// use plca_em::{Interrupt, Online, Plsa};
+    /// use plca_fit::FitError;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let flag = Interrupt::default();
+    /// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).interrupt(flag.clone()).build()?;
+    /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let (before, batch) = (state.clone(), DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?);
+    /// flag.raise();
+    /// assert!(matches!(learner.partial_fit(&mut state, &batch), Err(FitError::Interrupted)));
+    /// assert_eq!(state, before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn interrupt(mut self, interrupt: Interrupt) -> Self {
+        self.0.interrupt = Some(interrupt);
         self
     }
 }

@@ -20,6 +20,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         let rule = Turn {
             local: self.local,
             batch: t as usize,
+            interrupt: self.interrupt.as_ref(),
         };
         let (factors, mut restored) = self.admit(state, &shared, batch)?;
         let found = (self.model).explain(factors.clone(), batch, start, rule)?;

@@ -1,4 +1,4 @@
-//! PLSA and PLCA learnt from batches of data, one after the other: stepwise EM.
+//! PLSA, PLCA and KL-NMF learnt from batches of data, one after the other: stepwise EM.
 //!
 //! Batches are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
 //! mode (mixtures) is found within the batch under the parameters so far; what all batches share is learnt from its counts:
@@ -23,7 +23,7 @@ mod streamed;
 use std::marker::PhantomData;
 
 use nalgebra::DVector;
-use plca_fit::{Axis, BlockSpec, FitError};
+use plca_fit::{Axis, BlockSpec, FitError, Interrupt};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -34,7 +34,7 @@ pub use stream::{Pass, StreamError};
 pub use streamed::{Explanation, Streamed, Turn};
 pub(crate) use streamed::{explain, freeze_shared, sealed};
 
-/// A learner of PLSA or PLCA that takes the data in batches, one after the other; see [`Online::builder`].
+/// A learner of PLSA, PLCA or KL-NMF that takes the data in batches, one after the other; see [`Online::builder`].
 ///
 /// ```math
 /// \begin{aligned}
@@ -71,6 +71,7 @@ pub struct Online<M, T: Real> {
     step: StepSize,
     local: Local,
     total: Option<f64>,
+    interrupt: Option<Interrupt>,
     scalar: PhantomData<T>,
 }
 
@@ -93,7 +94,7 @@ pub struct Online<M, T: Real> {
 pub struct Batch<S> {
     /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`. In a first pass it is that of data
+    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`; of NMF minus the divergence. In a first pass it is that of data
     /// which the model has not seen.
     pub ln_lik: f64,
     /// Sum of the batch, hidden cells imputed.
@@ -121,6 +122,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             step: StepSize::default(),
             local: Local::default(),
             total: None,
+            interrupt: None,
             scalar: PhantomData,
         })
     }
@@ -158,7 +160,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// # Errors
     ///
     /// [`FitError`]; then nothing has changed. A state that [`check`](OnlineState::check) refuses or that has another number of
-    /// components, a batch of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit.
+    /// components, a batch of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit;
+    /// [`FitError::Interrupted`] where [`OnlineBuilder::interrupt`] says so.
     ///
     /// # Examples
     ///

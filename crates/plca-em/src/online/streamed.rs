@@ -2,16 +2,17 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm as _, BlockSpec, Em, Expectation, FitError, Frozen, Model, Parameters, State, Wanted,
+    Algorithm as _, BlockSpec, Em, Expectation, FitError, Frozen, Interrupt, Model, Parameters,
+    State, Wanted,
 };
 use plca_tensor::{Data, Real};
 
 use super::Local;
 use crate::blocks::is_free;
 
-/// A model that can be learnt from batches: PLSA in both directions and PLCA of any order.
+/// A model that can be learnt from batches: PLSA in both directions, PLCA of any order, and KL-NMF.
 pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
-    /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA.
+    /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA and NMF.
     fn streamed(&self, order: usize) -> usize;
 
     /// The blocks for data of this shape.
@@ -33,7 +34,7 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
         shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&Self::State>,
-        how: Turn,
+        how: Turn<'_>,
     ) -> Result<Explanation<T, Self::State>, FitError>;
 }
 
@@ -42,12 +43,23 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The effort that the blocks of a batch are found with, and which batch it is, counted from 1.
+/// The effort that the blocks of a batch are found with, which batch it is, counted from 1, and what ends it from outside.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub struct Turn<'a> {
     pub(super) local: Local,
     pub(super) batch: usize,
+    pub(super) interrupt: Option<&'a Interrupt>,
+}
+
+impl Turn<'_> {
+    /// Between two E-steps.
+    fn check(&self) -> Result<(), FitError> {
+        match self.interrupt {
+            Some(interrupt) if interrupt.is_raised() => Err(FitError::Interrupted),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The explanation of a batch under shared blocks.
@@ -55,11 +67,11 @@ pub struct Turn {
 #[derive(Debug)]
 pub struct Explanation<T: Real, S> {
     /// Expected counts of the shared blocks.
-    pub(super) counts: Vec<DMatrix<T>>,
-    pub(super) state: S,
-    pub(super) ln_lik: f64,
-    pub(super) iterations: usize,
-    pub(super) restored: Vec<String>,
+    pub(crate) counts: Vec<DMatrix<T>>,
+    pub(crate) state: S,
+    pub(crate) ln_lik: f64,
+    pub(crate) iterations: usize,
+    pub(crate) restored: Vec<String>,
 }
 
 /// Finds the batch's own blocks of parameters under the shared ones, which are frozen, and counts for all.
@@ -70,12 +82,14 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
     is_local: impl Fn(usize) -> bool,
     joint: impl Fn(&Parameters<T>) -> Vec<f64>,
     at: Parameters<T>,
-    Turn { local, batch: t }: Turn,
+    turn: Turn<'_>,
 ) -> Result<Explanation<T, S>, FitError> {
+    let (local, t) = (turn.local, turn.batch);
     // Schedules of priors go by batches.
     let mut at = at.at_iteration(t - 1);
     let mut iterations = 1;
     while iterations < local.max_iter {
+        turn.check()?;
         let before = joint(&at);
         em.step(&mut at, false)?;
         at = at.at_iteration(t - 1);
@@ -87,6 +101,7 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
             break;
         }
     }
+    turn.check()?;
     let specs = em.0.blocks();
     let is_found = |spec: &BlockSpec<T>| spec.shape.0 > 0 && is_free(spec);
     let wanted = specs.iter().enumerate();

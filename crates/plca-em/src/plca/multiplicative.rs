@@ -1,6 +1,6 @@
 //! Masked multiplicative updates.
 
-use plca_fit::{Factored, FitError, Parameters};
+use plca_fit::{Factored, FitError, Parameters, Stepped};
 use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
 use super::PlcaState;
@@ -11,7 +11,7 @@ use crate::sequential::Sweep;
 
 /// Masked multiplicative updates of a matrix: on `W = F_1`, `H = diag(P(z)) F_2ᵀ`, one after the other, mapped back.
 impl<T: Real> Sweep<T> for PlcaCounts<'_, T> {
-    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         let mut value = None;
         for mode in 0..2 {
             let measured = measure && mode == 0;
@@ -51,6 +51,6 @@ impl<T: Real> Sweep<T> for PlcaCounts<'_, T> {
                 }
             });
         }
-        Ok(value)
+        Ok(Stepped::of(value))
     }
 }

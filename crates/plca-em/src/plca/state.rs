@@ -3,13 +3,13 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Blocks, Explained, Factored, FitError, Model, Parameters, State, Transform, empty, gap,
-    possible, share,
+    Blocks, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform, empty, gap,
+    one_by_one, possible, share,
 };
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
 use super::{Plca, specs};
-use crate::explained::explained;
+use crate::explained::{explained, written};
 
 /// The fitted parameters of [`Plca`]: weights and one factor for every mode, which together are a distribution over the cells.
 ///
@@ -75,9 +75,10 @@ impl<T: Real> PlcaState<T> {
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
         let along = how.mode(self.factors().count())?;
-        let learnt = self.factors().enumerate();
-        let learnt = learnt.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
-        let (part, dropped) = possible(data, &learnt.collect::<Vec<_>>(), how.impossible)?;
+        let factors = self.factors().enumerate();
+        let factors = factors.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
+        let factors: Vec<_> = factors.collect();
+        let (part, dropped) = possible(data, &factors, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let mut config = Plca::builder(self.weights().len());
         for j in (0..data.shape().len()).filter(|&j| j != along) {
@@ -85,9 +86,25 @@ impl<T: Real> PlcaState<T> {
         }
         let config = config.build()?;
         let learnt = |j: usize| (j > 0 && j - 1 != along).then(|| self.0.at(j));
-        let gap = |at: &Parameters<T>| gap_of(data, at, along);
+        let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;
-        explained(config.bind(data)?, learnt, how, dropped, empty, gap)
+        if let Some(solved) = one_by_one(data, &factors, along, how)? {
+            let (weights, factor) = joint(&solved);
+            let write = |j: usize, block: &mut DMatrix<T>| match j {
+                0 => block.copy_from(&weights),
+                _ if j - 1 == along => block.copy_from(&factor),
+                _ => {}
+            };
+            return Ok(Explained {
+                fit: written(&*algorithm, learnt, &solved, write)?,
+                // Every observation has its share of the mass: the largest gap is that of all data.
+                gap: vec![solved.gap.iter().copied().fold(0.0, f64::max)],
+                dropped,
+                empty,
+            });
+        }
+        let gap = |at: &Parameters<T>| gap_of(data, at, along);
+        explained(algorithm, learnt, how, dropped, empty, gap)
     }
 }
 
@@ -96,6 +113,43 @@ impl<T: Real> Factored for PlcaState<T> {
         let factors = at.matrices()[1..].iter().map(Factor::Columns);
         (Some(at.at(0).as_slice()), factors.collect())
     }
+}
+
+/// The weights and the factor, `I x K`, whose products observations were solved for. Entries of which no cell was seen have an even part of
+/// their component.
+fn joint<T: Real>(solved: &Solved<T>) -> (DMatrix<T>, DMatrix<T>) {
+    let (k, size) = solved.factor.shape();
+    let shared = solved.share.ncols() == 1;
+    let is_seen = |z: usize, y: usize| solved.share[(z, if shared { 0 } else { y })] > T::zero();
+    let even = 1.0 / size as f64;
+    let mut masses = vec![0.0; k];
+    let mut unseen = vec![0.0; k];
+    for (y, column) in solved.factor.column_iter().enumerate() {
+        for (z, x) in column.iter().enumerate() {
+            match is_seen(z, y) {
+                true => masses[z] += x.to_f64(),
+                false => unseen[z] += even,
+            }
+        }
+    }
+    let seen: f64 = masses.iter().sum();
+    for (mass, unseen) in masses.iter_mut().zip(&unseen) {
+        // A component that was not seen at all may have any mass.
+        let whole = *mass / (1.0 - unseen);
+        *mass = if whole.is_finite() {
+            whole
+        } else {
+            seen / k as f64
+        };
+    }
+    let total: f64 = masses.iter().sum();
+    let weights = DMatrix::from_fn(k, 1, |z, _| T::lit(masses[z] / total));
+    let factor = DMatrix::from_fn(size, k, |y, z| match is_seen(z, y) && masses[z] > 0.0 {
+        // [SPEC 1] P(z) P(y | z) is the share of a component and an observation
+        true => T::lit(solved.factor[(z, y)].to_f64() / masses[z]),
+        false => T::lit(even),
+    });
+    (weights, factor)
 }
 
 /// The free parameters of PLCA along a mode are the products `P(z) P(x_along | z)`.

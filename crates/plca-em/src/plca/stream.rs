@@ -44,7 +44,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
         shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&PlcaState<T>>,
-        how: Turn,
+        how: Turn<'_>,
     ) -> Result<Explanation<T, PlcaState<T>>, FitError> {
         let mut counts = PlcaCounts::new(self, batch)?;
         if (counts.specs.last()).is_some_and(|spec| spec.prior.is_some()) {

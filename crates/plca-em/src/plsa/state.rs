@@ -4,13 +4,13 @@ use nalgebra::DMatrix;
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
     Blocks, Explained, Factored, FitError, Model, Parameters, SCALE, State, Transform, empty, gaps,
-    possible,
+    one_by_one, possible,
 };
 use plca_tensor::{Data, Factor, Real};
 
 use super::{Plsa, factors, specs};
 use crate::Given;
-use crate::explained::explained;
+use crate::explained::{explained, written};
 use crate::product::conflict;
 
 /// The fitted parameters of [`Plsa`]: a distribution over the explained index for every given one.
@@ -80,15 +80,45 @@ impl<T: Real> PlsaState<T> {
                 "the observations of this PLSA lie along mode {along}"
             ));
         }
-        let mut learnt = [None, None];
-        learnt[given.explained()] = Some(Factor::Columns(self.basis()));
-        let (part, dropped) = possible(data, &learnt, how.impossible)?;
+        let mut factors = [None, None];
+        factors[given.explained()] = Some(Factor::Columns(self.basis()));
+        let (part, dropped) = possible(data, &factors, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let config = Plsa::builder(k).given(given).freeze("basis").build()?;
         let learnt = |j: usize| (j == 0).then(|| self.basis());
-        let (totals, empty) = (data.marginal(along)?, empty(data, along)?);
+        let algorithm = config.bind(data)?;
+        let empty = empty(data, along)?;
+        if let Some(solved) = one_by_one(data, &factors, along, how)? {
+            let write = |j: usize, block: &mut DMatrix<T>| {
+                if j == 1 {
+                    mixtures(&solved.factor, block);
+                }
+            };
+            return Ok(Explained {
+                fit: written(&*algorithm, learnt, &solved, write)?,
+                gap: solved.gap,
+                dropped,
+                empty,
+            });
+        }
+        let totals = data.marginal(along)?;
         let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
-        explained(config.bind(data)?, learnt, how, dropped, empty, gap)
+        explained(algorithm, learnt, how, dropped, empty, gap)
+    }
+}
+
+/// Makes the columns of a factor mixtures; without mass they are even.
+fn mixtures<T: Real>(factor: &DMatrix<T>, to: &mut DMatrix<T>) {
+    let even = T::one() / T::lit(factor.nrows() as f64);
+    for (mut to, from) in to.column_iter_mut().zip(factor.column_iter()) {
+        let mass: f64 = from.iter().map(|x| x.to_f64()).sum();
+        for (to, x) in to.iter_mut().zip(&from) {
+            // [SPEC 2] P(z | y) is what a component has of the observation
+            *to = match mass > 0.0 {
+                true => T::lit(x.to_f64() / mass),
+                false => even,
+            };
+        }
     }
 }
 

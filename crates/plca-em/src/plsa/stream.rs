@@ -43,7 +43,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         mut shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&PlsaState<T>>,
-        how: Turn,
+        how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaState<T>>, FitError> {
         let mut counts = PlsaCounts::new(self, batch)?;
         let is_local = |j| self.is_local(j, 3);

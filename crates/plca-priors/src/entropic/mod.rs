@@ -107,7 +107,7 @@ impl Entropic {
 }
 
 /// `BETA` or `RHOr`.
-pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
     Ok(Arc::new(match relative(text)? {
         (beta, false) => Entropic::new(beta)?,
         (rho, true) => Entropic::relative(rho)?,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_priors::{
-    CrossEntropy, Dirichlet, Entropic, Gamma, PriorError, PriorRules, Priors, RatePrior, Schedule,
-    Scheduled, SimplexPrior, Step,
+    CrossEntropy, Dirichlet, Entropic, Gamma, Penalty, PriorError, PriorRules, Priors, RatePrior,
+    RatePriors, Schedule, Scheduled, SimplexPrior, Step,
 };
 
 /// What an M-step makes of counts.
@@ -137,4 +137,41 @@ fn shared_priors_are_priors() {
         (prior.ln_density(&rate, &Step::at(1)), rate)
     };
     assert_eq!(rate(&gamma), rate(&*gamma));
+}
+
+#[test]
+fn text_makes_priors_on_rates() {
+    let counts = DMatrix::from_fn(3, 4, |i, z| (5 * i + 3 * z) as f64 % 7.0);
+    let exposure = DMatrix::from_fn(3, 4, |i, z| 0.5 + (i + z) as f64);
+    let updated = |prior: &dyn RatePrior<f64>| {
+        let mut theta = DMatrix::from_element(3, 4, 2.0);
+        let done = prior.update(&counts, &exposure, &mut theta, &Step::at(1));
+        done.map(|()| theta).unwrap()
+    };
+    let cases: [(&str, Box<dyn RatePrior<f64>>); 4] = [
+        ("gamma:2,.5", Box::new(Gamma::new(2.0, 0.5).unwrap())),
+        ("rate:.5", Box::new(Penalty::new(0.5, 0.0).unwrap())),
+        ("rate:.5,2", Box::new(Penalty::new(0.5, 2.0).unwrap())),
+        (
+            "rate:.5,2,lagged",
+            Box::new(Penalty::new(0.5, 2.0).unwrap().lagged()),
+        ),
+    ];
+    for (text, want) in cases {
+        let prior = RatePriors::<f64>::parse(text, (3, 4)).unwrap();
+        assert_eq!(updated(&*prior), updated(&*want), "{text}");
+    }
+    for (text, part) in [
+        ("gamma:2", "`2`: expected SHAPE,RATE"),
+        ("rate:", "``: expected a number"),
+        ("rate:1,2,3", "`1,2,3`: expected L1[,L2[,lagged]]"),
+        ("rate:1,-2", "`quadratic` = -2 is outside the domain"),
+        (
+            "dirichlet:2",
+            "`dirichlet:2`: expected one of gamma:SHAPE,RATE, rate:L1[,L2[,lagged]]",
+        ),
+    ] {
+        let error = RatePriors::<f64>::parse(text, (3, 4)).unwrap_err();
+        assert!(error.to_string().contains(part), "{text}: {error}");
+    }
 }

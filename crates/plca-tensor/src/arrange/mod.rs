@@ -9,6 +9,7 @@ mod products;
 mod rows;
 mod signed;
 
+pub use crate::kernel::solve::{Ending, RowEnd, Until};
 pub use products::{Memo, Products};
 pub use rows::{RowTerms, Rows};
 pub use signed::{Signed, SignedModel, SignedSums, SignedWanted, SplitRule};

@@ -11,7 +11,7 @@ use crate::kernel::mttkrp::{Fill, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Sorted;
 use crate::kernel::panel::Panel;
 use crate::parallel::for_each_part;
-use crate::{CompensatedSum, Coordinates, Data, DataError, DenseView, Mask, Real};
+use crate::{CompensatedSum, Coordinates, Data, DataError, Mask, Real};
 
 /// Columns that are written side by side: their numbers lie in one line of the cache.
 const COLUMNS: usize = 8;
@@ -20,7 +20,7 @@ const COLUMNS: usize = 8;
 #[derive(Debug)]
 enum Cells<'a, T> {
     /// NaN marks a hidden cell.
-    Dense(&'a Grid<T>, Layout),
+    Dense(Grid<'a, T>, Layout),
     Sparse {
         cells: Sorted<T>,
         hidden: Hidden<T>,
@@ -158,18 +158,18 @@ impl<'a, T: Real> Products<'a, T> {
     /// can hold; the error of data that cannot be read.
     pub fn new(data: &'a dyn Data<T>) -> Result<Self, DataError> {
         let shape = data.shape();
-        if let Some(DenseView(dense)) = data.dense() {
-            if dense.hidden() == dense.grid.values.len() {
+        if let Some(dense) = data.dense() {
+            if dense.hidden == dense.grid.values.len() {
                 return Err(DataError::NothingObserved);
             }
             let [total, squares] = dense.sums;
             return Ok(Self {
                 shape,
-                cells: Cells::Dense(&dense.grid, Layout::halves(shape, dense.order())),
+                cells: Cells::Dense(dense.grid, Layout::halves(shape, dense.grid.order)),
                 scale: dense.scale,
                 total,
                 squares,
-                complete: dense.is_complete(),
+                complete: dense.hidden == 0,
                 pool: Pool::none(),
             });
         }
@@ -384,7 +384,7 @@ impl<'a, T: Real> Products<'a, T> {
 
 /// Contracts the half that `mode` is not in; also the tiles' sum of squares.
 fn half<T: Real>(
-    grid: &Grid<T>,
+    grid: &Grid<'_, T>,
     halves: &Layout,
     panels: &[Panel<'_, T>],
     mode: usize,

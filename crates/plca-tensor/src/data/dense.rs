@@ -1,5 +1,7 @@
 //! Dense tensors of any order.
 
+use std::fmt::Debug;
+
 use nalgebra::DMatrix;
 
 use super::pass::{Stored, check_sums, data_scale};
@@ -32,7 +34,9 @@ pub enum Order {
 ///
 /// Values are checked once, here: finite numbers of either sign. Models of counts ask for more where they meet data:
 /// [`check_counts`](crate::check_counts). Values are never normalised. A hidden cell is NaN in place of its value, which is never read.
-/// Memory: the values, and from the first pass on the buffers that passes work in.
+///
+/// `S` holds the values: a vector of the tensor's own, or with [`shared`](Self::shared) anything that shows them, such as a slice or an `Arc`.
+/// Memory: the values, which are not copied, and from the first pass on the buffers that passes work in.
 ///
 /// ```
 /// use plca_tensor::{Data, DenseTensor, Order};
@@ -45,15 +49,25 @@ pub enum Order {
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct DenseTensor<T> {
-    pub(crate) grid: Grid<T>,
+pub struct DenseTensor<T, S = Vec<T>> {
+    shape: Vec<usize>,
+    values: Values<T, S>,
+    order: Order,
     /// Stored values are those given times this power of two.
-    pub(crate) scale: T,
+    scale: T,
     hidden: usize,
     /// Sums of the values, and of their squares, as they are held.
-    pub(crate) sums: [f64; 2],
+    sums: [f64; 2],
     summary: Summary,
     pool: Pool<T>,
+}
+
+/// Values as they are held.
+#[derive(Clone, Debug)]
+enum Values<T, S> {
+    Given(S),
+    /// Extreme ones, of which others may hold the original.
+    Scaled(Vec<T>),
 }
 
 /// Most modes of a tensor, as many as numpy's arrays have: work goes with the square of their number.
@@ -147,6 +161,71 @@ fn check_values<T: Real>(
     Ok(largest(values))
 }
 
+/// What checking values finds.
+struct Checked<T> {
+    scale: T,
+    hidden: usize,
+    sums: [f64; 2],
+    summary: Summary,
+}
+
+impl<T: Real> Checked<T> {
+    /// Goes through the values as they are given.
+    fn new(
+        shape: &[usize],
+        values: &[T],
+        order: Order,
+        nan_is_hidden: bool,
+    ) -> Result<Self, DataError> {
+        let scale = data_scale(check_values(shape, values, order, nan_is_hidden)?);
+        let (mut sums, mut hidden, mut negative) = (Sums::default(), 0, None);
+        for (at, &x) in values.iter().enumerate() {
+            if x.is_nan() {
+                hidden += 1;
+                continue;
+            }
+            let given = x.to_f64();
+            if given < 0.0 && (order == Order::ColumnMajor || negative.is_none()) {
+                let at = row_major(at, shape, order);
+                if negative.is_none_or(|(first, _)| at < first) {
+                    negative = Some((at, given));
+                }
+            }
+            sums.add((x * scale).to_f64(), given);
+        }
+        let mask = match hidden {
+            0 => Mask::Complete,
+            _ => Mask::Hidden,
+        };
+        let negative = negative.map(|(at, x)| (unravel(at, shape, Order::RowMajor), x));
+        Ok(Self {
+            scale,
+            hidden,
+            sums: [sums.total.value(), sums.squares.value()],
+            summary: check_sums(sums.summary(scale.to_f64(), negative, mask))?,
+        })
+    }
+
+    fn tensor<S>(self, shape: Vec<usize>, values: Values<T, S>, order: Order) -> DenseTensor<T, S> {
+        let Self {
+            scale,
+            hidden,
+            sums,
+            summary,
+        } = self;
+        DenseTensor {
+            shape,
+            values,
+            order,
+            scale,
+            hidden,
+            sums,
+            summary,
+            pool: Pool::default(),
+        }
+    }
+}
+
 impl<T: Real> DenseTensor<T> {
     /// A tensor from its values in the given memory order. Cost: some passes over the values.
     ///
@@ -200,57 +279,18 @@ impl<T: Real> DenseTensor<T> {
         Self::masked(shape, values, order)
     }
 
-    /// Checked values in a comfortable scale.
+    /// Checked values, brought into a comfortable scale where they lie.
     fn checked(
         shape: Vec<usize>,
         mut values: Vec<T>,
         order: Order,
         nan_is_hidden: bool,
     ) -> Result<Self, DataError> {
-        let scale = data_scale(check_values(&shape, &values, order, nan_is_hidden)?);
-        let (mut sums, mut hidden, mut negative) = (Sums::default(), 0, None);
-        for (at, x) in values.iter_mut().enumerate() {
-            if x.is_nan() {
-                hidden += 1;
-                continue;
-            }
-            let given = x.to_f64();
-            if given < 0.0 && (order == Order::ColumnMajor || negative.is_none()) {
-                let at = row_major(at, &shape, order);
-                if negative.is_none_or(|(first, _)| at < first) {
-                    negative = Some((at, given));
-                }
-            }
-            *x *= scale;
-            sums.add(x.to_f64(), given);
+        let checked = Checked::new(&shape, &values, order, nan_is_hidden)?;
+        if checked.scale != T::one() {
+            values.iter_mut().for_each(|x| *x *= checked.scale);
         }
-        let mask = match hidden {
-            0 => Mask::Complete,
-            _ => Mask::Hidden,
-        };
-        let negative = negative.map(|(at, x)| (unravel(at, &shape, Order::RowMajor), x));
-        Ok(Self {
-            scale,
-            hidden,
-            sums: [sums.total.value(), sums.squares.value()],
-            summary: check_sums(sums.summary(scale.to_f64(), negative, mask))?,
-            grid: Grid {
-                shape,
-                values,
-                order,
-            },
-            pool: Pool::default(),
-        })
-    }
-
-    /// The memory order of the values.
-    pub fn order(&self) -> Order {
-        self.grid.order
-    }
-
-    /// The number of hidden cells.
-    pub fn hidden(&self) -> usize {
-        self.hidden
+        Ok(checked.tensor(shape, Values::Given(values), order))
     }
 
     /// The values as they were given: shape, values, order. Where the largest lies outside the middle half of the
@@ -263,11 +303,98 @@ impl<T: Real> DenseTensor<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn into_parts(self) -> (Vec<usize>, Vec<T>, Order) {
-        let (mut grid, scale) = (self.grid, self.scale);
-        if scale != T::one() {
-            grid.values.iter_mut().for_each(|x| *x /= scale);
+        let (Values::Given(mut values) | Values::Scaled(mut values)) = self.values;
+        if self.scale != T::one() {
+            values.iter_mut().for_each(|x| *x /= self.scale);
         }
-        (grid.shape, grid.values, grid.order)
+        (self.shape, values, self.order)
+    }
+}
+
+impl<T: Real, S: AsRef<[T]>> DenseTensor<T, S> {
+    /// A tensor over values that others hold, in the given memory order: a slice, an `Arc<[T]>`, a memory map in a type of your own. They are
+    /// read where they lie. The result is that of [`new`](DenseTensor::new) on the same values, bit for bit.
+    ///
+    /// Memory: none for values, except where the largest lies outside the middle half of the scalar's exponents: those are copied, multiplied
+    /// by a power of two. The holder must always show the same values.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](DenseTensor::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use plca_tensor::{Data, DenseTensor, Order};
+    /// let values = [3.0, 0.0, 1.0, 2.0];
+    /// let v = DenseTensor::shared(vec![2, 2], &values[..], Order::ColumnMajor)?;
+    /// assert_eq!((v.total(), v.get(&[0, 1])), (6.0, 1.0));
+    /// let shared: Arc<[f32]> = Arc::new([1.0, 2.0]);
+    /// let v = DenseTensor::shared(vec![2], Arc::clone(&shared), Order::RowMajor)?;
+    /// assert_eq!((v.total(), Arc::strong_count(&shared)), (3.0, 2));
+    /// # Ok::<(), plca_tensor::DataError>(())
+    /// ```
+    pub fn shared(shape: Vec<usize>, values: S, order: Order) -> Result<Self, DataError> {
+        Self::over(shape, values, order, false)
+    }
+
+    /// The same with NaN for a hidden cell, as of [`masked`](DenseTensor::masked).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](DenseTensor::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::shared_masked(vec![2], &[3.0, f64::NAN], Order::RowMajor)?;
+    /// assert_eq!(v.hidden(), 1);
+    /// # Ok::<(), plca_tensor::DataError>(())
+    /// ```
+    pub fn shared_masked(shape: Vec<usize>, values: S, order: Order) -> Result<Self, DataError> {
+        Self::over(shape, values, order, true)
+    }
+
+    fn over(
+        shape: Vec<usize>,
+        values: S,
+        order: Order,
+        nan_is_hidden: bool,
+    ) -> Result<Self, DataError> {
+        let checked = Checked::new(&shape, values.as_ref(), order, nan_is_hidden)?;
+        let scale = checked.scale;
+        let values = match scale == T::one() {
+            true => Values::Given(values),
+            false => Values::Scaled(values.as_ref().iter().map(|&x| x * scale).collect()),
+        };
+        Ok(checked.tensor(shape, values, order))
+    }
+
+    fn values(&self) -> &[T] {
+        match &self.values {
+            Values::Given(values) => values.as_ref(),
+            Values::Scaled(values) => values,
+        }
+    }
+
+    fn grid(&self) -> Grid<'_, T> {
+        Grid {
+            shape: &self.shape,
+            values: self.values(),
+            order: self.order,
+        }
+    }
+
+    /// The memory order of the values.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// The number of hidden cells.
+    pub fn hidden(&self) -> usize {
+        self.hidden
     }
 
     /// The value of one cell, NaN if it is hidden.
@@ -285,7 +412,7 @@ impl<T: Real> DenseTensor<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn get(&self, index: &[usize]) -> T {
-        self.grid.values[position(index, &self.grid.shape, self.grid.order)] / self.scale
+        self.values()[position(index, &self.shape, self.order)] / self.scale
     }
 }
 
@@ -298,21 +425,28 @@ impl<T: Real> DenseTensor<T> {
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct DenseView<'a, T>(pub(crate) &'a DenseTensor<T>);
+pub struct DenseView<'a, T> {
+    pub(crate) grid: Grid<'a, T>,
+    /// Held values are those given times this power of two.
+    pub(crate) scale: T,
+    pub(crate) hidden: usize,
+    /// Sums of the values, and of their squares, as they are held.
+    pub(crate) sums: [f64; 2],
+}
 
 /// The same values in the same memory order, and the same cells hidden.
-impl<T: Real> PartialEq for DenseTensor<T> {
+impl<T: Real, S: AsRef<[T]>> PartialEq for DenseTensor<T, S> {
     fn eq(&self, other: &Self) -> bool {
-        let (mine, theirs) = (&self.grid, &other.grid);
-        let mut cells = mine.values.iter().zip(&theirs.values);
-        (&mine.shape, mine.order, self.scale) == (&theirs.shape, theirs.order, other.scale)
+        let (mine, theirs) = (self.grid(), other.grid());
+        let mut cells = mine.values.iter().zip(theirs.values);
+        (mine.shape, mine.order, self.scale) == (theirs.shape, theirs.order, other.scale)
             && cells.all(|(a, b)| a == b || a.is_nan() && b.is_nan())
     }
 }
 
-impl<T: Real> Data<T> for DenseTensor<T> {
+impl<T: Real, S: AsRef<[T]> + Debug + Send + Sync> Data<T> for DenseTensor<T, S> {
     fn shape(&self) -> &[usize] {
-        &self.grid.shape
+        &self.shape
     }
 
     fn summary(&self) -> &Summary {
@@ -320,11 +454,11 @@ impl<T: Real> Data<T> for DenseTensor<T> {
     }
 
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
-        let (grid, scale) = (&self.grid, self.scale.to_f64());
+        let (grid, scale) = (self.grid(), self.scale.to_f64());
         let order = grid.shape.len();
         let mut index = vec![0; order];
         // In memory order.
-        for &x in &grid.values {
+        for &x in grid.values {
             if x != T::zero() && !x.is_nan() {
                 each(&index, x.to_f64() / scale);
             }
@@ -342,15 +476,20 @@ impl<T: Real> Data<T> for DenseTensor<T> {
 
     fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
         if self.hidden > 0 {
-            for (position, _) in (self.grid.values.iter().enumerate()).filter(|(_, x)| x.is_nan()) {
-                each(&unravel(position, &self.grid.shape, self.grid.order));
+            for (position, _) in (self.values().iter().enumerate()).filter(|(_, x)| x.is_nan()) {
+                each(&unravel(position, &self.shape, self.order));
             }
         }
         Ok(())
     }
 
     fn dense(&self) -> Option<DenseView<'_, T>> {
-        Some(DenseView(self))
+        Some(DenseView {
+            grid: self.grid(),
+            scale: self.scale,
+            hidden: self.hidden,
+            sums: self.sums,
+        })
     }
 
     fn e_step(
@@ -358,15 +497,14 @@ impl<T: Real> Data<T> for DenseTensor<T> {
         model: &Cp<'_, T>,
         request: &Request<'_, T>,
     ) -> Result<Expected<T>, DataError> {
+        let grid = self.grid();
         let stored = Stored {
-            cells: &self.grid,
+            cells: &grid,
             scale: self.scale,
             pool: &self.pool,
             sparing: false,
         };
-        stored.e_step(self, model, request, |pass, modes| {
-            pass.unit(&self.grid, modes)
-        })
+        stored.e_step(self, model, request, |pass, modes| pass.unit(&grid, modes))
     }
 }
 
@@ -393,5 +531,22 @@ impl<T: Real> TryFrom<DMatrix<T>> for DenseTensor<T> {
     fn try_from(m: DMatrix<T>) -> Result<Self, DataError> {
         let shape = vec![m.nrows(), m.ncols()];
         Self::new(shape, m.data.into(), Order::ColumnMajor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_others_lie_where_they_lay() {
+        let values = [1.0, f64::NAN, 3.0, 0.5];
+        let shared = DenseTensor::shared_masked(vec![2, 2], &values, Order::ColumnMajor).unwrap();
+        assert_eq!(shared.grid().values.as_ptr(), values.as_ptr());
+        // Only what needs another scale is copied.
+        let tiny = [1e-310, 2e-310];
+        let scaled = DenseTensor::shared(vec![2], &tiny, Order::RowMajor).unwrap();
+        assert_ne!(scaled.grid().values.as_ptr(), tiny.as_ptr());
+        assert_eq!(scaled.get(&[1]), 2e-310);
     }
 }

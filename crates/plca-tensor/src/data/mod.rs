@@ -1,5 +1,6 @@
 //! Data as every model sees them: which cells were observed, and what a model adds up over them.
 
+mod compressed;
 mod dense;
 mod out_of_core;
 mod part;
@@ -10,8 +11,10 @@ mod sparse;
 
 use std::fmt::Debug;
 
+use crate::kernel::coordinate::Lender;
 use crate::{CompensatedSum, Cp, DataError, Real};
 
+pub use compressed::Compressed;
 pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
 pub(crate) use dense::{check_shape, matrix_shape, position, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
@@ -134,6 +137,21 @@ impl Sums {
     }
 }
 
+/// Rows of one mode of sparse data as they lie in memory; what [`arrange`](crate::arrange) makes of them needs no copy.
+///
+/// ```
+/// use plca_tensor::{Coordinates, Data, SparseTensor};
+/// let v = SparseTensor::new(Coordinates { shape: vec![3, 2], indices: vec![2, 1], values: vec![5.0] })?;
+/// assert!(v.listed(0).is_some() && v.listed(1).is_none());            // the longer mode
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ListedView<'a, T> {
+    pub(crate) rows: &'a dyn Lender<T>,
+    /// Held values are those given times this power of two.
+    pub(crate) scale: T,
+}
+
 /// Data that models are fitted to: dense, sparse, masked, larger than memory, or a storage of your own.
 ///
 /// A storage of your own implements four methods; a slow E-step on one thread is provided, and a storage with a kernel overrides it. All values
@@ -229,6 +247,13 @@ pub trait Data<T: Real>: Debug + Send + Sync {
     /// The values as they lie in memory, if they do: lets an [arrangement](crate::arrange) borrow them. Provided for storages that
     /// hold no dense array; one that wraps a [`DenseTensor`] may pass on what that answers.
     fn dense(&self) -> Option<DenseView<'_, T>> {
+        None
+    }
+
+    /// The rows of a mode as they lie in memory, if the observed cells that are not 0 are stored row by row of this mode: lets an
+    /// [arrangement](crate::arrange) read them. Provided for storages that hold no such rows.
+    fn listed(&self, mode: usize) -> Option<ListedView<'_, T>> {
+        let _ = mode;
         None
     }
 

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::compressed::Runs;
 use super::pass::{Stored, check_sums, data_scale};
-use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums, check_shape};
+use super::{Data, Expected, ListedView, Mask, Request, Summary, Sums as CellSums, check_shape};
 use crate::exposure::remaining;
 use crate::kernel::aligned::Pool;
-use crate::kernel::strata::{Entries, Strata};
+use crate::kernel::strata::{Strata, grid_of};
 use crate::kernel::{Cells, fibres::Fibres};
 use crate::simplex::largest;
 use crate::{Cp, DataError, Real};
@@ -74,7 +75,10 @@ fn arrange<T: Real>(
     let negative = first(&|&x| x < T::zero());
     let scale = rescale(&mut entries.values);
     let cells: Arc<dyn Cells<T>> = match entries.shape.len() {
-        2 => Arc::new(Strata::new(entries, keep_zeros)),
+        2 => {
+            let grid = grid_of(&entries);
+            Arc::new(Strata::new(entries, grid, keep_zeros))
+        }
         _ => Arc::new(Fibres::new(entries, keep_zeros)),
     };
     Ok((cells, scale, negative))
@@ -123,96 +127,21 @@ pub(crate) fn check_index(
     Ok(())
 }
 
-/// A compressed matrix as another program holds it, with the power of two that its values are multiplied by.
-struct Compressed<'a, T, P, I> {
-    shape: [usize; 2],
-    outer: usize,
-    ends: &'a [P],
-    indices: &'a [I],
-    values: &'a [T],
+/// The summary of cells as `visit` goes through them, and of the first negative entry that was given.
+pub(super) fn summary<T: Real>(
+    visit: impl FnOnce(&mut dyn FnMut(&[usize], T)),
     scale: T,
-}
-
-/// A checked whole number.
-fn whole<I: Copy + TryInto<usize>>(x: I) -> usize {
-    x.try_into().unwrap_or(usize::MAX)
-}
-
-impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Compressed<'_, T, P, I> {
-    /// Refuses runs that do not follow one on the other, and indices outside the shape.
-    fn check(&self) -> Result<(), DataError> {
-        let (shape, stored) = (&self.shape[..], self.indices.len());
-        check_shape(shape)?;
-        if self.values.len() != stored {
-            let (shape, got) = (shape.to_vec(), self.values.len());
-            return Err(DataError::Length {
-                expected: stored,
-                got,
-                shape,
-            });
-        }
-        if stored > u32::MAX as usize {
-            return Err(DataError::too_large(shape));
-        }
-        let runs = self.shape[self.outer];
-        let first = self.ends.first().map(|&end| whole(end));
-        let last = self.ends.last().map(|&end| whole(end));
-        if self.ends.len() != runs + 1 || first != Some(0) || last != Some(stored) {
-            return Err(DataError::Runs { run: runs, stored });
-        }
-        let falls = |w: &[P]| whole(w[0]) > whole(w[1]);
-        if let Some(run) = self.ends.windows(2).position(falls) {
-            return Err(DataError::Runs { run, stored });
-        }
-        let (mode, size) = (1 - self.outer, self.shape[1 - self.outer]);
-        let outside = self.indices.iter().position(|&i| whole(i) >= size);
-        match outside {
-            None => Ok(()),
-            Some(position) => Err(DataError::OutOfRange {
-                position,
-                mode,
-                index: whole(self.indices[position]),
-                size,
-            }),
-        }
-    }
-
-    /// Index and value, as it was given, of the first entry that is bad.
-    fn first(&self, bad: impl Fn(&T) -> bool) -> Option<(Vec<usize>, f64)> {
-        let at = self.values.iter().position(bad)?;
-        let run = self.ends.partition_point(|&end| whole(end) <= at) - 1;
-        let mut index = vec![run, whole(self.indices[at])];
-        index.rotate_left(self.outer);
-        Some((index, self.values[at].to_f64()))
-    }
-}
-
-impl<T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Entries<T>
-    for Compressed<'_, T, P, I>
-{
-    fn shape(&self) -> [usize; 2] {
-        self.shape
-    }
-
-    fn stored(&self) -> usize {
-        self.values.len()
-    }
-
-    fn for_each(&self, mut visit: impl FnMut([usize; 2], T)) {
-        for (run, ends) in self.ends.windows(2).enumerate() {
-            let run_of = whole(ends[0])..whole(ends[1]);
-            let entries = self.indices[run_of.clone()].iter();
-            for (&inner, &value) in entries.zip(&self.values[run_of]) {
-                let inner = whole(inner);
-                let index = if self.outer == 0 {
-                    [run, inner]
-                } else {
-                    [inner, run]
-                };
-                visit(index, value * self.scale);
-            }
-        }
-    }
+    negative: Option<(Vec<usize>, f64)>,
+    mask: Mask,
+) -> Result<Summary, DataError> {
+    let (mut sums, mut below) = (CellSums::default(), false);
+    visit(&mut |_, x| {
+        sums.add(x.to_f64(), x.to_f64() / scale.to_f64());
+        below |= x < T::zero();
+    });
+    // Duplicates may have made up for it; what a scale leaves nothing of is negative nevertheless.
+    let negative = negative.filter(|_| below || scale != T::one());
+    check_sums(sums.summary(scale.to_f64(), negative, mask))
 }
 
 /// Which cells of a sparse tensor were observed.
@@ -326,8 +255,8 @@ impl<T: Real> SparseTensor<T> {
         Self::checked(entries, pattern)
     }
 
-    /// Arranges a matrix whose rows are compressed (`outer` 0, CSR), or whose columns are (1, CSC), as other programs hold it: its arrays are
-    /// gone through, not copied. The result is that of [`new`](Self::new) on the same entries in the same order, bit for bit.
+    /// Arranges a matrix whose rows are compressed (`outer` 0, CSR), or whose columns are (1, CSC), as other programs hold it, into a copy of
+    /// its own; [`Compressed`](crate::Compressed) reads such arrays where they lie. The result is that of [`new`](Self::new) on the same entries in the same order, bit for bit.
     ///
     /// # Errors
     ///
@@ -358,22 +287,9 @@ impl<T: Real> SparseTensor<T> {
         P: Copy + TryInto<usize>,
         I: Copy + TryInto<usize>,
     {
-        let mut entries = Compressed {
-            shape,
-            outer,
-            ends,
-            indices,
-            values,
-            scale: T::one(),
-        };
-        entries.check()?;
-        if let Some((index, value)) = entries.first(|x| !x.is_finite()) {
-            return Err(DataError::NotFinite { index, value });
-        }
-        let negative = entries.first(|&x| x < T::zero());
-        let scale = data_scale(largest(values));
-        entries.scale = scale;
-        let cells: Arc<dyn Cells<T>> = Arc::new(Strata::new(entries, false));
+        let (entries, negative) = Runs::new(shape, outer, ends, indices, values)?;
+        let (grid, scale) = (grid_of(&entries), entries.scale);
+        let cells: Arc<dyn Cells<T>> = Arc::new(Strata::new(entries, grid, false));
         Self::of_cells(shape.to_vec(), (cells, scale, negative), Pattern::All)
     }
 
@@ -388,13 +304,6 @@ impl<T: Real> SparseTensor<T> {
         (cells, scale, negative): Arranged<T>,
         pattern: Pattern<T>,
     ) -> Result<Self, DataError> {
-        let (mut sums, mut below) = (CellSums::default(), false);
-        cells.for_each(&mut |_, x| {
-            sums.add(x.to_f64(), x.to_f64() / scale.to_f64());
-            below |= x < T::zero();
-        });
-        // Duplicates may have made up for it; what a scale leaves nothing of is negative nevertheless.
-        let negative = negative.filter(|_| below || scale != T::one());
         let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let mask = match &pattern {
             Pattern::All => Mask::Complete,
@@ -402,7 +311,7 @@ impl<T: Real> SparseTensor<T> {
             Pattern::Stored => Mask::Observed,
             Pattern::AllBut { .. } => Mask::Hidden,
         };
-        let summary = check_sums(sums.summary(scale.to_f64(), negative, mask))?;
+        let summary = summary(|each| cells.for_each(each), scale, negative, mask)?;
         Ok(Self {
             shape,
             cells,
@@ -463,6 +372,12 @@ impl<T: Real> Data<T> for SparseTensor<T> {
             (Pattern::Stored, _) => self.cells.for_each(&mut |index, _| each(index)),
         }
         Ok(())
+    }
+
+    fn listed(&self, mode: usize) -> Option<ListedView<'_, T>> {
+        let rows = self.cells.lender(mode)?;
+        let scale = self.scale;
+        Some(ListedView { rows, scale })
     }
 
     fn e_step(

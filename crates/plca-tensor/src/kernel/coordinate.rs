@@ -23,34 +23,120 @@
 //! Where reciprocals are estimated, `h` has half the digits: a step misses by 2^-26 of its length, which the next one makes good. Where
 //! steps end, `G = s`, does not depend on `h`.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use super::dense_rows::DenseRows;
 use super::log;
 use super::panel::{Panel, pow2};
 use crate::Real;
 use crate::sum::CompensatedSum;
 
+/// A storage whose rows, of one mode, can be read where they lie.
+pub(crate) trait Lender<T>: Debug + Sync {
+    /// Appends the cells of these rows that are not 0, row after row, each with its indices in the other modes, in the order in which the
+    /// storage visits them. Values as they are held.
+    fn lend(&self, rows: Range<usize>, indices: &mut Vec<u32>, values: &mut Vec<T>);
+}
+
 /// The data of the rows of a mode.
 #[derive(Debug)]
-pub(crate) enum Entries<T> {
+pub(crate) enum Entries<'a, T> {
     /// All cells: `stride` values for every row, zeros where there is nothing.
-    Full { values: Vec<T>, stride: usize },
+    Full { stride: usize, cells: Full<'a, T> },
     /// The positive cells: row `i` has the entries `starts[i]..starts[i + 1]`, each with its indices in the other modes.
     Listed {
         starts: Vec<usize>,
+        cells: Listed<'a, T>,
+    },
+}
+
+/// All cells of rows.
+#[derive(Debug)]
+pub(crate) enum Full<'a, T> {
+    Copied(Vec<T>),
+    /// To be read from data that hold values times `scale`, so many rows at a time.
+    Lent {
+        lender: Lent<'a, T>,
+        scale: f64,
+        together: usize,
+    },
+}
+
+/// Listed cells of rows.
+#[derive(Debug)]
+pub(crate) enum Listed<'a, T> {
+    Copied {
         indices: Vec<u32>,
         values: Vec<T>,
     },
+    /// To be read from data that hold values times `scale`.
+    Lent {
+        lender: Lent<'a, T>,
+        scale: f64,
+    },
 }
+
+/// Where rows are read.
+#[derive(Debug)]
+pub(crate) enum Lent<'a, T> {
+    Dense(DenseRows<'a, T>),
+    /// Of a matrix.
+    Sparse(&'a dyn Lender<T>),
+}
+
+impl<T: Real> Lent<'_, T> {
+    pub(super) fn lender(&self) -> &dyn Lender<T> {
+        match self {
+            Self::Dense(rows) => rows,
+            Self::Sparse(lender) => *lender,
+        }
+    }
+
+    /// Copies all cells of these rows, 0 where one is hidden or not stored; each padded with zeros to `stride`.
+    #[inline(always)]
+    pub(super) fn copy(&self, rows: Range<usize>, to: &mut [T], stride: usize) {
+        match self {
+            Self::Dense(lent) => lent.copy(rows, to, stride),
+            Self::Sparse(lender) => {
+                let (mut indices, mut values) = (Vec::new(), Vec::new());
+                for (i, row) in rows.zip(to.chunks_exact_mut(stride.max(1))) {
+                    indices.clear();
+                    values.clear();
+                    lender.lend(i..i + 1, &mut indices, &mut values);
+                    row.fill(T::zero());
+                    for (&j, &x) in indices.iter().zip(&values) {
+                        row[j as usize] = x;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real> Listed<'_, T> {
+    /// How many rows are taken at a time, from the first of these on.
+    fn together(&self, rows: &Range<usize>, starts: &[usize]) -> usize {
+        let enough = |&end: &usize| starts[end] - starts[rows.start] >= BATCH;
+        let end = match self {
+            Self::Copied { .. } => None,
+            Self::Lent { .. } => (rows.start + 1..rows.end).find(enough),
+        };
+        end.unwrap_or(rows.end) - rows.start
+    }
+}
+
+/// Entries that are read at a time: they stay in the second-level cache.
+const BATCH: usize = 1 << 13;
 
 /// The problems of a group of rows.
 #[derive(Debug)]
 pub struct RowGroup<'a, T> {
     pub(crate) rows: Range<usize>,
     pub(crate) k: usize,
-    pub(crate) entries: &'a Entries<T>,
+    pub(crate) entries: &'a Entries<'a, T>,
     /// The table `U` of all full rows, one coordinate after the other, each padded to whole registers.
     pub(crate) table: &'a [T],
     /// The other modes' factors, whose rows are multiplied into a table for every row that is listed.
@@ -66,7 +152,7 @@ pub struct RowGroup<'a, T> {
     pub(crate) unit: f64,
     /// `K` numbers for every row of the group: the start, then the result.
     pub(crate) block: &'a mut [T],
-    /// Room for two rows of values, and for a table where it is gathered.
+    /// Room for two rows of values, for rows that are read, and for a table where it is gathered.
     pub(crate) scratch: &'a mut [T],
     pub(crate) passes: usize,
     pub(crate) log: bool,
@@ -83,48 +169,68 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) -> f64 {
-        let (k, passes, log) = (self.k, self.passes, self.log);
+        let k = self.k;
         let block = std::mem::take(&mut self.block);
         let scratch = std::mem::take(&mut self.scratch);
         let mut ln_lik = CompensatedSum::default();
         match self.entries {
-            Entries::Full { values, stride } => {
-                let (table, stride) = (self.table, *stride);
-                let (p, rest) = scratch.split_at_mut(stride);
-                let values = |i: usize| &values[i * stride..][..stride];
-                for (at, pair) in block.chunks_mut((2 * k).max(1)).enumerate() {
-                    let i = self.rows.start + 2 * at;
-                    let (w, other) = pair.split_at_mut(k);
-                    let one = self.problem(i, values(i), w, p);
-                    if other.is_empty() {
-                        ln_lik += solve(simd, table, [one], passes, log);
-                    } else {
-                        let p = &mut rest[..stride];
-                        let two = self.problem(i + 1, values(i + 1), other, p);
-                        ln_lik += solve(simd, table, [one, two], passes, log);
-                    }
+            Entries::Full { stride, cells } => {
+                let (p, room) = scratch.split_at_mut(2 * stride);
+                let together = match cells {
+                    Full::Copied(_) => self.rows.len(),
+                    Full::Lent { together, .. } => *together,
+                };
+                let firsts = self.rows.clone().step_by(together.max(1));
+                for (first, block) in firsts.zip(block.chunks_mut((together * k).max(1))) {
+                    let values = match cells {
+                        Full::Copied(values) => &values[first * stride..],
+                        Full::Lent { lender, scale, .. } => {
+                            let rows = first..(first + together).min(self.rows.end);
+                            lender.copy(rows.clone(), room, *stride);
+                            let rows = room.chunks_exact_mut((*stride).max(1)).zip(rows);
+                            rows.for_each(|(row, i)| rescale(row, *scale, self.exponents[i]));
+                            &*room
+                        }
+                    };
+                    self.full(simd, first, (values, *stride), block, p, &mut ln_lik);
                 }
             }
-            Entries::Listed {
-                starts,
-                indices,
-                values,
-            } => {
-                let (panels, lanes) = (self.panels, T::lanes::<S>());
-                let others = panels.len();
-                for (at, w) in block.chunks_mut(k.max(1)).enumerate() {
-                    let i = self.rows.start + at;
-                    let own = starts[i]..starts[i + 1];
-                    let (n, stride) = (own.len(), own.len().next_multiple_of(lanes));
-                    let (p, rest) = scratch.split_at_mut(stride);
-                    let (copied, rest) = rest.split_at_mut(stride);
-                    copied[..n].copy_from_slice(&values[own.clone()]);
-                    copied[n..].fill(T::zero());
-                    let table = &mut rest[..stride * k];
-                    let own = &indices[own.start * others..own.end * others];
-                    gather(panels, own, table, (n, stride, k));
-                    let row = self.problem(i, copied, w, p);
-                    ln_lik += solve(simd, table, [row], passes, log);
+            Entries::Listed { starts, cells } => {
+                let others = self.panels.len();
+                let (mut read, mut values) = (Vec::new(), Vec::new());
+                let (mut rest, mut left) = (block, self.rows.clone());
+                while !left.is_empty() {
+                    let rows = left.start..left.start + cells.together(&left, starts);
+                    let (block, next) = rest.split_at_mut(rows.len() * k);
+                    let starts = &starts[rows.start..=rows.end];
+                    let entries = match cells {
+                        Listed::Copied { indices, values } => {
+                            (&indices[starts[0] * others..], &values[starts[0]..])
+                        }
+                        Listed::Lent { lender, scale } => {
+                            read.clear();
+                            values.clear();
+                            lender.lender().lend(rows.clone(), &mut read, &mut values);
+                            for (ends, &e) in starts.windows(2).zip(&self.exponents[rows.start..]) {
+                                rescale(
+                                    &mut values[ends[0] - starts[0]..ends[1] - starts[0]],
+                                    *scale,
+                                    e,
+                                );
+                            }
+                            (&read[..], &values[..])
+                        }
+                    };
+                    self.listed(
+                        simd,
+                        rows.start,
+                        starts,
+                        entries,
+                        block,
+                        scratch,
+                        &mut ln_lik,
+                    );
+                    (rest, left.start) = (next, rows.end);
                 }
             }
         }
@@ -132,7 +238,81 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
     }
 }
 
+/// Brings values that are held times `scale` to the scale of their row.
+#[inline(always)]
+pub(super) fn rescale<T: Real>(values: &mut [T], scale: f64, exponent: i32) {
+    let up: f64 = pow2(exponent);
+    // Nearly always 1, by which a quotient is what it was.
+    if scale == 1.0 {
+        values.iter_mut().for_each(|x| *x = T::lit(x.to_f64() * up));
+    } else {
+        values
+            .iter_mut()
+            .for_each(|x| *x = T::lit(x.to_f64() / scale * up));
+    }
+}
+
 impl<T: Real> RowGroup<'_, T> {
+    /// Rows of all cells from `first` on, two at a time.
+    #[inline(always)]
+    fn full<S: Simd>(
+        &self,
+        simd: S,
+        first: usize,
+        (values, stride): (&[T], usize),
+        block: &mut [T],
+        p: &mut [T],
+        ln_lik: &mut CompensatedSum,
+    ) {
+        let (k, passes, log) = (self.k, self.passes, self.log);
+        let (p, other_p) = p.split_at_mut(stride);
+        let values = |at: usize| &values[at * stride..][..stride];
+        for (pair, block) in block.chunks_mut((2 * k).max(1)).enumerate() {
+            let (w, other) = block.split_at_mut(k);
+            let one = self.problem(first + 2 * pair, values(2 * pair), w, p);
+            if other.is_empty() {
+                *ln_lik += solve(simd, self.table, [one], passes, log);
+            } else {
+                let at = 2 * pair + 1;
+                let two = self.problem(first + at, values(at), other, other_p);
+                *ln_lik += solve(simd, self.table, [one, two], passes, log);
+            }
+        }
+    }
+
+    /// Rows of listed entries from `first` on, which end at `starts`.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn listed<S: Simd>(
+        &self,
+        simd: S,
+        first: usize,
+        starts: &[usize],
+        (indices, values): (&[u32], &[T]),
+        block: &mut [T],
+        scratch: &mut [T],
+        ln_lik: &mut CompensatedSum,
+    ) {
+        let (k, lanes, others) = (self.k, T::lanes::<S>(), self.panels.len());
+        for (at, (ends, w)) in starts
+            .windows(2)
+            .zip(block.chunks_mut(k.max(1)))
+            .enumerate()
+        {
+            let own = ends[0] - starts[0]..ends[1] - starts[0];
+            let (n, stride) = (own.len(), own.len().next_multiple_of(lanes));
+            let (p, rest) = scratch.split_at_mut(stride);
+            let (copied, rest) = rest.split_at_mut(stride);
+            copied[..n].copy_from_slice(&values[own.clone()]);
+            copied[n..].fill(T::zero());
+            let table = &mut rest[..stride * k];
+            let own = &indices[own.start * others..own.end * others];
+            gather(self.panels, own, table, (n, stride, k));
+            let row = self.problem(first + at, copied, w, p);
+            *ln_lik += solve(simd, table, [row], self.passes, self.log);
+        }
+    }
+
     /// What there is to solve for row `i`.
     #[inline(always)]
     fn problem<'a>(
@@ -214,14 +394,14 @@ pub(crate) fn gather<T: Real>(
 
 /// What a coordinate did that `p` has not followed yet.
 #[derive(Clone, Copy, Debug)]
-struct Moved<T> {
+pub(super) struct Moved<T> {
     by: T,
     /// To where; 0, which is no bound, where `p` is not [`guarded`](Self::guarded).
     to: T,
 }
 
 impl<T: Real> Moved<T> {
-    fn nothing() -> Self {
+    pub(super) fn nothing() -> Self {
         Self {
             by: T::zero(),
             to: T::zero(),
@@ -247,30 +427,30 @@ impl<T: Real> Moved<T> {
 
 /// One row.
 #[derive(Debug)]
-struct Problem<'a, T> {
+pub(super) struct Problem<'a, T> {
     /// `v`, times `2^exponent`.
-    values: &'a [T],
-    linear: &'a [T],
+    pub(super) values: &'a [T],
+    pub(super) linear: &'a [T],
     /// `c`, in the scale of the data; empty where there are none.
-    pseudo: &'a [f64],
-    exponent: i32,
-    total: f64,
-    unit: f64,
+    pub(super) pseudo: &'a [f64],
+    pub(super) exponent: i32,
+    pub(super) total: f64,
+    pub(super) unit: f64,
     /// `2^weight` brings the row's weight, its total and all the pseudo-counts, into `[1, 2)`.
-    weight: i32,
+    pub(super) weight: i32,
     /// That power of two.
-    up: f64,
+    pub(super) up: f64,
     /// What brings sums over the values to the same scale.
-    lift: f64,
+    pub(super) lift: f64,
     /// The weight in it.
-    goal: f64,
+    pub(super) goal: f64,
     /// No share `s w` of the row falls below.
-    least: f64,
-    w: &'a mut [T],
-    p: &'a mut [T],
-    moved: Moved<T>,
+    pub(super) least: f64,
+    pub(super) w: &'a mut [T],
+    pub(super) p: &'a mut [T],
+    pub(super) moved: Moved<T>,
     /// Whether a coordinate went to less than half: differences may have no correct digit since.
-    fell: bool,
+    pub(super) fell: bool,
 }
 
 /// Passes over the coordinates of rows with one table, between two exact searches along the rays through the origin; `Σ v ln p` if
@@ -286,7 +466,6 @@ fn solve<T: Real, S: Simd, const N: usize>(
     passes: usize,
     log: bool,
 ) -> f64 {
-    let k = rows[0].w.len();
     let mut live = [false; N];
     for (row, live) in rows.iter_mut().zip(&mut live) {
         *live = row.goal > 0.0 && row.stretch();
@@ -294,19 +473,7 @@ fn solve<T: Real, S: Simd, const N: usize>(
     if live.contains(&true) {
         multiply(simd, table, &mut rows);
         rows.iter_mut().for_each(|row| row.bound());
-        let mut last = 0;
-        for _ in 0..passes {
-            for z in 0..k {
-                let moves: [bool; N] = std::array::from_fn(|r| live[r] && rows[r].moves(z));
-                if moves.contains(&true) {
-                    let slopes = slopes(simd, table, (z, last), &mut rows);
-                    for r in 0..N {
-                        rows[r].advance(z, slopes[r], moves[r]);
-                    }
-                    last = z;
-                }
-            }
-        }
+        descend(simd, table, &mut rows, live, passes);
     }
     for (row, _) in rows.iter_mut().zip(live).filter(|(_, live)| *live) {
         row.stretch();
@@ -321,9 +488,33 @@ fn solve<T: Real, S: Simd, const N: usize>(
     ln_lik
 }
 
+/// Passes over the coordinates of rows of which `p` is known and has reciprocals. What the last coordinate did, it has not followed.
+#[inline(always)]
+pub(super) fn descend<T: Real, S: Simd, const N: usize>(
+    simd: S,
+    table: &[T],
+    rows: &mut [Problem<'_, T>; N],
+    live: [bool; N],
+    passes: usize,
+) {
+    let (k, mut last) = (rows[0].w.len(), 0);
+    for _ in 0..passes {
+        for z in 0..k {
+            let moves: [bool; N] = std::array::from_fn(|r| live[r] && rows[r].moves(z));
+            if moves.contains(&true) {
+                let slopes = slopes(simd, table, (z, last), rows);
+                for r in 0..N {
+                    rows[r].advance(z, slopes[r], moves[r]);
+                }
+                last = z;
+            }
+        }
+    }
+}
+
 /// `p = U w` of every row, some registers at a time.
 #[inline(always)]
-fn multiply<T: Real, S: Simd, const N: usize>(
+pub(super) fn multiply<T: Real, S: Simd, const N: usize>(
     simd: S,
     table: &[T],
     rows: &mut [Problem<'_, T>; N],
@@ -429,15 +620,21 @@ fn sums<T: Real, S: Simd, const N: usize>(
 impl<T: Real> Problem<'_, T> {
     /// Keeps `p` above what has no reciprocal.
     #[inline(always)]
-    fn bound(&mut self) {
+    pub(super) fn bound(&mut self) {
         let p = self.p.iter_mut();
         p.for_each(|p| *p = if *p > T::TINY { *p } else { T::TINY });
     }
 
     /// Whether a coordinate may move.
     #[inline(always)]
-    fn moves(&self, z: usize) -> bool {
+    pub(super) fn moves(&self, z: usize) -> bool {
         self.w[z] > T::zero() && self.linear[z] > T::zero()
+    }
+
+    /// What a coordinate does not fall below.
+    #[inline(always)]
+    pub(super) fn floor(&self, z: usize) -> f64 {
+        (self.least / self.linear[z].to_f64().max(1.0)).max(T::TINY.to_f64())
     }
 
     /// One step of a coordinate, if it may move.
@@ -452,8 +649,8 @@ impl<T: Real> Problem<'_, T> {
         let (g, h) = (g * self.lift + c / old, h * self.lift + c / old / old);
         // [SPEC 10.1] w <- w + (G / h) (G - s) / s
         let new = old + (g / h) * ((g - s) / s);
-        let least = self.least / s.max(1.0);
-        let new = T::lit(if new > least { new } else { least }.max(T::TINY.to_f64()));
+        let least = self.floor(z);
+        let new = T::lit(if new > least { new } else { least });
         self.fell |= new.to_f64() < old / 2.0;
         self.moved = Moved {
             by: T::lit(new.to_f64() - old),
@@ -491,7 +688,7 @@ impl<T: Real> Problem<'_, T> {
 
     /// Scales `w` so that `Σ s w` is what it is at the best scale; whether it can be.
     #[inline(always)]
-    fn stretch(&mut self) -> bool {
+    pub(super) fn stretch(&mut self) -> bool {
         let terms = self.w.iter().zip(self.linear);
         let mass: f64 = terms.map(|(w, s)| w.to_f64() * s.to_f64()).sum();
         let scale = self.goal / mass;

@@ -40,10 +40,10 @@ const SHARE: usize = 4;
 const SMALL: usize = 16 << 20;
 
 /// Dense cells as the kernels read them; a hidden cell holds NaN.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Grid<T> {
-    pub(crate) shape: Vec<usize>,
-    pub(crate) values: Vec<T>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid<'a, T> {
+    pub(crate) shape: &'a [usize],
+    pub(crate) values: &'a [T],
     pub(crate) order: Order,
 }
 
@@ -214,7 +214,7 @@ pub struct Partial<T> {
 /// One block and what it is to add up.
 #[derive(Debug)]
 pub struct BlockPass<'a, T> {
-    grid: &'a Grid<T>,
+    grid: &'a Grid<'a, T>,
     layout: &'a Layout,
     panels: &'a [Panel<'a, T>],
     factor: &'a Rows<T>,
@@ -426,9 +426,9 @@ struct Slow<T> {
     modes: Vec<Aligned<T>>,
 }
 
-impl<T: Real> Accumulate<T> for Grid<T> {
+impl<T: Real> Accumulate<T> for Grid<'_, T> {
     fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
-        let layout = Layout::new(&self.shape, self.order);
+        let layout = Layout::new(self.shape, self.order);
         let (k, stride) = (panels[0].k, panels[0].stride);
         let pool = panels[0].pool;
         let mut by_row = pool.take(layout.rows * stride);

@@ -15,6 +15,7 @@ pub(crate) mod aligned;
 pub(crate) mod blocks;
 pub(crate) mod coordinate;
 pub(crate) mod dense;
+pub(crate) mod dense_rows;
 pub(crate) mod fibres;
 pub(crate) mod lanes;
 pub(crate) mod log;
@@ -23,12 +24,14 @@ pub(crate) mod mttkrp_sparse;
 pub(crate) mod panel;
 pub(crate) mod passes;
 pub(crate) mod signed;
+pub(crate) mod solve;
 pub(crate) mod strata;
 mod tiles;
 
 use std::fmt::Debug;
 
 use aligned::Aligned;
+use coordinate::Lender;
 use panel::Panel;
 
 /// What a cell contributes.
@@ -66,6 +69,11 @@ pub(crate) trait Cells<T>: Accumulate<T> + Debug + Send + Sync {
     fn stored(&self) -> usize;
     /// Visits every entry in a fixed order.
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], T));
+    /// The rows of a mode, where they are stored so that they can be read.
+    fn lender(&self, mode: usize) -> Option<&dyn Lender<T>> {
+        let _ = mode;
+        None
+    }
 }
 
 /// Values that one thread takes at a time outside the kernels: enough to outweigh handing them over.

@@ -71,7 +71,7 @@ pub(crate) enum Fill<'a, T> {
 /// One product: everything that its tasks share.
 #[derive(Debug)]
 pub(crate) struct Product<'a, T> {
-    pub(crate) grid: &'a Grid<T>,
+    pub(crate) grid: &'a Grid<'a, T>,
     pub(crate) halves: &'a Layout,
     pub(crate) k: usize,
     pub(crate) stride: usize,

@@ -2,7 +2,7 @@
 
 use plca_dist::simd::instruction_set;
 
-use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, strata};
+use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, solve, strata};
 use crate::CompensatedSum;
 
 /// What is compiled for the instruction sets that are chosen from at run time.
@@ -15,6 +15,8 @@ pub trait Passes: Lanes {
     fn strata_tile(pass: strata::TilePass<'_, '_, Self>) -> CompensatedSum;
     /// The row problems of a group of rows.
     fn row_group(group: coordinate::RowGroup<'_, Self>) -> f64;
+    /// The row problems of a group of rows, each to its end.
+    fn solve_group(group: solve::SolveGroup<'_, Self>) -> Vec<solve::RowEnd>;
     /// A part of a product with a Khatri-Rao product.
     fn product_task(task: mttkrp::Task<'_, Self>) -> mttkrp::Part<Self>;
 }
@@ -32,6 +34,9 @@ macro_rules! passes {
                 instruction_set().dispatch(pass)
             }
             fn row_group(group: coordinate::RowGroup<'_, $t>) -> f64 {
+                instruction_set().dispatch(group)
+            }
+            fn solve_group(group: solve::SolveGroup<'_, $t>) -> Vec<solve::RowEnd> {
                 instruction_set().dispatch(group)
             }
             fn product_task(task: mttkrp::Task<'_, $t>) -> mttkrp::Part<$t> {

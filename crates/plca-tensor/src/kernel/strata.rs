@@ -1,22 +1,75 @@
-//! Sparse matrices: the tiles of a [`Grid`], in memory, each a [`Block`].
+//! Sparse matrices: the tiles of a [`Grid`], in memory, each a [`Block`](crate::Block).
 
 pub(crate) mod grid;
 
+use std::ops::Range;
+
 use pulp::{Simd, WithSimd};
 
+use super::coordinate::Lender;
 use super::panel::Panel;
-use super::{Accumulate, Cells, Rule, Sums};
+use super::{Accumulate, Cells, Rule, Sums, split};
 use crate::parallel::map_in_order;
 use crate::sum::CompensatedSum;
-use crate::{Block, Coordinates, Real};
+use crate::{Coordinates, Real};
 use grid::{Grid, Share};
 
 /// Entries of a sparse matrix, each stored once.
 #[derive(Clone, Debug)]
 pub(crate) struct Strata<T> {
-    grid: Grid,
+    pub(crate) grid: Grid,
     /// Of every row group and column group, row group by row group.
-    tiles: Vec<Block<T>>,
+    tiles: Vec<Place>,
+    /// Tile after tile.
+    columns: Vec<u32>,
+    values: Vec<T>,
+}
+
+/// Where a tile lies.
+#[derive(Clone, Debug)]
+struct Place {
+    /// As of a [`Block`](crate::Block).
+    runs: Vec<[u32; 2]>,
+    entries: Range<usize>,
+}
+
+/// Entries of some rows of a tile, as a [`Block`](crate::Block) has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile<'a, T> {
+    pub(crate) runs: &'a [[u32; 2]],
+    pub(crate) columns: &'a [u32],
+    pub(crate) values: &'a [T],
+}
+
+impl<T: Copy> Tile<'_, T> {
+    /// Visits every entry by its row and its column within their groups.
+    pub(crate) fn for_each(self, mut visit: impl FnMut(u32, u32, T)) {
+        let mut at = 0;
+        for &[row, end] in self.runs {
+            while at < end as usize {
+                visit(row, self.columns[at], self.values[at]);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Sorts the entries (column, value) of a row: duplicates are summed in the order they came in, zeros dropped unless `keep_zeros`. How many
+/// are left, at the front.
+pub(crate) fn merge<T: Real>(entries: &mut [(u32, T)], keep_zeros: bool) -> usize {
+    // Stable: duplicates are added in the order they came in.
+    entries.sort_by_key(|e| e.0);
+    let mut kept = 0;
+    for at in 0..entries.len() {
+        let (column, value) = entries[at];
+        if kept > 0 && entries[kept - 1].0 == column {
+            entries[kept - 1].1 += value;
+        } else if keep_zeros || value != T::zero() {
+            entries[kept] = (column, value);
+            kept += 1;
+        }
+    }
+    kept
 }
 
 /// The group of every index.
@@ -55,16 +108,21 @@ impl<T: Real> Entries<T> for Coordinates<T> {
     }
 }
 
+/// How a matrix of these entries is cut.
+pub(crate) fn grid_of<T>(entries: &impl Entries<T>) -> Grid {
+    let shape = entries.shape();
+    let mut counts = [vec![0u32; shape[0]], vec![0u32; shape[1]]];
+    entries.for_each(|[i, j], _| {
+        counts[0][i] += 1;
+        counts[1][j] += 1;
+    });
+    Grid::new(&counts, entries.stored())
+}
+
 impl<T: Real> Strata<T> {
-    /// Arranges checked entries: scattered straight into place, then sorted and merged within each short run.
-    pub(crate) fn new(entries: impl Entries<T>, keep_zeros: bool) -> Self {
-        let (shape, stored) = (entries.shape(), entries.stored());
-        let mut counts = [vec![0u32; shape[0]], vec![0u32; shape[1]]];
-        entries.for_each(|[i, j], _| {
-            counts[0][i] += 1;
-            counts[1][j] += 1;
-        });
-        let grid = Grid::new(&counts, stored);
+    /// Arranges checked entries: scattered straight into place, then sorted and merged there, run by run. Nothing else has their size.
+    pub(crate) fn new(entries: impl Entries<T>, grid: Grid, keep_zeros: bool) -> Self {
+        let stored = entries.stored();
         let (outer, [row_groups, groups], bounds) = (grid.outer, grid.groups(), &grid.bounds);
         let (row_group, column_group) = (groups_of(&bounds[0]), groups_of(&bounds[1]));
 
@@ -74,61 +132,142 @@ impl<T: Real> Strata<T> {
             let first = bounds[0][r];
             first * groups + c * (bounds[0][r + 1] - first) + (row - first)
         };
-        let mut ends = vec![0usize; shape[outer] * groups + 1];
+        let mut ends = vec![0u32; row_group.len() * groups + 1];
         entries.for_each(|index, _| ends[slot(index[outer], index[1 - outer]) + 1] += 1);
         for i in 1..ends.len() {
             ends[i] += ends[i - 1];
         }
         let mut columns = vec![0u32; stored];
-        let mut placed = vec![T::zero(); stored];
+        let mut values = vec![T::zero(); stored];
         entries.for_each(|index, value| {
             let (row, column) = (index[outer], index[1 - outer]);
-            let at = &mut ends[slot(row, column)];
-            columns[*at] = (column - bounds[1][column_group[column] as usize]) as u32;
-            placed[*at] = value;
-            *at += 1;
+            let end = &mut ends[slot(row, column)];
+            let at = *end as usize;
+            columns[at] = (column - bounds[1][column_group[column] as usize]) as u32;
+            values[at] = value;
+            *end += 1;
         });
         drop(entries);
 
         // Now ends[i] is the end of run i.
-        let tile = |t: usize| {
+        let runs_of = |t: usize| {
             let rows = grid.rows(t / groups);
             let run = rows.start * groups + t % groups * rows.len();
-            let ends = &ends[..run + rows.len()];
-            let mut first = run.checked_sub(1).map_or(0, |before| ends[before]);
-            let (mut tile, mut sorted) = (Block::<T>::default(), Vec::new());
-            let size = ends.last().map_or(0, |end| end - first);
-            tile.columns.reserve_exact(size);
-            tile.values.reserve_exact(size);
-            for (row, &end) in ends[run..].iter().enumerate() {
-                if first == end {
-                    continue;
-                }
-                sorted.clear();
-                let columns = columns[first..end].iter().copied();
-                sorted.extend(columns.zip(placed[first..end].iter().copied()));
-                first = end;
-                tile.push(row as u32, &mut sorted, keep_zeros);
-            }
-            tile.runs.shrink_to_fit();
-            tile.columns.shrink_to_fit();
-            tile.values.shrink_to_fit();
-            tile
+            &ends[run..run + rows.len()]
         };
-        let tiles = map_in_order((0..row_groups * groups).collect(), tile);
-        Self { grid, tiles }
+        let mut starts = vec![0];
+        for t in 0..row_groups * groups {
+            let end = runs_of(t).last().map(|&end| end as usize);
+            starts.push(end.unwrap_or(starts[t]));
+        }
+        let of_tiles = split(&mut columns, &starts, 1).into_iter();
+        let of_tiles = of_tiles.zip(split(&mut values, &starts, 1)).enumerate();
+        let kept = map_in_order(of_tiles.collect(), |(t, (columns, values))| {
+            let (mut runs, mut sorted, mut kept) = (Vec::new(), Vec::new(), 0);
+            let mut first = 0;
+            for (row, &end) in runs_of(t).iter().enumerate() {
+                let run = first..end as usize - starts[t];
+                first = run.end;
+                sorted.clear();
+                let entries = columns[run.clone()].iter().zip(&values[run]);
+                sorted.extend(entries.map(|(&column, &value)| (column, value)));
+                let left = merge(&mut sorted, keep_zeros);
+                for &(column, value) in &sorted[..left] {
+                    (columns[kept], values[kept]) = (column, value);
+                    kept += 1;
+                }
+                if left > 0 {
+                    runs.push([row as u32, kept as u32]);
+                }
+            }
+            runs.shrink_to_fit();
+            (runs, kept)
+        });
+        // Tiles move up to where those before them have lost entries.
+        let (mut tiles, mut end) = (Vec::with_capacity(kept.len()), 0);
+        for ((runs, kept), &start) in kept.into_iter().zip(&starts) {
+            let entries = end..end + kept;
+            columns.copy_within(start..start + kept, end);
+            values.copy_within(start..start + kept, end);
+            end = entries.end;
+            tiles.push(Place { runs, entries });
+        }
+        columns.truncate(end);
+        values.truncate(end);
+        columns.shrink_to_fit();
+        values.shrink_to_fit();
+        Self {
+            grid,
+            tiles,
+            columns,
+            values,
+        }
+    }
+
+    fn tile(&self, at: usize) -> Tile<'_, T> {
+        let Place { runs, entries } = &self.tiles[at];
+        Tile {
+            runs,
+            columns: &self.columns[entries.clone()],
+            values: &self.values[entries.clone()],
+        }
     }
 }
 
 impl<T: Real> Cells<T> for Strata<T> {
     fn stored(&self) -> usize {
-        self.tiles.iter().map(|tile| tile.values.len()).sum()
+        self.values.len()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
-        for (t, tile) in self.tiles.iter().enumerate() {
+        for t in 0..self.tiles.len() {
             let place = self.grid.place(t);
+            let tile = self.tile(t);
             tile.for_each(|row, column, value| visit(&place(row, column), value));
+        }
+    }
+
+    fn lender(&self, mode: usize) -> Option<&dyn Lender<T>> {
+        (mode == self.grid.outer).then_some(self)
+    }
+}
+
+impl<T: Real> Lender<T> for Strata<T> {
+    fn lend(&self, rows: Range<usize>, indices: &mut Vec<u32>, values: &mut Vec<T>) {
+        let [row_groups, groups] = self.grid.groups();
+        for r in 0..row_groups {
+            let group = self.grid.rows(r);
+            let within = rows.start.max(group.start)..rows.end.min(group.end);
+            if within.is_empty() {
+                continue;
+            }
+            let first = (within.start - group.start) as u32;
+            let mut tiles: Vec<_> = (0..groups)
+                .map(|c| {
+                    let tile = self.tile(r * groups + c);
+                    let run = tile.runs.partition_point(|&[row, _]| row < first);
+                    (tile, run, self.grid.columns(c).start as u32)
+                })
+                .collect();
+            for row in within {
+                let row = (row - group.start) as u32;
+                for (tile, run, base) in &mut tiles {
+                    let end = match tile.runs.get(*run) {
+                        Some(&[at, end]) if at == row => end as usize,
+                        _ => continue,
+                    };
+                    let first = run.checked_sub(1).map_or(0, |before| tile.runs[before][1]);
+                    *run += 1;
+                    let entries = first as usize..end;
+                    let entries = tile.columns[entries.clone()]
+                        .iter()
+                        .zip(&tile.values[entries]);
+                    for (&column, &value) in entries.filter(|(_, x)| **x != T::zero()) {
+                        indices.push(*base + column);
+                        values.push(value);
+                    }
+                }
+            }
         }
     }
 }
@@ -136,7 +275,7 @@ impl<T: Real> Cells<T> for Strata<T> {
 /// The pass over one tile.
 #[derive(Debug)]
 pub struct TilePass<'a, 'b, T> {
-    cells: &'a Block<T>,
+    cells: Tile<'a, T>,
     share: &'a mut Share<'b, T>,
     rule: Rule,
     /// `Σ V ln p` over the tile so far.
@@ -146,7 +285,7 @@ pub struct TilePass<'a, 'b, T> {
 impl<'a, 'b, T> TilePass<'a, 'b, T> {
     /// A pass that goes on with `ln_lik`.
     pub(crate) fn new(
-        cells: &'a Block<T>,
+        cells: Tile<'a, T>,
         share: &'a mut Share<'b, T>,
         rule: Rule,
         ln_lik: CompensatedSum,
@@ -229,7 +368,7 @@ impl<T: Real> TilePass<'_, '_, T> {
     /// both sums, no logarithms.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
-        let (columns, values) = (&self.cells.columns[..], &self.cells.values[..]);
+        let (columns, values) = (self.cells.columns, self.cells.values);
         let mut ln_lik = self.ln_lik;
         let log = !USUAL && self.rule == Rule::Ratio { log: true };
         let units = !USUAL && self.rule == Rule::Unit;
@@ -242,7 +381,7 @@ impl<T: Real> TilePass<'_, '_, T> {
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
         let mut first = 0;
-        for &[row, end] in &self.cells.runs {
+        for &[row, end] in self.cells.runs {
             let w = row_factor[row as usize];
             let mut sum = [T::vsplat(simd, T::zero()); C];
             let entries = first..end as usize;
@@ -274,7 +413,7 @@ impl<T: Real> TilePass<'_, '_, T> {
     /// Rows of more than 16 registers. Entries are taken two at a time: the row's sums are loaded and stored once for two entries.
     #[inline(always)]
     fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
-        let (columns, values) = (&self.cells.columns[..], &self.cells.values[..]);
+        let (columns, values) = (self.cells.columns, self.cells.values);
         let mut ln_lik = self.ln_lik;
         let log = self.rule == Rule::Ratio { log: true };
         let units = self.rule == Rule::Unit;
@@ -287,7 +426,7 @@ impl<T: Real> TilePass<'_, '_, T> {
         let (rows_wanted, columns_wanted) = (!row_sums.is_empty(), !column_sums.is_empty());
         let one = T::vsplat(simd, T::one());
         let mut first = 0;
-        for &[row, end] in &self.cells.runs {
+        for &[row, end] in self.cells.runs {
             let w = &row_factor[at(row)];
             let sum = if rows_wanted {
                 &mut row_sums[at(row)]
@@ -338,7 +477,7 @@ impl<T: Real> TilePass<'_, '_, T> {
 impl<T: Real> Accumulate<T> for Strata<T> {
     fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         self.grid.accumulate(panels, wanted, |mut share| {
-            let tile = &self.tiles[share.tile];
+            let tile = self.tile(share.tile);
             let pass = TilePass::new(tile, &mut share, rule, CompensatedSum::default());
             T::strata_tile(pass).value()
         })

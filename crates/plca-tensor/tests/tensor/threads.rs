@@ -105,3 +105,32 @@ fn one_thread_equals_many_f64() {
 fn one_thread_equals_many_f32() {
     check::<f32>();
 }
+
+/// Tasks with loops of their own: every one is done once, on threads that add up to those of the pool, and no task is begun within another.
+#[test]
+fn tasks_that_share_nothing_are_done_apart() {
+    use plca_tensor::parallel::{apart, map_in_order};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    for threads in [1, 2, 3, 7] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap().install(|| {
+            for count in [0, 1, 2, 5, 20] {
+                let busy = AtomicUsize::new(0);
+                let most = AtomicUsize::new(0);
+                let squares = apart(count, |task| {
+                    most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    let own = rayon::current_num_threads();
+                    let sums = map_in_order((0..50).collect(), |i: usize| i * task);
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                    (sums.iter().sum::<usize>(), own)
+                });
+                let workers = threads.min(count);
+                assert!(most.into_inner() <= workers);
+                for (task, (sum, own)) in squares.into_iter().enumerate() {
+                    assert_eq!(sum, 1225 * task);
+                    assert!(own == threads / workers || own == threads.div_ceil(workers));
+                }
+            }
+        });
+    }
+}

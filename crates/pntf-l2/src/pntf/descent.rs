@@ -25,6 +25,7 @@ use plca_fit::{
 };
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
+use rand::Rng;
 
 use super::{Pntf, factors, mass};
 use crate::blocks::{extrapolated, given, is_kept, project, put, unsolved, weigh};
@@ -269,7 +270,12 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         }
     }
 
-    fn fill(&self, start: Start, blocks: &mut [Option<DMatrix<T>>]) -> Result<(), FitError> {
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        _: &mut dyn Rng,
+    ) -> Result<(), FitError> {
         if start != Start::Deflation {
             return Err(FitError::NoStart { start });
         }

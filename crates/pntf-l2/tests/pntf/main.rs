@@ -6,6 +6,8 @@ mod explained;
 mod golden;
 mod instruction_sets;
 mod models;
+mod nndsvd;
+mod penalties;
 mod projection;
 mod propositions;
 mod qp;

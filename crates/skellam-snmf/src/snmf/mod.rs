@@ -13,6 +13,7 @@
 
 mod counts;
 mod prior;
+mod sample;
 mod state;
 mod transform;
 

@@ -6,6 +6,22 @@ use rand::Rng;
 
 use super::{SnmfVb, SnmfVbState};
 
+impl<T: Real> SnmfVb<T> {
+    /// The score of a fit, `(ELBO + ln K!) / M` in nats, from its objective `ELBO / M`; greater is better. See [`select_components`].
+    ///
+    /// ```
+    /// use skellam_snmf::{Replicates, SnmfVb};
+    /// let three = SnmfVb::<f64>::builder(3).replicates(Replicates::One).build()?;
+    /// assert_eq!(three.score(-8.0), 2f64.ln() + 3f64.ln() - 8.0);
+    /// # Ok::<(), skellam_snmf::FitError>(())
+    /// ```
+    pub fn score(&self, objective: f64) -> f64 {
+        let ln_factorial: f64 = (1..=self.components).map(|i| (i as f64).ln()).sum();
+        // The limit has no room for a choice among finitely many modes.
+        objective + ln_factorial / self.replicates.number()
+    }
+}
+
 /// The best fit with one number of components, and its score: what [`select_components`] returns.
 #[derive(Clone, Debug)]
 pub struct Candidate<T: Real> {
@@ -67,11 +83,9 @@ pub fn select_components<T: Real>(
         let vb = configure(k)?;
         let run = vb.on(data)?.stop(stop.clone()).restarts(starts);
         let fit = run.run(Init::default(), rng)?;
-        let ln_factorial: f64 = (1..=vb.components).map(|i| (i as f64).ln()).sum();
         candidates.push(Candidate {
             components: vb.components,
-            // The limit has no room for a choice among finitely many modes.
-            score: fit.objective() + ln_factorial / vb.replicates.number(),
+            score: vb.score(fit.objective()),
             fit,
         });
     }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod explicit;
+mod nmf;
 mod priors;
 mod streams;
 mod unusual;

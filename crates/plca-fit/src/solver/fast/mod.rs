@@ -22,6 +22,8 @@ use crate::em::with_priors;
 use crate::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
 use sweep::Swept;
 
+pub(crate) use sweep::floored;
+
 pub use product::{Product, transpose_to};
 
 /// Passes over the coordinates of a row before the next factor's turn.
@@ -39,7 +41,7 @@ const FALL: f64 = 1.5;
 struct Fast<'a, T: Real> {
     algorithm: &'a dyn Algorithm<T>,
     model: &'a dyn Separable<T>,
-    rows: Rows<T>,
+    rows: Rows<'a, T>,
     /// `Σ V ln V` less what the best scale takes: minus the likelihood, the divergence.
     entropy: f64,
     /// `None` before the first iteration.
@@ -61,7 +63,7 @@ struct Place<T: Real> {
     beta_max: f64,
 }
 
-/// Arranges the data; of every free mode there is a copy.
+/// Arranges the data; of a free mode whose rows cannot be read where they lie there is a copy.
 pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
     let model = algorithm.separable()?;
     let (plan, data) = (model.plan(), model.data());

@@ -221,7 +221,7 @@ impl<T: Real> Fast<'_, T> {
 
 /// Linear terms that differ from row to row, those that are all but 0 raised: an entry grows as its term shrinks, beyond what a number
 /// can hold. Factors sum to 1, and terms are of their size.
-fn floored<T: Real>(linear: &DMatrix<T>) -> Option<DMatrix<T>> {
+pub(crate) fn floored<T: Real>(linear: &DMatrix<T>) -> Option<DMatrix<T>> {
     let least = T::lit(T::TINY.to_f64().sqrt());
     let faint = |s: &T| *s > T::zero() && *s < least;
     (linear.iter().any(faint)).then(|| linear.map(|s| if faint(&s) { least } else { s }))

@@ -1,6 +1,7 @@
 //! A few rows of a tile.
 
 use crate::Real;
+use crate::kernel::strata::{Tile, merge};
 use crate::parallel::wide;
 
 /// Entries of some rows of a tile, row after row: what is read and worked on at a time.
@@ -25,7 +26,7 @@ pub struct Block<T> {
 
 impl<T: Real> Block<T> {
     /// Adds a row from its entries (column, value) in any order: duplicates are summed in the order they come in, zeros dropped.
-    /// The entries are sorted.
+    /// The entries are sorted and summed where they lie.
     ///
     /// ```
     /// use plca_tensor::Block;
@@ -34,24 +35,12 @@ impl<T: Real> Block<T> {
     /// assert_eq!(block, Block::default());                            // nothing is left of the row
     /// ```
     pub fn push_row(&mut self, row: u32, entries: &mut [(u32, T)]) {
-        self.push(row, entries, false);
-    }
-
-    /// The same; zeros are dropped unless `keep_zeros`.
-    pub(crate) fn push(&mut self, row: u32, entries: &mut [(u32, T)], keep_zeros: bool) {
-        // Stable: duplicates are added in the order they came in.
-        entries.sort_by_key(|e| e.0);
-        let before = self.values.len();
-        for &(column, value) in &*entries {
-            let end = self.values.len();
-            if end > before && self.columns[end - 1] == column {
-                self.values[end - 1] += value;
-            } else if keep_zeros || value != T::zero() {
-                self.columns.push(column);
-                self.values.push(value);
-            }
+        let kept = merge(entries, false);
+        for &(column, value) in &entries[..kept] {
+            self.columns.push(column);
+            self.values.push(value);
         }
-        if self.values.len() > before {
+        if kept > 0 {
             self.runs.push([row, self.values.len() as u32]);
         }
     }
@@ -103,14 +92,12 @@ impl<T: Real> Block<T> {
         Err(format!("value {bad} is not a finite number >= 0"))
     }
 
-    /// Visits every entry by its row and its column within their groups.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(u32, u32, T)) {
-        let mut at = 0;
-        for &[row, end] in &self.runs {
-            while at < end as usize {
-                visit(row, self.columns[at], self.values[at]);
-                at += 1;
-            }
+    /// What passes see of it.
+    pub(crate) fn tile(&self) -> Tile<'_, T> {
+        Tile {
+            runs: &self.runs,
+            columns: &self.columns,
+            values: &self.values,
         }
     }
 }

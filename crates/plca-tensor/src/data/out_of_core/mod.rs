@@ -178,7 +178,9 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
         for tile in 0..tiling.tiles() {
             let place = tiling.grid.place(tile);
             self.for_each_block(tile, |block| {
-                block.for_each(|row, column, value| visit(place(row, column), value));
+                block
+                    .tile()
+                    .for_each(|row, column, value| visit(place(row, column), value));
             })?;
         }
         lock(&self.spare).clear();
@@ -205,7 +207,7 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
             let mut ln_lik = CompensatedSum::default();
             if !self.failed_before(share.tile) {
                 let read = self.data.for_each_block(share.tile, |block| {
-                    let pass = TilePass::new(block, &mut share, rule, ln_lik);
+                    let pass = TilePass::new(block.tile(), &mut share, rule, ln_lik);
                     ln_lik = T::strata_tile(pass);
                 });
                 if let Err(failure) = read {
@@ -218,7 +220,7 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
             if share.first {
                 // No block: the sums are still to be zeroed.
                 let nothing = Block::default();
-                let pass = TilePass::new(&nothing, &mut share, rule, ln_lik);
+                let pass = TilePass::new(nothing.tile(), &mut share, rule, ln_lik);
                 ln_lik = T::strata_tile(pass);
             }
             ln_lik.value()

@@ -1,0 +1,218 @@
+//! The fits of a sweep over ranks and restarts, as many at a time as there are threads. Finished ones may be kept in a folder, from which an
+//! interrupted sweep goes on.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nalgebra::DMatrix;
+use plca_fit::{Init, Iteration, Solver, Status, Stop};
+use plca_io::ModelFile;
+use plca_tensor::Data;
+use plca_tensor::parallel::apart;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::{Value, json};
+
+use crate::args::ConsensusArgs;
+use crate::blocks::{matrix, needed};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::models::Kind;
+use crate::outputs::merge;
+
+/// All fits of a sweep.
+pub(crate) struct Runs<'a> {
+    pub(crate) args: &'a ConsensusArgs,
+    pub(crate) model: Kind,
+    pub(crate) path: &'a Path,
+    pub(crate) data: &'a dyn Data<f64>,
+    pub(crate) ranks: &'a [usize],
+    pub(crate) sha256: &'a str,
+}
+
+/// The fits of one rank.
+pub(crate) struct OfRank {
+    /// The spectra of all restarts, one after the other, in columns.
+    pub(crate) spectra: DMatrix<f64>,
+    pub(crate) objectives: Vec<f64>,
+    /// The dimension of the samples.
+    pub(crate) samples: usize,
+}
+
+/// One fit, as far as it is needed.
+struct Ended {
+    spectra: DMatrix<f64>,
+    objective: f64,
+}
+
+/// Files are written one at a time: only so a second interruption knows whether it comes within a write.
+static WRITING: Mutex<()> = Mutex::new(());
+
+impl Runs<'_> {
+    /// The fits of every rank; bit-identical for any number of threads, and to those of `plca fit --restarts`.
+    pub(crate) fn all(&self) -> Result<Vec<OfRank>, Failure> {
+        if let Some(folder) = &self.args.runs {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::by(folder, e))?;
+        }
+        let restarts = self.args.restarts as usize;
+        let count = self.ranks.len() * restarts;
+        let bar = self.bar(count);
+        let (failed, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+        interrupt::iterating();
+        let ended = apart(count, |task| {
+            if failed.load(Ordering::Relaxed) || interrupt::requested() {
+                return Ok(None);
+            }
+            let ended = self.one(self.ranks[task / restarts], (task % restarts) as u64);
+            match &ended {
+                Ok(Some(_)) => {
+                    done.fetch_add(1, Ordering::Relaxed);
+                    bar.inc(1);
+                }
+                Ok(None) => {}
+                Err(_) => failed.store(true, Ordering::Relaxed),
+            }
+            ended
+        });
+        bar.finish_and_clear();
+        // A failure is told before that others were not begun because of it.
+        let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let Some(ended) = ended.into_iter().collect::<Option<Vec<_>>>() else {
+            let done = format!("{} of {count} runs", done.into_inner());
+            return Err(interrupt::after(&done, self.args.runs.as_deref()));
+        };
+        let mut ended = ended.into_iter();
+        let of_rank = |&rank: &usize| {
+            let samples = self.model.consensus(self.args, rank)?.samples;
+            let runs: Vec<Ended> = ended.by_ref().take(restarts).collect();
+            let columns = runs.iter().flat_map(|run| run.spectra.iter().copied());
+            Ok(OfRank {
+                spectra: DMatrix::from_iterator(runs[0].spectra.nrows(), restarts * rank, columns),
+                objectives: runs.iter().map(|run| run.objective).collect(),
+                samples,
+            })
+        };
+        self.ranks.iter().map(of_rank).collect()
+    }
+
+    /// One fit, or `None` if it was interrupted.
+    fn one(&self, rank: usize, restart: u64) -> Result<Option<Ended>, Failure> {
+        let candidate = self.model.consensus(self.args, rank)?;
+        let mut settings = self.settings();
+        settings["rank"] = json!(rank);
+        settings["restart"] = json!(restart);
+        let place = |folder: &PathBuf| folder.join(format!("k{rank}-r{restart}.npz"));
+        let place = self.args.runs.as_ref().map(place);
+        if let Some(path) = place.as_ref().filter(|path| path.exists()) {
+            return stored(path, &settings, candidate.block).map(Some);
+        }
+        let about = |e| Failure::from(e).about(self.path);
+        // Start r of `plca fit`.
+        let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
+        rng.set_stream(restart);
+        let mut interrupted = false;
+        let observer = |_: &Iteration<'_, f64>| match interrupt::requested() {
+            true => {
+                interrupted = true;
+                ControlFlow::Break(Status::Interrupted)
+            }
+            false => ControlFlow::Continue(()),
+        };
+        let run = candidate.model.on(self.data).map_err(about)?;
+        let run = run
+            .solver(self.solver())
+            .stop(stop(self.args))
+            .observe(observer);
+        let fit = run.run(Init::default(), &mut rng).map_err(about)?;
+        if interrupted {
+            return Ok(None);
+        }
+        let (objective, iterations) = (fit.objective(), fit.iterations());
+        if !objective.is_finite() {
+            let what = format!(
+                "rank {rank}, restart {restart}: the objective became {objective} after {iterations} iterations"
+            );
+            return Err(Failure::of(self.path, what));
+        }
+        let status = fit.status().to_string();
+        let state = fit.into_state();
+        let spectra = state.block(candidate.block).cloned();
+        let spectra = spectra.expect("a block of the model");
+        if let Some(path) = place {
+            merge(
+                &mut settings,
+                json!({ "objective": objective, "iterations": iterations, "stop_reason": status }),
+            );
+            let file = ModelFile {
+                arrays: [(candidate.block.to_string(), matrix(&spectra))].into(),
+                metadata: settings,
+            };
+            let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+            interrupt::writing(|| plca_io::write_checkpoint(&path, &file))?;
+        }
+        Ok(Some(Ended { spectra, objective }))
+    }
+
+    /// Everything that changes the numbers of a fit, but its rank and restart.
+    pub(crate) fn settings(&self) -> Value {
+        let (args, table) = (self.args, &self.args.hidden.table);
+        json!({
+            "model": self.model.name(),
+            "sha256": self.sha256,
+            "seed": args.seed,
+            "max_iter": args.max_iter,
+            "tol": args.tol,
+            "solver": self.solver().name(),
+            "given": args.given.unwrap_or(1),
+            "shape": args.hidden.shape.as_ref().map(|s| &s.0),
+            "header": table.header.map(|h| format!("{h:?}").to_lowercase()),
+            "delimiter": table.delimiter.map(|c| char::from(c).to_string()),
+            "labels": table.labels.is_some().then_some("first-column"),
+        })
+    }
+
+    /// As of `plca fit`.
+    fn solver(&self) -> Solver {
+        match self.args.solver {
+            Solver::Auto if self.args.tol == 0.0 || !self.model.separates() => Solver::Em,
+            named => named,
+        }
+    }
+
+    fn bar(&self, count: usize) -> ProgressBar {
+        if self.args.quiet || !std::io::stderr().is_terminal() {
+            return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed}");
+        ProgressBar::new(count as u64)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+}
+
+/// When every fit ends.
+pub(crate) fn stop(args: &ConsensusArgs) -> Stop {
+    let mut stop = Stop::default().max_iter(args.max_iter);
+    stop.tol = Some(args.tol).filter(|&tol| tol > 0.0);
+    stop
+}
+
+/// A fit that was kept, made under these settings.
+fn stored(path: &Path, settings: &Value, block: &str) -> Result<Ended, Failure> {
+    let mut file = plca_io::read_checkpoint(path)?;
+    let now = settings.as_object().into_iter().flatten();
+    if let Some((name, now)) = { now }.find(|(name, now)| file.metadata[name.as_str()] != **now) {
+        let then = &file.metadata[name.as_str()];
+        let what = format!("was made with {name} = {then}, not {now}");
+        return Err(Failure::of(path, what));
+    }
+    let Some(objective) = file.metadata["objective"].as_f64() else {
+        return Err(Failure::of(path, "is no run of a consensus"));
+    };
+    Ok(Ended {
+        spectra: needed(path, &mut file.arrays, block)?,
+        objective,
+    })
+}

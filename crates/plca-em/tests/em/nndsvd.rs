@@ -1,0 +1,256 @@
+//! Starts from the leading singular vectors.
+
+use nalgebra::DMatrix;
+use plca_em::{Nmf, NmfState, Plca};
+use plca_fit::{Fill, FitError, Init, Model, Solver, State, Stop};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::Value;
+
+const FILLS: [Fill; 3] = [Fill::Zero, Fill::Mean, Fill::Random];
+
+fn matrix(v: &Value) -> DMatrix<f64> {
+    let size = |i: usize| v["shape"][i].as_u64().unwrap() as usize;
+    let data = v["data"].as_array().unwrap().iter();
+    let data: Vec<f64> = data.map(|x| x.as_f64().unwrap()).collect();
+    DMatrix::from_row_slice(size(0), size(1), &data)
+}
+
+/// NaN hides a cell.
+fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
+    let shape = vec![m.nrows(), m.ncols()];
+    DenseTensor::masked(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+}
+
+fn coordinates(m: &DMatrix<f64>, keep: impl Fn(f64) -> bool) -> Coordinates<f64> {
+    let places = (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| (i, j)));
+    let places: Vec<_> = places.filter(|&at| keep(m[at])).collect();
+    Coordinates {
+        shape: vec![m.nrows(), m.ncols()],
+        indices: (places.iter().flat_map(|&(i, j)| [i as u32, j as u32])).collect(),
+        values: places.iter().map(|&at| m[at]).collect(),
+    }
+}
+
+/// A sum of a few products, each ahead of the next, and a little of everything.
+fn table(rows: usize, columns: usize) -> DMatrix<f64> {
+    DMatrix::from_fn(rows, columns, |i, j| {
+        let products = (0..4).map(|z| {
+            let wave = |n: usize| 1.0 + (((n + 1) * (z + 1)) as f64 * 0.7 + z as f64).sin();
+            (1.0f64 / 3.0).powi(z as i32) * wave(i) * wave(3 * j)
+        });
+        products.sum::<f64>() + 0.01 * (((7 * i + 5 * j) % 13) as f64)
+    })
+}
+
+fn start(data: &dyn Data<f64>, k: usize, fill: Fill, seed: u64) -> Result<NmfState<f64>, FitError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    Nmf::builder(k)
+        .build()?
+        .init(data, Init::nndsvd(fill), &mut rng)
+}
+
+fn near(a: &NmfState<f64>, b: &NmfState<f64>, tolerance: f64) -> bool {
+    let size = b.w().amax().max(b.h().amax());
+    let off = (a.w() - b.w()).amax().max((a.h() - b.h()).amax());
+    off <= tolerance * size
+}
+
+#[test]
+fn scikit_learn_starts_alike() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/golden/sklearn_nndsvd.json"
+    );
+    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for case in golden["cases"].as_array().unwrap() {
+        let (v, k) = (matrix(&case["V"]), case["K"].as_u64().unwrap() as usize);
+        let want = NmfState::new(matrix(&case["nndsvda"]["W"]), matrix(&case["nndsvda"]["H"]));
+        let want = want.unwrap();
+        let sparse = SparseTensor::new(coordinates(&v, |x| x > 0.0)).unwrap();
+        for data in [&dense(&v) as &dyn Data<f64>, &sparse] {
+            for seed in [0, 7] {
+                let got = start(data, k, Fill::Mean, seed).unwrap();
+                assert!(near(&got, &want, 1e-11), "{}{}", got.w(), want.w());
+            }
+            // Its zeros leave cells without support, which is said.
+            let zeros = matrix(&case["nndsvd"]["W"]).iter().any(|&x| x == 0.0);
+            assert!(zeros);
+            let plain = start(data, k, Fill::Zero, 0);
+            match plain {
+                Ok(plain) => assert_eq!(
+                    plain.w().map(|x| x > 0.0),
+                    matrix(&case["nndsvd"]["W"]).map(|x| x > 0.0)
+                ),
+                Err(error) => assert!(matches!(error, FitError::Support { .. }), "{error}"),
+            }
+        }
+    }
+}
+
+/// A random subspace finds the vectors of an exact decomposition.
+#[test]
+fn few_directions_are_enough() {
+    let v = table(60, 45);
+    let [by_seed, other] = [1, 2].map(|seed| start(&dense(&v), 3, Fill::Mean, seed).unwrap());
+    assert!(near(&by_seed, &other, 1e-9));
+    let svd = v.clone().svd(true, true);
+    let (u, vt) = (svd.u.unwrap(), svd.v_t.unwrap());
+    let root = svd.singular_values[0].sqrt();
+    let off = (by_seed.w().column(0) - u.column(0).abs() * root).amax();
+    assert!(off < 1e-9 * root, "{off}");
+    for z in 1..3 {
+        // The larger side of the pair, as the definition says.
+        let sides = [1.0, -1.0].map(|s| {
+            let [a, b] = [
+                u.column(z).map(|x| (s * x).max(0.0)),
+                vt.row(z).transpose().map(|x| (s * x).max(0.0)),
+            ];
+            (a.norm() * b.norm(), a, b)
+        });
+        let (m, a, b) = sides.iter().max_by(|x, y| x.0.total_cmp(&y.0)).unwrap();
+        let scale = (svd.singular_values[z] * m).sqrt();
+        let filled = |x: f64| if x > 1e-6 * root { x } else { v.mean() };
+        let w = a.map(|x| filled(x * scale / a.norm()));
+        let h = b.map(|x| filled(x * scale / b.norm()));
+        assert!((by_seed.w().column(z) - w).amax() < 1e-7 * root);
+        assert!((by_seed.h().row(z).transpose() - h).amax() < 1e-7 * root);
+    }
+}
+
+/// Hidden cells count as the mean of the others, in every storage.
+#[test]
+fn hidden_cells_count_as_the_mean() {
+    let mut holed = table(20, 15);
+    for n in 0..40 {
+        holed[(7 * n % 20, (3 * n + n / 20) % 15)] = f64::NAN;
+    }
+    let observed: Vec<f64> = holed.iter().copied().filter(|x| !x.is_nan()).collect();
+    let mean = observed.iter().sum::<f64>() / observed.len() as f64;
+    let filled = holed.map(|x| if x.is_nan() { mean } else { x });
+    let want = start(&dense(&filled), 3, Fill::Mean, 1).unwrap();
+    let listed = coordinates(&holed, |x| !x.is_nan());
+    let hidden = coordinates(&holed, f64::is_nan);
+    let storages: [Box<dyn Data<f64>>; 3] = [
+        Box::new(dense(&holed)),
+        Box::new(SparseTensor::stored_only(listed.clone()).unwrap()),
+        Box::new(
+            SparseTensor::all_but(
+                coordinates(&holed, |x| x > 0.0),
+                Coordinates {
+                    values: vec![0.0; hidden.values.len()],
+                    ..hidden
+                },
+            )
+            .unwrap(),
+        ),
+    ];
+    for data in storages {
+        let got = start(&*data, 3, Fill::Mean, 1).unwrap();
+        assert!(near(&got, &want, 1e-9), "{data:?}");
+    }
+}
+
+/// The fill is what is said, drawn from the seed alone, and the same on any number of threads.
+#[test]
+fn zeros_are_filled() {
+    let v = table(50, 40).map(|x| (x - 1.0).max(0.0));
+    let data = dense(&v);
+    let [mean, random] = [Fill::Mean, Fill::Random].map(|f| start(&data, 4, f, 5).unwrap());
+    let average = data.total() / 2000.0;
+    let mut drawn = Vec::new();
+    for (a, b) in [(mean.w(), random.w()), (mean.h(), random.h())] {
+        for (&a, &b) in a.iter().zip(b) {
+            if a == b {
+                continue;
+            }
+            assert_eq!(a, average);
+            assert!(b > 0.0 && b < 0.01 * average);
+            drawn.push(b);
+        }
+    }
+    assert!(drawn.len() > 20);
+    drawn.sort_by(f64::total_cmp);
+    drawn.dedup();
+    assert!(drawn.len() > 20, "each is drawn");
+    assert_ne!(start(&data, 4, Fill::Random, 6).unwrap(), random);
+    for fill in FILLS.into_iter().skip(1) {
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| start(&data, 4, fill, 5).unwrap())
+        };
+        assert_eq!(on(1), on(4));
+    }
+    // In single precision, too.
+    let single = DenseTensor::new(
+        vec![50, 40],
+        v.iter().map(|&x| x as f32).collect(),
+        Order::ColumnMajor,
+    );
+    let nmf = Nmf::<f32>::builder(4).build().unwrap();
+    let init = Init::nndsvd(Fill::Mean);
+    let got = nmf
+        .init(&single.unwrap(), init, &mut ChaCha8Rng::seed_from_u64(5))
+        .unwrap();
+    let off = (got.w().map(f64::from) * got.h().map(f64::from) - mean.w() * mean.h()).amax();
+    assert!(off < 1e-2 * v.amax(), "{off}");
+}
+
+/// Blocks that are given stay, and fits go on from there.
+#[test]
+fn fits_start_from_it() {
+    let v = table(30, 20);
+    let data = dense(&v);
+    let nmf = Nmf::builder(3).build().unwrap();
+    let run = |init: Init<f64>, solver| {
+        let run = nmf
+            .on(&data)
+            .unwrap()
+            .solver(solver)
+            .stop(Stop::default().max_iter(50));
+        run.run(init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap()
+    };
+    for solver in [Solver::Em, Solver::Fast] {
+        let fit = run(Init::nndsvd(Fill::Mean), solver);
+        let first = fit.trace()[0].objective;
+        assert!(fit.objective() < first, "{first} {}", fit.objective());
+    }
+    let w = DMatrix::from_element(30, 3, 0.5);
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let state = nmf
+        .init(
+            &data,
+            Init::nndsvd(Fill::Mean).block("w", w.clone()),
+            &mut rng,
+        )
+        .unwrap();
+    let whole = start(&data, 3, Fill::Mean, 0).unwrap();
+    assert_eq!((state.w(), state.h()), (&w, whole.h()));
+}
+
+#[test]
+fn what_cannot_start_so_is_refused() {
+    let data = dense(&table(5, 4));
+    let refused = start(&data, 5, Fill::Mean, 0).unwrap_err();
+    let sentence = "the start `nndsvd` has at most 4 components for a matrix of 5 x 4, not 5";
+    assert_eq!(refused.to_string(), sentence);
+    assert!(start(&data, 4, Fill::Mean, 0).is_ok());
+    let plca = Plca::<f64>::builder(2).build().unwrap();
+    let refused = plca.init(
+        &data,
+        Init::nndsvd(Fill::Mean),
+        &mut ChaCha8Rng::seed_from_u64(0),
+    );
+    assert!(matches!(refused, Err(FitError::NoStart { start }) if start.name() == "nndsvda"));
+    // Each component of its own cells: zeros explain nothing of the noise.
+    let blocks = DMatrix::from_fn(6, 6, |i, j| match (i < 3) == (j < 3) {
+        true => 1.0 + i as f64,
+        false => 0.0,
+    });
+    let plain = start(&dense(&blocks), 2, Fill::Zero, 0).unwrap();
+    assert!((plain.w() * plain.h() - &blocks).amax() < 1e-9);
+    assert!(plain.parameters().at(0).iter().any(|&x| x == 0.0));
+}

@@ -1,0 +1,216 @@
+//! Fits from several starts, side by side.
+//!
+//! Start `r` is that of the command: stream `r` of the seed. What is kept is the best of them as if they were made one after the other, so
+//! that it does not depend on the number of threads.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use plca::fit::{
+    AnyModel, Checkpoint, Event, Fit, Init, Iteration, Parameters, Sense, Solver, State, Status,
+    Stop,
+};
+use plca::io::ModelFile;
+use plca::tensor::Data;
+use rayon::ThreadPoolBuilder;
+
+use crate::data::Scalar;
+use crate::error::{Refused, wrong};
+use crate::supervise::Control;
+
+/// How a model is fitted, and from how many starts.
+pub(crate) struct Starts<'a, T: Scalar> {
+    pub(crate) init: Init<T>,
+    pub(crate) seed: u64,
+    pub(crate) count: u32,
+    pub(crate) solver: Solver,
+    pub(crate) stop: Stop,
+    /// Whether the objective without priors is asked for, too.
+    pub(crate) likelihood: bool,
+    pub(crate) control: &'a Control,
+}
+
+/// What a fit found.
+pub(crate) struct Fitted {
+    pub(crate) file: ModelFile,
+    pub(crate) iterations: usize,
+    pub(crate) status: Status,
+    pub(crate) objective: f64,
+    pub(crate) likelihood: Option<f64>,
+    pub(crate) trace: Vec<(usize, f64)>,
+    pub(crate) restored: Vec<String>,
+    pub(crate) posterior: bool,
+    maximised: bool,
+}
+
+impl Fitted {
+    fn of<S: State>(fit: Fit<Parameters<S::Scalar>>, posterior: bool, maximised: bool) -> Self {
+        let trace = fit.trace().iter().map(|p| (p.iteration, p.objective));
+        let events = fit.events().iter().filter_map(|event| match event {
+            Event::SupportRestored { block, .. } => Some(block.clone()),
+            _ => None,
+        });
+        Self {
+            iterations: fit.iterations(),
+            status: fit.status().clone(),
+            objective: fit.objective(),
+            likelihood: None,
+            trace: trace.collect(),
+            restored: events.collect(),
+            posterior,
+            maximised,
+            file: ModelFile::of_parameters::<S>(&fit.state().widened()),
+        }
+    }
+
+    fn is_better_than(&self, other: &Self) -> bool {
+        match self.maximised {
+            true => self.objective > other.objective,
+            false => self.objective < other.objective,
+        }
+    }
+}
+
+/// The ends of starts, as they come.
+#[derive(Default)]
+struct Ends {
+    /// Those that are better than all of the starts before them.
+    better: BTreeMap<u32, Fitted>,
+    refused: BTreeMap<u32, Refused>,
+}
+
+impl Ends {
+    fn enter(&mut self, start: u32, end: Result<Fitted, Refused>) {
+        let end = match end {
+            Ok(end) => end,
+            Err(refused) => return drop(self.refused.insert(start, refused)),
+        };
+        let before = self.better.range(..start).next_back();
+        if before.is_none_or(|(_, before)| end.is_better_than(before)) {
+            let stays =
+                |&other: &u32, kept: &mut Fitted| other < start || kept.is_better_than(&end);
+            self.better.retain(stays);
+            self.better.insert(start, end);
+        }
+    }
+
+    /// The best of the starts up to the last one that counts.
+    fn best(mut self, last: u32) -> Result<Fitted, Refused> {
+        let refused = self.refused.pop_first();
+        if let Some((start, refused)) = refused
+            && start <= last
+        {
+            return Err(refused);
+        }
+        self.better.retain(|&start, _| start <= last);
+        match self.better.pop_last() {
+            Some((_, best)) => Ok(best),
+            None => wrong("X: no start came to an end"),
+        }
+    }
+}
+
+impl<T: Scalar> Starts<'_, T> {
+    /// The best end of all starts, of a model of the state `S`. Where a callback ends one, those after it do not count.
+    pub(crate) fn best<S: State<Scalar = T>>(
+        &self,
+        model: &dyn AnyModel<T>,
+        data: &dyn Data<T>,
+    ) -> Result<Fitted, Refused> {
+        let ends = Mutex::new(Ends::default());
+        let last = AtomicU32::new(u32::MAX);
+        let stop = self.control.interrupt();
+        side_by_side(self.count.max(1), |start| {
+            // Where all is to end the first start still says where it would have begun.
+            if last.load(Relaxed) < start || start > 0 && stop.is_raised() {
+                return false;
+            }
+            let end = self.end::<S>(start, &last, model, data);
+            if end.is_err() {
+                last.fetch_min(start, Relaxed);
+            }
+            let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.enter(start, end);
+            true
+        })?;
+        let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ends.best(last.into_inner())
+    }
+
+    fn end<S: State<Scalar = T>>(
+        &self,
+        start: u32,
+        last: &AtomicU32,
+        model: &dyn AnyModel<T>,
+        data: &dyn Data<T>,
+    ) -> Result<Fitted, Refused> {
+        let run = model.on(data)?;
+        let algorithm = run.algorithm();
+        let maximised = algorithm.sense() == Sense::Maximise;
+        let mut priors = algorithm.blocks().iter().flat_map(|block| &block.prior);
+        let posterior = priors.any(|prior| prior.rules().has_density());
+        let mut rng = plca::seed(self.seed);
+        rng.set_stream(u64::from(start));
+        let at = self.init.parameters(algorithm, &mut rng)?;
+        let observer = |it: &Iteration<'_, T>| {
+            if last.load(Relaxed) < start {
+                return ControlFlow::Break(Status::Interrupted);
+            }
+            let answer = self.control.after(start, it);
+            if let ControlFlow::Break(Status::Custom(_)) = answer {
+                last.fetch_min(start, Relaxed);
+            }
+            answer
+        };
+        let run = run.solver(self.solver).stop(self.stop.clone());
+        let fit = run.observe(observer).resume(Checkpoint::new(at))?;
+        let (objective, iterations) = (fit.objective(), fit.iterations());
+        if !objective.is_finite() {
+            return wrong(format!(
+                "X: the objective became {objective} after {iterations} iterations"
+            ));
+        }
+        let likelihood = match self.likelihood {
+            true => Some(model.bind_to(data)?.likelihood(fit.state())?),
+            false => None,
+        };
+        Ok(Fitted {
+            likelihood,
+            ..Fitted::of::<S>(fit, posterior, maximised)
+        })
+    }
+}
+
+/// Calls `each` with 0, 1, … below `count`, as many at once as there are threads, which are shared out among them; one that answers false
+/// ends the work.
+fn side_by_side(count: u32, each: impl Fn(u32) -> bool + Sync) -> Result<(), Refused> {
+    let threads = rayon::current_num_threads();
+    let workers = threads.min(count as usize);
+    let next = AtomicU64::new(0);
+    let work = || {
+        while let Some(start) = u32::try_from(next.fetch_add(1, Relaxed)).ok()
+            && start < count
+            && each(start)
+        {}
+    };
+    if workers == 1 {
+        work();
+        return Ok(());
+    }
+    // A pool for each: in one of them all, a thread that waits for a part of its start would begin another start within it.
+    let pool = |worker: usize| {
+        let share = threads / workers + usize::from(worker < threads % workers);
+        ThreadPoolBuilder::new().num_threads(share).build()
+    };
+    let pools: Result<Vec<_>, _> = (0..workers).map(pool).collect();
+    let pools = pools.map_err(|e| Refused::Memory(format!("{threads} threads for starts: {e}")))?;
+    thread::scope(|scope| {
+        for pool in &pools {
+            scope.spawn(|| pool.install(work));
+        }
+    });
+    Ok(())
+}

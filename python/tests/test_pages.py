@@ -1,0 +1,35 @@
+"""The code of the pages runs as it stands, section by section."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "FROM_OTHER_PACKAGES.md"
+SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+
+
+def test_every_package_has_a_section():
+    assert list(SECTIONS) == ["From scikit-learn", "From torchnmf", "From enstop", "In librosa", "How many components"]
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_code_runs(title):
+    blocks = re.findall(r"^```python\n(.*?)^```", SECTIONS[title], re.MULTILINE | re.DOTALL)
+    assert blocks
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for block in blocks:
+            exec(compile(block, f"{PAGE.name}: {title}", "exec"), names)
+
+
+@pytest.mark.parametrize("name", ["PLCA", "NMF", "NMFD", "NMF2D", "SIPLCA", "SIPLCA2", "SIPLCA3"])
+def test_every_class_of_torchnmf_has_a_row(name):
+    assert re.search(rf"^\| [^|]*`(\w+ = )?{name}\b", SECTIONS["From torchnmf"], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["PLSA", "BlockParallelPLSA", "StreamedPLSA", "EnsembleTopics"])
+def test_every_class_of_enstop_has_a_row(name):
+    assert re.search(rf"^\| `{name}\b", SECTIONS["From enstop"], re.MULTILINE)

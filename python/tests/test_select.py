@@ -1,0 +1,129 @@
+"""The number of components: scores are those of the command, and find what data were made of."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, select
+
+COMMAND = os.environ.get("PLCA") or shutil.which("plca")
+needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
+
+
+def counts(shape):
+    draw = np.random.default_rng(0)
+    return draw.poisson(4.0, shape) * (draw.random(shape) < 0.4).astype(float)
+
+
+CASES = {
+    "plca": (PLCA(), [], False),
+    "plsa": (PLSA(), [], False),
+    "nmf-kl": (NMF(), [], False),
+    "siplca": (ShiftInvariantPLCA(kernel=(3, 4)), ["--kernel", "3x4"], False),
+    "skellam-vb": (SkellamSNMF(method="vb", replicates=1), ["--m", "1"], True),
+}
+CRITERIA = [(model, c) for model in CASES for c in ("bic", "aic", "held_out", "elbo") if (model == "skellam-vb") == (c == "elbo")]
+
+
+def by_command(folder, model, data, *options):
+    path = folder / ("v.npz" if sparse.issparse(data) else "v.npy")
+    sparse.save_npz(path, data) if sparse.issparse(data) else np.save(path, data)
+    call = [COMMAND, "select", model, path, "--json", *options]
+    return json.loads(subprocess.run(list(map(str, call)), check=True, capture_output=True, text=True).stdout)
+
+
+@needs_command
+@pytest.mark.parametrize(("model", "criterion"), CRITERIA)
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_scores_are_those_of_the_command(tmp_path, model, criterion, n_jobs, form):
+    estimator, options, transposed = CASES[model]
+    X = form(counts((20, 15)))
+    how = ["--ranks", "1,3,2", "--seed", 5, "--restarts", 2, "--max-iter", 60, "--criterion", criterion.replace("_", "-")]
+    theirs = by_command(tmp_path, model, X, *how, *options)
+    estimator.set_params(random_state=5, n_init=2, max_iter=60, n_jobs=n_jobs)
+    ours = select(estimator, X.T if transposed else X, [1, 3, 2], criterion=criterion)
+    assert ours.best == theirs["best"] and ours.criterion == criterion == theirs["criterion"].replace("-", "_")
+    # The command lists the evidence by its numbers.
+    rows = sorted(ours.table, key=lambda row: row["n_components"]) if criterion == "elbo" else ours.table
+    for row, other in zip(rows, theirs["table"]):
+        names = {"n_components": "rank", "score": "score", "log_likelihood": "log_likelihood", "parameters": "parameters"}
+        for name, of_theirs in names.items():
+            assert row[name] == other[of_theirs], name
+
+
+@needs_command
+def test_scores_of_what_is_hidden_and_of_no_counts(tmp_path):
+    X = counts((20, 15)) / 4
+    X[3, 4] = X[7, 1] = np.nan
+    how = ["--ranks", "1..3", "--missing", "nan", "--criterion"]
+    estimator = PLCA(missing="nan", random_state=0, n_init=3)
+    for criterion, sentence in (("held_out", "cells are held out"), ("bic", "sample size, is arbitrary")):
+        theirs = by_command(tmp_path, "plca", X, *how, criterion.replace("_", "-"))
+        with pytest.warns(UserWarning, match=sentence):
+            ours = select(estimator, X, range(1, 4), criterion=criterion)
+        assert ours.table["score"].tolist() == [row["score"] for row in theirs["table"]]
+
+
+@pytest.mark.parametrize("estimator", [PLCA(), PLSA(), NMF()], ids=repr)
+def test_the_number_of_blocks_is_found(estimator):
+    X = np.random.default_rng(0).poisson(np.kron(np.eye(3), np.full((8, 9), 6.0)) + 0.05)
+    estimator.set_params(random_state=0, n_init=3)
+    before = estimator.get_params()
+    for criterion in ("bic", "aic", "held_out"):
+        found = select(estimator, X.astype(np.float32), (k for k in range(1, 6)), criterion=criterion)
+        assert found.best == 3 and found.table["n_components"].tolist() == [1, 2, 3, 4, 5]
+    assert estimator.get_params() == before and not hasattr(estimator, "n_components_")
+    k, n = found.table["n_components"], found.table["parameters"]
+    assert np.array_equal(n, k * (24 + 27 - k) - 1)
+
+
+def test_what_has_no_score_is_named():
+    X = counts((8, 6)) + 1
+    for estimator, sentence in (
+        (PNTF(), "PNTF has no likelihood"),
+        (NMF(beta_loss="frobenius"), "squared error is no likelihood"),
+        (SkellamSNMF(), "method='vb' alone"),
+        (PLSA(prior={"basis": "dirichlet:1.5"}), "prior is .* which scores do not know of"),
+        (PLSA(freeze="basis"), "freeze is 'basis'"),
+        (PLCA(temper=0.9), "temper is 0.9"),
+        (NMF(init="nndsvda"), "init is 'nndsvda'"),
+        (NMF(alpha_W=0.1) if "alpha_W" in NMF().get_params() else PLSA(init="custom"), "which scores do not know of"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            select(estimator, X, [1, 2])
+    with pytest.raises(ValueError, match="criterion is 'elbo', expected one of bic, aic, held_out for PLSA"):
+        select(PLSA(), X, [1], criterion="elbo")
+    with pytest.raises(ValueError, match="n_components is empty"):
+        select(PLSA(), X, [])
+    for wrong in (0, 1.5, "2"):
+        with pytest.raises(ValueError, match="n_components has"):
+            select(PLSA(), X, [1, wrong])
+    with pytest.raises(MemoryError):
+        select(PLSA(), X, [2**60])
+    with pytest.raises(ValueError, match="too few data"):
+        select(PLSA(), np.eye(3), [1], criterion="held_out")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("estimator", [PLSA(), SkellamSNMF(method="vb")], ids=repr)
+def test_control_c_ends_it(estimator):
+    X = counts((300, 200)) + 1
+    sent = []
+
+    def press():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        select(estimator.set_params(tol=0, max_iter=10**7, n_init=3, random_state=0), X, [3, 4])
+    assert time.perf_counter() - sent[0] < 2
