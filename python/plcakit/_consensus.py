@@ -90,6 +90,8 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         The components of all fits, fit after fit.
     objectives_ : ndarray of shape (n_runs,)
         The objective of every fit.
+    n_iter_ : int
+        The most iterations that a fit made.
     %(features)s
 
     References
@@ -131,6 +133,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     labels_: Array
     spectra_: Array
     objectives_: Array
+    n_iter_: int
     n_features_in_: int
     feature_names_in_: Array
 
@@ -220,7 +223,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         stability, errors = np.full(len(ranks), np.nan), np.empty(len(ranks))
         best: tuple[float, int] | None = None
         for at, k in enumerate(ranks):
-            spectra, objectives = _core.sweep(self.model, data, {**plan, "components": k}, _BLOCKS[self.model])
+            swept = _core.sweep(self.model, data, {**plan, "components": k}, _BLOCKS[self.model])
             how = {
                 "components": k,
                 "threshold": float(self.threshold),
@@ -228,7 +231,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "seed": seed,
                 "threads": many,
             }
-            found = _core.consensus(spectra, how)
+            found = _core.consensus(swept["spectra"], how)
             whole = found["all"]
             if whole["silhouette"] is not None:
                 stability[at] = whole["silhouette"]
@@ -237,7 +240,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             rank = (-np.nan_to_num(stability[at], nan=-np.inf), k)
             if best is None or rank < best:
                 best = rank
-                self._keep(found, spectra, objectives)
+                self._keep(found, swept)
         self.ranks_ = np.array(ranks)
         self.stability_ = stability
         self.prediction_error_ = errors
@@ -247,7 +250,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         # As of the command: models that do not separate have plain iterations.
         return "em" if self.solver == "auto" and self.model in ("pntf", "ntf-l2") else self.solver
 
-    def _keep(self, found: dict[str, Any], spectra: Array, objectives: Array) -> None:
+    def _keep(self, found: dict[str, Any], swept: dict[str, Any]) -> None:
         filtered = found["filtered"]
         self.components_ = filtered["components"]
         self.n_components_ = len(self.components_)
@@ -256,8 +259,9 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.labels_ = filtered["labels"]
         self.local_density_ = found["local_density"]
         self.kept_ = found["kept"]
-        self.spectra_ = spectra
-        self.objectives_ = objectives
+        self.spectra_ = swept["spectra"]
+        self.objectives_ = swept["objectives"]
+        self.n_iter_ = int(swept["iterations"].max())
 
     def _usage(self, X: Data, components: Array, model: str, stop: dict[str, float]) -> dict[str, Any]:
         """What the rows of `X` are made of, under components."""

@@ -17,7 +17,26 @@ from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomS
 from .priors import Penalty
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from typing_extensions import Self
+
+    F = TypeVar("F", bound=Callable[..., object])
+
+    def available_if(check: Callable[[Any], bool]) -> Callable[[F], F]: ...
+
+else:
+    from sklearn.utils.metaestimators import available_if
+
+
+def _learns(model: NMF) -> bool:
+    """Whether the model learns batch by batch."""
+    if not model._kl:
+        raise AttributeError(f"beta_loss is {model.beta_loss!r}: partial_fit is for 'kullback-leibler'")
+    if model.alpha_W or not isinstance(model.alpha_H, str) and model.alpha_H:
+        raise AttributeError("partial_fit knows no penalties: leave alpha_W and alpha_H out")
+    return True
 
 
 @described
@@ -289,12 +308,13 @@ class NMF(MixtureModel):
         X, observed = self._fit(X, observed, self._given(start, W, H))
         return self._explain(X, observed)[0]
 
+    @available_if(_learns)
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; what the batches before have taught counts less and less.
 
         The divergence of a sample is least where the product has its sum, and what is left of it is the likelihood of
-        :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Penalties and priors have no part, nor has
-        ``beta_loss="frobenius"``. A call of :meth:`fit` begins anew.
+        :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Without penalties, priors and
+        ``beta_loss="frobenius"``, with which there is no such method. A call of :meth:`fit` begins anew.
 
         Parameters
         ----------
@@ -308,8 +328,6 @@ class NMF(MixtureModel):
             The estimator. `objective_` is the divergence of the batch under the components that it met, `n_iter_` the number of batches,
             `trace_` has one entry for each.
         """
-        if not self._kl:
-            raise ValueError(f"beta_loss is {self.beta_loss!r}: partial_fit is for 'kullback-leibler'")
         self._partial_fit(X, observed)
         return self
 

@@ -162,7 +162,7 @@ fn sweep<'py>(
     data: &Bound<'py, PyDict>,
     plan: Plan<'py>,
     block: &str,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+) -> PyResult<Bound<'py, PyDict>> {
     match Input::of(data)? {
         Input::Single(held) => sweep_as(py, model, &held, plan, block),
         Input::Double(held) => sweep_as(py, model, &held, plan, block),
@@ -175,17 +175,19 @@ fn sweep_as<'py, T: Scalar>(
     held: &Held<'py, T>,
     plan: Plan<'py>,
     block: &str,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+) -> PyResult<Bound<'py, PyDict>> {
     let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
     let solver = run::solver(&plan.solver, &stop)?;
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
-    let (components, seed, starts) = (plan.components, plan.seed, plan.starts);
+    let (components, init) = (plan.components, run::init(&plan.init)?);
+    let (seed, starts) = (plan.seed, plan.starts);
     let (swept, failure) = supervise(py, plan.threads, None, |control| {
         let job = Sweeping {
             data,
             components,
             options,
             block: block.to_string(),
+            init,
             seed,
             starts,
             solver,
@@ -200,8 +202,11 @@ fn sweep_as<'py, T: Scalar>(
     let swept = swept?;
     let shape = [starts as usize * components, swept.size];
     let columns = PyArray1::from_vec(py, swept.columns).reshape(shape)?;
-    let objectives = PyArray1::from_vec(py, swept.objectives);
-    Ok((columns.into_any(), objectives.into_any()))
+    let result = PyDict::new(py);
+    result.set_item("spectra", columns)?;
+    result.set_item("objectives", PyArray1::from_vec(py, swept.objectives))?;
+    result.set_item("iterations", PyArray1::from_vec(py, swept.iterations))?;
+    Ok(result)
 }
 
 /// Random numbers of the clusters, as of the command.

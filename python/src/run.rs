@@ -126,11 +126,12 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
 }
 
 /// Fits from several starts that share nothing, of which one block is kept.
-pub(crate) struct Sweeping<'a, T> {
+pub(crate) struct Sweeping<'a, T: Scalar> {
     pub(crate) data: View<'a, T>,
     pub(crate) components: usize,
     pub(crate) options: Options,
     pub(crate) block: String,
+    pub(crate) init: Init<T>,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
@@ -145,6 +146,7 @@ pub(crate) struct Swept {
     /// Entries of a column.
     pub(crate) size: usize,
     pub(crate) objectives: Vec<f64>,
+    pub(crate) iterations: Vec<u64>,
 }
 
 impl<T: Scalar> Job<T> for Sweeping<'_, T> {
@@ -166,8 +168,8 @@ impl<T: Scalar> Job<T> for Sweeping<'_, T> {
             let run = AnyModel::on(&model, &*data)?;
             let run = run.solver(self.solver).stop(self.stop.clone());
             let run = run.observe(self.control.interrupt());
-            let fit = run.run(Init::default(), &mut rng)?;
-            let objective = fit.objective();
+            let fit = run.run(self.init.clone(), &mut rng)?;
+            let (objective, iterations) = (fit.objective(), fit.iterations() as u64);
             if !objective.is_finite() {
                 return wrong(format!(
                     "X: the objective of start {start} became {objective}"
@@ -175,17 +177,18 @@ impl<T: Scalar> Job<T> for Sweeping<'_, T> {
             }
             let state = fit.into_state().widened();
             match state.block(&self.block) {
-                Some(block) => Ok((block.clone(), objective)),
+                Some(block) => Ok((block.clone(), objective, iterations)),
                 None => wrong(format!("the model has no block '{}'", self.block)),
             }
         };
         let found = apart(self.starts as usize, one).into_iter();
         let found = found.collect::<Result<Vec<_>, _>>()?;
-        let columns = found.iter().flat_map(|(block, _)| block.iter().copied());
+        let columns = found.iter().flat_map(|(block, ..)| block.iter().copied());
         Ok(Swept {
             columns: columns.collect(),
-            size: found.first().map_or(0, |(block, _)| block.nrows()),
-            objectives: found.iter().map(|(_, objective)| *objective).collect(),
+            size: found.first().map_or(0, |(block, ..)| block.nrows()),
+            objectives: found.iter().map(|(_, objective, _)| *objective).collect(),
+            iterations: found.iter().map(|(.., iterations)| *iterations).collect(),
         })
     }
 }

@@ -69,10 +69,13 @@ def test_sparse_tensors_of_whole_numbers():
 
 def test_starts_by_singular_vectors_read_no_hidden_cell(X):
     observed = np.random.default_rng(1).random(X.shape) < 0.8
-    for hidden in (X, np.ma.MaskedArray(X, ~observed)):
-        with pytest.raises(ValueError, match="does not go with missing values"):
-            NMF(2, init="nndsvda").fit(hidden, observed=observed)
-    assert NMF(2, init="nndsvda").fit(X, observed=np.ones_like(observed)).converged_
+
+    def fit(data):
+        return NMF(2, init="nndsvda").fit(data, observed=observed).components_
+
+    expected = fit(X)
+    assert np.array_equal(fit(np.where(observed, X, 7.0)), expected)
+    assert np.array_equal(fit(np.ma.MaskedArray(X, ~observed)), expected)
 
 
 def test_starts_may_be_lists_and_tell_the_number_of_components(X):
