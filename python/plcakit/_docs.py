@@ -100,7 +100,9 @@ def described(thing: _Described) -> _Described:
     """Fills in the docstring of a function, or of a class and its own methods."""
     of: list[Any] = [thing]
     if isinstance(thing, type):
-        of += [method for method in vars(thing).values() if callable(method) and hasattr(method, "__doc__")]
+        # A method that is there for some settings only is within what looks at them.
+        methods = [getattr(method, "fn", method) for method in vars(thing).values()]
+        of += [method for method in methods if callable(method) and hasattr(method, "__doc__")]
     for one in of:
         # Without docstrings where Python runs with -OO.
         if one.__doc__ and "%(" in one.__doc__:

@@ -57,7 +57,8 @@ def test_golden(case):
         close(found[name]["silhouette"], expected["silhouette"])
     model = ConsensusNMF()
     model.n_features_in_ = X.shape[1]
-    model._keep(found, spectra, np.zeros(case["restarts"]))
+    runs = np.ones(case["restarts"])
+    model._keep(found, {"spectra": spectra, "objectives": runs, "iterations": runs})
     close(model.components_, array(case["consensus_spectra"]))
     close(model.usage(X), array(case["usage_least_squares"]))
     W, gap = model.transform(X, return_gap=True)

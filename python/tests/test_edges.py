@@ -71,7 +71,7 @@ def test_starts_by_singular_vectors_read_no_hidden_cell(X):
     observed = np.random.default_rng(1).random(X.shape) < 0.8
 
     def fit(data):
-        return NMF(2, init="nndsvda").fit(data, observed=observed).components_
+        return NMF(2, init="nndsvda", random_state=0).fit(data, observed=observed).components_
 
     expected = fit(X)
     assert np.array_equal(fit(np.where(observed, X, 7.0)), expected)

@@ -27,21 +27,22 @@ const ENDING: u8 = 3;
 pub(crate) fn handle() -> Result<(), Failure> {
     let handler = || {
         let again = REQUESTED.swap(true, Ordering::Relaxed);
-        let end = |stage| match stage {
-            WRITING => None,
-            ITERATING if !again => None,
-            _ => Some(ENDING),
-        };
-        let ending = STAGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
-        if ending.is_ok() {
-            // In one piece; whoever listens no more is not told.
-            let line = format!("error: {INTERRUPTED}\n");
-            let _ = std::io::stderr().write_all(line.as_bytes());
-            exit(STATUS.into());
-        }
+        end_in(|stage| stage == ANYWHERE || stage == ITERATING && again);
     };
     ctrlc::set_handler(handler).map_err(Failure::new)?;
     limits().map_err(Failure::new)
+}
+
+/// Ends the process if it may end in the stage where it is, and is not ending already.
+fn end_in(may: impl Fn(u8) -> bool) {
+    let end = |stage| may(stage).then_some(ENDING);
+    let ending = STAGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
+    if ending.is_ok() {
+        // In one piece; whoever listens no more is not told.
+        let line = format!("error: {INTERRUPTED}\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        exit(STATUS.into());
+    }
 }
 
 /// What the system ends a process for becomes a failure like any other: a file beyond the limit on their size is an error of the write, and
@@ -81,6 +82,15 @@ pub(crate) fn writing<O>(write: impl FnOnce() -> O) -> O {
     let written = write();
     STAGE.store(before, Ordering::Relaxed);
     written
+}
+
+/// The same for a trial that leaves nothing: an interruption meanwhile ends the process after it, unless the run asks by itself.
+pub(crate) fn trying<O>(attempt: impl FnOnce() -> O) -> O {
+    let tried = writing(attempt);
+    if requested() {
+        end_in(|stage| stage == ANYWHERE);
+    }
+    tried
 }
 
 /// The run has its outcome: an interruption that was told ends the process, a later one changes nothing.

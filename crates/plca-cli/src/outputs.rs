@@ -29,7 +29,7 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
             Err(Failure::of(path, what))
         }
         // An interruption within would leave the trial behind.
-        _ => Ok(interrupt::writing(|| plca_io::can_write(path))?),
+        _ => Ok(interrupt::trying(|| plca_io::can_write(path))?),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use plca_tensor::{Data, Real};
 use rand::Rng;
@@ -11,6 +10,7 @@ use rand::Rng;
 use super::block::names;
 use super::cool::{Cooled, Held};
 use super::init::scaled;
+use super::stop::Deadline;
 use super::{
     Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver,
     State, Status, Steps, Stop, StopError, TracePoint,
@@ -62,7 +62,7 @@ impl<T: Real, F: FnMut(&Iteration<'_, T>) -> ControlFlow<Status>> Observer<T> fo
 /// What ends a run from outside.
 struct Ends<'a, T: Real> {
     observers: Vec<Box<dyn Observer<T> + 'a>>,
-    limit: Option<(Instant, Duration)>,
+    limit: Deadline,
 }
 
 impl<T: Real> Ends<'_, T> {
@@ -74,8 +74,7 @@ impl<T: Real> Ends<'_, T> {
                 cut.get_or_insert(status);
             }
         }
-        let is_late = |&(start, limit): &(Instant, Duration)| start.elapsed() >= limit;
-        cut.or_else(|| self.limit.filter(is_late).map(|_| Status::TimeLimit))
+        cut.or_else(|| self.limit.is_past().then_some(Status::TimeLimit))
     }
 }
 
@@ -264,7 +263,7 @@ impl<'a, S: State> Run<'a, S> {
         }
         Ok(Ends {
             observers: std::mem::take(&mut self.observers),
-            limit: self.stop.time_limit.map(|limit| (Instant::now(), limit)),
+            limit: self.stop.deadline(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! When a run stops, and why it did.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The number of tests of a [`Stop`] rule that must be met.
 ///
@@ -105,7 +105,23 @@ setters! {
     time_limit: impl Into<Option<Duration>>;
 }
 
+/// The end of the time that a run may take, if there is one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(Option<(Instant, Duration)>);
+
+impl Deadline {
+    pub(super) fn is_past(&self) -> bool {
+        self.0
+            .is_some_and(|(begun, limit)| begun.elapsed() >= limit)
+    }
+}
+
 impl Stop {
+    /// That of a run which begins now.
+    pub(super) fn deadline(&self) -> Deadline {
+        Deadline(self.time_limit.map(|limit| (Instant::now(), limit)))
+    }
+
     /// Refuses numbers that mean nothing.
     ///
     /// # Errors

@@ -10,8 +10,6 @@
 //!
 //! with `v` the sum of the observation for PLSA and NMF (one gap for every observation), of all the data for PLCA.
 
-use std::time::Instant;
-
 use nalgebra::DMatrix;
 use plca_tensor::arrange::{Ending, Rows, Until};
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
@@ -178,7 +176,7 @@ pub struct Solved<T: Real> {
 }
 
 /// Explains observations one by one, each until its own gap is small enough; `None` for solvers that move all of them at once. An
-/// observation's part has the same bits whatever the others are, if no cell is hidden.
+/// observation's part is bit-identical whatever the others are, if no cell is hidden.
 ///
 /// The objective of an observation may be that of PLSA, NMF or PLCA: they differ by the scale alone.
 ///
@@ -213,7 +211,7 @@ pub fn one_by_one<T: Real>(
     let share = floored(&share).unwrap_or(share);
     let rows = Rows::new(data, Modes::one(along))?;
     let stop = &how.stop;
-    let limit = stop.time_limit.map(|limit| (Instant::now(), limit));
+    let limit = stop.deadline();
     let until = Until {
         // [SPEC 1.5] stop by the gap
         gap: stop.residual_tol,
@@ -227,7 +225,7 @@ pub fn one_by_one<T: Real>(
         iterations: stop.max_iter,
     };
     let interrupted = || how.interrupt.as_ref().is_some_and(Interrupt::is_raised);
-    let late = || limit.is_some_and(|(begun, limit)| begun.elapsed() >= limit);
+    let late = || limit.is_past();
     let ends = rows.solve(along, &factors, &share, &mut factor, &until, &|| {
         interrupted() || late()
     });

@@ -232,8 +232,8 @@ fn an_interrupted_sweep_goes_on_from_its_runs() {
     let folder = Folder::with_counts();
     let line = "consensus nmf-kl d.csv --ranks 2,3 --restarts 6 --threshold 2 --tol 0 --quiet";
     let long = format!("{line} --max-iter 100000");
-    let run = folder.start(&format!("{long} --runs runs --threads 2 --output o.npz"));
-    while !folder.path("runs/k2-r0.npz").exists() {
+    let mut run = folder.start(&format!("{long} --runs runs --threads 2 --output o.npz"));
+    while !folder.path("runs/k2-r0.npz").exists() && run.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     let heard = interrupt(&run);

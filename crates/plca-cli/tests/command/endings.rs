@@ -1,7 +1,10 @@
 //! How runs end: interrupted, refused, on a full disk.
 
 #[cfg(target_os = "linux")]
-use std::process::Stdio;
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use crate::folder::{Folder, interrupt};
 #[cfg(target_os = "linux")]
@@ -13,10 +16,11 @@ fn interrupted_runs_leave_a_checkpoint_that_continues_them() {
     let folder = Folder::with_counts();
     folder.text("o.npz", "must stay");
     let line = "fit plca d.csv --rank 2 --tol 0";
-    let run = folder.start(&format!(
+    let mut run = folder.start(&format!(
         "{line} --max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 997 --quiet"
     ));
     while !folder.path("c.npz").exists() {
+        assert!(run.try_wait().unwrap().is_none());
         std::thread::yield_now();
     }
     assert!(interrupt(&run));
@@ -268,22 +272,34 @@ fn checkpoints_of_other_models_are_refused() {
     );
 }
 
-/// Commands that have nothing to save end at once, as a failure of one line.
+/// Commands that have nothing to save end at once, as a failure of one line; also where they were just trying their output.
 #[cfg(target_os = "linux")]
 #[test]
 fn interruptions_end_other_commands_at_once() {
     let folder = Folder::with_counts();
     folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
     let endless = "--tol 0 --max-iter 1000000000000";
-    for line in [
-        format!("select plca d.csv --ranks 2,3 {endless}"),
-        format!("transform o.npz d.csv --output n.npz {endless}"),
-    ] {
-        let run = folder.start(&line);
+    let select = format!("select plca d.csv --ranks 2,3 {endless}");
+    let transform = format!("transform o.npz d.csv --output n.npz {endless}");
+    let lines = [(&select, 10), (&transform, 200)];
+    for (i, line) in lines
+        .iter()
+        .flat_map(|&(line, times)| (0..times).map(move |i| (i, line)))
+    {
+        let mut run = folder.start(line);
         while !handles_interrupts(&run) {
+            assert!(run.try_wait().unwrap().is_none(), "{line} has ended");
+        }
+        std::thread::sleep(Duration::from_micros(i % 20 * 100));
+        assert!(interrupt(&run));
+        let told = Instant::now();
+        while run.try_wait().unwrap().is_none() {
+            if told.elapsed() > Duration::from_secs(60) {
+                run.kill().unwrap();
+                panic!("{line} goes on after an interruption");
+            }
             std::thread::yield_now();
         }
-        assert!(interrupt(&run));
         let out = run.wait_with_output().unwrap();
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!(

@@ -218,6 +218,7 @@ fn nothing_is_written_while_an_interruption_is_told() {
         // More than any pipe holds.
         let full = std::thread::spawn(move || filler.write_all(&vec![b'.'; 1 << 22]));
         while !handles_interrupts(&run) {
+            assert!(run.try_wait().unwrap().is_none());
             std::thread::yield_now();
         }
         assert!(interrupt(&run));

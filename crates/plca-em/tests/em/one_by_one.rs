@@ -196,6 +196,7 @@ proptest! {
         // The observations of PLCA have one gap, the largest.
         let k = p.basis.ncols();
         let weights = DVector::from_element(k, 1.0 / k as f64);
+        // [SPEC 1] P(z) P(y | z)
         let plca = PlcaState::new(weights, vec![p.basis.clone(), DMatrix::from_element(1, k, 1.0)]).unwrap();
         let e = plca.transform(&*data, &how(tol)).unwrap();
         let state = e.fit.state();

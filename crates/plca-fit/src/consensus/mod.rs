@@ -106,7 +106,7 @@ impl Spectra {
     ///
     /// # Errors
     ///
-    /// [`ConsensusError::Setting`] without components, [`ConsensusError::Value`], [`ConsensusError::Zero`].
+    /// [`ConsensusError::Components`] without components, [`ConsensusError::Value`], [`ConsensusError::Zero`].
     pub fn new(columns: DMatrix<f64>, components: usize) -> Result<Self, ConsensusError> {
         if components == 0 {
             return Err(ConsensusError::Components);

@@ -29,7 +29,7 @@ const PAIRED: usize = 2 * GROUPS;
 /// `v` are the row's data, `U` the products of the other factors' rows, `s` their sums over the row's observed cells and `c >= 0`
 /// pseudo-counts.
 ///
-/// Memory: rows are read where they lie in dense data of which more than a sixteenth is positive, and in the mode of sparse matrices that is
+/// Memory: rows are read where they lie in dense matrices of which more than a sixteenth is positive, and in the mode of sparse matrices that is
 /// [listed](Data::listed). Otherwise there is a copy of the positive cells for every arranged mode, as a matrix where most cells are
 /// positive. While it works it takes for every thread `K` numbers for every entry of the longest row, once for all threads where most cells
 /// are positive, and up to an eighth of dense data for all threads.
@@ -125,11 +125,13 @@ impl<'a, T: Real> ModeRows<'a, T> {
         let scales: Vec<f64> = exponents.iter().map(|&e| pow2(e)).collect();
         let scaled = |i: usize, x: f64| T::lit(x * scales[i]);
         let (entries, bounds, longest);
+        // Cells of a row of a tensor lie in many places: every pass would search for them again.
+        let dense = data.dense().filter(|_| shape.len() == 2);
         match row {
             // Zeros cost less than a list where most cells are positive.
             Some(row) if 2 * positive > row.saturating_mul(shape[mode]) => {
                 let (stride, rows) = (lanes::stride::<T>(row), shape[mode]);
-                let cells = if let Some(dense) = data.dense() {
+                let cells = if let Some(dense) = dense {
                     let lent = DenseRows::new(dense.grid, mode, false);
                     let together = match lent.are_interleaved() {
                         true => (rows / (SHARE * parallel::threads())).clamp(2, TOGETHER),
@@ -173,8 +175,7 @@ impl<'a, T: Real> ModeRows<'a, T> {
                     starts[i + 1] = starts[i] + n;
                 }
                 let all = row.map_or(usize::MAX, |row| row.saturating_mul(shape[mode]));
-                let dense = data.dense().filter(|_| positive > all / RARE);
-                let cells = if let Some(dense) = dense {
+                let cells = if let Some(dense) = dense.filter(|_| positive > all / RARE) {
                     Listed::Lent {
                         lender: Lent::Dense(DenseRows::new(dense.grid, mode, true)),
                         scale: dense.scale.to_f64(),
@@ -481,13 +482,14 @@ mod tests {
 
     #[test]
     fn rows_are_copied_only_where_they_cannot_be_read() {
-        let dense = |of: usize| {
+        let dense = |of: usize, shape: &[usize]| {
             let values = (0..6000).map(|at| f64::from(u8::from(at % of == 0)));
-            DenseTensor::new(vec![20, 30, 10], values.collect(), Order::RowMajor).unwrap()
+            DenseTensor::new(shape.to_vec(), values.collect(), Order::RowMajor).unwrap()
         };
-        assert_eq!(copied(&dense(1)), [0; 0]);
-        assert_eq!(copied(&dense(15)), [0; 0]);
-        assert_eq!(copied(&dense(17)), [0, 1, 2]);
+        assert_eq!(copied(&dense(1, &[20, 300])), [0; 0]);
+        assert_eq!(copied(&dense(15, &[20, 300])), [0; 0]);
+        assert_eq!(copied(&dense(17, &[20, 300])), [0, 1]);
+        assert_eq!(copied(&dense(1, &[20, 30, 10])), [0, 1, 2]);
         // One entry in each of 40 runs, of the longer mode and of the shorter one.
         let (ends, indices): (Vec<u32>, Vec<u32>) =
             ((0..=40).collect(), (0..40).map(|i| i % 9).collect());
