@@ -15,7 +15,7 @@
 //! \end{aligned}
 //! ```
 //!
-//! `[LV eq. 17]` `[SPEC 5.7]`
+//! `[SPEC 5.7]`
 
 mod evaluator;
 mod maps;

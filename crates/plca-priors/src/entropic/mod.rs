@@ -37,7 +37,7 @@ use crate::{
 /// `W_-1`; of all such points the best is taken. Of equal largest counts the first may become the large entry. A column without
 /// counts keeps its value if `β >= 0` and becomes uniform if `β < 0`. A zero count gives a zero if `β > 0`, and never if `β < 0`.
 ///
-/// Time: one or two evaluations of `W` for each of the `I` entries of a column, and some ten steps of Newton's method over them. `[SPEC 6]`, `[LV eq. 18-21]`
+/// Time: one or two evaluations of `W` for each of the `I` entries of a column, and some ten steps of Newton's method over them. `[SPEC 6]`
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -140,7 +140,7 @@ impl<T: Real> SimplexPrior<T> for Entropic {
                 // [SPEC 5.5] β = ρ n, at most what a number can hold
                 true => (self.strength * total).clamp(-f64::MAX, f64::MAX),
             };
-            // [LV eq. 18-21] [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
+            // [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
             column::maximise(counts, total, beta, theta);
         });
         Ok(())
