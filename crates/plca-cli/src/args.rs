@@ -489,6 +489,15 @@ pub(crate) struct ReconstructArgs {
 pub(crate) struct InspectArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
+    /// One array instead: of every component the largest entries, such as the words of every topic.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) array: Option<String>,
+    /// How many entries of every component.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "array")]
+    pub(crate) top: usize,
+    /// Names of the entries, a line each, such as the words of a corpus.
+    #[arg(long, value_name = "FILE", requires = "array")]
+    pub(crate) labels: Option<PathBuf>,
     /// As one JSON line.
     #[arg(long)]
     pub(crate) json: bool,

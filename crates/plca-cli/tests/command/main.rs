@@ -9,6 +9,7 @@ mod fast;
 mod files;
 mod formats;
 mod golden;
+mod inspect;
 mod online;
 mod options;
 mod out_of_core;
