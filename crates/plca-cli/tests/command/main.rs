@@ -10,6 +10,7 @@ mod files;
 mod formats;
 mod golden;
 mod inspect;
+mod newcomers;
 mod online;
 mod options;
 mod out_of_core;
