@@ -188,7 +188,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
         """The data as arrays, checked by scikit-learn."""
-        return validate_data(self, X, reset=reset, **how)
+        try:
+            return validate_data(self, X, reset=reset, **how)
+        except ValueError as error:
+            if self._hides and "contains NaN" in str(error):
+                what = f"X contains NaN, {type(self).__name__} was not told that it marks hidden cells: missing='nan', or observed="
+                raise ValueError(what) from error
+            raise
 
     def _describe(self, X: Data, observed: Mask) -> dict[str, Any]:
         return describe(X, observed, self.missing, self._transposed)
@@ -224,8 +230,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         shapes = self._prior_shapes(shapes)
         for name, prior in (self.prior or {}).items():
             if name not in shapes:
-                known = ", ".join(shapes)
-                raise ValueError(f"prior: no block '{name}', expected one of {known}")
+                known = f"expected one of {', '.join(shapes)}" if shapes else "this model takes no priors"
+                raise ValueError(f"prior: no block '{name}', {known}")
             if isinstance(prior, Prior):
                 prior = prior.setting(shapes[name])
             elif not isinstance(prior, str):
@@ -240,6 +246,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return {}
 
     def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
+        if start is not None and not hasattr(start, "items"):
+            raise TypeError(f"start is {start!r}, expected a dict of blocks, {', '.join(shapes)}")
         blocks = {}
         for name, block in (start or {}).items():
             if name not in shapes:
@@ -569,6 +577,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         from .files import write
 
+        check_is_fitted(self)
         write(self, path)
 
     def _load(self, blocks: Blocks, metadata: dict[str, Any]) -> None:

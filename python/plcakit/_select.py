@@ -47,7 +47,7 @@ class Selection(NamedTuple):
 def select(
     estimator: Factorization,
     X: Data,
-    n_components: Iterable[int],
+    n_components: int | Iterable[int],
     *,
     criterion: str | None = None,
     observed: Mask = None,
@@ -68,10 +68,11 @@ def select(
         callbacks are not called.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
-    n_components : iterable of int
+    n_components : int or iterable of int
         The numbers to try.
     criterion : {"bic", "aic", "held_out", "elbo"} or None, default=None
-        ``"bic"`` needs counts. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
+        ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone; it asks much of a component where counts
+        are few, ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
         those that are; of data that are no counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
         bound of the log-evidence, of ``SkellamSNMF(method="vb")`` alone. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
     %(observed)s
@@ -95,9 +96,15 @@ def select(
     (3, [25, 49, 71, 91])
     >>> model = PLSA(best, n_init=3, random_state=0).fit(X)
     """
+    if isinstance(n_components, numbers.Integral):
+        n_components = [n_components]
+    if isinstance(n_components, str) or not hasattr(n_components, "__iter__"):
+        raise TypeError(f"n_components is {n_components!r}, expected the numbers of components to try")
     components = [_whole(k) for k in n_components]
     if not components:
         raise ValueError("n_components is empty, expected the numbers of components to try")
+    if not hasattr(estimator, "_order"):
+        raise TypeError(f"estimator is {estimator!r}, expected PLCA, PLSA, NMF, ShiftInvariantPLCA or SkellamSNMF of plcakit")
     estimator = clone(estimator)
     name, options = estimator._order()
     known = ("elbo",) if name == "skellam-vb" else LIKELY
