@@ -97,7 +97,7 @@ fn control(context: &Context) -> Result<Vec<Entry>> {
 fn measure(context: &Context, wrong: bool) -> Result<Vec<Entry>> {
     let runs = context.sizes([12, 10, 50]) as u64;
     let n = context.size(5000, 1000);
-    let max_iter = context.sizes([300, 300, 10_000]);
+    let max_iter = context.sizes([100, 300, 10_000]);
     let mut found = Vec::new();
     for scenario in 0..4 {
         let all = (0..runs).into_par_iter();
