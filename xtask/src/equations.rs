@@ -316,12 +316,13 @@ fn look_up(found: &[(Tag, Place)], papers: &Papers, asked: &str) -> Option<Strin
             }
             tests.extend(equation.test().map(|(file, test)| format!("{file} {test}")));
         }
-        // Writing to a string cannot fail.
+        // Cases of one equation share their tests. Writing to a string cannot fail.
+        let mut seen = BTreeSet::new();
         let _ = writeln!(out, "[{key} {what}]{note}");
-        for line in &code {
+        for line in code {
             let _ = writeln!(out, "  {line}");
         }
-        for line in &tests {
+        for line in tests.into_iter().filter(|line| seen.insert(line.clone())) {
             let _ = writeln!(out, "  test: {line}");
         }
     }

@@ -15,7 +15,7 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "si_deconvolution",
     source: "[SI] section 5, positive deconvolution",
     title: "Six spikes behind a known blur",
-    criterion: "After 5000 iterations the mass within one sample of each spike is 0.9 to 1.1 of the truth, and the likelihood never fell.",
+    criterion: "After 5000 iterations the mass within one sample of each spike is 0.9 to 1.1 of the truth, and the likelihood falls in none of them.",
     data: &[],
     run,
     control: Some(control),
@@ -56,7 +56,12 @@ fn deconvolved(
         )
         .block("impulses", DMatrix::from_element(PLACES, 1, 1.0));
     let run = config.on(v)?.solver(Solver::Em);
-    let run = run.stop(Stop::default().max_iter(iterations).tol(None));
+    // Every iteration is looked at: between two looks a fall and a rise would be no fall.
+    let stop = Stop::default()
+        .max_iter(iterations)
+        .tol(None)
+        .check_every(1);
+    let run = run.stop(stop);
     Ok(run.run(start, &mut rng(0, 0))?)
 }
 
@@ -158,6 +163,11 @@ fn measure(
         )
         .at_most(0.1)
         .detail(list.join(" ")),
-        row("largest relative fall of the likelihood", fall).below(1e-12),
+        row(
+            "largest relative fall of the likelihood in an iteration",
+            fall,
+        )
+        .below(1e-12)
+        .detail(format!("{} iterations looked at", plain.trace().len() - 1)),
     ])
 }

@@ -16,7 +16,8 @@ pub(crate) const FIGURE: Figure = Figure {
     source: "[SI] figure 4",
     title: "Notes of a piano: one harmonic series, moved along log frequency",
     criterion: "Generated: kernel cosine > 0.95, and the loudest place of a frame is a sounding note in more than 80 % of the frames. Piano: the \
-                first four harmonics of the kernel are local maxima within one bin of their log-spaced places.",
+                first four harmonics of the kernel are local maxima within one bin of their log-spaced places, and what is no harmonic is \
+                below a quarter of the largest.",
     data: &[PIANO],
     run,
     control: Some(control),
@@ -113,17 +114,20 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .values
         .iter_mut()
         .for_each(|x| *x += 0.02 * loudest * uniform(&mut rng));
-    let real = piano(context, false)?;
+    let real = piano(context, |bin| bin)?;
     measure(context, &input, real)
 }
 
-/// Noise in place of the notes, and the piano with high for low.
+/// Noise in place of the notes; the piano with high for low, and, for what is no harmonic, with its bins in disorder.
 fn control(context: &Context) -> Result<Vec<Entry>> {
-    let real = piano(context, true)?;
+    let mut real = piano(context, |bin| PITCHES.bins - 1 - bin)?;
+    real.truncate(1);
+    let disorder = piano(context, |bin| 89 * bin % PITCHES.bins)?;
+    real.extend(disorder.into_iter().skip(1));
     measure(context, &noise(&SHAPE, context.seed), real)
 }
 
-fn measure(context: &Context, input: &Grid, real: Option<Entry>) -> Result<Vec<Entry>> {
+fn measure(context: &Context, input: &Grid, real: Vec<Entry>) -> Result<Vec<Entry>> {
     let (truth, impulse) = (series(), notes(context));
     let runs = fit(input, &KERNEL, context.starts(5))?;
     let state = runs.best();
@@ -167,21 +171,18 @@ fn sounding(truth: &Grid, found: &Grid) -> f64 {
     f64::from(right as u32) / f64::from(active.max(1) as u32)
 }
 
-/// The piano, or its spectra turned over: is the kernel a harmonic series?
-fn piano(context: &Context, over: bool) -> Result<Option<Entry>> {
+/// The piano, its bins in some order: is the kernel a harmonic series?
+fn piano(context: &Context, order: fn(usize) -> usize) -> Result<Vec<Entry>> {
     let (Some(path), Some((_, data))) = (context.path(PIANO)?, context.file(PIANO)?) else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let sound = read_sound(&path)?;
     let (frames, values) = ConstantQ::new(sound.rate, PITCHES, HOP)?.magnitudes(&sound.mixed())?;
-    let mut input = Grid {
+    let bin = |bin: usize| &values[order(bin) * frames..][..frames];
+    let input = Grid {
         shape: vec![PITCHES.bins, frames],
-        values,
+        values: (0..PITCHES.bins).flat_map(bin).copied().collect(),
     };
-    if over {
-        let bins = input.values.rchunks(frames);
-        input.values = bins.flatten().copied().collect();
-    }
     let runs = fit(&input, &[PIANO_KERNEL, 1], context.starts(1))?;
     let files = draw(context, "si_fig4_piano", &input, &runs)?;
     let kernel: Vec<f64> = runs.best().kernels().iter().copied().collect();
@@ -193,19 +194,32 @@ fn piano(context: &Context, over: bool) -> Result<Option<Entry>> {
                 .iter()
                 .all(|&j| kernel.get(j).is_none_or(|&x| x < kernel[i]))
     };
-    // The fundamental is the loudest peak.
-    let first = (0..kernel.len()).max_by(|&a, &b| kernel[a].total_cmp(&kernel[b]));
+    // Of the places with room for four harmonics that at which they are the loudest together, by their product: a peak
+    // an octave below or above lacks some. The loudest bin alone need not be the first harmonic.
+    let bin = |first: usize, h: usize| first as f64 + PITCHES.per_octave as f64 * (h as f64).log2();
+    let nearest = |at: f64| kernel[at.round() as usize];
+    let loud = |&first: &usize| (1..=4).map(|h| nearest(bin(first, h))).product::<f64>();
+    let room = kernel.len() - 2 * PITCHES.per_octave;
+    let first = (0..room).max_by(|a, b| loud(a).total_cmp(&loud(b)));
     let first = first.unwrap_or(0);
+    let peaks: Vec<usize> = (0..kernel.len()).filter(|&i| peak(i)).collect();
     let off = |h: usize| {
-        let at = first as f64 + PITCHES.per_octave as f64 * (h as f64).log2();
-        let distances = (0..kernel.len())
-            .filter(|&i| peak(i))
-            .map(|i| (i as f64 - at).abs());
+        let distances = peaks.iter().map(|&i| (i as f64 - bin(first, h)).abs());
         distances.fold(f64::INFINITY, f64::min)
     };
     let all: Vec<f64> = (1..=4).map(off).collect();
     let text: Vec<_> = all.iter().map(|d| format!("{d:.2}")).collect();
+    let is_harmonic = |&&i: &&usize| (1..=8).any(|h| (i as f64 - bin(first, h)).abs() <= 1.0);
+    let others = peaks.iter().filter(|i| !is_harmonic(i));
+    let others = largest(others.map(|&i| kernel[i] / loudest));
     let what = "piano: largest distance, in bins, of the first four harmonics from a local maximum";
-    let row = Entry::number(what, largest(all.iter().copied()), &data, &files);
-    Ok(Some(row.at_most(1.0).detail(text.join(" "))))
+    let harmonics = Entry::number(what, largest(all.iter().copied()), &data, &files);
+    let what = "piano: largest local maximum that is no harmonic, over the largest of all";
+    let others = Entry::number(what, others, &data, &files);
+    Ok(vec![
+        harmonics.at_most(1.0).detail(text.join(" ")),
+        others
+            .below(0.25)
+            .detail(format!("first harmonic in bin {first}")),
+    ])
 }

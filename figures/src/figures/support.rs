@@ -7,6 +7,7 @@ use plca_fit::{Impossible, Transform};
 use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use crate::Result;
 
@@ -145,6 +146,54 @@ pub(super) fn mean_sd(x: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
+/// What is known of a quantity after some runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    pub(super) mean: f64,
+    /// Standard deviation (divided by the number).
+    pub(super) deviation: f64,
+    pub(super) number: f64,
+}
+
+impl Runs {
+    pub(super) fn of(x: &[f64]) -> Self {
+        let (mean, deviation) = mean_sd(x);
+        let number = x.len() as f64;
+        Self {
+            mean,
+            deviation,
+            number,
+        }
+    }
+
+    /// Square of the standard error of the mean; NaN of a single run.
+    fn error(&self) -> f64 {
+        self.deviation.powi(2) / (self.number - 1.0)
+    }
+
+    /// Half of the two-sided interval of this `level` for the mean (Student).
+    pub(super) fn half(&self, level: f64) -> Result<f64> {
+        Ok(quantile(self.number - 1.0, level)? * self.error().sqrt())
+    }
+
+    /// The same for the difference from the mean of other runs, which may spread otherwise (Welch).
+    pub(super) fn half_against(&self, other: &Self, level: f64) -> Result<f64> {
+        let errors = [self, other].map(|runs| (runs.error(), runs.number - 1.0));
+        let sum = errors[0].0 + errors[1].0;
+        if sum == 0.0 {
+            return Ok(0.0);
+        }
+        // Satterthwaite's degrees of freedom.
+        let freedom = sum * sum / errors.iter().map(|(e, n)| e * e / n).sum::<f64>();
+        Ok(quantile(freedom, level)? * sum.sqrt())
+    }
+}
+
+/// What Student's distribution exceeds on either side with `1 - level` in all.
+fn quantile(freedom: f64, level: f64) -> Result<f64> {
+    Ok(StudentsT::new(0.0, 1.0, freedom)?.inverse_cdf(0.5 + 0.5 * level))
+}
+
 /// Columns drawn from a symmetric Dirichlet distribution of this `concentration`.
 pub(super) fn dirichlet(
     rows: usize,
@@ -178,6 +227,25 @@ mod tests {
         let m = best_matching(3, |t, z| f64::abs(truth[t] - found[z]));
         assert_eq!(m, [2, 0, 1]);
         assert_eq!(permutations(4).len(), 24);
+    }
+
+    #[test]
+    fn intervals_are_those_of_tables() {
+        // Student: 2.262 of 9 degrees of freedom.
+        let x: Vec<f64> = (1..=10).map(f64::from).collect();
+        let runs = Runs::of(&x);
+        let error = (x.iter().map(|x| (x - 5.5).powi(2)).sum::<f64>() / 90.0).sqrt();
+        assert!((runs.half(0.95).unwrap() / error - 2.262_157).abs() < 1e-5);
+        // Of the same spread and number, twice the degrees of freedom: 2.101 of 18.
+        let both = runs.half_against(&runs, 0.95).unwrap();
+        assert!((both / (error * 2f64.sqrt()) - 2.100_922).abs() < 1e-5);
+        // What does not spread is known.
+        let fixed = Runs::of(&[3.0; 10]);
+        assert_eq!(fixed.half_against(&fixed, 0.95).unwrap(), 0.0);
+        let against = runs.half_against(&fixed, 0.95).unwrap();
+        assert!((against - runs.half(0.95).unwrap()).abs() < 1e-9);
+        // Of one run nothing.
+        assert!(!Runs::of(&[1.0]).half(0.95).is_ok_and(f64::is_finite));
     }
 
     #[test]
