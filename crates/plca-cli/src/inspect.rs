@@ -16,8 +16,8 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         return match file.arrays.get(name) {
             Some(array) => components(args, name, array),
             None => {
-                let names = file.arrays.iter().map(|(name, _)| name.as_str());
-                let names = names.collect::<Vec<_>>().join(", ");
+                let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
+                let names = names.join(", ");
                 let what = format!("--array {name}: no such array; there are {names}");
                 Err(Failure::of(&args.model, printable(&what)))
             }
