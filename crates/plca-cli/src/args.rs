@@ -389,6 +389,9 @@ pub(crate) struct FitArgs {
     /// skellam: least value of every factor, for priors with shapes below 1 [default: 0].
     #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) floor: Option<f64>,
+    /// pntf: rewards the squares of a block's columns with weight MU >= 0, so that they become sparse.
+    #[arg(long, value_name = "BLOCK=MU")]
+    pub(crate) sparsity: Vec<String>,
     /// pntf: takes the data as they are, not divided by their sum.
     #[arg(long)]
     pub(crate) no_normalise: bool,

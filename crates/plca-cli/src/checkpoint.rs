@@ -172,6 +172,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "m": args.signed.m.unwrap_or_default().number().to_string(),
         "real_data": args.signed.real_data,
         "floor": args.floor,
+        "sparsity": args.sparsity,
         "no_normalise": args.no_normalise,
         "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
         "temper": args.temper,
