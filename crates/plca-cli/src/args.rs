@@ -368,9 +368,13 @@ pub(crate) struct FitArgs {
     /// Initial parameters, any blocks of the model.
     #[arg(long, value_name = "FILE")]
     pub(crate) init: Option<PathBuf>,
-    /// Blocks that stay as they are in --init.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Blocks that stay as they are in --init; with components behind the name only these of them.
+    #[arg(long, value_name = "NAME[:Z/Z…]", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
+    /// Entries that stay as they are in --init: arrays of flags named as the blocks, in their shapes. The others of a column that is a
+    /// distribution share what is left of 1.
+    #[arg(long, value_name = "FILE", requires = "init")]
+    pub(crate) freeze_entries: Option<PathBuf>,
     #[arg(long, value_name = "BLOCK=SPEC", help = priors_help())]
     pub(crate) prior: Vec<String>,
     /// Priors per entry: arrays named BLOCK.dirichlet; of rates (skellam, nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.

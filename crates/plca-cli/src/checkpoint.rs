@@ -161,6 +161,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "check_every": args.check_every,
         "restarts": args.restarts,
         "fix": args.fix,
+        "freeze_entries": content(&args.freeze_entries)?,
         "prior": args.prior,
         "kernel": args.shifts.kernel.as_ref().map(|k| &k.0),
         "domain": args.shifts.places.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),

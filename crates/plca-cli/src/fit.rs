@@ -51,6 +51,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
         ("--mask", args.hidden.mask.as_ref()),
         ("--priors", args.priors.as_ref()),
         ("--init", args.init.as_ref()),
+        ("--freeze-entries", args.freeze_entries.as_ref()),
     ];
     inputs.extend(args.blocks.iter().map(|block| ("the data", Some(block))));
     distinct(

@@ -55,8 +55,21 @@ pub(crate) fn unsolved(error: QpError) -> FitError {
 }
 
 /// Flags of the frozen components of every block, none where none is frozen.
-pub(crate) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Vec<Vec<bool>> {
-    specs.iter().map(BlockSpec::frozen_components).collect()
+///
+/// # Errors
+///
+/// [`FitError::Conflict`] for frozen entries: columns are projected as a whole.
+pub(crate) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Result<Vec<Vec<bool>>, FitError> {
+    let flags = specs.iter().map(|spec| match spec.frozen {
+        Frozen::Entries(_) => Err(FitError::Conflict {
+            what: format!(
+                "frozen entries of `{}`: under squared error blocks and components can be frozen",
+                spec.name
+            ),
+        }),
+        _ => Ok(spec.frozen_components()),
+    });
+    flags.collect()
 }
 
 pub(crate) fn is_kept(kept: &[bool], z: usize) -> bool {

@@ -141,7 +141,7 @@ impl<T: Real> Model for ColumnNmf<T> {
             data,
             totals,
             norm,
-            kept: kept(&specs),
+            kept: kept(&specs)?,
             specs,
         }))
     }

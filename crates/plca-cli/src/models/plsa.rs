@@ -11,6 +11,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -27,7 +28,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--given --temper --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --online"
+        "--given --temper --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --online"
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {
@@ -91,7 +92,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
     }
     let given = given(args.given.unwrap_or(1).into());
     let builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
     let blocks = [
         Block::matrix("basis", shape[given.explained()], rank),
         Block::matrix("mixture", rank, shape[given.mode()]),

@@ -10,6 +10,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{ConsensusArgs, FitArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -59,7 +60,7 @@ impl ModelKind for OnSimplex {
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pntf<T>, Failure> {
     let builder = Pntf::builder(rank).normalise(!args.no_normalise);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
     let names = OnSimplex.blocks(shape.len());
     let mut given = BTreeSet::new();
     for spec in &args.sparsity {

@@ -29,7 +29,7 @@ impl ModelKind for ShiftInvariant {
     }
 
     fn options(&self) -> &'static str {
-        "--kernel --domain --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --accelerate"
+        "--kernel --domain --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate"
     }
 
     fn component_axis(&self, _: &str) -> usize {
@@ -135,7 +135,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
     let kernel = kernel(args, shape)?;
     reasonable(rank, &kernel, shape)?;
     let builder = placed(Shifted::builder(rank, kernel), &shifts.places);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
     let geometry = builder.clone().build()?.geometry(shape);
     let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
     let blocks = [

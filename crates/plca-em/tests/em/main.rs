@@ -8,6 +8,7 @@ mod failing_reads;
 mod fast;
 mod fast_optima;
 mod fold_in;
+mod frozen;
 mod golden;
 mod instruction_sets;
 mod measured;

@@ -251,7 +251,7 @@ impl<T: Real> Model for Pntf<T> {
             scale,
             norm,
             mass,
-            kept: kept(&specs),
+            kept: kept(&specs)?,
             specs,
             sparsity,
         }))
