@@ -339,7 +339,7 @@ fn raise(column: &mut [f64], floor: f64, (i, step): (usize, &Step<'_>)) {
 }
 
 /// `None` if there is nothing to normalise.
-fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
+pub(crate) fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
     let sum: f64 = q.iter().sum();
     (sum > 0.0).then(|| {
         q.iter_mut().for_each(|x| *x /= sum);
@@ -348,7 +348,7 @@ fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
 }
 
 /// `q = m / (λ + s)` with `Σ q = 1`. [SPEC 8]
-fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
     let live = || m.iter().zip(s).filter(|&(&m, &s)| m > 0.0 && s.is_finite());
     let total: f64 = live().map(|(m, _)| m).sum();
     if total <= 0.0 {
