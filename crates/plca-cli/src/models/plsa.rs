@@ -57,7 +57,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
-        let given = given(args.given.unwrap_or(1).into());
+        let given = given_by(args.given.unwrap_or(1).into());
         let plsa = Plsa::builder(rank).given(given).build()?;
         Ok(Candidate {
             samples: given.mode(),
@@ -67,7 +67,7 @@ impl ModelKind for Asymmetric {
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         // The observations are what was given.
-        let given = given(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
+        let given = given_by(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
         let along = along(args, given.mode(), |d| d == given.mode())?;
         let basis = file.distributions("basis")?;
         let k = basis.ncols();
@@ -90,7 +90,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
             "--missing-method multiplicative: plsa treats missing cells by imputation only",
         ));
     }
-    let given = given(args.given.unwrap_or(1).into());
+    let given = given_by(args.given.unwrap_or(1).into());
     let builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
     let mut builder = given::freeze(args, shape, builder)?;
     let blocks = [
@@ -104,7 +104,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
 }
 
 /// The direction in which this mode is given.
-fn given(mode: u64) -> Given {
+pub(super) fn given_by(mode: u64) -> Given {
     match mode {
         0 => Given::Rows,
         _ => Given::Columns,

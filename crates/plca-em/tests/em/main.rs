@@ -2,6 +2,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
 mod atomic;
+mod bayes;
 mod bad_input;
 mod certificates;
 mod failing_reads;
