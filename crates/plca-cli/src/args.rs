@@ -305,6 +305,47 @@ pub(crate) struct ShiftArgs {
     pub(crate) places: PlaceArgs,
 }
 
+/// Where the box of a transformed kernel may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BoxPositions {
+    /// Inside the data.
+    Valid,
+    /// So that it meets the data.
+    Full,
+    /// With its centre in the data.
+    Centred,
+}
+
+/// How kernels are transformed: all products of rotations, scales and mirrors.
+#[derive(Debug, Args)]
+pub(crate) struct TurnArgs {
+    /// tiplca: rotations by 360 i/N degrees [default: 1].
+    #[arg(long, value_name = "N", conflicts_with = "angles", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) rotations: Option<u16>,
+    /// tiplca: rotations by these angles, in degrees.
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub(crate) angles: Vec<f64>,
+    /// tiplca: sizes, in multiples of the kernel's own [default: 1].
+    #[arg(
+        long,
+        value_name = "S,T,…",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub(crate) scales: Vec<f64>,
+    /// tiplca: mirrored kernels too.
+    #[arg(long)]
+    pub(crate) mirror: bool,
+    /// tiplca: where transformed kernels may lie [default: valid].
+    #[arg(long)]
+    pub(crate) positions: Option<BoxPositions>,
+}
+
 /// Where and how kernels are shifted.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
@@ -382,6 +423,8 @@ pub(crate) struct FitArgs {
     pub(crate) priors: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) shifts: ShiftArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnArgs,
     /// plsa: the dimension that is given.
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) given: Option<u8>,

@@ -99,7 +99,10 @@ pub use select::{Criterion, Selection};
 pub use shifted::{
     Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support,
 };
-pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedState};
+pub use transformed::{
+    IndexMaps, MapEntry, Positions, Transformation, Transformed, TransformedBuilder,
+    TransformedState,
+};
 
 /// A shared prior of distributions.
 pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;

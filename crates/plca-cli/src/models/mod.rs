@@ -44,6 +44,7 @@ models! {
     snmf_ding::DingSemiNmf,
     kmeans::Clustering,
     siplca::ShiftInvariant,
+    tiplca::TransformInvariant,
     pntf::OnSimplex,
     ntf::LeeSeung,
 }

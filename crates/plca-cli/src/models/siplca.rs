@@ -150,7 +150,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
 }
 
 /// Extents of the kernels, from `--kernel` or from the kernels in `--init`.
-fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
+pub(super) fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
     let kernel = match &args.shifts.kernel {
         Some(sizes) => sizes.0.clone(),
         None => {
@@ -168,7 +168,10 @@ fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
 }
 
 /// Draws events of `s P(x)`.
-fn draw(state: &ShiftedState<f64>, draws: Draws<'_>) -> Result<(), Failure> {
+pub(super) fn draw<S: Reconstruct<Scalar = f64>>(
+    state: &S,
+    draws: Draws<'_>,
+) -> Result<(), Failure> {
     // What falls outside of the data is not seen: events are drawn among those that do not.
     let cells = state.reconstruct()?.into_parts().1;
     let cells = Categorical::new(&cells).map_err(Failure::new)?;

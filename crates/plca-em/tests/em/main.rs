@@ -28,5 +28,6 @@ mod starts;
 mod states;
 mod support;
 mod tempering;
+mod transformations;
 mod transformed;
 mod written;
