@@ -178,6 +178,8 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "m": args.signed.m.unwrap_or_default().number().to_string(),
         "real_data": args.signed.real_data,
         "floor": args.floor,
+        "signed_mode": args.signed_mode,
+        "scale_mode": args.scale_mode,
         "sparsity": args.sparsity,
         "no_normalise": args.no_normalise,
         "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
