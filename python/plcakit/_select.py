@@ -96,11 +96,10 @@ def select(
     (3, [25, 49, 71, 91])
     >>> model = PLSA(best, n_init=3, random_state=0).fit(X)
     """
-    if isinstance(n_components, numbers.Integral):
-        n_components = [n_components]
-    if isinstance(n_components, str) or not hasattr(n_components, "__iter__"):
+    numbers_of: Any = [n_components] if isinstance(n_components, numbers.Integral) else n_components
+    if isinstance(numbers_of, str) or not hasattr(numbers_of, "__iter__"):
         raise TypeError(f"n_components is {n_components!r}, expected the numbers of components to try")
-    components = [_whole(k) for k in n_components]
+    components = [_whole(k) for k in numbers_of]
     if not components:
         raise ValueError("n_components is empty, expected the numbers of components to try")
     if not hasattr(estimator, "_order"):

@@ -133,8 +133,8 @@ class ShiftInvariantPLCA(Factorization):
         return check_array(X, ensure_2d=False, input_name="X", **how)
 
     def _kernel(self) -> list[int]:
-        extents = [self.kernel] if np.ndim(self.kernel) == 0 else list(self.kernel)
-        whole = [isinstance(n, numbers.Integral) and not isinstance(n, (bool, np.bool_)) and 1 <= n < 2**63 for n in extents]
+        extents: list[Any] = [self.kernel] if np.ndim(self.kernel) == 0 else list(self.kernel)
+        whole = [isinstance(n, numbers.Integral) and not isinstance(n, (bool, np.bool_)) and 1 <= int(n) < 2**63 for n in extents]
         if not extents or not all(whole):
             raise ValueError(f"kernel is {self.kernel!r}, expected a whole number >= 1 for every dimension of X")
         return [int(n) for n in extents]

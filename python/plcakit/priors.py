@@ -27,8 +27,9 @@ __all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "
 def _number(name: str, value: Any, least: float = -np.inf, *, above: bool = False) -> float:
     """A finite number, at least or above a limit."""
     if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
-        if np.isfinite(value) and (value > least if above else value >= least):
-            return value  # type: ignore[return-value]
+        number = float(value)
+        if np.isfinite(number) and (number > least if above else number >= least):
+            return number
     limit = "" if least == -np.inf else f" {'>' if above else '>='} {least:g}"
     raise ValueError(f"{name} is {value!r}, expected a finite number{limit}")
 

@@ -269,7 +269,7 @@ impl<T: Real> Model for Ntf<T> {
             data: products,
             scale,
             norm,
-            kept: kept(&specs),
+            kept: kept(&specs)?,
             specs,
         }))
     }

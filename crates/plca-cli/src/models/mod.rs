@@ -1,5 +1,6 @@
 //! What the command does with a model: one file per model, and its line in `models!`.
 
+mod bayes;
 mod broadcast;
 pub(crate) mod options;
 pub(crate) mod priors;
@@ -35,12 +36,18 @@ macro_rules! models {
 models! {
     plca::Symmetric,
     plsa::Asymmetric,
+    plca_vb::SymmetricVb,
+    plsa_vb::AsymmetricVb,
     nmf_kl::Unnormalised,
     skellam::SkellamEm,
     skellam_vb::SkellamVb,
+    skellam_cp::SkellamCp,
+    siskellam::ShiftedSkellam,
+    siskellam_vb::ShiftedSkellamVb,
     snmf_ding::DingSemiNmf,
     kmeans::Clustering,
     siplca::ShiftInvariant,
+    tiplca::TransformInvariant,
     pntf::OnSimplex,
     ntf::LeeSeung,
 }

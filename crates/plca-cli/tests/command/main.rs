@@ -4,6 +4,7 @@ mod consensus;
 mod emptied;
 mod endings;
 mod errors;
+mod extensions;
 mod failures;
 mod fast;
 mod files;

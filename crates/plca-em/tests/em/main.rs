@@ -2,12 +2,14 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
 mod atomic;
+mod bayes;
 mod bad_input;
 mod certificates;
 mod failing_reads;
 mod fast;
 mod fast_optima;
 mod fold_in;
+mod frozen;
 mod golden;
 mod instruction_sets;
 mod measured;
@@ -26,5 +28,6 @@ mod starts;
 mod states;
 mod support;
 mod tempering;
+mod transformations;
 mod transformed;
 mod written;

@@ -1,0 +1,169 @@
+//! Shifted atoms, and tensors whose scale is in a factor.
+
+use nalgebra::DMatrix;
+use plca_fit::laws::check_threads;
+use plca_fit::{Algorithm, FitError, Init, Model, Parameters, Reconstruct, State};
+use plca_tensor::{DenseTensor, Order, Real};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{Entries, Prior, Reach, Replicates, ShiftedSnmf, SignedCp, Snmf};
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn tensor<T: Real>(shape: &[usize], values: &[f64]) -> DenseTensor<T> {
+    let values = values.iter().map(|&x| T::lit(x)).collect();
+    DenseTensor::masked(shape.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+/// The objectives of so many steps, each of which may lower it by rounding alone.
+fn rises<T: Real>(algorithm: &dyn Algorithm<T>, seed: u64, steps: usize) -> Parameters<T> {
+    let mut at = Init::default()
+        .parameters(algorithm, &mut rng(seed))
+        .unwrap();
+    let mut last = f64::NEG_INFINITY;
+    for step in 0..steps {
+        let value = algorithm.step(&mut at, true).unwrap().value.unwrap();
+        let rounding = 64.0 * T::EPSILON.to_f64() * (1.0 + algorithm.unit() + last.abs());
+        assert!(
+            value >= last - rounding || !last.is_finite(),
+            "step {step}: {last} {value}"
+        );
+        last = value;
+    }
+    at
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// No step lowers the objective, in every support, with hidden cells and priors.
+    #[test]
+    fn steps_are_monotone(
+        values in prop::collection::vec(-5i8..6, 20),
+        (reach, one, hidden, priors, seed) in (0usize..3, any::<bool>(), 0usize..20, any::<bool>(), any::<u64>()),
+    ) {
+        let mut values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        prop_assume!(values.iter().enumerate().any(|(at, v)| at != hidden && *v != 0.0));
+        values[hidden] = f64::NAN;
+        let replicates = if one { Replicates::One } else { Replicates::Limit };
+        let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
+        let (a, b) = if priors { (1.5, 0.2) } else { (1.0, 0.0) };
+        let shifted = ShiftedSnmf::<f64>::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        let shifted = shifted.dirichlet(Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
+        let shifted = shifted.build().unwrap();
+        let data = tensor::<f64>(&[4, 5], &values);
+        rises(&*shifted.bind(&data).unwrap(), seed, 15);
+        let single = ShiftedSnmf::<f32>::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        rises(&*single.build().unwrap().bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
+        for scale in [None, Some(0), Some(2)] {
+            let cp = SignedCp::<f64>::builder(2).signed_mode(1).scale_mode(scale).replicates(replicates);
+            let cp = cp.dirichlet("atoms", Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
+            let data = tensor::<f64>(&[2, 5, 2], &values);
+            rises(&*cp.build().unwrap().bind(&data).unwrap(), seed, 15);
+        }
+    }
+}
+
+/// With kernels of whole columns the model is that of a matrix, and so is a tensor of two modes whose other factor has the scale.
+// [EXT 5] [EXT 6]
+#[test]
+fn matrices_are_a_special_case() {
+    let (f, n, k) = (4, 6, 2);
+    let values: Vec<f64> = (0..f * n)
+        .map(|i| ((i * i * 7 + 3 * i) % 13) as f64 - 5.5)
+        .collect();
+    let data = tensor::<f64>(&[f, n], &values);
+    let prior = Prior {
+        plus: Entries::All(1.2),
+        minus: Entries::All(1.2),
+        shape: Entries::All(1.5),
+        rate: Entries::All(0.1),
+    };
+    let snmf = Snmf::builder(k).priors(prior).build().unwrap();
+    let (shapes, gamma) = (Entries::All(1.2), [Entries::All(1.5), Entries::All(0.1)]);
+    let [a, b] = gamma.clone();
+    let shifted = ShiftedSnmf::builder(k, vec![f, 1])
+        .dirichlet(shapes.clone())
+        .gamma(a, b);
+    let shifted = shifted.build().unwrap();
+    let [a, b] = gamma;
+    let cp = SignedCp::builder(k)
+        .scale_mode(Some(1))
+        .dirichlet("atoms", shapes)
+        .gamma(a, b);
+    let cp = cp.build().unwrap();
+    let start = snmf.init(&data, Init::default(), &mut rng(7)).unwrap();
+    let (atoms, h) = (
+        start.parameters().at(0).clone(),
+        start.activations().clone(),
+    );
+    let interleaved = DMatrix::from_fn(2 * f, k, |i, z| atoms[(i / 2 + f * (i % 2), z)]);
+    let by = [snmf.bind(&data), shifted.bind(&data), cp.bind(&data)].map(Result::unwrap);
+    let starts = [
+        Init::from(&start),
+        Init::default()
+            .block("atoms", interleaved)
+            .block("activations", h.transpose()),
+        Init::default()
+            .block("atoms", atoms)
+            .block("factor_1", h.transpose()),
+    ];
+    let starts = by.iter().zip(starts);
+    let mut at: Vec<_> = starts
+        .map(|(algorithm, init)| init.parameters(&**algorithm, &mut rng(0)).unwrap())
+        .collect();
+    for _ in 0..30 {
+        let values: Vec<f64> = by
+            .iter()
+            .zip(&mut at)
+            .map(|(algorithm, at)| algorithm.step(at, true).unwrap().value.unwrap())
+            .collect();
+        for other in &values[1..] {
+            assert!(
+                (other - values[0]).abs() < 1e-10 * values[0].abs(),
+                "{values:?}"
+            );
+        }
+    }
+    let want = at[0].at(1).transpose();
+    for other in &at[1..] {
+        assert!((other.at(1) - &want).amax() < 1e-10 * want.amax());
+    }
+}
+
+/// Sums of components are the reconstruction, and threads change no bit.
+#[test]
+fn shifted_states_are_sums() {
+    let values: Vec<f64> = (0..48)
+        .map(|i| ((i * 5 + i * i) % 9) as f64 - 4.0)
+        .collect();
+    let data = tensor::<f64>(&[6, 8], &values);
+    let model = ShiftedSnmf::builder(3, vec![2, 3])
+        .reach(vec![Reach::Full])
+        .build()
+        .unwrap();
+    let fit = || model.fit(&data, &mut rng(1)).unwrap();
+    check_threads(|| fit().state().clone()).unwrap();
+    let fit = fit();
+    let state = fit.state();
+    let whole = state.cells(None).unwrap().into_parts().1;
+    let mut sum = vec![0.0; whole.len()];
+    for z in 0..3 {
+        let part = state.cells(Some(z)).unwrap().into_parts().1;
+        sum.iter_mut().zip(part).for_each(|(s, x)| *s += x);
+    }
+    assert!(
+        whole
+            .iter()
+            .zip(&sum)
+            .all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + a.abs()))
+    );
+    assert_eq!(state.cell(&[2, 3]), whole[2 * 8 + 3]);
+    let too_large = ShiftedSnmf::<f64>::builder(1, vec![7, 1]).build().unwrap();
+    assert!(matches!(
+        too_large.bind(&data),
+        Err(FitError::Conflict { .. })
+    ));
+}
