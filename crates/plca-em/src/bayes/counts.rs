@@ -11,6 +11,9 @@ use crate::Given;
 use crate::plsa::with_model;
 use crate::product::{conflict, unsupported};
 
+/// Posteriors of the blocks that were wanted, and `Σ V ln P`.
+type Updated<T> = (Vec<Option<DMatrix<T>>>, Option<f64>);
+
 /// What is a distribution.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
@@ -70,7 +73,7 @@ impl<T: Real> VbCounts<'_, T> {
         blocks: &[DMatrix<T>],
         wanted: &[bool],
         value: bool,
-    ) -> Result<(Vec<Option<DMatrix<T>>>, Option<f64>), FitError> {
+    ) -> Result<Updated<T>, FitError> {
         let modes = (0..wanted.len()).filter(|&j| wanted[j]);
         let mut modes: Modes = modes.filter_map(|j| self.mode(j)).collect();
         if modes.is_empty() && wanted.contains(&true) {

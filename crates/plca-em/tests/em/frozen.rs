@@ -2,9 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Nmf, Plca, Plsa, Shifted, Update};
-use plca_fit::{Algorithm, Axis, BlockSpec, FitError, Freeze, Frozen, Init, Model, Prior, Solver};
+use plca_fit::{Axis, BlockSpec, FitError, Freeze, Frozen, Init, Model, Prior, Solver};
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
-use plca_tensor::{Data, DenseTensor, Order};
+use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;

@@ -229,12 +229,8 @@ fn posterior<T: Real>(blocks: &[DMatrix<T>]) -> Posterior<T> {
 fn interleaved<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
     let (taps, k) = plus.shape();
     DMatrix::from_fn(2 * taps, k, |i, z| {
-        if i % 2 == 0 {
-            plus
-        } else {
-            minus
-        }
-        [(i / 2, z)]
+        let side = if i % 2 == 0 { plus } else { minus };
+        side[(i / 2, z)]
     })
 }
 
