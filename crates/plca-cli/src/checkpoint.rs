@@ -12,6 +12,7 @@ use crate::args::FitArgs;
 use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
 use crate::models::Kind;
+use crate::outputs::merge;
 use crate::restored::Restored;
 use crate::solver;
 
@@ -146,7 +147,7 @@ pub(crate) fn checkpoint<T: Element + Serialize>(
 /// Everything that changes the numbers of a run; a checkpoint is continued under the same settings only.
 pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
     let content = |path: &Option<PathBuf>| path.as_deref().map(plca_io::sha256_file).transpose();
-    Ok(json!({
+    let mut all = json!({
         "rank": rank,
         "seed": args.seed,
         "init": content(&args.init)?,
@@ -163,6 +164,16 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "fix": args.fix,
         "freeze_entries": content(&args.freeze_entries)?,
         "prior": args.prior,
+        "temper": args.temper,
+        "temper_prior": args.temper_prior,
+        "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
+        "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
+        "solver": solver::asked(args).name(),
+        "accelerate": if args.accelerate == Solver::Em { "none" } else { args.accelerate.name() },
+        "precision": format!("{:?}", args.precision).to_lowercase(),
+    });
+    // Of single models.
+    let models = json!({
         "kernel": args.shifts.kernel.as_ref().map(|k| &k.0),
         "domain": args.shifts.places.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),
         "likelihood": args.shifts.places.likelihood.map(|l| format!("{l:?}").to_lowercase()),
@@ -183,14 +194,9 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "sparsity": args.sparsity,
         "no_normalise": args.no_normalise,
         "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
-        "temper": args.temper,
-        "temper_prior": args.temper_prior,
-        "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
-        "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
-        "solver": solver::asked(args).name(),
-        "accelerate": if args.accelerate == Solver::Em { "none" } else { args.accelerate.name() },
-        "precision": format!("{:?}", args.precision).to_lowercase(),
-    }))
+    });
+    merge(&mut all, models);
+    Ok(all)
 }
 
 /// Set by every call anew: a run may be continued to another number of iterations.

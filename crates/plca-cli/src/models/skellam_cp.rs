@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use nalgebra::DMatrix;
+use plca_fit::Reconstruct;
 use plca_io::Element;
 use skellam_snmf::{Entries, SignedCp, SignedCpBuilder, SignedCpState};
 

@@ -19,6 +19,9 @@ use crate::check::not_finite;
 use crate::signed::{explained, law_setters};
 use crate::{Entries, Posterior, Prior, Replicates};
 
+/// Posteriors of the blocks that were wanted, and the value.
+type Updated<T> = (Vec<Option<DMatrix<T>>>, Option<f64>);
+
 /// Shift-invariant factorization of data of either sign by variational Bayes: the model of [`ShiftedSnmf`], of which a distribution over its factors is fitted
 /// instead of one value of them.
 ///
@@ -287,7 +290,7 @@ impl<T: Real> ShiftBound<T> {
         [atoms, activations]: [&DMatrix<T>; 2],
         wanted: &[bool],
         value: bool,
-    ) -> Result<(Vec<Option<DMatrix<T>>>, Option<f64>), FitError> {
+    ) -> Result<Updated<T>, FitError> {
         let Placed {
             window,
             cells,

@@ -195,7 +195,7 @@ impl Window {
         let (taps, spots) = (self.taps(), self.spots());
         let inner = part_of(&self.shape);
         let k = atoms.len() / (2 * taps);
-        let sides = [0, 1].map(|side| {
+        [0, 1].map(|side| {
             let mut rates = vec![T::zero(); self.cells()];
             for_each_part(&mut rates, inner, |x, rates| {
                 for z in (0..k).filter(|&z| component.is_none_or(|only| only == z)) {
@@ -218,8 +218,7 @@ impl Window {
                 }
             });
             rates
-        });
-        sides
+        })
     }
 
     /// Expected counts of the atoms from `E = G - 1` of both sides, 0 where nothing was observed: `θ (Σ_h λ + Σ_h λ E)`.
