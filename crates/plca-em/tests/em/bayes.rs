@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Entries, Given, PlcaVb, PlsaVb, PlsaVbState};
-use plca_fit::{Algorithm, FitError, Init, Model, Solver, State, Stop, Transform};
+use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform};
 use plca_tensor::{Data, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{IndexMaps, Likelihood, Positions, Transformation, Transformed};
-use plca_fit::{Algorithm, Init, Model};
+use plca_fit::{Init, Model};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
@@ -114,7 +114,7 @@ fn trajectories_match_the_reference() {
                 algorithm.objective(&at).unwrap(),
                 point["loglik"].as_f64().unwrap(),
             );
-            let mut same = |what: &str, got: &DMatrix<f64>, want: DMatrix<f64>| {
+            let same = |what: &str, got: &DMatrix<f64>, want: DMatrix<f64>| {
                 got.iter()
                     .zip(&want)
                     .for_each(|(got, want)| near(what, *got, *want));
