@@ -2,8 +2,8 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
 mod atomic;
-mod bayes;
 mod bad_input;
+mod bayes;
 mod certificates;
 mod failing_reads;
 mod fast;
