@@ -132,8 +132,10 @@ impl fmt::Debug for dyn ModelKind {
 pub(crate) enum Takes {
     /// Numbers that are not negative, of any order.
     Counts,
-    /// Numbers of any sign and order.
+    /// Numbers of any order, of which a warning says where they are negative.
     Numbers,
+    /// Numbers of any sign and order.
+    Signed,
     /// A matrix of any sign, of which a dense copy is made.
     SignedMatrix,
 }

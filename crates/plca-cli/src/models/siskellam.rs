@@ -38,7 +38,7 @@ impl ModelKind for ShiftedSkellam {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Numbers
+        Takes::Signed
     }
 
     // Its normaliser is in it without a prior too.

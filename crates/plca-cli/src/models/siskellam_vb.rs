@@ -36,7 +36,7 @@ impl ModelKind for ShiftedSkellamVb {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Numbers
+        Takes::Signed
     }
 
     fn objective(&self, _: bool) -> &'static str {

@@ -33,7 +33,7 @@ impl ModelKind for SkellamCp {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Numbers
+        Takes::Signed
     }
 
     // Its normaliser is in it without a prior too.

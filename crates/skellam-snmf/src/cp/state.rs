@@ -152,6 +152,7 @@ impl<T: Real> State for SignedCpState<T> {
     const BLOCKS: Blocks = &[("atoms", Sides), ("weights", Vector), ("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let mode = match parameters.whole(SIGNED_MODE)?[..] {
             [mode] => mode,
             ref other => {

@@ -115,6 +115,7 @@ impl<T: Real> State for ShiftedSnmfState<T> {
     const BLOCKS: Blocks = &[("atoms", Stack(ATOM)), ("activations", Stack(PLACES))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let window = window_of(&parameters)?;
         parameters.check(&specs(&window, parameters.shape(0).1))?;
         Ok(Self { parameters, window })

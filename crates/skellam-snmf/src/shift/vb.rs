@@ -489,6 +489,7 @@ impl<T: Real> State for ShiftedSnmfVbState<T> {
     }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let window = window_of(&parameters)?;
         parameters.check(&specs(&window, parameters.shape(0).1))?;
         Ok(Self { parameters, window })

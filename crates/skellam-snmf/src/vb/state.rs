@@ -164,6 +164,7 @@ impl<T: Real> State for SnmfVbState<T> {
     }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
         parameters.check(&specs((rows / 2, columns), k))?;
         Ok(Self(parameters))
