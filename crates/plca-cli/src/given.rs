@@ -18,7 +18,13 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         Some(path) => plca_io::read_model(path)?.arrays,
         None => Arrays::new(),
     };
-    let known = |n: &&String| names.contains(n) || ModelFile::is_fact(n);
+    // Posterior means stand beside the shapes that they follow from.
+    let mean = |n: &str| {
+        names
+            .iter()
+            .any(|name| name.strip_suffix("_shape") == Some(n))
+    };
+    let known = |n: &&String| names.contains(n) || ModelFile::is_fact(n) || mean(n);
     let unknown = given.keys().find(|n| !known(n));
     if let (Some(name), Some(path)) = (unknown, &args.init) {
         let names = names.join(", ");
@@ -99,6 +105,13 @@ pub(crate) fn freeze<B: Freeze>(
         }
         if !named.insert(name.clone()) {
             return Err(bad("--fix names it too".into()));
+        }
+        let other = array.values.iter().position(|&x| x != 0.0 && x != 1.0);
+        if let Some(at) = other {
+            let (value, index) = (array.values[at], array.index(at));
+            return Err(bad(format!(
+                "{value} at {index:?}: expected 1 where an entry is frozen and 0 elsewhere"
+            )));
         }
         let flags = args.model.block(&name, &array).map_err(bad)?;
         builder = builder.frozen(&name, Frozen::Entries(flags.map(|flag| flag != 0.0)));

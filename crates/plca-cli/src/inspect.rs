@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::failure::Failure;
+use crate::models::{Kind, MODELS};
 use crate::outputs::{print, printable};
 use crate::saved;
 
@@ -14,7 +15,11 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let file = saved::read(&args.model)?;
     if let Some(name) = &args.array {
         return match file.arrays.get(name) {
-            Some(array) => components(args, name, array),
+            Some(array) => {
+                let model = file.metadata["model"].as_str().unwrap_or_default();
+                let model = MODELS.iter().find(|known| known.name() == model);
+                components(args, model.copied(), (name, array))
+            }
             None => {
                 let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
                 let names = names.join(", ");
@@ -55,24 +60,17 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Arrays whose first index is the component; of all others it is the second one.
-const COMPONENTS_FIRST: &[&str] = &[
-    "weights",
-    "h",
-    "mixture",
-    "kernels",
-    "impulses",
-    "activations",
-    "activations_shape",
-    "activations_rate",
-    "consensus_spectra",
-];
-
-/// Prints the largest entries of every component of an array.
-fn components(args: &InspectArgs, name: &str, array: &Array<f64>) -> Result<(), Failure> {
+/// Prints the largest entries of every component of an array of a model.
+fn components(
+    args: &InspectArgs,
+    model: Option<Kind>,
+    (name, array): (&str, &Array<f64>),
+) -> Result<(), Failure> {
     // Arrays of a consensus begin with their rank.
-    let plain = name.rsplit('.').next().unwrap_or(name);
-    let axis = usize::from(!COMPONENTS_FIRST.contains(&plain));
+    let axis = match name.rsplit('.').next().unwrap_or(name) {
+        "consensus_spectra" => 0,
+        block => model.map_or(1, |model| model.component_axis(block)),
+    };
     let Some(&count) = array.shape.get(axis) else {
         let shape = &array.shape;
         let what = format!("--array {name}: its shape {shape:?} has no dimension of components");

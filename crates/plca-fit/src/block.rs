@@ -213,7 +213,10 @@ impl<T: Real> BlockSpec<T> {
         for (z, given) in given.column_iter().enumerate() {
             if (given.sum() - T::one()).abs() <= rounding {
                 block.set_column(z, &given);
-            } else if let Some(frozen) = of_column(&shared, z, given.nrows()) {
+            } else if let Some(frozen) = of_column(&shared, z, given.nrows())
+                && frozen.contains(&true)
+                && frozen.contains(&false)
+            {
                 self.fill_up(z, &given, frozen, &mut block)?;
             }
         }
@@ -228,34 +231,35 @@ impl<T: Real> BlockSpec<T> {
         frozen: &[bool],
         block: &mut DMatrix<T>,
     ) -> Result<(), FitError> {
-        let sum = |of: bool| {
-            let entries = given
-                .iter()
-                .zip(frozen)
-                .filter(|(_, frozen)| **frozen == of);
-            entries.map(|(x, _)| x.to_f64()).sum::<f64>()
+        // Large entries first, as above.
+        let largest = given.amax().to_f64();
+        let sum = |of: bool, unit: f64| {
+            let entries = given.iter().zip(frozen);
+            let entries = entries.filter(|(_, frozen)| **frozen == of);
+            entries.map(|(x, _)| x.to_f64() / unit).sum::<f64>()
         };
-        let (kept, free) = (sum(true), sum(false));
-        let (name, column) = (|| self.name.to_string(), z);
+        let (kept, free) = (sum(true, 1.0), sum(false, largest));
         if kept > 1.0 + f64::max(1e-12, 4.0 * frozen.len() as f64 * T::EPSILON.to_f64()) {
-            return Err(FitError::Sum {
-                block: name(),
-                column,
-                sum: kept,
-            });
+            let name = &self.name;
+            let what = format!(
+                "frozen entries of column {z} of `{name}` sum to {kept}: expected at most 1"
+            );
+            return Err(FitError::Conflict { what });
         }
         let left = (1.0 - kept).max(0.0);
         if free <= 0.0 && left > 1e-12 {
             return Err(FitError::Empty {
-                block: name(),
-                column,
+                block: self.name.to_string(),
+                column: z,
             });
         }
         for ((x, &given), &frozen) in block.column_mut(z).iter_mut().zip(given).zip(frozen) {
             // [EXT 1] free entries share m = 1 - Σ of the frozen ones
             *x = match frozen {
                 true => given,
-                false if left > 0.0 => T::lit(given.to_f64() * (left / free)),
+                false if left > 0.0 && free > 0.0 => {
+                    T::lit(given.to_f64() / largest * (left / free))
+                }
                 false => T::zero(),
             };
         }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::FitError;
 use plca_io::Element;
 use skellam_snmf::{Entries, Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState};
 
@@ -18,6 +17,47 @@ use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
 use crate::transform::{Found, explain};
+
+/// `model` and `builder` of a shifted model of signed data: its types, the block of the kernels, and the rate of activations without other word.
+macro_rules! shifted {
+    ($model:ident, $builder:ident, $atoms:literal, $rate:expr) => {
+        fn model<T: Element>(
+            args: &FitArgs,
+            rank: usize,
+            shape: &[usize],
+        ) -> Result<$model<T>, Failure> {
+            let kernel = kernel(args, shape, $atoms)?;
+            reasonable(rank, &kernel, shape)?;
+            let domain = &args.shifts.places.domain;
+            let builder = builder(&args.signed, rank, kernel.clone(), domain);
+            let places = builder
+                .clone()
+                .build()
+                .and_then(|model| model.places(shape));
+            let places = places.map_err(|e| Failure::by(&args.data, e))?;
+            let file = args.priors.as_deref();
+            let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, $rate)?;
+            let builder = builder.dirichlet(shapes).gamma(a, b);
+            let builder = given::freeze(args, shape, builder)?;
+            builder.build().map_err(|e| refused(args, e))
+        }
+
+        fn builder<T: Element>(
+            signed: &SignedArgs,
+            rank: usize,
+            kernel: Vec<usize>,
+            domain: &[Domain],
+        ) -> $builder<T> {
+            let builder = $model::builder(rank, kernel).reach(reach(domain));
+            let builder = builder.replicates(signed.m.unwrap_or_default());
+            match signed.real_data {
+                true => builder.real_data(),
+                false => builder,
+            }
+        }
+    };
+}
+pub(super) use shifted;
 
 /// The model `siskellam`.
 pub(crate) struct ShiftedSkellam;
@@ -70,26 +110,7 @@ impl ModelKind for ShiftedSkellam {
     }
 }
 
-fn model<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<ShiftedSnmf<T>, Failure> {
-    let kernel = kernel(args, shape, "atoms")?;
-    reasonable(rank, &kernel, shape)?;
-    let domain = &args.shifts.places.domain;
-    let builder = builder(&args.signed, rank, kernel.clone(), domain);
-    let places = builder
-        .clone()
-        .build()
-        .and_then(|model| model.places(shape));
-    let places = places.map_err(|e: FitError| Failure::by(&args.data, e))?;
-    let file = args.priors.as_deref();
-    let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, 0.0)?;
-    let builder = builder.dirichlet(shapes).gamma(a, b);
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(args, e))
-}
+shifted!(ShiftedSnmf, ShiftedSnmfBuilder, "atoms", 0.0);
 
 /// Extents of the kernels, from `--kernel` or from the atoms in `--init`.
 pub(super) fn kernel(args: &FitArgs, shape: &[usize], atoms: &str) -> Result<Vec<usize>, Failure> {
@@ -120,20 +141,6 @@ pub(super) fn reach(domain: &[Domain]) -> Vec<Reach> {
         Domain::Full => Reach::Full,
     });
     reach.collect()
-}
-
-fn builder<T: Element>(
-    signed: &SignedArgs,
-    rank: usize,
-    kernel: Vec<usize>,
-    domain: &[Domain],
-) -> ShiftedSnmfBuilder<T> {
-    let builder = ShiftedSnmf::builder(rank, kernel).reach(reach(domain));
-    let builder = builder.replicates(signed.m.unwrap_or_default());
-    match signed.real_data {
-        true => builder.real_data(),
-        false => builder,
-    }
 }
 
 /// Dirichlet shapes of the atoms, and shapes and rates of the activations, that `--prior` and `--priors` name; 1, and this rate, without other word.

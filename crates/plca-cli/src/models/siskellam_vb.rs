@@ -4,7 +4,7 @@ use plca_io::Element;
 use skellam_snmf::{ShiftedSnmfVb, ShiftedSnmfVbBuilder, ShiftedSnmfVbState};
 
 use super::siplca::reasonable;
-use super::siskellam::{kernel, priors, reach};
+use super::siskellam::{kernel, priors, reach, shifted};
 use super::skellam::{prior_specs, refused, signed};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
@@ -67,37 +67,4 @@ impl ModelKind for ShiftedSkellamVb {
     }
 }
 
-fn model<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<ShiftedSnmfVb<T>, Failure> {
-    let kernel = kernel(args, shape, "atoms_shape")?;
-    reasonable(rank, &kernel, shape)?;
-    let domain = &args.shifts.places.domain;
-    let builder = builder(&args.signed, rank, kernel.clone(), domain);
-    let places = builder
-        .clone()
-        .build()
-        .and_then(|model| model.places(shape));
-    let places = places.map_err(|e| Failure::by(&args.data, e))?;
-    let file = args.priors.as_deref();
-    let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, RATE)?;
-    let builder = builder.dirichlet(shapes).gamma(a, b);
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(args, e))
-}
-
-fn builder<T: Element>(
-    signed: &SignedArgs,
-    rank: usize,
-    kernel: Vec<usize>,
-    domain: &[Domain],
-) -> ShiftedSnmfVbBuilder<T> {
-    let builder = ShiftedSnmfVb::builder(rank, kernel).reach(reach(domain));
-    let builder = builder.replicates(signed.m.unwrap_or_default());
-    match signed.real_data {
-        true => builder.real_data(),
-        false => builder,
-    }
-}
+shifted!(ShiftedSnmfVb, ShiftedSnmfVbBuilder, "atoms_shape", RATE);

@@ -46,12 +46,14 @@ impl ModelKind for SkellamCp {
         let order = file.order()?;
         let learnt: SignedCpState<f64> = file.state()?;
         let mode = learnt.signed_mode();
-        let default = (0..order).rev().find(|&d| d != mode).unwrap_or(0);
-        let along = along(args, default, |d| d < order && d != mode)?;
+        let scale = learnt.scale_mode();
+        let last = (0..order).rev().find(|&d| d != mode).unwrap_or(0);
+        let free = |d: usize| d < order && d != mode && scale.is_none_or(|scale| scale == d);
+        let along = along(args, scale.unwrap_or(last), free)?;
         let k = learnt.components();
         let form = Form {
             signed: mode,
-            scale: learnt.scale_mode(),
+            scale,
         };
         let builder = builder::<f64>(&signed, form, k);
         let builder = priors(builder, &specs, None, form, &learnt.shape(), k)?;

@@ -482,3 +482,61 @@ fn shifted_signed_kernels_match_the_reference() {
     }
     assert_eq!(checked, 5);
 }
+
+#[test]
+fn flags_of_frozen_entries_are_0_or_1() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output start.npz --quiet");
+    let factor = folder.model("start.npz").arrays["factor_0"].clone();
+    for wrong in [2.0, 0.5, f64::NAN] {
+        let mut flags = vec![0.0; factor.values.len()];
+        flags[3] = wrong;
+        folder.arrays("flags.npz", &[("factor_0", &factor.shape, &flags)]);
+        folder.fails(
+            1,
+            "fit plca d.csv --init start.npz --freeze-entries flags.npz --output o.npz",
+            &[
+                "flags.npz",
+                "factor_0",
+                "[1, 1]",
+                "expected 1 where an entry is frozen",
+            ],
+        );
+    }
+}
+
+/// The means beside the shapes follow from them; components are where the model has them.
+#[test]
+fn posteriors_start_fits_and_are_inspected() {
+    let folder = Folder::with_counts();
+    for (model, shapes) in [
+        ("plca-vb", "factor_0_shape"),
+        ("plsa-vb", "mixture_shape"),
+        ("skellam-vb", "atoms_shape"),
+    ] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --output o.npz --quiet"
+        ));
+        folder.ok(&format!(
+            "fit {model} d.csv --init o.npz --output p.npz --quiet"
+        ));
+        let said = folder.ok(&format!("inspect o.npz --array {shapes} --top 1"));
+        assert_eq!(said.lines().count(), 2, "{model}: {said}");
+    }
+}
+
+#[test]
+fn transformed_kernels_beyond_reason_are_refused() {
+    let folder = Folder::with_counts();
+    for (options, part) in [
+        ("--scales 500", "too large for the data"),
+        ("--scales 1e300", "too large for the data"),
+        ("--scales 1e9 --positions full", "too large for the data"),
+    ] {
+        folder.fails(
+            1,
+            &format!("fit tiplca d.csv --rank 1 --kernel 2x2 --angles 10 {options} --output o.npz"),
+            &[part],
+        );
+    }
+}

@@ -134,27 +134,10 @@ impl Transformation {
     /// ```
     pub fn shares(&self, kernel: [usize; 2]) -> ([usize; 2], Vec<(usize, usize, f64)>) {
         let a = self.matrix;
-        let unit = a.iter().flatten().all(|&x| x == 0.0 || x.abs() == 1.0);
-        let whole = unit
-            && a.iter()
-                .all(|row| row.iter().filter(|x| **x != 0.0).count() == 1);
-        // [EXT 2] r x r points a cell
-        let r = match whole {
-            true => 1,
-            false => 4 * ((self.scale - SLACK).ceil() as usize).max(1),
-        };
+        let (r, extents) = self.reach(kernel);
+        let (r, extents) = (r as usize, extents.map(|n| n as usize));
         let deltas: Vec<f64> = (0..r).map(|i| (i as f64 + 0.5) / r as f64 - 0.5).collect();
         let centre = kernel.map(|k| (k as f64 - 1.0) / 2.0);
-        let reach = |d: usize, by: [f64; 2]| a[d][0].abs() * by[0] + a[d][1].abs() * by[1];
-        let far = 0.5 - 0.5 / r as f64;
-        let extents = [0, 1].map(|d: usize| {
-            let (own, other) = (a[d][d].abs(), a[d][1 - d].abs());
-            let like = if other > own + FAINT { 1 - d } else { d };
-            let p = if kernel[like] % 2 == 1 { 0.0 } else { 0.5 };
-            let n = (reach(d, centre) + reach(d, [far; 2]) + 1.0 - p - SLACK).ceil() - 1.0;
-            // [EXT 2] 2 (p + n) + 1
-            (2.0 * (p + n.max(0.0)) + 1.0) as usize
-        });
         let middle = extents.map(|n| (n as f64 - 1.0) / 2.0);
         let mut entries = Vec::new();
         for from in 0..kernel[0] * kernel[1] {
@@ -184,6 +167,44 @@ impl Transformation {
             entries.extend(kept.map(|(to, w)| (from, to, w / sum)));
         }
         (extents, entries)
+    }
+}
+
+/// Points of a transformed kernel, and cells that they may be shared by: what takes longer is refused.
+const MOST: f64 = 1e8;
+
+impl Transformation {
+    /// The points along a side of a cell, and the extents of the box that holds a kernel transformed, however large they are.
+    fn reach(&self, kernel: [usize; 2]) -> (f64, [f64; 2]) {
+        let a = self.matrix;
+        let unit = a.iter().flatten().all(|&x| x == 0.0 || x.abs() == 1.0);
+        let whole = unit
+            && a.iter()
+                .all(|row| row.iter().filter(|x| **x != 0.0).count() == 1);
+        // [EXT 2] r x r points a cell
+        let r = match whole {
+            true => 1.0,
+            false => 4.0 * (self.scale - SLACK).ceil().max(1.0),
+        };
+        let centre = kernel.map(|k| (k as f64 - 1.0) / 2.0);
+        let reach = |d: usize, by: [f64; 2]| a[d][0].abs() * by[0] + a[d][1].abs() * by[1];
+        let far = 0.5 - 0.5 / r;
+        let extents = [0, 1].map(|d: usize| {
+            let (own, other) = (a[d][d].abs(), a[d][1 - d].abs());
+            let like = if other > own + FAINT { 1 - d } else { d };
+            let p = if kernel[like] % 2 == 1 { 0.0 } else { 0.5 };
+            let n = (reach(d, centre) + reach(d, [far; 2]) + 1.0 - p - SLACK).ceil() - 1.0;
+            // [EXT 2] 2 (p + n) + 1
+            2.0 * (p + n.max(0.0)) + 1.0
+        });
+        (r, extents)
+    }
+
+    /// Whether the shares of a kernel can be found in reasonable time and memory.
+    fn is_small(&self, kernel: [usize; 2]) -> bool {
+        let (r, extents) = self.reach(kernel);
+        let cells = kernel[0] as f64 * kernel[1] as f64;
+        cells * (r * r).max(extents[0] * extents[1]) <= MOST
     }
 }
 
@@ -249,15 +270,18 @@ impl IndexMaps {
         let mut all = Vec::new();
         let mut map = 0;
         for transformation in transformations {
-            let (extents, shares) = transformation.shares([k0, k1]);
-            let rows = positions.of(n0, extents[0]);
-            let columns = positions.of(n1, extents[1]);
-            if rows.is_empty() || columns.is_empty() {
+            let (_, extents) = transformation.reach([k0, k1]);
+            let fits =
+                positions != Positions::Valid || extents[0] <= n0 as f64 && extents[1] <= n1 as f64;
+            if !fits || !transformation.is_small([k0, k1]) {
                 return refuse(format!(
-                    "a kernel of {kernel:?} is {extents:?} under {:?}, more than the data's {shape:?}",
+                    "a kernel of {kernel:?} is {extents:?} under {:?}, too large for the data's {shape:?}",
                     transformation.matrix
                 ));
             }
+            let (extents, shares) = transformation.shares([k0, k1]);
+            let rows = positions.of(n0, extents[0]);
+            let columns = positions.of(n1, extents[1]);
             let count = rows.len().saturating_mul(columns.len());
             let entries = count.saturating_mul(shares.len()).saturating_mul(inner);
             if all.try_reserve(entries).is_err() {

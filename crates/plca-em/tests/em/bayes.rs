@@ -8,34 +8,20 @@ use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-use crate::support::exactly;
+use crate::support::{cases, exactly, floats, whole};
 
-fn cases() -> Vec<Value> {
-    let text = include_str!("../../../../testdata/golden/variational_bayes.json");
-    let file: Value = serde_json::from_str(text).unwrap();
-    file["cases"].as_array().unwrap().clone()
-}
-
-fn sizes(v: &Value) -> Vec<usize> {
-    let all = v["shape"].as_array().unwrap().iter();
-    all.map(|n| n.as_u64().unwrap() as usize).collect()
-}
-
-fn numbers(v: &Value) -> Vec<f64> {
-    let all = v["data"].as_array().unwrap().iter();
-    all.map(|x| x.as_f64().unwrap()).collect()
-}
+const GOLDEN: &str = include_str!("../../../../testdata/golden/variational_bayes.json");
 
 fn block<T: Real>(v: &Value) -> DMatrix<T> {
-    let sizes = sizes(v);
+    let sizes = whole(&v["shape"]);
     let columns = sizes.get(1).copied().unwrap_or(1);
-    let values: Vec<T> = numbers(v).into_iter().map(T::lit).collect();
+    let values: Vec<T> = floats(&v["data"]).into_iter().map(T::lit).collect();
     DMatrix::from_row_slice(sizes[0], columns, &values)
 }
 
 fn dense<T: Real>(v: &Value) -> DenseTensor<T> {
-    let values = numbers(v).into_iter().map(T::lit).collect();
-    DenseTensor::new(sizes(v), values, Order::RowMajor).unwrap()
+    let values = floats(&v["data"]).into_iter().map(T::lit).collect();
+    DenseTensor::new(whole(&v["shape"]), values, Order::RowMajor).unwrap()
 }
 
 fn near(what: &str, got: f64, want: f64, tol: f64) {
@@ -83,7 +69,10 @@ fn trajectory<M: Model>(model: &M, data: &dyn Data<M::Scalar>, case: &Value) {
 
 fn trajectories<T: Real>() -> usize {
     let mut checked = 0;
-    for case in cases().iter().filter(|case| case["trajectory"].is_array()) {
+    for case in cases(GOLDEN)
+        .iter()
+        .filter(|case| case["trajectory"].is_array())
+    {
         let data = dense::<T>(&case["V"]);
         let k = case["K"].as_u64().unwrap() as usize;
         let priors = case["prior"].as_object().unwrap().iter();
@@ -117,7 +106,7 @@ fn trajectories_match_the_reference() {
 // [EXT 3]
 #[test]
 fn held_out_bounds_match_the_reference() {
-    let cases = cases();
+    let cases = cases(GOLDEN);
     let case = cases
         .iter()
         .find(|case| case["name"] == "held_out")

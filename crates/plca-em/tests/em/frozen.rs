@@ -10,31 +10,18 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::support::exactly;
+use crate::support::{cases, exactly, floats, whole};
 
-fn cases() -> Vec<Value> {
-    let text = include_str!("../../../../testdata/golden/frozen_components.json");
-    let file: Value = serde_json::from_str(text).unwrap();
-    file["cases"].as_array().unwrap().clone()
-}
-
-fn sizes(v: &Value) -> Vec<usize> {
-    let all = v["shape"].as_array().unwrap().iter();
-    all.map(|n| n.as_u64().unwrap() as usize).collect()
-}
-
-fn numbers(v: &Value) -> Vec<f64> {
-    let all = v["data"].as_array().unwrap().iter();
-    all.map(|x| x.as_f64().unwrap_or_else(|| f64::from(u8::from(x == true))))
-        .collect()
-}
+const GOLDEN: &str = include_str!("../../../../testdata/golden/frozen_components.json");
 
 /// A block; one of more than two dimensions holds a component in every array.
 fn block(v: &Value) -> DMatrix<f64> {
-    match sizes(v)[..] {
-        [rows] => DMatrix::from_row_slice(rows, 1, &numbers(v)),
-        [rows, columns] => DMatrix::from_row_slice(rows, columns, &numbers(v)),
-        [k, ref cells @ ..] => DMatrix::from_column_slice(cells.iter().product(), k, &numbers(v)),
+    match whole(&v["shape"])[..] {
+        [rows] => DMatrix::from_row_slice(rows, 1, &floats(&v["data"])),
+        [rows, columns] => DMatrix::from_row_slice(rows, columns, &floats(&v["data"])),
+        [k, ref cells @ ..] => {
+            DMatrix::from_column_slice(cells.iter().product(), k, &floats(&v["data"]))
+        }
         [] => panic!("{v}"),
     }
 }
@@ -80,7 +67,7 @@ fn frozen<B: Freeze>(mut builder: B, case: &Value) -> B {
     }
     for (name, list) in [("w", "frozen_columns_w"), ("h", "frozen_rows_h")] {
         if case[list]["data"].is_array() {
-            let kept = numbers(&case[list]).into_iter().enumerate();
+            let kept = floats(&case[list]["data"]).into_iter().enumerate();
             let kept = kept.filter(|(_, x)| *x != 0.0).map(|(z, _)| z);
             builder = builder.frozen(name, Frozen::Components(kept.collect()));
         }
@@ -95,7 +82,12 @@ fn near(what: &str, got: f64, want: f64, tol: f64) {
 
 fn trajectory<M: Model<Scalar = f64>>(model: &M, case: &Value, objective: &str) {
     let name = case["name"].as_str().unwrap();
-    let data = DenseTensor::new(sizes(&case["V"]), numbers(&case["V"]), Order::RowMajor).unwrap();
+    let data = DenseTensor::new(
+        whole(&case["V"]["shape"]),
+        floats(&case["V"]["data"]),
+        Order::RowMajor,
+    )
+    .unwrap();
     let algorithm = model.bind(&data).unwrap();
     let given = blocks(&case["init"]).into_iter();
     let start = given.fold(Init::default(), |init, (name, block)| {
@@ -141,7 +133,7 @@ fn trajectory<M: Model<Scalar = f64>>(model: &M, case: &Value, objective: &str) 
 #[test]
 fn trajectories_match_the_reference() {
     let mut checked = 0;
-    for case in cases() {
+    for case in cases(GOLDEN) {
         let k = case["K"].as_u64().unwrap_or(0) as usize;
         let priors = case["prior"].as_object().into_iter().flatten();
         match case["model"].as_str().unwrap() {
@@ -160,7 +152,7 @@ fn trajectories_match_the_reference() {
                 trajectory(&builder.build().unwrap(), &case, "log_posterior");
             }
             "siplca" => {
-                let kernel = sizes(&case["init"]["kernels"])[1..].to_vec();
+                let kernel = whole(&case["init"]["kernels"]["shape"])[1..].to_vec();
                 let builder = frozen(Shifted::builder(k, kernel), &case);
                 trajectory(&builder.build().unwrap(), &case, "loglik");
             }
@@ -287,4 +279,63 @@ fn starts_fill_up() {
         other.unwrap().bind(&data),
         Err(FitError::Shape { .. })
     ));
+}
+
+/// The start of a column: `given`, its frozen entries, and what comes of it beside a column that is partly frozen.
+fn started(given: [f64; 3], frozen: [bool; 3]) -> Result<Vec<f64>, FitError> {
+    let entries = DMatrix::from_fn(3, 2, |i, z| z == 0 && i == 0 || z == 1 && frozen[i]);
+    let spec = BlockSpec::<f64> {
+        frozen: Frozen::Entries(entries),
+        ..BlockSpec::simplex("basis", (3, 2), Axis::Columns)
+    };
+    let both = DMatrix::from_fn(3, 2, |i, z| {
+        if z == 0 {
+            [0.25, 0.5, 0.25][i]
+        } else {
+            given[i]
+        }
+    });
+    let block = spec.given(both)?;
+    assert_eq!(block[(0, 0)], 0.25);
+    Ok(block.column(1).iter().copied().collect())
+}
+
+// [EXT 1]
+#[test]
+fn given_columns_are_filled_up() {
+    // Frozen entries stay, the others share what they leave; without both the column is divided by its sum.
+    assert_eq!(
+        started([0.5, 3.0, 1.0], [true, false, false]).unwrap(),
+        [0.5, 0.375, 0.125]
+    );
+    assert_eq!(
+        started([1.0, 2.0, 1.0], [true; 3]).unwrap(),
+        [0.25, 0.5, 0.25]
+    );
+    assert_eq!(
+        started([1.0, 2.0, 1.0], [false; 3]).unwrap(),
+        [0.25, 0.5, 0.25]
+    );
+    assert_eq!(
+        started([0.5, 1e308, 1e308], [true, false, false]).unwrap(),
+        [0.5, 0.25, 0.25]
+    );
+    // Nothing is left, or as good as nothing.
+    assert_eq!(
+        started([1.0, 0.0, 3.0], [true, false, false]).unwrap(),
+        [1.0, 0.0, 0.0]
+    );
+    assert_eq!(
+        started([1.0 - 1e-13, 0.0, 0.0], [true, false, false]).unwrap()[1..],
+        [0.0, 0.0]
+    );
+    let error = started([0.75, 0.5, 0.1], [true, true, false]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("frozen entries of column 1 of `basis` sum to 1.25"),
+        "{error}"
+    );
+    let empty = started([0.5, 0.0, 0.0], [true, false, false]);
+    assert!(matches!(empty, Err(FitError::Empty { column: 1, .. })));
 }

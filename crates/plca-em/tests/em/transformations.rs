@@ -7,25 +7,12 @@ use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-fn cases(kind: &str) -> Vec<Value> {
-    let text = include_str!("../../../../testdata/golden/index_maps.json");
-    let file: Value = serde_json::from_str(text).unwrap();
-    let mut cases = file["cases"].as_array().unwrap().clone();
-    cases.retain(|case| case["kind"] == kind);
-    cases
-}
+use crate::support::{cases, floats, whole};
 
-fn sizes(v: &Value) -> Vec<usize> {
-    let all = v.as_array().unwrap().iter();
-    all.map(|n| n.as_u64().unwrap() as usize).collect()
-}
-
-fn numbers(v: &Value) -> Vec<f64> {
-    v.as_array()
-        .unwrap()
-        .iter()
-        .map(|x| x.as_f64().unwrap())
-        .collect()
+fn of_kind(kind: &str) -> Vec<Value> {
+    let mut all = cases(include_str!("../../../../testdata/golden/index_maps.json"));
+    all.retain(|case| case["kind"] == kind);
+    all
 }
 
 fn transformation(v: &Value) -> Transformation {
@@ -37,21 +24,21 @@ fn transformation(v: &Value) -> Transformation {
 // [EXT 2]
 #[test]
 fn maps_match_the_reference() {
-    let cases = cases("map");
+    let cases = of_kind("map");
     assert!(cases.len() >= 30);
     for case in cases {
         let name = case["name"].as_str().unwrap();
-        let kernel = sizes(&case["kernel"]);
+        let kernel = whole(&case["kernel"]);
         let (extents, entries) = transformation(&case).shares([kernel[0], kernel[1]]);
-        assert_eq!(extents.to_vec(), sizes(&case["box"]), "{name}");
+        assert_eq!(extents.to_vec(), whole(&case["box"]), "{name}");
         let from: Vec<usize> = entries.iter().map(|e| e.0).collect();
         let to: Vec<usize> = entries.iter().map(|e| e.1).collect();
         assert_eq!(
             (from, to),
-            (sizes(&case["from"]), sizes(&case["to"])),
+            (whole(&case["from"]), whole(&case["to"])),
             "{name}"
         );
-        for (got, want) in entries.iter().zip(numbers(&case["weight"])) {
+        for (got, want) in entries.iter().zip(floats(&case["weight"])) {
             assert!((got.2 - want).abs() <= 1e-12, "{name}: {got:?} {want}");
         }
     }
@@ -60,7 +47,7 @@ fn maps_match_the_reference() {
 // [EXT 2] [LV eq. 17]
 #[test]
 fn trajectories_match_the_reference() {
-    let cases = cases("trajectory");
+    let cases = of_kind("trajectory");
     assert_eq!(cases.len(), 3);
     for case in cases {
         let name = case["name"].as_str().unwrap();
@@ -71,8 +58,8 @@ fn trajectories_match_the_reference() {
             "centred" => Positions::Centred,
             _ => Positions::Valid,
         };
-        let shape = sizes(&case["V"]["shape"]);
-        let maps = IndexMaps::placed(&all, &sizes(&case["kernel"]), &shape, positions).unwrap();
+        let shape = whole(&case["V"]["shape"]);
+        let maps = IndexMaps::placed(&all, &whole(&case["kernel"]), &shape, positions).unwrap();
         assert_eq!(maps.maps() as u64, case["maps"].as_u64().unwrap(), "{name}");
         let likelihood = match case["likelihood"].as_str().unwrap() {
             "literal" => Likelihood::Literal,
@@ -83,13 +70,13 @@ fn trajectories_match_the_reference() {
             .likelihood(likelihood)
             .build()
             .unwrap();
-        let data = DenseTensor::new(shape, numbers(&case["V"]["data"]), Order::RowMajor).unwrap();
+        let data = DenseTensor::new(shape, floats(&case["V"]["data"]), Order::RowMajor).unwrap();
         let algorithm = model.bind(&data).unwrap();
         let block = |v: &Value| {
-            let values = numbers(&v["data"]);
+            let values = floats(&v["data"]);
             DMatrix::from_vec(values.len() / k, k, values)
         };
-        let weights = |v: &Value| DMatrix::from_vec(k, 1, numbers(&v["data"]));
+        let weights = |v: &Value| DMatrix::from_vec(k, 1, floats(&v["data"]));
         let init = Init::default()
             .block("weights", weights(&case["init"]["pz"]))
             .block("kernels", block(&case["init"]["kernels"]))

@@ -18,7 +18,7 @@ impl<T: Real> SignedCp<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode, [`FitError::DataShape`], [`FitError::Impossible`], and those of
+    /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode and, where a factor carries the scale, for any other mode than its own, [`FitError::DataShape`], [`FitError::Impossible`], and those of
     /// [`on`](plca_fit::Model::on) and of a run.
     ///
     /// # Examples
@@ -48,6 +48,15 @@ impl<T: Real> SignedCp<T> {
         if along == mode {
             return Err(FitError::Conflict {
                 what: format!("mode {mode} is signed: expected `along` another one"),
+            });
+        }
+        if let Some(scaled) = learnt.scale_mode()
+            && scaled != along
+        {
+            return Err(FitError::Conflict {
+                what: format!(
+                    "the factor of mode {scaled} carries the scale of the data: expected `along` {scaled}"
+                ),
             });
         }
         let [plus, minus] = split(learnt.atoms());
@@ -91,7 +100,7 @@ impl<T: Real> SignedCp<T> {
         let size = algorithm.0.data.size;
         if size > 0.0 {
             // What carries the scale, if it is free.
-            let scaled = weights.or(place.filter(|_| scale == Some(along)));
+            let scaled = weights.or(place);
             if let Some(j) = scaled {
                 let each = size / blocks[j].len() as f64;
                 blocks[j].fill(T::lit(each));

@@ -17,7 +17,8 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained, Exposure,
-    FitError, Frozen, Model, Parameters, Prior as BlockPrior, Renewed, Settings, Transform, Wanted,
+    FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Renewed, Settings,
+    Transform, Wanted,
 };
 use plca_priors::{Gamma, PriorError};
 use plca_tensor::arrange::Signed;
@@ -111,11 +112,14 @@ impl<T: Real> ShiftedSnmf<T> {
     /// Data as kernels meet them.
     fn placed(&self, data: &dyn Data<T>) -> Result<Placed<T>, FitError> {
         let window = Window::new(data.shape(), &self.kernel, &self.reach)?;
-        let cells = dense(data)?;
+        self.of_cells(window, dense(data)?)
+    }
+
+    fn of_cells(&self, window: Window, cells: Vec<T>) -> Result<Placed<T>, FitError> {
         let row = DenseTensor::masked(vec![1, cells.len()], cells.clone(), Order::RowMajor)?;
         let row = Signed::from_dense(row)?;
         let checked = self.replicates.check_data(&row, self.real_data);
-        checked.map_err(|error| refused(error, data.shape()))?;
+        checked.map_err(|error| refused(error, &window.shape))?;
         let mut size = 0.0;
         row.for_each(&mut |_, _, v| size += v.abs());
         Ok(Placed {
@@ -126,8 +130,7 @@ impl<T: Real> ShiftedSnmf<T> {
         })
     }
 
-    fn on_data(&self, data: &dyn Data<T>) -> Result<Em<ShiftCounts<T>>, FitError> {
-        let placed = self.placed(data)?;
+    fn on_placed(&self, placed: Placed<T>) -> Result<Em<ShiftCounts<T>>, FitError> {
         let mut specs = specs(&placed.window, self.components);
         let mean = if placed.size > 0.0 { placed.size } else { 1.0 };
         specs[1].draw = Draw::Around(mean / specs[1].shape.0 as f64 / self.components as f64);
@@ -145,11 +148,38 @@ impl<T: Real> ShiftedSnmf<T> {
         Ok(Em(ShiftCounts { placed, specs }))
     }
 
-    /// Explains new data, of the same order, by the learnt atoms.
+    /// What of the data some atom reaches, and the sum of the absolute values of the rest.
+    fn possible(
+        &self,
+        placed: Placed<T>,
+        atoms: &DMatrix<T>,
+        impossible: Impossible,
+    ) -> Result<(Placed<T>, f64), FitError> {
+        let everywhere = vec![T::one(); placed.window.spots() * atoms.ncols()];
+        let blocks = [atoms.as_slice(), &everywhere];
+        let lost = placed.unsupported(&placed.window.rates(blocks, None));
+        let Some(&first) = lost.first() else {
+            return Ok((placed, 0.0));
+        };
+        let (window, mut cells) = (placed.window, placed.cells);
+        if impossible == Impossible::Refuse {
+            let index = unravelled(first, &window.shape);
+            let value = cells[first].to_f64();
+            return Err(FitError::Impossible { index, value });
+        }
+        let mut dropped = 0.0;
+        for at in lost {
+            dropped += cells[at].to_f64().abs();
+            cells[at] = T::lit(f64::NAN);
+        }
+        Ok((self.of_cells(window, cells)?, dropped))
+    }
+
+    /// Explains new data, of the same order, by the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`Model::bind`] and of a run.
+    /// [`FitError::Impossible`]; [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`Model::bind`] and of a run.
     pub fn transform(
         &self,
         learnt: &ShiftedSnmfState<T>,
@@ -166,34 +196,47 @@ impl<T: Real> ShiftedSnmf<T> {
         (config.kernel, config.reach) = (window.kernel.clone(), window.reach.clone());
         config.settings = Settings::default();
         config.settings.freeze("atoms".into(), Frozen::Whole);
-        let em = config.on_data(data)?;
+        let placed = config.placed(data)?;
+        let (placed, dropped) = config.possible(placed, learnt.atoms(), how.impossible)?;
+        let em = config.on_placed(placed)?;
         let (places, k) = em.0.specs[1].shape;
         let size = em.0.placed.size;
         let each = if size > 0.0 { size } else { 1.0 } / (places * k) as f64;
         let even = DMatrix::from_element(places, k, T::lit(each));
-        explained(em, vec![learnt.atoms().clone(), even], how, Vec::new(), 0.0)
+        let start = vec![learnt.atoms().clone(), even];
+        explained(em, start, how, Vec::new(), dropped)
     }
 }
 
+/// Setters of builders that are a newtype of [`ShiftedSnmf`]; the text is the default of the gamma prior.
+macro_rules! shift_setters {
+    ($builder:ident, $gamma:literal) => {
+        impl<T: Real> $builder<T> {
+            /// Sets where kernels may lie, for all dimensions or for each (default: inside the data).
+            pub fn reach(mut self, reach: Vec<Reach>) -> Self {
+                self.0.reach = reach;
+                self
+            }
+
+            /// Sets the Dirichlet shapes of the prior of the atoms (default: 1): one, or one for each entry of the block.
+            pub fn dirichlet(mut self, shapes: Entries) -> Self {
+                self.0.shapes = shapes;
+                self
+            }
+
+            #[doc = concat!("Sets shapes and rates of the gamma prior of the activations (default: ", $gamma, "): one, or one for each entry of the block.")]
+            pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
+                self.0.gamma = [shape, rate];
+                self
+            }
+        }
+    };
+}
+pub(crate) use shift_setters;
+
+shift_setters!(ShiftedSnmfBuilder, "1 and 0");
+
 impl<T: Real> ShiftedSnmfBuilder<T> {
-    /// Sets where kernels may lie, for all dimensions or for each (default: inside the data).
-    pub fn reach(mut self, reach: Vec<Reach>) -> Self {
-        self.0.reach = reach;
-        self
-    }
-
-    /// Sets the Dirichlet shapes of the prior of the atoms (default: 1): one, or one for each entry of the block.
-    pub fn dirichlet(mut self, shapes: Entries) -> Self {
-        self.0.shapes = shapes;
-        self
-    }
-
-    /// Sets shapes and rates of the gamma prior of the activations (default: 1 and 0): one, or one for each entry of the block.
-    pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
-        self.0.gamma = [shape, rate];
-        self
-    }
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -214,7 +257,7 @@ impl<T: Real> Model for ShiftedSnmf<T> {
     }
 
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
-        Ok(Box::new(self.on_data(data)?))
+        Ok(Box::new(self.on_placed(self.placed(data)?)?))
     }
 }
 
@@ -302,6 +345,30 @@ struct Placed<T> {
     size: f64,
 }
 
+impl<T: Real> Placed<T> {
+    /// The cells that have a value of a sign to which the rates give probability 0.
+    fn unsupported(&self, [plus, minus]: &[Vec<T>; 2]) -> Vec<usize> {
+        let zero = T::zero();
+        let cells = self.cells.iter().zip(plus.iter().zip(minus)).enumerate();
+        let lost =
+            cells.filter(|(_, (v, (p, q)))| **v > zero && **p <= zero || **v < zero && **q <= zero);
+        lost.map(|(at, _)| at).collect()
+    }
+}
+
+/// Counts of a block, which rounding alone takes below 0.
+fn clipped<T: Real>(mut counts: Vec<T>, name: &str) -> Result<Vec<T>, FitError> {
+    for count in &mut counts {
+        if !count.is_finite() {
+            return Err(not_finite(name, count.to_f64()));
+        }
+        if *count < T::zero() {
+            *count = T::zero();
+        }
+    }
+    Ok(counts)
+}
+
 /// Shifted atoms on data.
 #[derive(Debug)]
 struct ShiftCounts<T: Real> {
@@ -345,19 +412,10 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
                 wanted.blocks[1].then(|| window.activation_counts(both, &g)),
             ];
             for ((block, counts), spec) in blocks.iter_mut().zip(counts).zip(&self.specs) {
-                let Some(mut counts) = counts else {
-                    continue;
-                };
-                for count in &mut counts {
-                    if !count.is_finite() {
-                        return Err(not_finite(&spec.name, count.to_f64()));
-                    }
-                    // Below 0 by rounding alone.
-                    if *count < T::zero() {
-                        *count = T::zero();
-                    }
+                if let Some(counts) = counts {
+                    let counts = clipped(counts, &spec.name)?;
+                    *block = Some(DMatrix::from_vec(spec.shape.0, spec.shape.1, counts));
                 }
-                *block = Some(DMatrix::from_vec(spec.shape.0, spec.shape.1, counts));
             }
         }
         Ok(Counts { blocks, value })
@@ -370,14 +428,11 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
-        let [plus, minus] = self.rates(at);
-        let cells = self.placed.cells.iter();
-        let cells = cells.zip(plus.iter().zip(&minus)).enumerate();
-        let zero = T::zero();
-        let mut lost =
-            cells.filter(|(_, (v, (p, q)))| **v > zero && **p <= zero || **v < zero && **q <= zero);
-        let first = lost.next().map(|(at, (v, _))| (at, v.to_f64()));
-        Ok(first.map(|(at, v)| (unravelled(at, &self.placed.window.shape), v)))
+        let lost = self.placed.unsupported(&self.rates(at));
+        Ok(lost.first().map(|&at| {
+            let index = unravelled(at, &self.placed.window.shape);
+            (index, self.placed.cells[at].to_f64())
+        }))
     }
 
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {

@@ -14,9 +14,9 @@ use rand::Rng;
 
 use super::state::window_of;
 use super::window::{Reach, Window};
-use super::{ATOM, PLACES, Placed, ShiftedSnmf, ShiftedSnmfState, facts};
-use crate::check::not_finite;
+use super::{ATOM, PLACES, Placed, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
 use crate::signed::{explained, law_setters};
+use crate::vb::{NAMES, check_frozen};
 use crate::{Entries, Posterior, Prior, Replicates};
 
 /// Posteriors of the blocks that were wanted, and the value.
@@ -58,9 +58,6 @@ pub struct ShiftedSnmfVbBuilder<T: Real>(ShiftedSnmf<T>);
 law_setters!(ShiftedSnmfVbBuilder);
 plca_fit::freeze_setters!(ShiftedSnmfVbBuilder);
 
-/// The names of the blocks.
-const NAMES: [&str; 3] = ["atoms_shape", "activations_shape", "activations_rate"];
-
 impl<T: Real> ShiftedSnmfVb<T> {
     /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfVbBuilder<T> {
@@ -81,14 +78,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         let placed = self.0.placed(data)?;
         let mut specs = specs(&placed.window, self.0.components);
         self.0.settings.apply(&mut specs)?;
-        if specs.iter().any(BlockSpec::is_partly_frozen) || specs[1].frozen != specs[2].frozen {
-            return Err(FitError::Conflict {
-                what: format!(
-                    "whole blocks can be frozen, `{}` and `{}` together",
-                    NAMES[1], NAMES[2]
-                ),
-            });
-        }
+        check_frozen([0, 1, 2].map(|j: usize| &specs[j].frozen))?;
         let ([taps, k], spots) = ([placed.window.taps(), self.0.components], specs[1].shape.0);
         let side = |s: usize| match &self.0.shapes {
             Entries::Each(each) if each.shape() == (2 * taps, k) => {
@@ -160,25 +150,9 @@ fn other(name: &str) -> FitError {
     }
 }
 
+shift_setters!(ShiftedSnmfVbBuilder, "1 and 0.001");
+
 impl<T: Real> ShiftedSnmfVbBuilder<T> {
-    /// Sets where kernels may lie, for all dimensions or for each (default: inside the data).
-    pub fn reach(mut self, reach: Vec<Reach>) -> Self {
-        self.0.reach = reach;
-        self
-    }
-
-    /// Sets the Dirichlet shapes of the prior of the atoms (default: 1): one, or one for each entry of the block.
-    pub fn dirichlet(mut self, shapes: Entries) -> Self {
-        self.0.shapes = shapes;
-        self
-    }
-
-    /// Sets shapes and rates of the gamma prior of the activations (default: 1 and 0.001): one, or one for each entry of the block.
-    pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
-        self.0.gamma = [shape, rate];
-        self
-    }
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -307,18 +281,6 @@ impl<T: Real> ShiftBound<T> {
             for side in &mut g {
                 side.iter_mut().for_each(|g| *g -= T::one());
             }
-            let clipped = |mut counts: Vec<T>, name: &str| {
-                for count in &mut counts {
-                    if !count.is_finite() {
-                        return Err(not_finite(name, count.to_f64()));
-                    }
-                    // Below 0 by rounding alone.
-                    if *count < T::zero() {
-                        *count = T::zero();
-                    }
-                }
-                Ok(counts)
-            };
             if wanted[0] {
                 let counts = clipped(window.atom_counts(both, &g), NAMES[0])?;
                 // [EXT 5] [SKELLAM 6] α̂ <- α + counts

@@ -2,11 +2,17 @@
 
 use nalgebra::DMatrix;
 use plca_fit::laws::check_threads;
-use plca_fit::{Algorithm, FitError, Init, Model, Parameters, Reconstruct, State};
+use plca_fit::{
+    Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct, State,
+    Transform,
+};
 use plca_tensor::{DenseTensor, Order, Real};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, Prior, Reach, Replicates, ShiftedSnmf, SignedCp, Snmf};
+use skellam_snmf::{
+    Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
+    SignedCpState, Snmf, SnmfVb,
+};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -166,4 +172,98 @@ fn shifted_states_are_sums() {
         too_large.bind(&data),
         Err(FitError::Conflict { .. })
     ));
+}
+
+/// New data ten times as large: the scale is found again where a factor carries it, and no other mode is explained without it.
+#[test]
+fn new_data_are_explained_along_the_scale() {
+    let values: Vec<f64> = (0..24)
+        .map(|i| ((i * i * 5 + i) % 11) as f64 - 5.0)
+        .collect();
+    let data = tensor::<f64>(&[3, 2, 4], &values);
+    let model = SignedCp::builder(2).scale_mode(Some(1)).build().unwrap();
+    let fit = model.fit(&data, &mut rng(3)).unwrap();
+    let ten: Vec<f64> = values.iter().map(|x| 10.0 * x).collect();
+    let new = tensor::<f64>(&[3, 2, 4], &ten);
+    let along = |mode| model.transform(fit.state(), &new, &Transform::default().along(mode));
+    let explained = along(1).unwrap();
+    let sum = |state: &SignedCpState<f64>| state.factor(1).sum();
+    let ratio = sum(explained.fit.state()) / sum(fit.state());
+    assert!((ratio - 10.0).abs() < 1e-3, "{ratio}");
+    let Err(FitError::Conflict { what }) = along(2) else {
+        panic!("explained without its scale");
+    };
+    assert!(what.contains("mode 1"), "{what}");
+}
+
+/// Of an atom without a minus side no negative cell comes.
+#[test]
+fn cells_that_no_atom_reaches_are_refused_or_dropped() {
+    let atom = DMatrix::from_row_slice(4, 1, &[0.5, 0.0, 0.5, 0.0]);
+    let places = DMatrix::from_element(2, 1, 1.0);
+    let learnt = ShiftedSnmfState::new(&[3], &[2], &[Reach::Valid], atom, places).unwrap();
+    let model = ShiftedSnmf::<f64>::builder(1, vec![2]).build().unwrap();
+    let data = tensor::<f64>(&[3], &[1.0, -2.0, 3.0]);
+    let how = Transform::default();
+    let error = model.transform(&learnt, &data, &how).unwrap_err();
+    let FitError::Impossible { index, value } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((index, value), (vec![1], -2.0));
+    let found = model.transform(&learnt, &data, &how.impossible(Impossible::Drop));
+    let found = found.unwrap();
+    assert_eq!(found.dropped, 2.0);
+    let hidden = tensor::<f64>(&[3], &[1.0, f64::NAN, 3.0]);
+    let without = model
+        .transform(&learnt, &hidden, &Transform::default())
+        .unwrap();
+    assert_eq!(found.fit.state(), without.fit.state());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// No step lowers the bound, in every support, with hidden cells; frozen components keep every bit, and threads change none.
+    #[test]
+    fn bounds_of_shifted_atoms_are_monotone(
+        values in prop::collection::vec(-5i8..6, 20),
+        (reach, hidden, seed, freezes) in (0usize..3, 0usize..20, any::<u64>(), any::<bool>()),
+    ) {
+        let mut values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        prop_assume!(values.iter().enumerate().any(|(at, v)| at != hidden && *v != 0.0));
+        values[hidden] = f64::NAN;
+        let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
+        let builder = ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]).reach(vec![reach]);
+        let builder = match freezes {
+            true => builder.frozen("atoms_shape", Frozen::Components(vec![1])),
+            false => builder,
+        };
+        let model = builder.build().unwrap();
+        let data = tensor::<f64>(&[4, 5], &values);
+        let algorithm = model.bind(&data).unwrap();
+        let start = Init::default().parameters(&*algorithm, &mut rng(seed)).unwrap();
+        let end = rises(&*algorithm, seed, 15);
+        if freezes {
+            prop_assert_eq!(end.at(0).column(1), start.at(0).column(1));
+            prop_assert!(end.at(0).column(0) != start.at(0).column(0));
+        }
+        check_threads(|| rises(&*algorithm, seed, 3)).unwrap();
+        let single = ShiftedSnmfVb::<f32>::builder(2, vec![2, 2]).reach(vec![reach]).build().unwrap();
+        rises(&*single.bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
+    }
+}
+
+/// A part of a law cannot stay while the rest moves.
+#[test]
+fn parts_of_laws_are_not_frozen() {
+    let flags = DMatrix::from_fn(8, 2, |i, _| i == 0);
+    let entries = || Frozen::Entries(flags.clone());
+    let data = tensor::<f64>(&[4, 5], &[1.0; 20]);
+    let shifted = ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]).frozen("atoms_shape", entries());
+    let refused = shifted.build().unwrap().bind(&data).map(drop);
+    assert!(matches!(refused, Err(FitError::Conflict { .. })));
+    let matrix = SnmfVb::<f64>::builder(2).frozen("atoms_shape", entries());
+    assert!(matches!(matrix.build(), Err(FitError::Conflict { .. })));
+    let rates = SnmfVb::<f64>::builder(2).frozen("activations_rate", Frozen::Whole);
+    assert!(matches!(rates.build(), Err(FitError::Conflict { .. })));
 }
