@@ -252,25 +252,10 @@ proptest! {
     }
 }
 
-/// Free entries of a given column share what the frozen ones leave of 1.
-// [EXT 1]
+/// Flags of another shape than the block.
 #[test]
-fn starts_fill_up() {
+fn flags_of_another_shape_are_refused() {
     let flags = DMatrix::from_column_slice(3, 1, &[true, false, false]);
-    let mut spec = BlockSpec::<f64>::simplex("factor_0", (3, 1), Axis::Columns);
-    spec.frozen = Frozen::Entries(flags.clone());
-    let start = |column: [f64; 3]| spec.given(DMatrix::from_column_slice(3, 1, &column));
-    let filled = start([0.25, 3.0, 1.0]).unwrap();
-    assert_eq!(filled.as_slice(), [0.25, 0.5625, 0.1875]);
-    assert_eq!(start([1.0, 3.0, 1.0]).unwrap().as_slice(), [1.0, 0.0, 0.0]);
-    assert!(matches!(
-        start([1.25, 1.0, 1.0]),
-        Err(FitError::Sum { column: 0, .. })
-    ));
-    assert!(matches!(
-        start([0.25, 0.0, 0.0]),
-        Err(FitError::Empty { column: 0, .. })
-    ));
     let data = DenseTensor::new(vec![3, 2], vec![1.0; 6], Order::RowMajor).unwrap();
     let other = Plca::<f64>::builder(2)
         .freeze_entries("factor_0", flags)

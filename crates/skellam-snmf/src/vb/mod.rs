@@ -15,7 +15,7 @@ mod start;
 mod state;
 mod transform;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
