@@ -114,7 +114,11 @@ fn go_on(url: &str, part: &Path, bytes: u64) -> std::result::Result<(), String> 
     // A server that sends without end is cut off.
     let body = response.body_mut().with_config().limit(bytes - have + 1);
     std::io::copy(&mut body.reader(), &mut file).map_err(failed)?;
-    file.sync_all().map_err(failed)
+    file.sync_all().map_err(failed)?;
+    match part.metadata().map_or(0, |m| m.len()) {
+        got if got < bytes => Err("the connection ended early".into()),
+        _ => Ok(()),
+    }
 }
 
 /// Downloads `url` to `path` if its bytes are those expected.
@@ -202,7 +206,7 @@ fn table() -> String {
     let mut out = String::from(
         "# Data of the figures\n\nWritten by `cargo xtask fetch-data --table`; do not edit.\n\n\
          `cargo xtask fetch-data DIR` fills DIR from public copies at fixed commits, whose bytes it verifies; what is there is left alone, and a download that broke \
-         off is gone on with. `cargo xtask reproduce-figures --data DIR` reads it. Every file may also stand there packed, with `.gz` behind its name. \
+         off is gone on with. `cargo xtask reproduce-figures --data DIR` reads it. Texts and tables may also stand there packed, with `.gz` behind their names; archives, sounds and pictures may not. \
          Terms are as their publishers give them, as far as known; look again before you pass a file on.\n\n\
          | below DIR | what | licence | copy, commit, sha256 |\n|---|---|---|---|\n",
     );

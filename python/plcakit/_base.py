@@ -181,20 +181,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             elif self.missing == "nan":
                 finite = "allow-nan"
             how = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
-            X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
+            try:
+                X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
+            except ValueError as error:
+                if not self._hides or "contains NaN" not in str(error):
+                    raise
+                what = f"X contains NaN, {type(self).__name__} was not told that it marks hidden cells: missing='nan', or observed="
+                raise ValueError(what) from error
         if self._counts and observed is None:
             check_non_negative(X, f"{type(self).__name__} ({whom})")
         return X, check_mask(observed, X.shape)
 
     def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
         """The data as arrays, checked by scikit-learn."""
-        try:
-            return validate_data(self, X, reset=reset, **how)
-        except ValueError as error:
-            if self._hides and "contains NaN" in str(error):
-                what = f"X contains NaN, {type(self).__name__} was not told that it marks hidden cells: missing='nan', or observed="
-                raise ValueError(what) from error
-            raise
+        return validate_data(self, X, reset=reset, **how)
 
     def _describe(self, X: Data, observed: Mask) -> dict[str, Any]:
         return describe(X, observed, self.missing, self._transposed)

@@ -96,8 +96,8 @@ def select(
     (3, [25, 49, 71, 91])
     >>> model = PLSA(best, n_init=3, random_state=0).fit(X)
     """
-    numbers_of: Any = [n_components] if isinstance(n_components, numbers.Integral) else n_components
-    if isinstance(numbers_of, str) or not hasattr(numbers_of, "__iter__"):
+    numbers_of: Any = n_components if np.ndim(n_components) else [n_components]
+    if n_components is None or isinstance(n_components, str):
         raise TypeError(f"n_components is {n_components!r}, expected the numbers of components to try")
     components = [_whole(k) for k in numbers_of]
     if not components:
@@ -145,6 +145,6 @@ def select(
 
 
 def _whole(k: Any) -> int:
-    if not isinstance(k, numbers.Integral) or not 1 <= int(k) < 2**63:
+    if not isinstance(k, numbers.Integral) or isinstance(k, (bool, np.bool_)) or not 1 <= int(k) < 2**63:
         raise ValueError(f"n_components has {k!r}, expected whole numbers >= 1")
     return int(k)

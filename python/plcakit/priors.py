@@ -26,6 +26,8 @@ __all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "
 
 def _number(name: str, value: Any, least: float = -np.inf, *, above: bool = False) -> float:
     """A finite number, at least or above a limit."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
     if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
         number = float(value)
         if np.isfinite(number) and (number > least if above else number >= least):
@@ -77,8 +79,10 @@ class Dirichlet(Prior):
     """
 
     def __init__(self, alpha: float | ArrayLike) -> None:
-        one = alpha is None or np.isscalar(alpha)
+        one = np.ndim(alpha) == 0  # type: ignore[arg-type]
         self.alpha: Any = _number("alpha", alpha) if one else np.asarray(alpha, dtype=np.float64)
+        if not np.isfinite(self.alpha).all():
+            raise ValueError(f"alpha is {alpha!r}, expected finite numbers")
 
     def __str__(self) -> str:
         if not isinstance(self.alpha, np.ndarray):

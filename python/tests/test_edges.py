@@ -172,6 +172,9 @@ def test_shared_parts_of_docstrings_are_filled_in(make):
         (lambda X: Gamma(0, 1), ValueError, "shape is 0, expected a finite number > 0"),
         (lambda X: LogisticNormal(True), ValueError, "variance is True"),
         (lambda X: NMF(2).fit(np.where(X > 3, np.nan, X)), ValueError, "missing='nan', or observed="),
+        (lambda X: ShiftInvariantPLCA(2, kernel=(2, 2)).fit(np.where(X > 3, np.nan, X)), ValueError, "missing='nan', or observed="),
+        (lambda X: Dirichlet([np.nan, 1]), ValueError, "alpha is .*nan"),
+        (lambda X: select(PLSA(2), X, True), ValueError, "n_components has True"),
         (lambda X: NMF(2).fit(X, observed=np.full(X.shape, 2.0)), ValueError, "observed: .* got .*2.0"),
         (lambda X: NMF(2, beta_loss="frobenius", prior={"w": "rate:1"}).fit(X), ValueError, "takes no priors"),
         (lambda X: ConsensusNMF(2, n_runs=3).fit(X), ValueError, "n_runs is 3, .* at least 4"),
@@ -184,3 +187,4 @@ def test_wrong_arguments_are_named(X, wrong, error, names):
 
 def test_one_number_of_components_is_scored(X):
     assert select(PLSA(random_state=0), np.round(X), 2).best == 2
+    assert select(PLSA(random_state=0), np.round(X), np.array(2)).best == 2

@@ -85,7 +85,11 @@ fn hand_over(command: &str, rest: &Rest) -> Result<bool> {
     // Whatever folder it is called from, paths in the options are of that folder.
     run.arg("--manifest-path").arg(root().join("Cargo.toml"));
     let status = run.arg("--").arg(command).args(&rest.options).status()?;
-    Ok(status.success())
+    match status.code() {
+        Some(0) => Ok(true),
+        // Its own status, which may say more than that something is wrong.
+        code => std::process::exit(code.unwrap_or(1)),
+    }
 }
 
 fn main() -> ExitCode {

@@ -27,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
 const RUNS: f64 = 50.0;
 /// The probability that none of all 24 tests against the paper fails by chance is 95 % at least.
 const LEVEL: f64 = 1.0 - 0.05 / 24.0;
-const PLACE: &str = "[SKELLAM] table III";
+const PLACE: &str = "[SKELLAM] table III, as its notebook has it";
 
 /// The seed of table III.
 const SEED: u64 = 10;
@@ -151,16 +151,20 @@ fn measure(context: &Context, wrong: bool) -> Result<Vec<Entry>> {
                 let paper = theirs(m, e, scenario);
                 let ours = measured(m, e, scenario);
                 let room = ours.half_against(&paper, LEVEL)?;
+                let limits = (paper.mean - room).max(0.0)..=paper.mean + room;
+                // Limits that Dummy meets as well tell nothing of an estimate.
+                let tells = e == 0 || !limits.contains(&measured(m, 0, scenario).mean);
                 let what = format!("{name}: {metric} of {estimate}, thousands");
-                entries.push(
-                    Entry::number(&what, ours.mean, &data, &files)
-                        .within(paper.mean - room, paper.mean + room)
-                        .paper_mean(PAPER[m][e][scenario], PLACE)
-                        .detail(format!(
-                            "standard deviation {:.2} over {runs} runs",
-                            ours.deviation
-                        )),
-                );
+                let row = Entry::number(&what, ours.mean, &data, &files)
+                    .paper_mean(PAPER[m][e][scenario], PLACE)
+                    .detail(format!(
+                        "standard deviation {:.2} over {runs} runs",
+                        ours.deviation
+                    ));
+                entries.push(match tells {
+                    true => row.within(*limits.start(), *limits.end()),
+                    false => row,
+                });
                 if e > 0 {
                     let less = found[scenario].iter().map(|r| r[e][m] - r[0][m]);
                     let less = less.map(|d| if wrong { -d } else { d });

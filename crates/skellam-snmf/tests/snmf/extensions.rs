@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
-    SignedCpState, Snmf, SnmfVb,
+    Snmf, SnmfVb,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
