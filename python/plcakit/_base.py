@@ -181,7 +181,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             elif self.missing == "nan":
                 finite = "allow-nan"
             how = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
-            X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
+            try:
+                X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
+            except ValueError as error:
+                if not self._hides or "contains NaN" not in str(error):
+                    raise
+                what = f"X contains NaN, {type(self).__name__} was not told that it marks hidden cells: missing='nan', or observed="
+                raise ValueError(what) from error
         if self._counts and observed is None:
             check_non_negative(X, f"{type(self).__name__} ({whom})")
         return X, check_mask(observed, X.shape)
@@ -224,8 +230,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         shapes = self._prior_shapes(shapes)
         for name, prior in (self.prior or {}).items():
             if name not in shapes:
-                known = ", ".join(shapes)
-                raise ValueError(f"prior: no block '{name}', expected one of {known}")
+                known = f"expected one of {', '.join(shapes)}" if shapes else "this model takes no priors"
+                raise ValueError(f"prior: no block '{name}', {known}")
             if isinstance(prior, Prior):
                 prior = prior.setting(shapes[name])
             elif not isinstance(prior, str):
@@ -240,6 +246,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return {}
 
     def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
+        if start is not None and not hasattr(start, "items"):
+            raise TypeError(f"start is {start!r}, expected a dict of blocks, {', '.join(shapes)}")
         blocks = {}
         for name, block in (start or {}).items():
             if name not in shapes:
@@ -569,6 +577,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         from .files import write
 
+        check_is_fitted(self)
         write(self, path)
 
     def _load(self, blocks: Blocks, metadata: dict[str, Any]) -> None:

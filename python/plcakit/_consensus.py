@@ -205,6 +205,9 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         self._validate_params()
         ranks = self._ranks()
+        if int(self.neighbourhood * self.n_runs) < 1:
+            least = int(np.ceil(1 / self.neighbourhood))
+            raise ValueError(f"n_runs is {self.n_runs}, with neighbourhood {self.neighbourhood} it must be at least {least}")
         X = self._check(X, True, "fit")
         seed, many = seed_of(self.random_state), threads(self.n_jobs)
         # The samples of the models lie in columns.

@@ -94,11 +94,11 @@ def check_mask(observed: Mask, shape: tuple[int, ...]) -> Array | None:
     if sparse.issparse(observed):
         observed = observed.toarray()
     observed = np.asarray(observed)
-    if observed.dtype != bool and not np.isin(observed, (0, 1)).all():
-        raise ValueError(
-            "observed: expected True where a cell was observed and False where it is hidden, "
-            f"got values of dtype {observed.dtype}"
-        )
+    if observed.dtype != bool:
+        wrong = observed[~np.isin(observed, (0, 1))]
+        if wrong.size:
+            value = wrong.flat[0]
+            raise ValueError(f"observed: expected True where a cell was observed and False where it is hidden, got {value!r}")
     if observed.shape != tuple(shape):
         raise ValueError(f"observed has shape {observed.shape}, expected that of X, {tuple(shape)}")
     return observed.astype(bool, copy=False)

@@ -125,7 +125,7 @@ class TopicModel(MixtureModel):
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; what the batches before have taught counts less and less.
 
-        A call of :meth:`fit` begins anew.
+        The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from.
 
         Parameters
         ----------

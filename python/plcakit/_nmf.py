@@ -216,6 +216,9 @@ class NMF(MixtureModel):
             priors[name] = str(Penalty(linear, quadratic, lagged=self.solver == "mu"))
         return priors
 
+    def _prior_shapes(self, shapes: Shapes) -> Shapes:
+        return shapes if self._kl else {}
+
     def _penalties(self, shapes: Shapes) -> dict[str, Any]:
         weights = {} if self._kl else self._weights(*self._sizes(shapes))
         # The squared error is not halved.

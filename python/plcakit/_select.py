@@ -47,7 +47,7 @@ class Selection(NamedTuple):
 def select(
     estimator: Factorization,
     X: Data,
-    n_components: Iterable[int],
+    n_components: int | Iterable[int],
     *,
     criterion: str | None = None,
     observed: Mask = None,
@@ -68,10 +68,11 @@ def select(
         callbacks are not called.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
-    n_components : iterable of int
+    n_components : int or iterable of int
         The numbers to try.
     criterion : {"bic", "aic", "held_out", "elbo"} or None, default=None
-        ``"bic"`` needs counts. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
+        ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone; it asks much of a component where counts
+        are few, ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
         those that are; of data that are no counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
         bound of the log-evidence, of ``SkellamSNMF(method="vb")`` alone. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
     %(observed)s
@@ -95,9 +96,14 @@ def select(
     (3, [25, 49, 71, 91])
     >>> model = PLSA(best, n_init=3, random_state=0).fit(X)
     """
-    components = [_whole(k) for k in n_components]
+    numbers_of: Any = n_components if np.ndim(n_components) else [n_components]
+    if n_components is None or isinstance(n_components, str):
+        raise TypeError(f"n_components is {n_components!r}, expected the numbers of components to try")
+    components = [_whole(k) for k in numbers_of]
     if not components:
         raise ValueError("n_components is empty, expected the numbers of components to try")
+    if not hasattr(estimator, "_order"):
+        raise TypeError(f"estimator is {estimator!r}, expected PLCA, PLSA, NMF, ShiftInvariantPLCA or SkellamSNMF of plcakit")
     estimator = clone(estimator)
     name, options = estimator._order()
     known = ("elbo",) if name == "skellam-vb" else LIKELY
@@ -139,6 +145,6 @@ def select(
 
 
 def _whole(k: Any) -> int:
-    if not isinstance(k, numbers.Integral) or not 1 <= int(k) < 2**63:
+    if not isinstance(k, numbers.Integral) or isinstance(k, (bool, np.bool_)) or not 1 <= int(k) < 2**63:
         raise ValueError(f"n_components has {k!r}, expected whole numbers >= 1")
     return int(k)

@@ -133,7 +133,11 @@ class ShiftInvariantPLCA(Factorization):
         return check_array(X, ensure_2d=False, input_name="X", **how)
 
     def _kernel(self) -> list[int]:
-        return [int(n) for n in np.atleast_1d(np.asarray(self.kernel))]
+        extents: list[Any] = [self.kernel] if np.ndim(self.kernel) == 0 else list(self.kernel)
+        whole = [isinstance(n, numbers.Integral) and not isinstance(n, (bool, np.bool_)) and 1 <= int(n) < 2**63 for n in extents]
+        if not extents or not all(whole):
+            raise ValueError(f"kernel is {self.kernel!r}, expected a whole number >= 1 for every dimension of X")
+        return [int(n) for n in extents]
 
     def _supports(self) -> list[str]:
         return [self.support] if isinstance(self.support, str) else [str(s) for s in self.support]

@@ -89,6 +89,8 @@ def plsa(adata: Any, n_components: int = 10, *, layer: str | None = None, key_ad
 
 
 def _annotate(adata: Any, model: _Model, layer: str | None, key: str) -> _Model:
+    if not hasattr(adata, "obsm"):
+        raise TypeError(f"adata is of {type(adata).__name__}, expected annotated data, with X, obsm, varm and uns; of an array fit {type(model).__name__}")
     X = adata.X if layer is None else adata.layers[layer]
     adata.obsm[f"X_{key}"] = model.fit_transform(X)
     adata.varm[key] = model.components_.T

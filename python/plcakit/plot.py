@@ -199,6 +199,8 @@ def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
     ['kernel 0, weight 0.32', 'impulses 0']
     """
     check_is_fitted(model)
+    if not hasattr(model, "kernels_"):
+        raise TypeError(f"model is {model!r}, expected a ShiftInvariantPLCA")
     order = model.kernels_.ndim - 1
     if order not in (1, 2):
         raise ValueError(f"kernels_ have {order} dimensions, expected 1 or 2")

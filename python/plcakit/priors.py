@@ -11,6 +11,7 @@ Examples
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "Flat", "Gamma", "Penalty"]
+
+
+def _number(name: str, value: Any, least: float = -np.inf, *, above: bool = False) -> float:
+    """A finite number, at least or above a limit."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
+        number = float(value)
+        if np.isfinite(number) and (number > least if above else number >= least):
+            return number
+    limit = "" if least == -np.inf else f" {'>' if above else '>='} {least:g}"
+    raise ValueError(f"{name} is {value!r}, expected a finite number{limit}")
 
 
 class Prior:
@@ -66,7 +79,10 @@ class Dirichlet(Prior):
     """
 
     def __init__(self, alpha: float | ArrayLike) -> None:
-        self.alpha: Any = alpha if np.isscalar(alpha) else np.asarray(alpha, dtype=np.float64)
+        one = np.ndim(alpha) == 0  # type: ignore[arg-type]
+        self.alpha: Any = _number("alpha", alpha) if one else np.asarray(alpha, dtype=np.float64)
+        if not np.isfinite(self.alpha).all():
+            raise ValueError(f"alpha is {alpha!r}, expected finite numbers")
 
     def __str__(self) -> str:
         if not isinstance(self.alpha, np.ndarray):
@@ -121,7 +137,7 @@ class Entropic(Prior):
     """
 
     def __init__(self, beta: float, *, relative: bool = False) -> None:
-        self.beta = beta
+        self.beta = _number("beta", beta)
         self.relative = relative
 
     def __str__(self) -> str:
@@ -177,8 +193,8 @@ class CrossEntropy(Prior):
         if members != list(range(len(members))):
             raise ValueError(f"groups is {groups!r}, expected every component from 0 on in one of them")
         self.groups = groups
-        self.between = between
-        self.within = within
+        self.between = _number("between", between)
+        self.within = _number("within", within)
         self.relative = relative
         self.decrease = decrease
         self.floor = floor
@@ -217,7 +233,7 @@ class LogisticNormal(Prior):
     """
 
     def __init__(self, variance: float) -> None:
-        self.variance = variance
+        self.variance = _number("variance", variance, 0, above=True)
 
     def __str__(self) -> str:
         return f"logistic-normal:{float(self.variance)!r}"
@@ -263,8 +279,8 @@ class Gamma(Prior):
     """
 
     def __init__(self, shape: float, rate: float) -> None:
-        self.shape = shape
-        self.rate = rate
+        self.shape = _number("shape", shape, 0, above=True)
+        self.rate = _number("rate", rate, 0)
 
     def __str__(self) -> str:
         return f"gamma:{float(self.shape)!r},{float(self.rate)!r}"
@@ -297,8 +313,8 @@ class Penalty(Prior):
     """
 
     def __init__(self, linear: float = 0.0, quadratic: float = 0.0, *, lagged: bool = False) -> None:
-        self.linear = linear
-        self.quadratic = quadratic
+        self.linear = _number("linear", linear, 0)
+        self.quadratic = _number("quadratic", quadratic, 0)
         self.lagged = lagged
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ._types import Array, Data
 
@@ -39,6 +40,7 @@ def separate(S: Data, model: Any) -> Array:
     >>> parts.shape, bool(np.allclose(parts.sum(axis=0), S))
     ((2, 2, 3), True)
     """
+    check_is_fitted(model)
     S = np.asarray(S)
     if S.ndim != 2:
         raise ValueError(f"S has {S.ndim} dimensions, expected frequencies by frames")

@@ -233,16 +233,21 @@ fn consensus<'py>(
         return bad(format!("`spectra` has shape {shape:?}, expected a matrix"));
     };
     plca::io::room::<f64>(&[count, count]).map_err(Refused::from)?;
-    let (found, failure) = supervise(py, how.threads, None, |_| -> Result<_, Refused> {
+    let (found, failure) = supervise(py, how.threads, None, |control| -> Result<_, Refused> {
+        let go_on = || match control.interrupt().is_raised() {
+            true => Err(Refused::Value("interrupted".into())),
+            false => Ok(()),
+        };
         // Rows become columns.
         let columns = DMatrix::from_vec(size, count, array.values);
         let spectra = Spectra::new(columns, how.components)?;
         let density = spectra.local_density(how.neighbourhood)?;
         let kept: Vec<bool> = density.iter().map(|&d| d < how.threshold).collect();
-        let of = |kept: &[bool]| {
+        let of = |kept: &[bool]| -> Result<_, Refused> {
+            go_on()?;
             let mut rng = plca::seed(how.seed);
             rng.set_stream(CLUSTER_STREAM);
-            spectra.consensus(kept, &mut rng)
+            Ok(spectra.consensus(kept, &mut rng)?)
         };
         let (some, all) = (of(&kept)?, of(&vec![true; count])?);
         Ok((density, kept, some, all))

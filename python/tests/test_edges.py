@@ -6,10 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.decomposition import NMF as SklearnNMF
+from sklearn.exceptions import NotFittedError
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
-from plcakit.priors import CrossEntropy
+from plcakit import NMF, PLCA, PLSA, PNTF, ConsensusNMF, ShiftInvariantPLCA, SkellamSNMF, ad, plot, select
+from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Gamma, LogisticNormal, Penalty
+from plcakit.sound import separate
 
 ESTIMATORS = [NMF, PLSA, PLCA, PNTF, SkellamSNMF, ShiftInvariantPLCA]
 
@@ -144,3 +147,44 @@ def test_shared_parts_of_docstrings_are_filled_in(make):
         assert part in inspect.getdoc(make)
     for part in ("X : {array-like", "y : Ignored", "observed : ", "start : ", "Returns\n-------\nself"):
         assert part in inspect.getdoc(make.fit)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "names"),
+    [
+        (lambda X: ShiftInvariantPLCA(2, kernel=(2.5, 2.9)).fit(X), ValueError, r"kernel is \(2.5, 2.9\)"),
+        (lambda X: ShiftInvariantPLCA(2, kernel=(True, 2)).fit(X), ValueError, r"kernel is \(True, 2\)"),
+        (lambda X: ShiftInvariantPLCA(2, kernel=("a", 2)).fit(X), ValueError, r"kernel is \('a', 2\)"),
+        (lambda X: ShiftInvariantPLCA(2, kernel=(np.nan, 2)).fit(X), ValueError, r"kernel is \(nan, 2\)"),
+        (lambda X: ShiftInvariantPLCA(2, kernel=(-1, 2)).fit(X), ValueError, r"kernel is \(-1, 2\)"),
+        (lambda X: ShiftInvariantPLCA(2).fit(X), ValueError, "kernel.* None"),
+        (lambda X: PLSA(2).fit(X, start="a"), TypeError, "start is 'a'"),
+        (lambda X: NMF(2).save("u.npz"), NotFittedError, "not fitted"),
+        (lambda X: separate(X, NMF(2)), NotFittedError, "not fitted"),
+        (lambda X: select(PNTF(2), X, None), TypeError, "n_components is None"),
+        (lambda X: select(SklearnNMF(2), X, [1]), TypeError, "estimator is NMF"),
+        (lambda X: ad.nmf(X, 3), TypeError, "adata is of ndarray"),
+        (lambda X: plot.kernels(PLSA(2, random_state=0).fit(X)), TypeError, "expected a ShiftInvariantPLCA"),
+        (lambda X: Entropic("a"), ValueError, "beta is 'a'"),
+        (lambda X: Dirichlet(None), ValueError, "alpha is None"),
+        (lambda X: Penalty(np.nan, 0), ValueError, "linear is nan"),
+        (lambda X: Penalty(0, -1), ValueError, "quadratic is -1, expected a finite number >= 0"),
+        (lambda X: Gamma(0, 1), ValueError, "shape is 0, expected a finite number > 0"),
+        (lambda X: LogisticNormal(True), ValueError, "variance is True"),
+        (lambda X: NMF(2).fit(np.where(X > 3, np.nan, X)), ValueError, "missing='nan', or observed="),
+        (lambda X: ShiftInvariantPLCA(2, kernel=(2, 2)).fit(np.where(X > 3, np.nan, X)), ValueError, "missing='nan', or observed="),
+        (lambda X: Dirichlet([np.nan, 1]), ValueError, "alpha is .*nan"),
+        (lambda X: select(PLSA(2), X, True), ValueError, "n_components has True"),
+        (lambda X: NMF(2).fit(X, observed=np.full(X.shape, 2.0)), ValueError, "observed: .* got .*2.0"),
+        (lambda X: NMF(2, beta_loss="frobenius", prior={"w": "rate:1"}).fit(X), ValueError, "takes no priors"),
+        (lambda X: ConsensusNMF(2, n_runs=3).fit(X), ValueError, "n_runs is 3, .* at least 4"),
+    ],
+)
+def test_wrong_arguments_are_named(X, wrong, error, names):
+    with pytest.raises(error, match=names):
+        wrong(X)
+
+
+def test_one_number_of_components_is_scored(X):
+    assert select(PLSA(random_state=0), np.round(X), 2).best == 2
+    assert select(PLSA(random_state=0), np.round(X), np.array(2)).best == 2

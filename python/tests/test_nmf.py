@@ -114,7 +114,7 @@ def test_penalties_as_priors(X):
         {"alpha_W": 0.1, "prior": {"w": "rate:1"}},
         {"beta_loss": "frobenius", "prior": {"factor_0": "rate:1"}},
         {"prior": {"w": "rate:-1"}},
-        {"prior": {"w": Penalty(float("nan"))}},
+        {"prior": {"w": "rate:nan"}},
         {"alpha_W": -1.0},
         {"alpha_H": "other"},
         {"l1_ratio": 1.5},

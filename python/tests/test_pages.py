@@ -4,8 +4,10 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+README = Path(__file__).parents[1] / "README.md"
 PAGE = Path(__file__).parents[2] / "docs" / "FROM_OTHER_PACKAGES.md"
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
@@ -23,6 +25,23 @@ def test_code_runs(title):
         warnings.simplefilter("ignore")
         for block in blocks:
             exec(compile(block, f"{PAGE.name}: {title}", "exec"), names)
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).poisson(3.0, (40, 12)).astype(float)
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    # What a reader has: texts, data with gaps, data, and two spectra that are known.
+    given = [{"texts": ["salt bread oven", "wind sail ship"] * 10}, {"X": gaps}, {"X": X, "known": np.ones((2, 12)) + np.eye(2, 12)}]
+    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == len(given)
+    for block, names in zip(blocks, given):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(block, README.name, "exec"), names)
+    np.testing.assert_allclose(names["model"].components_[:2], names["known"])
+    assert (tmp_path / "topics.npz").exists()
 
 
 @pytest.mark.parametrize("name", ["PLCA", "NMF", "NMFD", "NMF2D", "SIPLCA", "SIPLCA2", "SIPLCA3"])

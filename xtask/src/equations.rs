@@ -4,12 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, root, tidy};
+use self::papers::{Equation, Papers};
+use crate::{Result, root, tidy};
+
+mod papers;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only compare; fail if the file is stale or an equation has no test.
+    /// Print files, functions and tests of one: `LV 17`, `HS alg. 1`, `SPEC 1.4`.
+    #[arg(value_name = "EQUATION", conflicts_with = "check")]
+    equation: Option<String>,
+    /// Only compare; fail if the file is stale, an equation has no test, or a paper's list and the code disagree.
     #[arg(long)]
     check: bool,
 }
@@ -17,15 +23,32 @@ pub(crate) struct Args {
 const REFERENCES: &str = "docs/REFERENCES.md";
 const INDEX: &str = "docs/EQUATIONS.md";
 
+/// What a tag stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// A line that computes.
+    Code,
+    /// A test.
+    Test,
+    /// Documentation, which computes nothing.
+    Doc,
+}
+
 /// Where a tag stands.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
     file: String,
     line: usize,
-    /// The test that names it; `None` in code.
-    test: Option<String>,
-    /// It stands in documentation, not at a line that computes.
-    doc: bool,
+    /// The function that it belongs to.
+    function: String,
+    at: At,
+}
+
+impl Place {
+    /// As a link from the folder of documentation: lines move, functions keep their names.
+    fn link(&self) -> String {
+        format!("[{0} `{1}`](../{0})", self.file, self.function)
+    }
 }
 
 /// `(key, what)`, for instance `("SI", "eq. 14")`.
@@ -75,10 +98,12 @@ fn singles(what: &str) -> Vec<String> {
 
 fn function_name(line: &str) -> Option<String> {
     let line = line.trim_start();
-    let rest = line
-        .strip_prefix("pub ")
-        .unwrap_or(line)
-        .strip_prefix("fn ")?;
+    let (before, rest) = line.split_once("fn ")?;
+    let modifier =
+        |word: &str| word.starts_with("pub(") || word.bytes().all(|b| b.is_ascii_lowercase());
+    if !before.split_whitespace().all(modifier) {
+        return None;
+    }
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
     Some(rest[..end].to_owned())
 }
@@ -111,13 +136,17 @@ fn scan(file: &str, text: &str) -> Vec<(Tag, Place)> {
     for (at, line) in lines.iter().enumerate() {
         let in_test = test_file || at > tests_from;
         for tag in tags(line) {
+            let doc = ["///", "//!"].iter();
+            let doc = doc.clone().any(|mark| line.trim_start().starts_with(mark));
             let place = Place {
                 file: file.into(),
                 line: at + 1,
-                test: in_test.then(|| owner(&lines, at)),
-                doc: ["///", "//!"]
-                    .iter()
-                    .any(|mark| line.trim_start().starts_with(mark)),
+                function: owner(&lines, at),
+                at: match (in_test, doc) {
+                    (true, _) => At::Test,
+                    (_, true) => At::Doc,
+                    _ => At::Code,
+                },
             };
             found.push((tag, place));
         }
@@ -166,73 +195,158 @@ fn at_the_rim(file: &str) -> bool {
     file.split('/').any(|part| tidy::RIM.contains(&part))
 }
 
-/// The equations that code computes and no test names, each with its first place. Documentation computes nothing.
+/// The equations that code computes and no test names, each with its first place. Figures are tests themselves.
 fn untested(found: &[(Tag, Place)]) -> Vec<String> {
-    let tests = found.iter().filter(|(_, place)| place.test.is_some());
+    let tests = found.iter().filter(|(_, place)| place.at == At::Test);
     let mut seen: BTreeSet<&Tag> = tests.map(|(tag, _)| tag).collect();
-    let code = (found.iter()).filter(|(_, place)| place.test.is_none() && !place.doc);
+    let in_crates = |place: &Place| place.at == At::Code && !place.file.starts_with("figures/");
+    let code = found.iter().filter(|(_, place)| in_crates(place));
     code.filter(|(tag, _)| seen.insert(tag))
         .map(|((key, what), p)| format!("{}:{}: [{key} {what}]: no test names it", p.file, p.line))
         .collect()
 }
 
-fn index(found: &[(Tag, Place)]) -> String {
-    type Key = (String, Vec<(u64, String)>, String);
-    let mut table: BTreeMap<Key, Vec<&Place>> = BTreeMap::new();
-    for ((key, what), place) in found {
-        let key = (key.clone(), natural(what), what.clone());
-        table.entry(key).or_default().push(place);
+/// Tags in the order of keys and numbers, each with its places.
+type Table<'a> = BTreeMap<(String, Vec<(u64, String)>, String), Vec<&'a Place>>;
+
+/// Every number of a paper and every tag.
+fn table<'a>(found: &'a [(Tag, Place)], papers: &Papers) -> Table<'a> {
+    let key = |(key, what): &Tag| (key.clone(), natural(what), what.clone());
+    let mut table = Table::new();
+    for tag in papers.tags() {
+        table.entry(key(&tag)).or_default();
     }
-    let mut out = String::from(
-        "# Equations\n\nWritten by `cargo xtask equations`; do not edit. Keys: [REFERENCES.md](REFERENCES.md).\n\
-         `doc:` marks what no line of code is tagged with, only documentation.\n\n\
-         | key | equation or section | code | tests |\n|---|---|---|---|\n",
-    );
-    for ((key, _, what), places) in &mut table {
+    for (tag, place) in found {
+        table.entry(key(tag)).or_default().push(place);
+    }
+    for places in table.values_mut() {
         places.sort_by_key(|p| at_the_rim(&p.file));
-        let link = |p: &Place| format!("[{0}:{1}](../{0}#L{1})", p.file, p.line);
-        let code = || places.iter().filter(|p| p.test.is_none());
-        let mut lines: Vec<_> = code().filter(|p| !p.doc).map(|p| link(p)).collect();
-        if lines.is_empty() {
-            lines.extend(code().map(|p| format!("doc: {}", link(p))));
+    }
+    table
+}
+
+/// Code, or else documentation, and tests, each function once.
+fn links(places: &[&Place], link: impl Fn(&Place) -> String) -> [Vec<String>; 2] {
+    let of = |at: At, mark: &str| -> Vec<String> {
+        let mut links: Vec<String> = Vec::new();
+        for place in places.iter().filter(|place| place.at == at) {
+            let link = format!("{mark}{}", link(place));
+            if !links.contains(&link) {
+                links.push(link);
+            }
         }
-        let mut tests: Vec<_> = (places.iter())
-            .filter_map(|p| {
-                Some(format!(
-                    "[`{}`](../{}#L{})",
-                    p.test.as_ref()?,
-                    p.file,
-                    p.line
-                ))
-            })
-            .collect();
-        tests.dedup();
+        links
+    };
+    let mut code = of(At::Code, "");
+    if code.is_empty() {
+        code = of(At::Doc, "doc: ");
+    }
+    [code, of(At::Test, "")]
+}
+
+fn places_of<'a>(found: &'a [(Tag, Place)], tag: &Tag) -> Vec<&'a Place> {
+    let places = found.iter().filter(|(t, _)| t == tag);
+    places.map(|(_, place)| place).collect()
+}
+
+/// The code of the equations that one is a case of.
+fn computing(
+    found: &[(Tag, Place)],
+    equation: &Equation,
+    link: impl Fn(&Place) -> String + Copy,
+) -> Vec<String> {
+    let tags = equation.by_tags();
+    let code = tags.iter().flat_map(|tag| {
+        let [code, _] = links(&places_of(found, tag), link);
+        code
+    });
+    code.collect()
+}
+
+fn index(found: &[(Tag, Place)], papers: &Papers) -> String {
+    let mut out = String::from(
+        "# Equations\n\nWritten by `cargo xtask equations`; do not edit. Keys: [REFERENCES.md](REFERENCES.md). `cargo xtask equations 'LV 17'` prints one.\n\
+         Of the five papers every numbered equation is here: computed, an identity that a test shows, or text.\n\
+         `doc:` marks what no line of code is tagged with, only documentation.\n\n\
+         | key | equation or section | what | code | tests |\n|---|---|---|---|---|\n",
+    );
+    let table = table(found, papers);
+    for ((key, _, what), places) in &table {
+        let tag = (key.clone(), what.clone());
+        let [mut code, mut tests] = links(places, Place::link);
+        let listed = papers.get(&tag);
+        if let Some(equation) = listed {
+            code.extend(equation.notes());
+            code.extend(computing(found, equation, Place::link));
+            let test = equation.test();
+            tests.extend(test.map(|(file, test)| format!("[{file} `{test}`](../{file})")));
+        }
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "| {key} | {what} | {} | {} |",
-            lines.join("<br>"),
+            "| {key} | {what} | {} | {} | {} |",
+            listed.map_or("", |equation| &equation.what),
+            code.join("<br>"),
             tests.join("<br>")
         );
     }
     out
 }
 
-/// Runs the command; `false` if `--check` finds the index stale or an equation without a test.
+/// What there is of one equation, for the terminal; `None` if nothing.
+fn look_up(found: &[(Tag, Place)], papers: &Papers, asked: &str) -> Option<String> {
+    let (key, what) = asked.trim().trim_matches(['[', ']']).split_once(' ')?;
+    let whats = [what.to_owned(), format!("eq. {what}")];
+    let table = table(found, papers);
+    let rows = table
+        .iter()
+        .filter(|((k, _, w), _)| k == key && whats.contains(w));
+    let mut out = String::new();
+    for ((key, _, what), places) in rows {
+        let tag = (key.clone(), what.clone());
+        let plain = |p: &Place| format!("{}:{} {}", p.file, p.line, p.function);
+        let [mut code, mut tests] = links(places, plain);
+        let listed = papers.get(&tag);
+        let note = listed.map_or(String::new(), |e| format!(": {}", e.what));
+        if let Some(equation) = listed {
+            code.extend(equation.notes());
+            code.extend(computing(found, equation, plain));
+            for tag in equation.by_tags() {
+                tests.extend(links(&places_of(found, &tag), plain)[1].clone());
+            }
+            tests.extend(equation.test().map(|(file, test)| format!("{file} {test}")));
+        }
+        // Cases of one equation share their tests. Writing to a string cannot fail.
+        let mut seen = BTreeSet::new();
+        let _ = writeln!(out, "[{key} {what}]{note}");
+        for line in code {
+            let _ = writeln!(out, "  {line}");
+        }
+        for line in tests.into_iter().filter(|line| seen.insert(line.clone())) {
+            let _ = writeln!(out, "  test: {line}");
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// Runs the command; `false` if `--check` finds the index stale, an equation without a test, or a list that disagrees with the code.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let root = root();
     let read = |path: &Path| {
         std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
     };
     let keys = keys(&read(&root.join(REFERENCES))?);
+    let papers = Papers::read()?;
     let mut found = Vec::new();
-    for path in sources(&root.join("crates"))? {
-        let file = path
-            .strip_prefix(&root)
-            .unwrap_or(&path)
-            .to_string_lossy()
-            .replace('\\', "/");
-        found.extend(scan(&file, &read(&path)?));
+    for folder in ["crates", "figures"] {
+        for path in sources(&root.join(folder))? {
+            let file = path
+                .strip_prefix(&root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .replace('\\', "/");
+            found.extend(scan(&file, &read(&path)?));
+        }
     }
     if let Some(((key, what), place)) = found.iter().find(|((key, _), _)| !keys.contains(key)) {
         let (file, line) = (&place.file, place.line);
@@ -240,18 +354,27 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             format!("{file}:{line}: [{key} {what}]: no key `{key}` in {REFERENCES}").into(),
         );
     }
-    let new = index(&found);
+    if let Some(asked) = &args.equation {
+        let answer = look_up(&found, &papers, asked);
+        let answer = answer.ok_or_else(|| {
+            format!("`{asked}`: no such equation; `LV 17`, `HS alg. 1` or `SPEC 1.4` is")
+        })?;
+        print!("{answer}");
+        return Ok(true);
+    }
+    let new = index(&found, &papers);
     let path = root.join(INDEX);
     if args.check {
         let fresh = path.exists() && read(&path)? == new;
         if !fresh {
             eprintln!("{INDEX} is stale: run `cargo xtask equations`");
         }
-        let untested = untested(&found);
-        untested.iter().for_each(|line| eprintln!("{line}"));
-        return Ok(fresh && untested.is_empty());
+        let mut wrong = untested(&found);
+        wrong.extend(papers.wrong(&found, |file| read(&root.join(file)).ok()));
+        wrong.iter().for_each(|line| eprintln!("{line}"));
+        return Ok(fresh && wrong.is_empty());
     }
-    files::write_atomic(&path, new.as_bytes())?;
+    std::fs::write(&path, new).map_err(|e| format!("cannot write {INDEX}: {e}"))?;
     Ok(true)
 }
 
@@ -290,19 +413,21 @@ mod tests {
         let text = "fn step() {\n    // [SI eq. 2]\n}\n#[cfg(test)]\nmod tests {\n    /// [SI eq. 2]\n    #[test]\n    \
                     fn holds() {\n        // [SI eq. 3]\n        let x = 1;\n    }\n}\n";
         let found = scan("crates/a/src/lib.rs", text);
-        let tests: Vec<_> = found.iter().map(|(_, p)| p.test.as_deref()).collect();
-        assert_eq!(tests, [None, Some("holds"), Some("holds")]);
-        let page = index(&found);
-        assert!(page.contains(
-            "| SI | eq. 2 | [crates/a/src/lib.rs:2](../crates/a/src/lib.rs#L2) | [`holds`]"
-        ));
+        let places: Vec<_> = found.iter().map(|(_, p)| (p.at, &*p.function)).collect();
+        let test = (At::Test, "holds");
+        assert_eq!(places, [(At::Code, "step"), test, test]);
+        let page = index(&found, &Papers::default());
+        let file = "crates/a/src/lib.rs";
+        assert!(page.contains(&format!(
+            "| SI | eq. 2 |  | [{file} `step`](../{file}) | [{file} `holds`](../{file}) |"
+        )));
         let above = [
             "#[cfg(test)]\nmod tests;\n",
             "#[cfg(test)]\nfn width() {}\n",
         ];
         for above in above {
             let found = scan("crates/a/src/lib.rs", &format!("{above}{text}"));
-            assert_eq!(found[0].1.test, None, "{above}");
+            assert_eq!(found[0].1.at, At::Code, "{above}");
         }
     }
 
@@ -310,13 +435,13 @@ mod tests {
     fn documentation_is_no_code() {
         let text =
             "//! [SI eq. 4]\n/// [SI eq. 2] [SI eq. 3]\nfn f() {\n    // [SI eq. 2]\n    g();\n}\n";
-        let page = index(&scan("a.rs", text));
+        let page = index(&scan("a.rs", text), &Papers::default());
         assert!(
-            page.contains("| SI | eq. 2 | [a.rs:4](../a.rs#L4) |"),
+            page.contains("| SI | eq. 2 |  | [a.rs `f`](../a.rs) |"),
             "{page}"
         );
-        for (what, line) in [("eq. 3", 2), ("eq. 4", 1)] {
-            let row = format!("| SI | {what} | doc: [a.rs:{line}](../a.rs#L{line}) |");
+        for (what, function) in [("eq. 3", "f"), ("eq. 4", "f")] {
+            let row = format!("| SI | {what} |  | doc: [a.rs `{function}`](../a.rs) |");
             assert!(page.contains(&row), "{page}");
         }
     }
@@ -344,9 +469,54 @@ mod tests {
             "crates/plca-fit/src/a.rs",
         ];
         let found: Vec<_> = files.iter().flat_map(|file| scan(file, line)).collect();
-        let page = index(&found);
+        let page = index(&found, &Papers::default());
         let at = files.map(|file| page.find(file).unwrap());
         assert!(at[1] < at[2] && at[2] < at[0], "{page}");
+    }
+
+    #[test]
+    fn functions_of_every_kind_own_their_lines() {
+        for line in [
+            "fn f() {",
+            "    pub fn f<T>(",
+            "pub(super) fn f(",
+            "pub(crate) const fn f(",
+        ] {
+            assert_eq!(function_name(line).as_deref(), Some("f"), "{line}");
+        }
+        for line in [
+            "let f = |x| fn_of(x);",
+            "run: fn(&Context) -> f64,",
+            "// the fn f()",
+        ] {
+            assert_eq!(function_name(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn one_equation_is_looked_up_with_what_computes_it() {
+        let papers = Papers::parse(
+            "paper,first,last,kind,by,what\nLV,1,1,computed,,the model\nLV,2,2,computed,LV eq. 1,of order 2\n",
+        )
+        .unwrap();
+        let code = "fn step() {\n    // [LV eq. 1] [SPEC 1.4]\n}\n";
+        let mut found = scan("crates/a/src/lib.rs", code);
+        found.extend(scan("crates/a/tests/a.rs", "// [LV eq. 1]\nfn holds() {\n"));
+        let answer = look_up(&found, &papers, "LV 2").unwrap();
+        for part in [
+            "[LV eq. 2]: of order 2",
+            "crates/a/src/lib.rs:2 step",
+            "test: crates/a/tests/a.rs:1 holds",
+        ] {
+            assert!(answer.contains(part), "{answer}");
+        }
+        assert!(
+            look_up(&found, &papers, "[SPEC 1.4]")
+                .unwrap()
+                .contains("step")
+        );
+        assert_eq!(look_up(&found, &papers, "LV 3"), None);
+        assert_eq!(look_up(&found, &papers, "LV"), None);
     }
 
     #[test]

@@ -5,23 +5,15 @@
     reason = "a command line program talks to its terminal"
 )]
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-mod compare;
 mod equations;
-mod faults;
-mod fetch_data;
-mod figures;
-mod files;
 mod fuzz;
-mod gallery;
-mod out_of_core;
-mod plot;
 mod recipes;
-mod reproduce;
 mod soak;
 mod tidy;
 
@@ -38,25 +30,37 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Recompute the papers' figures and check them against their criteria.
-    ReproduceFigures(reproduce::Args),
+    #[command(disable_help_flag = true)]
+    ReproduceFigures(Rest),
+    /// Download the public data sets that the figures use, and verify their checksums.
+    #[command(disable_help_flag = true)]
+    FetchData(Rest),
     /// Check the layering, the manifests and the sources' manners.
     Tidy,
-    /// Write docs/EQUATIONS.md, the index from equations to code and tests.
+    /// Write docs/EQUATIONS.md, the index from equations to code and tests, or look one up.
     Equations(equations::Args),
     /// Time the plca command and its peers in turn on the same workloads.
-    Compare(compare::Args),
+    #[command(disable_help_flag = true)]
+    Compare(Rest),
     /// Fit a matrix of 2e7 entries in memory and out of it: the same bytes, and what both take.
-    OutOfCore(out_of_core::Args),
+    #[command(disable_help_flag = true)]
+    OutOfCore(Rest),
     /// Feed the readers of files, and algorithms that must agree, with inputs that look for new paths through them.
     Fuzz(fuzz::Args),
     /// Kill the plca command at random moments and look at what it leaves.
-    Faults(faults::Args),
-    /// Download the public data sets and verify their checksums.
-    FetchData(fetch_data::Args),
+    #[command(disable_help_flag = true)]
+    Faults(Rest),
     /// Do what the examples of extension say to a copy of the workspace: the command there knows the new prior, solver and model.
     Recipes,
     /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
     Soak(soak::Args),
+}
+
+/// The options of a command of `plca-figures`, which knows them.
+#[derive(Debug, clap::Args)]
+struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<OsString>,
 }
 
 /// Root of the workspace.
@@ -70,47 +74,34 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Builds the command as it stands now, with features of `plca-cli`; its path.
-fn build(features: &[&str]) -> Result<PathBuf> {
+/// Builds `plca-figures`, which has every model and the plots, as this program was built, and runs one of its commands.
+fn hand_over(command: &str, rest: &Rest) -> Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
-        .current_dir(root())
-        .args([
-            "build",
-            "--release",
-            "--quiet",
-            "--locked",
-            "--package",
-            "plca-cli",
-            "--features",
-            &features.join(","),
-        ])
-        .status()?;
-    if !status.success() {
-        return Err("the plca command does not build".into());
+    let mut run = std::process::Command::new(cargo);
+    run.args(["run", "--quiet", "--locked", "--package", "plca-figures"]);
+    if !cfg!(debug_assertions) {
+        run.arg("--release");
     }
-    let name = format!("plca{}", std::env::consts::EXE_SUFFIX);
-    Ok(target().join("release").join(name))
-}
-
-/// Peak memory of a process in megabytes, from its `/proc/…/status`, where the system tells.
-fn high_water(status: &Path) -> Option<f64> {
-    let text = std::fs::read_to_string(status).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0 / 1e6)
+    // Whatever folder it is called from, paths in the options are of that folder.
+    run.arg("--manifest-path").arg(root().join("Cargo.toml"));
+    let status = run.arg("--").arg(command).args(&rest.options).status()?;
+    match status.code() {
+        Some(0) => Ok(true),
+        // Its own status, which may say more than that something is wrong.
+        code => std::process::exit(code.unwrap_or(1)),
+    }
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::ReproduceFigures(args) => reproduce::run(&args),
+        Command::ReproduceFigures(rest) => hand_over("reproduce-figures", &rest),
+        Command::FetchData(rest) => hand_over("fetch-data", &rest),
         Command::Tidy => tidy::run(),
         Command::Equations(args) => equations::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::OutOfCore(args) => out_of_core::run(&args),
+        Command::Compare(rest) => hand_over("compare", &rest),
+        Command::OutOfCore(rest) => hand_over("out-of-core", &rest),
         Command::Fuzz(args) => fuzz::run(&args),
-        Command::Faults(args) => faults::run(&args),
-        Command::FetchData(args) => fetch_data::run(&args),
+        Command::Faults(rest) => hand_over("faults", &rest),
         Command::Recipes => recipes::run(),
         Command::Soak(args) => soak::run(&args),
     };
@@ -121,5 +112,24 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_handed_over_as_they_are() {
+        let line = "xtask reproduce-figures --help --figure si_fig1 -- x";
+        let Command::ReproduceFigures(rest) = Cli::parse_from(line.split(' ')).command else {
+            panic!("another command");
+        };
+        assert_eq!(rest.options, ["--help", "--figure", "si_fig1", "--", "x"]);
+        let Command::FetchData(rest) = Cli::parse_from(["xtask", "fetch-data", "DIR"]).command
+        else {
+            panic!("another command");
+        };
+        assert_eq!(rest.options, ["DIR"]);
     }
 }

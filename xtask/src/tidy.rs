@@ -64,6 +64,7 @@ pub(crate) const RIM: &[&str] = &[
     "plca-cli",
     "plca-benches",
     "plca-extend",
+    "plca-figures",
     "plca-fuzz",
     "plca-python",
     "xtask",

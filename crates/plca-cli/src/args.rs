@@ -307,6 +307,47 @@ pub(crate) struct ShiftArgs {
     pub(crate) places: PlaceArgs,
 }
 
+/// Where the box of a transformed kernel may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BoxPositions {
+    /// Inside the data.
+    Valid,
+    /// So that it meets the data.
+    Full,
+    /// With its centre in the data.
+    Centred,
+}
+
+/// How kernels are transformed: all products of rotations, scales and mirrors.
+#[derive(Debug, Args)]
+pub(crate) struct TurnArgs {
+    /// tiplca: rotations by 360 i/N degrees [default: 1].
+    #[arg(long, value_name = "N", conflicts_with = "angles", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) rotations: Option<u16>,
+    /// tiplca: rotations by these angles, in degrees.
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub(crate) angles: Vec<f64>,
+    /// tiplca: sizes, in multiples of the kernel's own [default: 1].
+    #[arg(
+        long,
+        value_name = "S,T,…",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub(crate) scales: Vec<f64>,
+    /// tiplca: mirrored kernels too.
+    #[arg(long)]
+    pub(crate) mirror: bool,
+    /// tiplca: where transformed kernels may lie [default: valid].
+    #[arg(long)]
+    pub(crate) positions: Option<BoxPositions>,
+}
+
 /// Where and how kernels are shifted.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
@@ -375,9 +416,13 @@ pub(crate) struct FitArgs {
     /// Initial parameters, any blocks of the model.
     #[arg(long, value_name = "FILE")]
     pub(crate) init: Option<PathBuf>,
-    /// Blocks that stay as they are in --init.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Blocks that stay as they are in --init; with components behind the name only these of them.
+    #[arg(long, value_name = "NAME[:Z/Z…]", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
+    /// Entries that stay as they are in --init: arrays of flags named as the blocks, in their shapes. The others of a column that is a
+    /// distribution share what is left of 1.
+    #[arg(long, value_name = "FILE", requires = "init")]
+    pub(crate) freeze_entries: Option<PathBuf>,
     #[arg(long, value_name = "BLOCK=SPEC", help = priors_help())]
     pub(crate) prior: Vec<String>,
     /// Priors per entry: arrays named BLOCK.dirichlet; of rates (skellam, nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.
@@ -385,6 +430,8 @@ pub(crate) struct FitArgs {
     pub(crate) priors: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) shifts: ShiftArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnArgs,
     /// plsa: the dimension that is given.
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) given: Option<u8>,
@@ -393,9 +440,18 @@ pub(crate) struct FitArgs {
     pub(crate) update: Option<Update>,
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
+    /// skellam-cp: the dimension whose factor is signed [default: 0].
+    #[arg(long, value_name = "D")]
+    pub(crate) signed_mode: Option<usize>,
+    /// skellam-cp: the dimension whose factor carries the scale [default: none, weights do].
+    #[arg(long, value_name = "R")]
+    pub(crate) scale_mode: Option<usize>,
     /// skellam: least value of every factor, for priors with shapes below 1 [default: 0].
     #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) floor: Option<f64>,
+    /// pntf: rewards the squares of a block's columns with weight MU >= 0, so that they become sparse.
+    #[arg(long, value_name = "BLOCK=MU")]
+    pub(crate) sparsity: Vec<String>,
     /// pntf: takes the data as they are, not divided by their sum.
     #[arg(long)]
     pub(crate) no_normalise: bool,
@@ -496,6 +552,15 @@ pub(crate) struct ReconstructArgs {
 pub(crate) struct InspectArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
+    /// One array instead: of every component the largest entries, such as the words of every topic.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) array: Option<String>,
+    /// How many entries of every component.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "array")]
+    pub(crate) top: usize,
+    /// Names of the entries, a line each, such as the words of a corpus.
+    #[arg(long, value_name = "FILE", requires = "array")]
+    pub(crate) labels: Option<PathBuf>,
     /// As one JSON line.
     #[arg(long)]
     pub(crate) json: bool,

@@ -12,6 +12,7 @@ use crate::args::FitArgs;
 use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
 use crate::models::Kind;
+use crate::outputs::merge;
 use crate::restored::Restored;
 use crate::solver;
 
@@ -146,7 +147,7 @@ pub(crate) fn checkpoint<T: Element + Serialize>(
 /// Everything that changes the numbers of a run; a checkpoint is continued under the same settings only.
 pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
     let content = |path: &Option<PathBuf>| path.as_deref().map(plca_io::sha256_file).transpose();
-    Ok(json!({
+    let mut all = json!({
         "rank": rank,
         "seed": args.seed,
         "init": content(&args.init)?,
@@ -161,19 +162,8 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "check_every": args.check_every,
         "restarts": args.restarts,
         "fix": args.fix,
+        "freeze_entries": content(&args.freeze_entries)?,
         "prior": args.prior,
-        "kernel": args.shifts.kernel.as_ref().map(|k| &k.0),
-        "domain": args.shifts.places.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),
-        "likelihood": args.shifts.places.likelihood.map(|l| format!("{l:?}").to_lowercase()),
-        "anneal": args.shifts.places.anneal.map(|a| [a.alpha0, a.over]),
-        "impulse_power": args.shifts.places.impulse_power.map(|a| [a.alpha0, a.over]),
-        "given": args.given.unwrap_or(1),
-        "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
-        "m": args.signed.m.unwrap_or_default().number().to_string(),
-        "real_data": args.signed.real_data,
-        "floor": args.floor,
-        "no_normalise": args.no_normalise,
-        "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
         "temper": args.temper,
         "temper_prior": args.temper_prior,
         "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
@@ -181,7 +171,32 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "solver": solver::asked(args).name(),
         "accelerate": if args.accelerate == Solver::Em { "none" } else { args.accelerate.name() },
         "precision": format!("{:?}", args.precision).to_lowercase(),
-    }))
+    });
+    // Of single models.
+    let models = json!({
+        "kernel": args.shifts.kernel.as_ref().map(|k| &k.0),
+        "domain": args.shifts.places.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),
+        "likelihood": args.shifts.places.likelihood.map(|l| format!("{l:?}").to_lowercase()),
+        "anneal": args.shifts.places.anneal.map(|a| [a.alpha0, a.over]),
+        "impulse_power": args.shifts.places.impulse_power.map(|a| [a.alpha0, a.over]),
+        "rotations": args.turns.rotations,
+        "angles": args.turns.angles,
+        "scales": args.turns.scales,
+        "mirror": args.turns.mirror,
+        "positions": args.turns.positions.map(|p| format!("{p:?}").to_lowercase()),
+        "given": args.given.unwrap_or(1),
+        "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
+        "m": args.signed.m.unwrap_or_default().number().to_string(),
+        "real_data": args.signed.real_data,
+        "floor": args.floor,
+        "signed_mode": args.signed_mode,
+        "scale_mode": args.scale_mode,
+        "sparsity": args.sparsity,
+        "no_normalise": args.no_normalise,
+        "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
+    });
+    merge(&mut all, models);
+    Ok(all)
 }
 
 /// Set by every call anew: a run may be continued to another number of iterations.

@@ -40,7 +40,7 @@ pub(crate) fn load_for<T: Element>(
             check_counts(&*data).map_err(|e| precision::refused::<T>(path, args, e))?;
         }
         Takes::SignedMatrix if data.dense().is_none() => room_for_zeros(path, &*data)?,
-        Takes::SignedMatrix | Takes::Numbers => {}
+        Takes::SignedMatrix | Takes::Numbers | Takes::Signed => {}
     }
     Ok(data)
 }

@@ -52,6 +52,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
         ("--mask", args.hidden.mask.as_ref()),
         ("--priors", args.priors.as_ref()),
         ("--init", args.init.as_ref()),
+        ("--freeze-entries", args.freeze_entries.as_ref()),
     ];
     inputs.extend(args.blocks.iter().map(|block| ("the data", Some(block))));
     distinct(
@@ -262,7 +263,7 @@ impl<T: Scalar> Run<'_, T> {
             None => (self.begin(start, run.algorithm())?, Restored::default()),
         };
         let sense = run.algorithm().sense();
-        let posterior = has_density(run.algorithm());
+        let posterior = has_density(run.algorithm()) || !args.sparsity.is_empty();
         let solver = solver::of(args, run.algorithm())?;
         let mut run = run.solver(solver).stop(self.stop.clone());
         if let Some((cooling, parts)) = &self.cooling {
@@ -366,12 +367,13 @@ impl<T: Scalar> Run<'_, T> {
         let mut posterior = false;
         let plain = match args.model.objective(false) {
             name if name.starts_with("log_") => Some("log_likelihood"),
-            name @ "kl_divergence" => Some(name),
+            name @ ("kl_divergence" | "squared_error") => Some(name),
             _ => None,
         };
-        if let Some(name) = plain.filter(|_| has_priors(args)) {
+        let sparse = !args.sparsity.is_empty();
+        if let Some(name) = plain.filter(|_| has_priors(args) || sparse) {
             let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
-            posterior = has_density(run.algorithm());
+            posterior = sparse || has_density(run.algorithm());
             let value = run.algorithm().likelihood(&best);
             summary[name] = json!(value.map_err(|e| about_data::<T>(args, e))?);
         }

@@ -1,5 +1,8 @@
-//! What `--init`, `--fix` and `--rank` say together.
+//! What `--init`, `--fix`, `--freeze-entries` and `--rank` say together.
 
+use std::collections::BTreeSet;
+
+use plca_fit::{Freeze, Frozen};
 use plca_io::ModelFile;
 
 use crate::args::{FitArgs, Precision};
@@ -15,7 +18,13 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         Some(path) => plca_io::read_model(path)?.arrays,
         None => Arrays::new(),
     };
-    let known = |n: &&String| names.contains(n) || ModelFile::is_fact(n);
+    // Posterior means stand beside the shapes that they follow from.
+    let mean = |n: &str| {
+        names
+            .iter()
+            .any(|name| name.strip_suffix("_shape") == Some(n))
+    };
+    let known = |n: &&String| names.contains(n) || ModelFile::is_fact(n) || mean(n);
     let unknown = given.keys().find(|n| !known(n));
     if let (Some(name), Some(path)) = (unknown, &args.init) {
         let names = names.join(", ");
@@ -23,16 +32,16 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         return Err(Failure::of(path, what));
     }
     let free = args.model.free_blocks(order);
-    if let Some(name) = args.fix.iter().find(|n| !free.contains(n)) {
-        let free = free.join(", ");
-        return Err(Failure::usage(format!(
-            "--fix {name}: no block that can be fixed; there are {free}"
-        )));
-    }
-    if let Some(name) = args.fix.iter().find(|n| !given.contains_key(*n)) {
-        return Err(Failure::usage(format!(
-            "--fix {name}: no initial value is given for it"
-        )));
+    for fix in &args.fix {
+        let bad = |what: String| Failure::usage(format!("--fix {fix}: {what}"));
+        let name = fix.split_once(':').map_or(&**fix, |(name, _)| name);
+        if !free.iter().any(|known| known == name) {
+            let free = free.join(", ");
+            return Err(bad(format!("no block that can be fixed; there are {free}")));
+        }
+        if !given.contains_key(name) {
+            return Err(bad("no initial value is given for it".into()));
+        }
     }
     // The others always come from the data or the fit.
     given.retain(|name, _| free.contains(name));
@@ -44,6 +53,70 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         array.shape.get(axis).copied()
     });
     Ok((given, rank))
+}
+
+/// Freezes what `--fix` and `--freeze-entries` name; the initial values are those of a fit of data of this shape.
+pub(crate) fn freeze<B: Freeze>(
+    args: &FitArgs,
+    shape: &[usize],
+    mut builder: B,
+) -> Result<B, Failure> {
+    let mut named = BTreeSet::new();
+    for fix in &args.fix {
+        let bad = |what: String| Failure::usage(format!("--fix {fix}: {what}"));
+        let (name, frozen) = match fix.split_once(':') {
+            None => (&**fix, Frozen::Whole),
+            Some((name, components)) => {
+                let number = |z: &str| {
+                    let bad = |_| bad(format!("`{z}` is not the number of a component"));
+                    z.parse::<usize>().map_err(bad)
+                };
+                let components = components.split('/').map(number);
+                (
+                    name,
+                    Frozen::Components(components.collect::<Result<_, _>>()?),
+                )
+            }
+        };
+        if !named.insert(name.to_string()) {
+            return Err(bad(format!("`{name}` is named twice")));
+        }
+        builder = builder.frozen(name, frozen);
+    }
+    let Some(path) = &args.freeze_entries else {
+        return Ok(builder);
+    };
+    let (given, _) = blocks(args, shape.len())?;
+    let free = args.model.free_blocks(shape.len());
+    for (name, array) in plca_io::read_model(path)?.arrays {
+        let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
+        if !free.contains(&name) {
+            let free = free.join(", ");
+            return Err(bad(format!("no block that can be fixed; there are {free}")));
+        }
+        let Some(start) = given.get(&name) else {
+            return Err(bad("no initial value is given for it".into()));
+        };
+        if array.shape != start.shape {
+            let (got, expected) = (&array.shape, &start.shape);
+            return Err(bad(format!(
+                "flags of shape {got:?}, the block has {expected:?}"
+            )));
+        }
+        if !named.insert(name.clone()) {
+            return Err(bad("--fix names it too".into()));
+        }
+        let other = array.values.iter().position(|&x| x != 0.0 && x != 1.0);
+        if let Some(at) = other {
+            let (value, index) = (array.values[at], array.index(at));
+            return Err(bad(format!(
+                "{value} at {index:?}: expected 1 where an entry is frozen and 0 elsewhere"
+            )));
+        }
+        let flags = args.model.block(&name, &array).map_err(bad)?;
+        builder = builder.frozen(&name, Frozen::Entries(flags.map(|flag| flag != 0.0)));
+    }
+    Ok(builder)
 }
 
 /// The number of components, from `--rank` and `--init`.

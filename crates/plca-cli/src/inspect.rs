@@ -1,14 +1,33 @@
 //! `plca inspect`: what is in a model file.
 
+use std::path::Path;
+
+use plca_io::Array;
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::failure::Failure;
+use crate::models::{Kind, MODELS};
 use crate::outputs::{print, printable};
 use crate::saved;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let file = saved::read(&args.model)?;
+    if let Some(name) = &args.array {
+        return match file.arrays.get(name) {
+            Some(array) => {
+                let model = file.metadata["model"].as_str().unwrap_or_default();
+                let model = MODELS.iter().find(|known| known.name() == model);
+                components(args, model.copied(), (name, array))
+            }
+            None => {
+                let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
+                let names = names.join(", ");
+                let what = format!("--array {name}: no such array; there are {names}");
+                Err(Failure::of(&args.model, printable(&what)))
+            }
+        };
+    }
     if args.json {
         let arrays = file.arrays.iter();
         let arrays = arrays.map(|(name, a)| (name.clone(), json!({ "shape": a.shape })));
@@ -39,4 +58,91 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         text.push_str(&format!("{name:<16} {value}\n"));
     }
     print(&text)
+}
+
+/// Prints the largest entries of every component of an array of a model.
+fn components(
+    args: &InspectArgs,
+    model: Option<Kind>,
+    (name, array): (&str, &Array<f64>),
+) -> Result<(), Failure> {
+    // Arrays of a consensus begin with their rank.
+    let axis = match name.rsplit('.').next().unwrap_or(name) {
+        "consensus_spectra" => 0,
+        block => model.map_or(1, |model| model.component_axis(block)),
+    };
+    let Some(&count) = array.shape.get(axis) else {
+        let shape = &array.shape;
+        let what = format!("--array {name}: its shape {shape:?} has no dimension of components");
+        return Err(Failure::of(&args.model, printable(&what)));
+    };
+    let rest: Vec<usize> = (0..array.shape.len()).filter(|j| *j != axis).collect();
+    let labels = match &args.labels {
+        None => None,
+        Some(path) => {
+            let sizes: Vec<usize> = rest.iter().map(|&j| array.shape[j]).collect();
+            Some(labels(path, &sizes)?)
+        }
+    };
+    let mut positions = vec![Vec::new(); count];
+    for at in 0..array.values.len() {
+        positions[array.index(at)[axis]].push(at);
+    }
+    let mut text = String::new();
+    let mut all = Vec::new();
+    for (z, mut positions) in positions.into_iter().enumerate() {
+        // Of equal ones the first stays in front.
+        positions.sort_by(|&a, &b| array.values[b].total_cmp(&array.values[a]));
+        positions.truncate(args.top);
+        let entries = positions.into_iter().map(|at| {
+            let index = array.index(at);
+            let index: Vec<usize> = rest.iter().map(|&j| index[j]).collect();
+            (index, array.values[at])
+        });
+        if args.json {
+            let entries = entries.map(|(index, value)| match &labels {
+                Some(labels) => {
+                    json!({ "index": index, "value": value, "label": labels[index[0]] })
+                }
+                None => json!({ "index": index, "value": value }),
+            });
+            all.push(Value::Array(entries.collect()));
+            continue;
+        }
+        text.push_str(&z.to_string());
+        for (index, value) in entries {
+            let numbers: Vec<_> = index.iter().map(usize::to_string).collect();
+            let label = match &labels {
+                Some(labels) => labels[index[0]].clone(),
+                None => numbers.join(","),
+            };
+            let separator = if label.is_empty() { "" } else { " " };
+            text.push_str(&format!("  {label}{separator}{value:.4}"));
+        }
+        text.push('\n');
+    }
+    match args.json {
+        true => print(&format!(
+            "{}\n",
+            json!({ "array": name, "components": all })
+        )),
+        false => print(&text),
+    }
+}
+
+/// Names of the entries of a component, which has one dimension.
+fn labels(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
+    let labels: Vec<String> = text.lines().map(|line| printable(line.trim())).collect();
+    match sizes {
+        [n] if *n == labels.len() => Ok(labels),
+        [n] => {
+            let what = format!("has {} lines; a component has {n} entries", labels.len());
+            Err(Failure::of(path, what))
+        }
+        _ => {
+            let what = format!("labels name one dimension; a component has {}", sizes.len());
+            Err(Failure::of(path, what))
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::failure::Failure;
 
+// Both in one order for all threads: of an interruption and the end of a stage, one sees the other.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static STAGE: AtomicU8 = AtomicU8::new(ANYWHERE);
 
@@ -26,7 +27,7 @@ const ENDING: u8 = 3;
 /// Takes interruptions into the command's own hands.
 pub(crate) fn handle() -> Result<(), Failure> {
     let handler = || {
-        let again = REQUESTED.swap(true, Ordering::Relaxed);
+        let again = REQUESTED.swap(true, Ordering::SeqCst);
         end_in(|stage| stage == ANYWHERE || stage == ITERATING && again);
     };
     ctrlc::set_handler(handler).map_err(Failure::new)?;
@@ -36,7 +37,7 @@ pub(crate) fn handle() -> Result<(), Failure> {
 /// Ends the process if it may end in the stage where it is, and is not ending already.
 fn end_in(may: impl Fn(u8) -> bool) {
     let end = |stage| may(stage).then_some(ENDING);
-    let ending = STAGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
+    let ending = STAGE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, end);
     if ending.is_ok() {
         // In one piece; whoever listens no more is not told.
         let line = format!("error: {INTERRUPTED}\n");
@@ -63,7 +64,7 @@ fn limits() -> std::io::Result<()> {
 
 /// Goes on to a stage, unless the process is ending; the stage before.
 fn enter(stage: u8) -> u8 {
-    match STAGE.swap(stage, Ordering::Relaxed) {
+    match STAGE.swap(stage, Ordering::SeqCst) {
         ENDING => loop {
             std::thread::park();
         },
@@ -80,7 +81,7 @@ pub(crate) fn iterating() {
 pub(crate) fn writing<O>(write: impl FnOnce() -> O) -> O {
     let before = enter(WRITING);
     let written = write();
-    STAGE.store(before, Ordering::Relaxed);
+    STAGE.swap(before, Ordering::SeqCst);
     written
 }
 
@@ -114,5 +115,5 @@ pub(crate) fn after(done: &str, checkpoint: Option<&Path>) -> Failure {
 
 /// Whether the run shall end.
 pub(crate) fn requested() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
+    REQUESTED.load(Ordering::SeqCst)
 }

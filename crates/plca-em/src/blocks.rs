@@ -11,8 +11,7 @@ pub(crate) fn is_free<T: Real>(spec: &BlockSpec<T>) -> bool {
 
 /// Whether some of the blocks have frozen components beside free ones.
 pub(crate) fn any_partly_frozen<T: Real>(specs: &[BlockSpec<T>]) -> bool {
-    let mut frozen = specs.iter().map(|spec| &spec.frozen);
-    frozen.any(|frozen| matches!(frozen, Frozen::Components(_)))
+    specs.iter().any(BlockSpec::is_partly_frozen)
 }
 
 /// The largest of these over what is free of weights and block and the live components, from the counts `C` of a block `F` under weights `P(z)`; NaN if one

@@ -6,6 +6,7 @@
 //! | PLSA, either direction | [`Plsa`] | `P(x given z)`, `P(z given y)` |
 //! | shift-invariant PLCA of any order | [`Shifted`] | `P(z)`, kernels, impulses |
 //! | PLCA invariant to a set of transformations | [`Transformed`] | `P(z)`, kernels, weights of the maps |
+//! | PLCA and PLSA by variational Bayes | [`PlcaVb`], [`PlsaVb`] | Dirichlet posteriors of them |
 //! | KL-NMF, simultaneous (EM) or sequential | [`Nmf`] | `W`, `H` |
 //!
 //! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`]; all run by
@@ -54,6 +55,7 @@
 //!
 //! For squared error or Gaussian noise; for signed data; when a point estimate of the factors is not what you want.
 
+mod bayes;
 mod blocks;
 mod error;
 mod expectation;
@@ -73,6 +75,7 @@ mod sequential;
 mod shifted;
 mod transformed;
 
+pub use bayes::{PlcaVb, PlcaVbBuilder, PlcaVbState, PlsaVb, PlsaVbBuilder, PlsaVbState};
 pub use error::EmError;
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
@@ -89,14 +92,17 @@ pub use plca_fit::{
     Impossible, Init, Interrupt, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run,
     Sense, Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
 };
-pub use plca_priors::{PriorError, SimplexPrior};
+pub use plca_priors::{Entries, PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use select::{Criterion, Selection};
 pub use shifted::{
     Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support,
 };
-pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedState};
+pub use transformed::{
+    IndexMaps, MapEntry, Positions, Transformation, Transformed, TransformedBuilder,
+    TransformedState,
+};
 
 /// A shared prior of distributions.
 pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVectorView};
 use plca_dist::random::{exponential, uniform};
 use plca_priors::Step;
 use plca_tensor::{Real, normalise_columns};
@@ -69,6 +69,8 @@ pub enum Frozen {
     Whole,
     /// These components.
     Components(Vec<usize>),
+    /// The entries whose flag in a matrix of the block's shape is set. In a column that is a distribution the others share what they leave.
+    Entries(DMatrix<bool>),
 }
 
 /// The source of the values of a block at a start that does not give it.
@@ -221,12 +223,61 @@ impl<T: Real> BlockSpec<T> {
             });
         }
         let rounding = T::lit(4.0 * given.nrows() as f64) * T::EPSILON;
+        let shared = self.shared();
         for (z, given) in given.column_iter().enumerate() {
             if (given.sum() - T::one()).abs() <= rounding {
                 block.set_column(z, &given);
+            } else if let Some(frozen) = of_column(&shared, z, given.nrows())
+                && frozen.contains(&true)
+                && frozen.contains(&false)
+            {
+                self.fill_up(z, &given, frozen, &mut block)?;
             }
         }
         Ok(block)
+    }
+
+    /// Puts a given column into its block: frozen entries as they are, the others scaled to what is left.
+    fn fill_up(
+        &self,
+        z: usize,
+        given: &DVectorView<'_, T>,
+        frozen: &[bool],
+        block: &mut DMatrix<T>,
+    ) -> Result<(), FitError> {
+        // Large entries first, as above.
+        let largest = given.amax().to_f64();
+        let sum = |of: bool, unit: f64| {
+            let entries = given.iter().zip(frozen);
+            let entries = entries.filter(|(_, frozen)| **frozen == of);
+            entries.map(|(x, _)| x.to_f64() / unit).sum::<f64>()
+        };
+        let (kept, free) = (sum(true, 1.0), sum(false, largest));
+        if kept > 1.0 + f64::max(1e-12, 4.0 * frozen.len() as f64 * T::EPSILON.to_f64()) {
+            let name = &self.name;
+            let what = format!(
+                "frozen entries of column {z} of `{name}` sum to {kept}: expected at most 1"
+            );
+            return Err(FitError::Conflict { what });
+        }
+        let left = (1.0 - kept).max(0.0);
+        if free <= 0.0 && left > 1e-12 {
+            return Err(FitError::Empty {
+                block: self.name.to_string(),
+                column: z,
+            });
+        }
+        for ((x, &given), &frozen) in block.column_mut(z).iter_mut().zip(given).zip(frozen) {
+            // [EXT 1] free entries share m = 1 - Σ of the frozen ones
+            *x = match frozen {
+                true => given,
+                false if left > 0.0 && free > 0.0 => {
+                    T::lit(given.to_f64() / largest * (left / free))
+                }
+                false => T::zero(),
+            };
+        }
+        Ok(())
     }
 
     /// Refuses another shape, and the first value in row-major order that its constraint does not allow.
@@ -281,24 +332,58 @@ impl<T: Real> BlockSpec<T> {
             let checked = prior.rules().check(self.shape);
             checked.map_err(|source| self.refused(source))?;
         }
-        let Frozen::Components(components) = &self.frozen else {
-            return Ok(());
-        };
-        let count = self.component_count();
-        if let Some(&component) = components.iter().find(|&&z| z >= count) {
-            return Err(FitError::Component {
-                block: self.name.to_string(),
-                component,
-                components: count,
-            });
+        match &self.frozen {
+            Frozen::No | Frozen::Whole => {}
+            Frozen::Components(components) => {
+                let count = self.component_count();
+                if let Some(&component) = components.iter().find(|&&z| z >= count) {
+                    return Err(FitError::Component {
+                        block: self.name.to_string(),
+                        component,
+                        components: count,
+                    });
+                }
+            }
+            Frozen::Entries(flags) if flags.shape() != self.shape => {
+                return Err(FitError::Shape {
+                    block: format!("frozen entries of {}", self.name),
+                    got: flags.shape(),
+                    expected: self.shape,
+                });
+            }
+            Frozen::Entries(_) => {}
         }
-        let shared = self.components == Axis::Rows && self.constraint == Constraint::Simplex;
-        if self.prior.is_some() && shared {
+        let refuses = |prior: &Prior<T>| !prior.rules().shares_columns();
+        if self.prior.as_ref().is_some_and(refuses) && !self.shared().is_empty() {
             return Err(FitError::FrozenUnderPrior {
                 block: self.name.to_string(),
             });
         }
         Ok(())
+    }
+
+    /// A flag for each entry, column after column: whether it is frozen. Empty unless a column that is a distribution has frozen entries beside
+    /// free ones.
+    fn shared(&self) -> Vec<bool> {
+        let (rows, columns) = self.shape;
+        if self.constraint != Constraint::Simplex {
+            return Vec::new();
+        }
+        match &self.frozen {
+            Frozen::Components(_) if self.components == Axis::Rows => {
+                self.frozen_components().repeat(columns)
+            }
+            Frozen::Entries(flags) => {
+                let mixed = |column: &[bool]| column.contains(&true) && column.contains(&false);
+                let some = flags.as_slice().chunks_exact(rows.max(1)).any(mixed);
+                if some {
+                    flags.as_slice().to_vec()
+                } else {
+                    Vec::new()
+                }
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn component_count(&self) -> usize {
@@ -309,14 +394,27 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
-    /// A flag for each component: whether it is frozen. Empty if none is.
+    /// A flag for each component: whether it is frozen, with all of its entries. Empty if nothing is frozen.
     pub fn frozen_components(&self) -> Vec<bool> {
         let count = self.component_count();
         match &self.frozen {
             Frozen::No => Vec::new(),
             Frozen::Whole => vec![true; count],
             Frozen::Components(components) => (0..count).map(|z| components.contains(&z)).collect(),
+            Frozen::Entries(flags) => match self.components {
+                Axis::Rows => flags.row_iter().map(|row| row.iter().all(|&x| x)).collect(),
+                Axis::Columns => {
+                    let columns = flags.column_iter();
+                    columns.map(|column| column.iter().all(|&x| x)).collect()
+                }
+                Axis::None => Vec::new(),
+            },
         }
+    }
+
+    /// Whether some of it is frozen, and not all.
+    pub fn is_partly_frozen(&self) -> bool {
+        matches!(self.frozen, Frozen::Components(_) | Frozen::Entries(_))
     }
 
     fn refused(&self, source: plca_priors::PriorError) -> FitError {
@@ -346,14 +444,14 @@ impl<T: Real> BlockSpec<T> {
         exposure: Option<Exposure<T>>,
         iteration: usize,
     ) -> Result<(DMatrix<T>, bool), FitError> {
-        let frozen = self.frozen_components();
+        let shared = self.shared();
         if let Some(prior) = &self.prior {
             let mut new = old.clone();
-            let step = Step::at(iteration);
-            let step = match self.components {
-                Axis::Columns => step.frozen(&frozen),
-                Axis::Rows | Axis::None => step,
+            let columns = match self.components {
+                Axis::Columns => self.frozen_components(),
+                Axis::Rows | Axis::None => Vec::new(),
             };
+            let step = Step::at(iteration).frozen(&columns).entries(&shared);
             let updated = match prior {
                 Prior::Simplex(prior) => prior.update(&counts, &mut new, &step),
                 Prior::Rate(prior) => {
@@ -362,15 +460,13 @@ impl<T: Real> BlockSpec<T> {
                 }
             };
             updated.map_err(|source| self.refused(source))?;
-            self.keep(&frozen, old, &mut new);
+            self.keep(old, &mut new);
             let emptied = |(before, after): (&T, &T)| *before > T::zero() && *after <= T::zero();
             let lost = prior.rules().may_empty() && old.iter().zip(&new).any(emptied);
             return Ok((new, lost));
         }
         match (self.constraint, exposure) {
-            (Constraint::Simplex, _) if self.components == Axis::Rows && !frozen.is_empty() => {
-                share_out(&mut counts, old, &frozen);
-            }
+            (Constraint::Simplex, _) if !shared.is_empty() => share_out(&mut counts, old, &shared),
             (Constraint::Simplex, _) => {
                 // [SI eq. 4] [SI eq. 15] [SI eq. 40] [LV eq. 14] [SPEC 1.1] [SPEC 2] [SPEC 5.1] F <- C / n
                 let sums = normalise_columns(&mut counts);
@@ -383,7 +479,7 @@ impl<T: Real> BlockSpec<T> {
             }
             (Constraint::NonNegative, None) | (Constraint::Positive | Constraint::Free, _) => {}
         }
-        self.keep(&frozen, old, &mut counts);
+        self.keep(old, &mut counts);
         Ok((counts, false))
     }
 
@@ -435,22 +531,29 @@ impl<T: Real> BlockSpec<T> {
                 }
             }
         }
-        self.keep(&self.frozen_components(), old, &mut counts);
+        self.keep(old, &mut counts);
         counts
     }
 
-    /// Puts what is frozen back. Other components of the same columns share what it leaves.
+    /// Puts what is frozen back. Other entries of the same columns share what it leaves.
     pub fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
-        let frozen = self.frozen_components();
-        let shared = self.components == Axis::Rows && self.constraint == Constraint::Simplex;
-        if shared && !frozen.is_empty() {
-            share_out(new, old, &frozen);
+        let shared = self.shared();
+        if !shared.is_empty() {
+            share_out(new, old, &shared);
         }
-        self.keep(&frozen, old, new);
+        self.keep(old, new);
     }
 
-    /// Puts frozen components back.
-    fn keep(&self, frozen: &[bool], old: &DMatrix<T>, new: &mut DMatrix<T>) {
+    /// Puts what is frozen back.
+    fn keep(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
+        if let Frozen::Entries(flags) = &self.frozen {
+            let entries = new.iter_mut().zip(old).zip(flags);
+            for ((new, &old), _) in entries.filter(|(_, frozen)| **frozen) {
+                *new = old;
+            }
+            return;
+        }
+        let frozen = self.frozen_components();
         for (z, _) in frozen.iter().enumerate().filter(|(_, frozen)| **frozen) {
             match self.components {
                 Axis::Columns => new.set_column(z, &old.column(z)),
@@ -474,19 +577,31 @@ impl<T: Real> BlockSpec<T> {
             // [SPEC 8] q <- (q + 1e-12) / (1 + 1e-12 I)
             *q = T::lit((q.to_f64() + trace) / (1.0 + sum));
         }
-        self.keep(&self.frozen_components(), &old, block);
+        self.keep_frozen(&old, block);
     }
 }
 
-/// Columns of counts whose frozen rows keep their shares: the others have what is left, as their counts say.
+/// The flags of a column, if there are any.
+fn of_column(flags: &[bool], z: usize, rows: usize) -> Option<&[bool]> {
+    flags
+        .get(z * rows..(z + 1) * rows)
+        .filter(|flags| !flags.is_empty())
+}
+
+/// Columns of counts whose frozen entries keep their shares: the others have what is left, as their counts say.
 fn share_out<T: Real>(counts: &mut DMatrix<T>, old: &DMatrix<T>, frozen: &[bool]) {
-    for (mut column, old) in counts.column_iter_mut().zip(old.column_iter()) {
+    let columns = counts.column_iter_mut().zip(old.column_iter());
+    let columns = columns.zip(frozen.chunks_exact(old.nrows()));
+    for ((mut column, old), frozen) in columns {
         let free = |z: &usize| !frozen[*z];
         let rows = 0..old.len();
         let kept: T = rows.clone().filter(|z| !free(z)).map(|z| old[z]).sum();
         let sum: T = rows.clone().filter(free).map(|z| column[z]).sum();
         for z in rows.filter(free) {
-            column[z] = if sum > T::zero() {
+            column[z] = if kept >= T::one() {
+                T::zero()
+            } else if sum > T::zero() {
+                // [EXT 1] θ_f <- m φ, φ = c_f / Σ c_f
                 column[z] / sum * (T::one() - kept)
             } else {
                 old[z]

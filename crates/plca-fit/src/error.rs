@@ -122,9 +122,9 @@ pub enum FitError {
         /// How many there are.
         components: usize,
     },
-    /// Frozen components that share their columns with others under a prior: the M-step of such a column is not the prior's.
+    /// Frozen entries that share their columns with free ones under a prior that knows whole columns only.
     #[error(
-        "`{block}` has both a prior and frozen components, which share its columns: freeze all of it, or leave out the prior"
+        "`{block}` has frozen entries beside free ones in its columns, and a prior that knows whole columns only: freeze whole columns, or leave out the prior"
     )]
     FrozenUnderPrior {
         /// Name of the block.

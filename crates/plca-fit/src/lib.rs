@@ -74,7 +74,7 @@ pub use prior::Prior;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
-pub use settings::Settings;
+pub use settings::{Freeze, Settings};
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};

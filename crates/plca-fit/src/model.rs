@@ -1,5 +1,6 @@
 //! Models as their users see them: settings, runs that fit them to data, and the states that result.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
@@ -70,7 +71,7 @@ pub trait State: Clone + Debug + Sized {
 
     /// Matrices computed from the parameters, such as posterior means, that are written to files beside them but not read back. Default:
     /// none.
-    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
         let _ = at;
         Vec::new()
     }

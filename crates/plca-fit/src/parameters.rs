@@ -219,6 +219,13 @@ impl<T: Real> Parameters<T> {
         self
     }
 
+    /// The same parameters, of a model to which the sum of the data says nothing: that of signed data may have either sign.
+    #[must_use]
+    pub fn without_mass(mut self) -> Self {
+        self.mass = 1.0;
+        self
+    }
+
     /// Iterations done.
     pub fn iteration(&self) -> usize {
         self.iteration

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 
-use super::{BlockSpec, FitError, Frozen, Parameters, Product};
+use super::{BlockSpec, FitError, Parameters, Product};
 
 /// A model of which every factor, the others fixed, falls apart into one problem for each row: what coordinate descent asks for.
 pub trait Separable<T: Real>: Debug {
@@ -65,7 +65,7 @@ impl Plan {
 /// [`FitError::NotSeparable`] for a prior that is more than pseudo-counts, and for frozen components.
 pub fn pseudo_counts<T: Real>(spec: &BlockSpec<T>) -> Result<Option<DMatrix<f64>>, FitError> {
     refuse(
-        matches!(spec.frozen, Frozen::Components(_)),
+        spec.is_partly_frozen(),
         &format!("frozen components of `{}`", spec.name),
     )?;
     let Some(prior) = &spec.prior else {

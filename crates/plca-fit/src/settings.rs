@@ -68,6 +68,13 @@ impl<T: Real> Settings<T> {
     }
 }
 
+/// A builder of any model whose blocks can be frozen.
+pub trait Freeze: Sized {
+    /// Sets what of a block is frozen; the last setting counts.
+    #[must_use]
+    fn frozen(self, block: &str, what: Frozen) -> Self;
+}
+
 /// The setters of a builder `$builder(model)` whose model has `settings`.
 #[doc(hidden)]
 #[macro_export]
@@ -113,6 +120,25 @@ macro_rules! freeze_setters {
                 let components = components.into_iter().collect();
                 let frozen = $crate::Frozen::Components(components);
                 self.0.settings.freeze(block.into(), frozen);
+                self
+            }
+
+            /// Freezes the entries of a block whose flag in a matrix of its shape is set: they keep the values that the start gives. In a column that
+            /// is a distribution the others share what they leave of 1.
+            pub fn freeze_entries(
+                mut self,
+                block: impl Into<String>,
+                entries: ::nalgebra::DMatrix<bool>,
+            ) -> Self {
+                let frozen = $crate::Frozen::Entries(entries);
+                self.0.settings.freeze(block.into(), frozen);
+                self
+            }
+        }
+
+        impl<T: ::plca_tensor::Real> $crate::Freeze for $builder<T> {
+            fn frozen(mut self, block: &str, what: $crate::Frozen) -> Self {
+                self.0.settings.freeze(block.into(), what);
                 self
             }
         }

@@ -29,7 +29,7 @@ impl ModelFile {
     pub fn of_parameters<S: State>(at: &Parameters<f64>) -> Self {
         let derived = S::derived(at);
         let derived = derived.iter();
-        let derived = derived.map(|(name, layout, block)| (*name, *layout, block));
+        let derived = derived.map(|(name, layout, block)| (&**name, *layout, block));
         let blocks = at.blocks();
         let blocks = blocks.map(|(name, block)| (name, S::layout(name), block));
         let arrays = blocks.chain(derived);

@@ -4,11 +4,11 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::parallel::for_each_part;
 
-/// Calls `f` with the counts and the values of every column, on all threads; values are rounded to `T` afterwards.
+/// Calls `f` with the place, the counts and the values of every column, on all threads; values are rounded to `T` afterwards.
 pub(crate) fn for_each_column<T: Real>(
     counts: &DMatrix<T>,
     theta: &mut DMatrix<T>,
-    f: impl Fn(&[f64], &mut [f64]) + Send + Sync,
+    f: impl Fn(usize, &[f64], &mut [f64]) + Send + Sync,
 ) {
     let rows = counts.nrows();
     if rows == 0 {
@@ -17,7 +17,7 @@ pub(crate) fn for_each_column<T: Real>(
     for_each_part(theta.as_mut_slice(), rows, |z, theta| {
         let counts: Vec<f64> = counts.column(z).iter().map(|c| c.to_f64()).collect();
         let mut values: Vec<f64> = theta.iter().map(|t| t.to_f64()).collect();
-        f(&counts, &mut values);
+        f(z, &counts, &mut values);
         theta
             .iter_mut()
             .zip(values)

@@ -274,7 +274,7 @@ impl CrossEntropy {
         &self,
         n: &[f64],
         q: &DMatrix<f64>,
-        i: usize,
+        (i, step): (usize, &Step<'_>),
         unit: f64,
         mass: f64,
     ) -> Option<Vec<f64>> {
@@ -307,12 +307,39 @@ impl CrossEntropy {
         }
         // [CE eq. 7] [SPEC 8] divided by the sum of the clipped numerators
         new.iter_mut().for_each(|x| *x = x.max(0.0));
-        normalised(new)
+        let own: Vec<f64> = q.column(i).iter().copied().collect();
+        let Some((frozen, mass)) = step.left(i, &own) else {
+            return normalised(new);
+        };
+        // [EXT 1] free entries share what the frozen ones leave
+        let entries = new.iter_mut().zip(frozen).filter(|(_, frozen)| **frozen);
+        entries.for_each(|(x, _)| *x = 0.0);
+        let mut new = normalised(new)?;
+        for ((x, &own), &frozen) in new.iter_mut().zip(&own).zip(frozen) {
+            *x = if frozen { own } else { mass * *x };
+        }
+        Some(new)
+    }
+}
+
+/// Raises the free entries of a column, which keep their sum.
+fn raise(column: &mut [f64], floor: f64, (i, step): (usize, &Step<'_>)) {
+    let (frozen, mass) = match step.left(i, column) {
+        Some((frozen, mass)) => (Some(frozen), mass),
+        None => (None, 1.0),
+    };
+    let is_free = |at: usize| frozen.is_none_or(|frozen| !frozen[at]);
+    let size = (0..column.len()).filter(|&at| is_free(at)).count() as f64;
+    if mass > 0.0 {
+        let entries = column.iter_mut().enumerate();
+        for (_, x) in entries.filter(|(at, _)| is_free(*at)) {
+            *x = (*x + floor) / (1.0 + floor * size / mass);
+        }
     }
 }
 
 /// `None` if there is nothing to normalise.
-fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
+pub(crate) fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
     let sum: f64 = q.iter().sum();
     (sum > 0.0).then(|| {
         q.iter_mut().for_each(|x| *x /= sum);
@@ -321,7 +348,7 @@ fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
 }
 
 /// `q = m / (λ + s)` with `Σ q = 1`. [SPEC 8]
-fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
     let live = || m.iter().zip(s).filter(|&(&m, &s)| m > 0.0 && s.is_finite());
     let total: f64 = live().map(|(m, _)| m).sum();
     if total <= 0.0 {
@@ -405,6 +432,11 @@ impl PriorRules for CrossEntropy {
         self.floor == 0.0
     }
 
+    /// Where clipping is all there is to a column.
+    fn shares_columns(&self) -> bool {
+        self.step == CrossEntropyStep::Clipped && self.order != CrossEntropyOrder::Parity
+    }
+
     /// With weights of 0 only: clipping is no maximisation, and the exact step for similar columns gives up an entry where a partner
     /// has none.
     fn steady(&self, _iteration: usize) -> bool {
@@ -438,16 +470,16 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
             let new = if resting {
                 normalised(counts)
             } else {
-                self.column(&counts, old.as_ref().unwrap_or(&q), i, unit, mass)
+                self.column(&counts, old.as_ref().unwrap_or(&q), (i, step), unit, mass)
             };
             if let Some(new) = new {
                 q.column_mut(i).copy_from_slice(&new);
             }
         }
         if self.floor > 0.0 {
-            let size = q.nrows() as f64;
-            q.iter_mut()
-                .for_each(|x| *x = (*x + self.floor) / (1.0 + self.floor * size));
+            for (i, mut column) in q.column_iter_mut().enumerate() {
+                raise(column.as_mut_slice(), self.floor, (i, step));
+            }
         }
         theta.iter_mut().zip(&q).for_each(|(t, &q)| *t = T::lit(q));
         Ok(())

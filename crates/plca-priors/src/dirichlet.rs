@@ -104,6 +104,10 @@ impl PriorRules for Dirichlet {
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
         self.0.check(shape)
     }
+
+    fn shares_columns(&self) -> bool {
+        true
+    }
 }
 
 impl<T: Real> SimplexPrior<T> for Dirichlet {
@@ -111,12 +115,16 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
         &self,
         counts: &DMatrix<T>,
         theta: &mut DMatrix<T>,
-        _: &Step<'_>,
+        step: &Step<'_>,
     ) -> Result<(), PriorError> {
         self.check(theta.shape())?;
         check_counts(counts, theta)?;
         let rows = counts.nrows();
-        for column in (0..counts.ncols()).map(|z| z * rows..(z + 1) * rows) {
+        for (z, column) in (0..counts.ncols()).map(|z| (z, z * rows..(z + 1) * rows)) {
+            let left = step.left(z, &theta.as_slice()[column.clone()]);
+            let mass = left.map_or(1.0, |(_, mass)| mass);
+            let is_free = |at: &usize| left.is_none_or(|(frozen, _)| !frozen[*at % rows]);
+            let column = column.filter(is_free);
             // [SPEC 7] θ ∝ max(c + α - 1, 0)
             let numerator = |at: usize| (counts[at].to_f64() + (self.at(at, rows) - 1.0)).max(0.0);
             // In units of the largest: numbers near the end of the range must not sum to infinity.
@@ -124,7 +132,8 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
             if largest > 0.0 {
                 let relative = |at: usize| numerator(at) / largest;
                 let total: f64 = column.clone().map(relative).sum();
-                column.for_each(|at| theta[at] = T::lit(relative(at) / total));
+                // [EXT 1] what is left of 1, times that
+                column.for_each(|at| theta[at] = T::lit(mass * (relative(at) / total)));
             }
         }
         Ok(())

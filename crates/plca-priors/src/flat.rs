@@ -39,6 +39,10 @@ impl PriorRules for Flat {
     fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
         Some(DMatrix::zeros(shape.0, shape.1))
     }
+
+    fn shares_columns(&self) -> bool {
+        true
+    }
 }
 
 impl<T: Real> SimplexPrior<T> for Flat {
@@ -46,13 +50,30 @@ impl<T: Real> SimplexPrior<T> for Flat {
         &self,
         counts: &DMatrix<T>,
         theta: &mut DMatrix<T>,
-        _: &Step<'_>,
+        step: &Step<'_>,
     ) -> Result<(), PriorError> {
         check_counts(counts, theta)?;
-        let mut new = counts.clone();
+        let (mut new, rows) = (counts.clone(), counts.nrows());
+        let left =
+            |z: usize, theta: &DMatrix<T>| step.left(z, &theta.as_slice()[z * rows..][..rows]);
+        for z in 0..new.ncols() {
+            if let Some((frozen, _)) = left(z, theta) {
+                let entries = new.column_mut(z).into_iter().zip(frozen);
+                let frozen = entries.filter(|(_, frozen)| **frozen);
+                frozen.for_each(|(x, _)| *x = T::zero());
+            }
+        }
         let sums = normalise_columns(&mut new);
         for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s > T::zero()) {
-            theta.set_column(z, &new.column(z));
+            let Some((frozen, mass)) = left(z, theta) else {
+                theta.set_column(z, &new.column(z));
+                continue;
+            };
+            let own = new.column(z);
+            let entries = theta.column_mut(z).into_iter().zip(own.iter()).zip(frozen);
+            for ((theta, &new), _) in entries.filter(|(_, frozen)| !**frozen) {
+                *theta = T::lit(mass) * new;
+            }
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ extern crate self as plca_priors;
 
 mod columns;
 mod entries;
+mod lagged;
 #[cfg(feature = "laws")]
 pub mod laws;
 mod rate_prior;
@@ -26,6 +27,7 @@ mod simplex_prior;
 mod table;
 
 pub use entries::{Components, Entries};
+pub use lagged::Lagged;
 pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
@@ -63,6 +65,8 @@ priors! {
     cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_divergences} = "cross-entropy",
         "groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]",
         "Columns of different groups are kept apart, those of one group made alike; with decrease it fades within T iterations.";
+    neighbours::{Neighbours} = "neighbours", "A[r][,exact]",
+        "Neighbouring columns are made alike where A < 0, kept apart where A > 0; an r: in multiples of the counts of a column.";
     logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
         "Logarithms of the entries are normal around those of even ones.";
     flat::{Flat} = "flat", "", "No preference.";

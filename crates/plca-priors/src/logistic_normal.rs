@@ -237,7 +237,7 @@ impl<T: Real> SimplexPrior<T> for LogisticNormal {
         if self.is_flat() {
             return crate::Flat.update(counts, theta, step);
         }
-        for_each_column(counts, theta, |counts, theta| {
+        for_each_column(counts, theta, |_, counts, theta| {
             let eta = self.maximise(&DVector::from_column_slice(counts), theta);
             theta.copy_from_slice(softmax(&eta).as_slice());
         });

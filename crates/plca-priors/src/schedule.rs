@@ -151,6 +151,10 @@ impl<P: PriorRules + Weighted> PriorRules for Scheduled<P> {
         self.prior.may_empty()
     }
 
+    fn shares_columns(&self) -> bool {
+        self.prior.shares_columns()
+    }
+
     fn steady(&self, iteration: usize) -> bool {
         self.schedule.settled(iteration) && self.now(iteration).steady(iteration)
     }

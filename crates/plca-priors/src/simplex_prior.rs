@@ -158,6 +158,9 @@ pub struct Step<'a> {
     pub iteration: usize,
     /// Columns that the caller keeps as they are; empty if none. A prior that couples columns must use the values that they have.
     pub frozen: &'a [bool],
+    /// Entries that the caller keeps as they are, column after column; empty if none. Only a prior that [shares columns](PriorRules::shares_columns)
+    /// meets them.
+    pub entries: &'a [bool],
 }
 
 impl Step<'static> {
@@ -166,17 +169,39 @@ impl Step<'static> {
         Self {
             iteration,
             frozen: &[],
+            entries: &[],
         }
     }
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
     /// The same with frozen columns, one flag each.
-    pub fn frozen(self, frozen: &[bool]) -> Step<'_> {
-        Step {
-            iteration: self.iteration,
-            frozen,
-        }
+    pub fn frozen(self, frozen: &'a [bool]) -> Self {
+        Self { frozen, ..self }
+    }
+
+    /// The same with frozen entries, one flag each, column after column.
+    pub fn entries(self, entries: &'a [bool]) -> Self {
+        Self { entries, ..self }
+    }
+
+    /// Which entries of a column of so many are frozen beside free ones, and what they leave of 1, given the column; `None` if none is.
+    ///
+    /// ```
+    /// use plca_priors::Step;
+    /// let flags = [true, false, false];
+    /// assert_eq!(Step::at(1).entries(&flags).left(0, &[0.25, 0.5, 0.25]), Some((&flags[..], 0.75)));
+    /// assert_eq!(Step::at(1).left(0, &[0.25, 0.75]), None);
+    /// ```
+    pub fn left<T: Real>(&self, column: usize, values: &[T]) -> Option<(&'a [bool], f64)> {
+        let rows = values.len();
+        let flags = self.entries.get(column * rows..(column + 1) * rows)?;
+        let frozen = values.iter().zip(flags).filter(|(_, frozen)| **frozen);
+        let kept: f64 = frozen.map(|(x, _)| x.to_f64()).sum();
+        // [EXT 1] m = 1 - Σ of the frozen entries
+        flags
+            .contains(&true)
+            .then_some((flags, (1.0 - kept).max(0.0)))
     }
 
     /// Whether a column is frozen.
@@ -219,6 +244,12 @@ pub trait PriorRules: Debug + Send + Sync {
     /// Whether the update may set an entry to 0 whose count is positive, so that a model can lose a cell that
     /// the data have. Models then check their support after the step. Default: no.
     fn may_empty(&self) -> bool {
+        false
+    }
+
+    /// Whether the update of a column heeds [`Step::entries`]: it leaves in the free entries a maximiser among those with the frozen ones as they are. Default:
+    /// no; such columns are then refused.
+    fn shares_columns(&self) -> bool {
         false
     }
 
@@ -315,6 +346,10 @@ impl<P: PriorRules + ?Sized> PriorRules for Arc<P> {
 
     fn may_empty(&self) -> bool {
         (**self).may_empty()
+    }
+
+    fn shares_columns(&self) -> bool {
+        (**self).shares_columns()
     }
 
     fn steady(&self, iteration: usize) -> bool {

@@ -115,8 +115,12 @@ impl<'a, T: Real> Factor<'a, T> {
     pub fn component_sums(&self) -> Vec<T> {
         match self {
             Self::Columns(m) => {
-                let columns = m.as_slice().chunks(m.nrows().max(1)).collect();
-                map_in_order(columns, |column: &[T]| wide(|| sum(column)))
+                let rows = m.nrows().max(1);
+                let parts = m.as_slice().chunks(rows * part_rows(rows)).collect();
+                let sums = map_in_order(parts, |part: &[T]| -> Vec<T> {
+                    wide(|| part.chunks_exact(rows).map(sum).collect())
+                });
+                sums.concat()
             }
             Self::Rows(m) => {
                 let k = m.nrows();

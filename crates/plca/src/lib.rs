@@ -35,8 +35,8 @@ pub fn seed(seed: u64) -> ChaCha8Rng {
 pub mod prelude {
     pub use plca_em::{Evaluation, Geometry, Online, OnlineState, Support};
     pub use plca_em::{
-        Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Transformed,
-        TransformedState,
+        Nmf, NmfState, Plca, PlcaState, PlcaVb, PlcaVbState, Plsa, PlsaState, PlsaVb, PlsaVbState,
+        Shifted, ShiftedState, Transformed, TransformedState,
     };
     pub use plca_fit::{
         Anneal, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError, Impossible, Init,

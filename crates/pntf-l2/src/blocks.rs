@@ -7,7 +7,7 @@ use plca_tensor::{Data, DataError, Real};
 
 use crate::QpError;
 use crate::projection::Projector;
-use crate::qp::gram_qp;
+use crate::qp::{best_vertex, curvatures, gram_qp};
 
 /// Refuses data with hidden cells.
 pub(crate) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Result<(), FitError> {
@@ -55,8 +55,21 @@ pub(crate) fn unsolved(error: QpError) -> FitError {
 }
 
 /// Flags of the frozen components of every block, none where none is frozen.
-pub(crate) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Vec<Vec<bool>> {
-    specs.iter().map(BlockSpec::frozen_components).collect()
+///
+/// # Errors
+///
+/// [`FitError::Conflict`] for frozen entries: columns are projected as a whole.
+pub(crate) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Result<Vec<Vec<bool>>, FitError> {
+    let flags = specs.iter().map(|spec| match spec.frozen {
+        Frozen::Entries(_) => Err(FitError::Conflict {
+            what: format!(
+                "frozen entries of `{}`: under squared error blocks and components can be frozen",
+                spec.name
+            ),
+        }),
+        _ => Ok(spec.frozen_components()),
+    });
+    flags.collect()
 }
 
 pub(crate) fn is_kept(kept: &[bool], z: usize) -> bool {
@@ -101,17 +114,18 @@ fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<
     m
 }
 
-/// The weights on the simplex that minimise `½ lᵀ H l - fᵀ l`, searched from the old ones. What is frozen keeps its weight; the others share
-/// what is left.
+/// The weights on the simplex that minimise `½ lᵀ H l - fᵀ l - μ |l|²`, searched from the old ones. What is frozen keeps its weight; the
+/// others share what is left.
 pub(crate) fn weigh(
     h: &DMatrix<f64>,
     f: &[f64],
     old: &[f64],
     kept: &[bool],
+    mu: f64,
 ) -> Result<Vec<f64>, FitError> {
     let free: Vec<usize> = (0..old.len()).filter(|&z| !is_kept(kept, z)).collect();
     if free.len() == old.len() {
-        return Ok(gram_qp(h, f, Some(old)).map_err(unsolved)?.weights);
+        return sparse_qp(h, f, old, mu);
     }
     let mut weights = old.to_vec();
     let left = left(old, kept);
@@ -127,11 +141,36 @@ pub(crate) fn weigh(
     let small = DMatrix::from_fn(k, k, |i, j| h[(free[i], free[j])] * left * left);
     let linear: Vec<f64> = free.iter().map(|&i| left * rest(i)).collect();
     let start: Vec<f64> = free.iter().map(|&i| old[i]).collect();
-    let found = gram_qp(&small, &linear, Some(&start)).map_err(unsolved)?;
-    for (&z, m) in free.iter().zip(found.weights) {
+    let found = sparse_qp(&small, &linear, &start, mu * left * left)?;
+    for (&z, m) in free.iter().zip(found) {
         weights[z] = left * m;
     }
     Ok(weights)
+}
+
+/// Weights on the simplex of an objective `½ lᵀ H l - fᵀ l - μ |l|²` that is at most that of the `old` ones, which are first divided by their
+/// sum; the least where the function is convex, or concave.
+fn sparse_qp(h: &DMatrix<f64>, f: &[f64], old: &[f64], mu: f64) -> Result<Vec<f64>, FitError> {
+    if mu <= 0.0 || old.len() < 2 {
+        return Ok(gram_qp(h, f, Some(old)).map_err(unsolved)?.weights);
+    }
+    let [least, largest] = curvatures(h);
+    // [EXT 8] H - 2 μ I along the simplex: convex, concave, or neither
+    if least > 2.0 * mu {
+        let mut convex = h.clone();
+        for i in 0..old.len() {
+            convex[(i, i)] -= 2.0 * mu;
+        }
+        return Ok(gram_qp(&convex, f, Some(old)).map_err(unsolved)?.weights);
+    }
+    if largest <= 2.0 * mu {
+        return Ok(best_vertex(h, f));
+    }
+    // [EXT 8] the concave part replaced by its tangent, which is above it
+    let sum: f64 = old.iter().sum();
+    let tangent = f.iter().zip(old).map(|(f, l)| f + 2.0 * mu * l / sum);
+    let tangent: Vec<f64> = tangent.collect();
+    Ok(gram_qp(h, &tangent, Some(old)).map_err(unsolved)?.weights)
 }
 
 /// Projects a column onto the simplex. What is frozen keeps its old value; the others are projected onto what is left.

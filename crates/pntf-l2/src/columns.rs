@@ -141,7 +141,7 @@ impl<T: Real> Model for ColumnNmf<T> {
             data,
             totals,
             norm,
-            kept: kept(&specs),
+            kept: kept(&specs)?,
             specs,
         }))
     }
@@ -242,7 +242,7 @@ impl<T: Real> Sweep<'_, T> {
         // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
         let solved = map_in_order((0..self.totals.len()).collect(), |i| {
             let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
-            weigh(&h, &f, v.column(i).as_slice(), &self.kept[1])
+            weigh(&h, &f, v.column(i).as_slice(), &self.kept[1], 0.0)
         });
         for (i, weights) in solved.into_iter().enumerate() {
             v.column_mut(i).copy_from_slice(&weights?);
@@ -274,7 +274,15 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                     .map(|t| f64::from(gamma[(t, t)] > 0.0))
                     .collect();
                 let (kept, mut projector) = (&self.kept[0], Projector::default());
-                descend_on_simplex(&mut u, &m, &gamma, &used, kept, false, &mut projector);
+                descend_on_simplex(
+                    &mut u,
+                    &m,
+                    &gamma,
+                    &used,
+                    kept,
+                    (false, 0.0),
+                    &mut projector,
+                );
                 put(&mut next, 0, &u);
             }
         }

@@ -269,7 +269,7 @@ impl<T: Real> Model for Ntf<T> {
             data: products,
             scale,
             norm,
-            kept: kept(&specs),
+            kept: kept(&specs)?,
             specs,
         }))
     }
@@ -550,6 +550,7 @@ impl<T: Real> State for NtfState<T> {
     const BLOCKS: Blocks = &[("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let factors = parameters.matrices();
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let k = factors.first().map_or(0, |f| f.ncols());

@@ -360,6 +360,7 @@ impl<T: Real> State for KMeansState<T> {
     const BLOCKS: Blocks = &[("centres", Matrix), ("labels", Vector)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let ((rows, k), (samples, _)) = (parameters.shape(0), parameters.shape(1));
         parameters.check(&specs((rows, samples), k))?;
         let labels = parameters.at(1).iter().map(|x| x.to_f64());

@@ -15,6 +15,7 @@
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
 //! | tensors with a signed mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
+//! | shift-invariant, any order, EM | [`ShiftedSnmf`] | atoms of two sides, and where they are |
 //! | baselines: squared error, k-means | [`Ding`], [`KMeans`] | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
@@ -49,6 +50,7 @@ mod posterior;
 mod prior;
 mod replicates;
 mod rule;
+mod shift;
 mod sides;
 mod signed;
 mod snmf;
@@ -72,5 +74,9 @@ use plca_tensor::checked;
 pub use posterior::Posterior;
 pub use prior::Prior;
 pub use replicates::Replicates;
+pub use shift::{
+    Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbBuilder,
+    ShiftedSnmfVbState,
+};
 pub use snmf::{Snmf, SnmfBuilder, SnmfState};
 pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};

@@ -1,5 +1,6 @@
 //! What the command does with a model: one file per model, and its line in `models!`.
 
+mod bayes;
 mod broadcast;
 pub(crate) mod options;
 pub(crate) mod priors;
@@ -35,12 +36,18 @@ macro_rules! models {
 models! {
     plca::Symmetric,
     plsa::Asymmetric,
+    plca_vb::SymmetricVb,
+    plsa_vb::AsymmetricVb,
     nmf_kl::Unnormalised,
     skellam::SkellamEm,
     skellam_vb::SkellamVb,
+    skellam_cp::SkellamCp,
+    siskellam::ShiftedSkellam,
+    siskellam_vb::ShiftedSkellamVb,
     snmf_ding::DingSemiNmf,
     kmeans::Clustering,
     siplca::ShiftInvariant,
+    tiplca::TransformInvariant,
     pntf::OnSimplex,
     ntf::LeeSeung,
 }
@@ -131,8 +138,10 @@ impl fmt::Debug for dyn ModelKind {
 pub(crate) enum Takes {
     /// Numbers that are not negative, of any order.
     Counts,
-    /// Numbers of any sign and order.
+    /// Numbers of any order, of which a warning says where they are negative.
     Numbers,
+    /// Numbers of any sign and order.
+    Signed,
     /// A matrix of any sign, of which a dense copy is made.
     SignedMatrix,
 }

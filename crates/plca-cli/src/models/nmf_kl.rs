@@ -10,6 +10,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{self, ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::shards;
@@ -26,7 +27,7 @@ impl ModelKind for Unnormalised {
     }
 
     fn options(&self) -> &'static str {
-        "--update --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --shards"
+        "--update --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards"
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -75,7 +76,7 @@ impl ModelKind for Unnormalised {
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf<T>, Failure> {
     need_matrix(&args.data, "nmf-kl", shape)?;
-    let mut builder = (args.fix.iter()).fold(Nmf::builder(rank), |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, Nmf::builder(rank))?;
     let blocks = [
         Block::matrix("w", shape[0], rank),
         Block::matrix("h", rank, shape[1]),

@@ -9,6 +9,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{ConsensusArgs, FitArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -53,7 +54,7 @@ impl ModelKind for LeeSeung {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, _: &[usize]) -> Result<Ntf<T>, Failure> {
-    let builder = (args.fix.iter()).fold(Ntf::builder(rank), |b, name| b.freeze(name));
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Ntf<T>, Failure> {
+    let builder = given::freeze(args, shape, Ntf::builder(rank))?;
     Ok(builder.build()?)
 }

@@ -11,6 +11,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -28,7 +29,7 @@ impl ModelKind for Symmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --shards --online"
+        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --online"
     }
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
@@ -94,7 +95,7 @@ pub(super) fn factor(j: usize) -> String {
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plca<T>, Failure> {
     let builder = Plca::builder(rank).temper(temper(args)?.0);
     let builder = builder.temper_prior(args.temper_prior);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
     let factors = shape.iter().enumerate();
     let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
     let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();

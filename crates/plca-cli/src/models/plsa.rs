@@ -11,6 +11,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -28,7 +29,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--given --temper --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --shards --online"
+        "--given --temper --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --online"
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {
@@ -64,7 +65,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
-        let given = given(args.given.unwrap_or(1).into());
+        let given = given_by(args.given.unwrap_or(1).into());
         let plsa = Plsa::builder(rank).given(given).build()?;
         Ok(Candidate {
             samples: given.mode(),
@@ -74,7 +75,7 @@ impl ModelKind for Asymmetric {
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         // The observations are what was given.
-        let given = given(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
+        let given = given_by(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
         let along = along(args, given.mode(), |d| d == given.mode())?;
         let basis = file.distributions("basis")?;
         let k = basis.ncols();
@@ -97,9 +98,9 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
             "--missing-method multiplicative: plsa treats missing cells by imputation only",
         ));
     }
-    let given = given(args.given.unwrap_or(1).into());
+    let given = given_by(args.given.unwrap_or(1).into());
     let builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
     let blocks = [
         Block::matrix("basis", shape[given.explained()], rank),
         Block::matrix("mixture", rank, shape[given.mode()]),
@@ -111,7 +112,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
 }
 
 /// The direction in which this mode is given.
-fn given(mode: u64) -> Given {
+pub(super) fn given_by(mode: u64) -> Given {
     match mode {
         0 => Given::Rows,
         _ => Given::Columns,

@@ -1,5 +1,7 @@
 //! `pntf`: weights and factors on the simplex under squared error, any order.
 
+use std::collections::BTreeSet;
+
 use plca_io::Element;
 use pntf_l2::{Pntf, PntfState};
 
@@ -8,6 +10,7 @@ use crate::approximation::{Approximation, Fitted};
 use crate::args::{ConsensusArgs, FitArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
+use crate::given;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -22,15 +25,18 @@ impl ModelKind for OnSimplex {
     }
 
     fn options(&self) -> &'static str {
-        "--fix --accelerate --no-normalise"
+        "--fix --accelerate --no-normalise --sparsity"
     }
 
     fn takes(&self) -> Takes {
         Takes::Numbers
     }
 
-    fn objective(&self, _: bool) -> &'static str {
-        "squared_error"
+    fn objective(&self, sparse: bool) -> &'static str {
+        match sparse {
+            true => "penalised_squared_error",
+            false => "squared_error",
+        }
     }
 
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
@@ -52,8 +58,24 @@ impl ModelKind for OnSimplex {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, _: &[usize]) -> Result<Pntf<T>, Failure> {
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pntf<T>, Failure> {
     let builder = Pntf::builder(rank).normalise(!args.no_normalise);
-    let builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
+    let names = OnSimplex.blocks(shape.len());
+    let mut given = BTreeSet::new();
+    for spec in &args.sparsity {
+        let bad = |what: &str| Failure::usage(format!("--sparsity {spec}: {what}"));
+        let named = spec.split_once('=');
+        let (name, mu) = named.ok_or_else(|| bad("BLOCK=MU is needed"))?;
+        let mu: f64 = (mu.parse()).map_err(|_| bad(&format!("`{mu}` is not a number")))?;
+        if !names.iter().any(|known| known == name) {
+            let names = names.join(", ");
+            return Err(bad(&format!("no block `{name}`; there are {names}")));
+        }
+        if !given.insert(name) {
+            return Err(bad(&format!("`{name}` has a sparsity already")));
+        }
+        builder = builder.sparsity(name, mu);
+    }
     Ok(builder.build()?)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::Prior;
 use plca_io::{Array, Element};
-use plca_priors::{Dirichlet, Entries, Gamma, Priors, RatePrior, RatePriors};
+use plca_priors::{Dirichlet, Entries, Gamma, Lagged, Priors, RatePrior, RatePriors};
 
 use super::broadcast::broadcast;
 use crate::args::FitArgs;
@@ -123,9 +123,17 @@ pub(super) fn priors<T: Element>(
     blocks: &[Block],
 ) -> Result<Vec<(String, Prior<T>)>, Failure> {
     let mut out: Vec<(String, Prior<T>)> = Vec::new();
+    let mut lags: BTreeMap<String, Vec<(isize, DMatrix<f64>)>> = BTreeMap::new();
     for_each(&args.prior, args.priors.as_deref(), |name, said| {
         let block = find(blocks, name)?;
         let prior: Prior<T> = match said {
+            Said::Array(kind, array) if kind.starts_with("lag_") && name.starts_with("factor_") => {
+                let (lag, k) = (lag(kind)?, block.size.1);
+                let weights = broadcast(array, &[k, k])?;
+                let weights = DMatrix::from_row_slice(k, k, &weights);
+                lags.entry(name.into()).or_default().push((lag, weights));
+                return Ok(name.to_string());
+            }
             Said::Spec(spec) => Priors::parse(spec, block.size).map_err(|e| e.to_string())?,
             Said::Array("dirichlet", array) => {
                 let prior = Dirichlet::per_entry(block.spread(array)?);
@@ -138,7 +146,28 @@ pub(super) fn priors<T: Element>(
         out.push((name.to_string(), prior));
         Ok(name.to_string())
     })?;
+    for (name, lags) in lags {
+        let path = args.priors.as_deref().unwrap_or(Path::new("--priors"));
+        let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
+        if out.iter().any(|(other, _)| *other == name) {
+            return Err(bad("has a prior already".into()));
+        }
+        let prior = Lagged::new(lags).map_err(|e| bad(e.to_string()))?;
+        out.push((name, Arc::new(prior)));
+    }
     Ok(out)
+}
+
+/// `lag_2`, or `lag_m2` for -2.
+fn lag(kind: &str) -> Result<isize, String> {
+    let digits = kind.trim_start_matches("lag_");
+    let (sign, digits) = match digits.strip_prefix('m') {
+        Some(digits) => (-1, digits),
+        None => (1, digits),
+    };
+    let number = digits.parse::<u32>();
+    let number = number.map_err(|_| format!("`{kind}` is no lag: lag_1, lag_m1 for -1"))?;
+    Ok(sign * number as isize)
 }
 
 /// Priors on rates, by the name of their block.

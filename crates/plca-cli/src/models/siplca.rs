@@ -29,7 +29,7 @@ impl ModelKind for ShiftInvariant {
     }
 
     fn options(&self) -> &'static str {
-        "--kernel --domain --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --accelerate"
+        "--kernel --domain --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate"
     }
 
     fn component_axis(&self, _: &str) -> usize {
@@ -135,7 +135,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
     let kernel = kernel(args, shape)?;
     reasonable(rank, &kernel, shape)?;
     let builder = placed(Shifted::builder(rank, kernel), &shifts.places);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let mut builder = given::freeze(args, shape, builder)?;
     let geometry = builder.clone().build()?.geometry(shape);
     let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
     let blocks = [
@@ -150,7 +150,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
 }
 
 /// Extents of the kernels, from `--kernel` or from the kernels in `--init`.
-fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
+pub(super) fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
     let kernel = match &args.shifts.kernel {
         Some(sizes) => sizes.0.clone(),
         None => {
@@ -168,7 +168,10 @@ fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
 }
 
 /// Draws events of `s P(x)`.
-fn draw(state: &ShiftedState<f64>, draws: Draws<'_>) -> Result<(), Failure> {
+pub(super) fn draw<S: Reconstruct<Scalar = f64>>(
+    state: &S,
+    draws: Draws<'_>,
+) -> Result<(), Failure> {
     // What falls outside of the data is not seen: events are drawn among those that do not.
     let cells = state.reconstruct()?.into_parts().1;
     let cells = Categorical::new(&cells).map_err(Failure::new)?;

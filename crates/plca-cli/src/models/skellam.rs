@@ -9,6 +9,7 @@ use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Draws, Fitted};
 use crate::args::{self, FitArgs, SignedArgs, TransformArgs};
 use crate::failure::Failure;
+use crate::given;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -23,7 +24,7 @@ impl ModelKind for SkellamEm {
     }
 
     fn options(&self) -> &'static str {
-        "--m --real-data --floor --prior --priors --fix --accelerate"
+        "--m --real-data --floor --prior --priors --fix --freeze-entries --accelerate"
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -57,12 +58,12 @@ impl ModelKind for SkellamEm {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Snmf<T>, Failure> {
-    let shape = (shape[0], rank, shape[1]);
+fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<Snmf<T>, Failure> {
+    let shape = (data[0], rank, data[1]);
     let prior = prior(Prior::flat(), &args.prior, args.priors.as_deref(), shape)?;
     let builder = builder(&args.signed, rank).priors(prior);
     let builder = builder.floor(args.floor.unwrap_or(0.0));
-    let builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let builder = given::freeze(args, data, builder)?;
     builder.build().map_err(|e| refused(args, e))
 }
 

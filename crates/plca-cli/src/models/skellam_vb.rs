@@ -5,7 +5,7 @@ use plca_io::Element;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
-use skellam_snmf::{Entries, Prior, SnmfVb, SnmfVbState, select_components};
+use skellam_snmf::{Entries, Prior, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
 
 use super::skellam::{builder, prior_specs, rates, refused, signed};
 use super::skellam_priors::prior;
@@ -14,6 +14,7 @@ use crate::approximation::Approximation;
 use crate::args::{Criterion, FitArgs, SelectArgs, SignedArgs, TransformArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
+use crate::given;
 use crate::limits::reasonable;
 use crate::saved::Saved;
 use crate::select::{self, Table, ranks};
@@ -38,7 +39,7 @@ impl ModelKind for SkellamVb {
     }
 
     fn options(&self) -> &'static str {
-        "--m --real-data --prior --priors --fix --accelerate"
+        "--m --real-data --prior --priors --fix --freeze-entries --accelerate"
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -73,7 +74,7 @@ impl ModelKind for SkellamVb {
         let learnt: SnmfVbState<f64> = file.state()?;
         let (shape, k) = (learnt.shape(), learnt.components());
         let prior = prior(vague(), &specs, None, (shape[0], k, shape[1]))?;
-        let model = config::<f64>(&signed, prior, k, &[])?;
+        let model = config::<f64>(&signed, prior, k).build()?;
         let blocks = ["activations", "activations_shape", "activations_rate"];
         explain(self, args, (1, k), &blocks, |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
@@ -87,31 +88,26 @@ impl ModelKind for SkellamVb {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<SnmfVb<T>, Failure> {
-    let shape = (shape[0], rank, shape[1]);
+fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<SnmfVb<T>, Failure> {
+    let shape = (data[0], rank, data[1]);
     let prior = prior(vague(), &args.prior, args.priors.as_deref(), shape)?;
-    config(&args.signed, prior, rank, &args.fix).map_err(|e| refused(args, e))
+    let builder = given::freeze(args, data, config(&args.signed, prior, rank))?;
+    builder.build().map_err(|e| refused(args, e))
 }
 
 /// The model of a command line.
-fn config<T: Element>(
-    signed: &SignedArgs,
-    prior: Prior,
-    k: usize,
-    fix: &[String],
-) -> Result<SnmfVb<T>, FitError> {
+fn config<T: Element>(signed: &SignedArgs, prior: Prior, k: usize) -> SnmfVbBuilder<T> {
     let mut builder = SnmfVb::builder(k).replicates(signed.m.unwrap_or_default());
     if signed.real_data {
         builder = builder.real_data();
     }
-    let builder = fix.iter().fold(builder, |b, name| b.freeze(name));
-    builder.priors(prior).build()
+    builder.priors(prior)
 }
 
 fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Table, Failure> {
     let [f, n] = [data.shape()[0], data.shape()[1]];
     let prior = prior(vague(), &args.prior, None, (f, 1, n))?;
-    let configure = |k| config::<f64>(&args.signed, prior.clone(), k, &[]);
+    let configure = |k| config::<f64>(&args.signed, prior.clone(), k).build();
     // Refused here, where it is the command line's fault.
     configure(1).map_err(Failure::usage)?;
     let about = |e| Failure::by(&args.data, e);

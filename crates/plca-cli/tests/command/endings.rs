@@ -222,6 +222,12 @@ fn checkpoints_of_other_models_are_refused() {
         ("kmeans", ""),
         ("pntf", ""),
         ("ntf-l2", ""),
+        ("plca-vb", ""),
+        ("plsa-vb", ""),
+        ("tiplca", "--kernel 2x2"),
+        ("siskellam", "--kernel 2x2"),
+        ("siskellam-vb", "--kernel 2x2"),
+        ("skellam-cp", "--signed-mode 0"),
     ];
     let help = folder.ok("fit --help");
     let known = help.split("Possible values:").nth(1).unwrap();

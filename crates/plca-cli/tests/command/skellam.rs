@@ -461,3 +461,19 @@ fn priors_broadcast_from_their_end_and_set_their_block_alone() {
         folder.fails(2, &format!("{line} --prior {wrong}"), &[wrong]);
     }
 }
+
+/// The sum of signed data may be negative: models of them are read again all the same.
+#[test]
+fn models_of_data_with_a_negative_sum_come_back() {
+    let folder = Folder::new();
+    folder.text("d.csv", "1,-20,3\n-4,6,0\n");
+    for model in ["skellam", "skellam-vb", "snmf-ding"] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 1 --output o.npz --quiet"
+        ));
+        folder.ok("reconstruct o.npz --output r.npy");
+        if model != "snmf-ding" {
+            folder.ok("transform o.npz d.csv --output n.npz --quiet");
+        }
+    }
+}

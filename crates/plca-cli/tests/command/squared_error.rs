@@ -6,15 +6,31 @@ use crate::Folder;
 use crate::golden::{cases, init, put, shape_option, sparse};
 
 fn blocks(v: &Value) -> Vec<(String, &Value)> {
-    let factors = v["factors"].as_array().unwrap().iter().enumerate();
-    let factors = factors.map(|(j, f)| (format!("factor_{j}"), f));
+    let listed = v["factors"].as_array().into_iter().flatten().enumerate();
+    let listed = listed.map(|(j, f)| (format!("factor_{j}"), f));
+    let named = v.as_object().into_iter().flatten();
+    let named = named.filter(|(name, _)| name.starts_with("factor_"));
+    let factors = listed.chain(named.map(|(name, f)| (name.clone(), f)));
     let weights = (!v["lambda"].is_null()).then(|| ("weights".to_string(), &v["lambda"]));
     factors.chain(weights).collect()
 }
 
+/// The options of quadratic sparsity that a case asks for.
+fn sparsity(case: &Value) -> String {
+    let modes = case["mu"].as_array().into_iter().flatten().enumerate();
+    let mut options: String = modes
+        .map(|(j, mu)| format!(" --sparsity factor_{j}={mu}"))
+        .collect();
+    if let Some(mu) = case["mu_weights"].as_f64() {
+        options += &format!(" --sparsity weights={mu}");
+    }
+    options
+}
+
 /// Every point of every trajectory, from dense and from sparse data.
 fn trajectories(model: &str, text: &str, least: usize) {
-    let all = cases(text);
+    let mut all = cases(text);
+    all.retain(|case| case["kind"] != "column");
     assert!(all.len() >= least);
     for case in &all {
         let folder = Folder::new();
@@ -26,7 +42,10 @@ fn trajectories(model: &str, text: &str, least: usize) {
         for data in ["v.npy".to_string(), format!("v.tns {shape}")] {
             for point in case["trajectory"].as_array().unwrap() {
                 let n = &point["iter"];
-                let line = format!("fit {model} {data} --init init.npz --tol 0 --max-iter {n}");
+                let line = format!(
+                    "fit {model} {data} --init init.npz --tol 0 --max-iter {n}{}",
+                    sparsity(case)
+                );
                 let summary = folder.json(&format!("{line} --output out.npz --quiet"));
                 let what = format!("{} {data}, {n} iterations", case["name"]);
                 let close = |got: f64, want: f64| {
@@ -38,7 +57,14 @@ fn trajectories(model: &str, text: &str, least: usize) {
                     close(summary["objective"].as_f64().unwrap(), want);
                 }
                 let file = folder.model("out.npz");
-                assert_eq!(file.metadata["objective_name"], "squared_error");
+                let name = match point["squared_error"].as_f64() {
+                    Some(want) => {
+                        close(summary["squared_error"].as_f64().unwrap(), want);
+                        "penalised_squared_error"
+                    }
+                    None => "squared_error",
+                };
+                assert_eq!(file.metadata["objective_name"], name);
                 let want = blocks(point);
                 assert_eq!(file.arrays.len(), want.len(), "{what}");
                 for (name, block) in want {
@@ -58,6 +84,33 @@ fn trajectories(model: &str, text: &str, least: usize) {
 fn pntf_trajectories_match_the_reference() {
     let text = include_str!("../../../../testdata/golden/pntf.json");
     trajectories("pntf", text, 5);
+}
+
+// [EXT 8]
+#[test]
+fn sparse_trajectories_match_the_reference() {
+    let text = include_str!("../../../../testdata/golden/quadratic_sparsity.json");
+    trajectories("pntf", text, 4);
+    let folder = Folder::with_counts();
+    let fit = "fit pntf d.csv --rank 2 --output p.npz";
+    for (option, part) in [
+        ("factor_0", "BLOCK=MU is needed"),
+        ("w=1", "no block `w`"),
+        ("factor_0=x", "`x` is not a number"),
+        ("factor_0=-1", "-1"),
+        ("weights=1 --sparsity weights=2", "has a sparsity already"),
+    ] {
+        folder.fails(
+            2,
+            &format!("{fit} --sparsity {option}"),
+            &["sparsity", part],
+        );
+    }
+    folder.fails(
+        2,
+        "fit ntf-l2 d.csv --rank 2 --sparsity factor_0=1 --output p.npz",
+        &["ntf-l2", "--sparsity"],
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::product::unsupported;
 
 pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     for spec in specs {
-        let some = matches!(spec.frozen, Frozen::Components(_));
+        let some = spec.is_partly_frozen();
         refuse(some, &format!("frozen components of `{}`", spec.name))?;
         refuse(
             spec.prior.is_some(),

@@ -193,7 +193,7 @@ fn factors<'a, T: Real>(
     factors
 }
 
-fn with_model<T: Real, O>(
+pub(crate) fn with_model<T: Real, O>(
     given: Given,
     basis: &DMatrix<T>,
     mixture: &DMatrix<T>,

@@ -103,7 +103,7 @@ impl<T: Real> Evaluator<T> {
     /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
     fn kernel_sums(&self, at: Parts<'_, T>, q: &[T]) -> Vec<T> {
         let maps = &self.place.maps;
-        // [LV eq. 17] [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
+        // [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
         let mut sums = vec![T::zero(); at.kernels.len()];
         for_each_part(&mut sums, maps.kernel, |z, sums| {
             let impulse = &at.impulses[z * maps.maps..][..maps.maps];
@@ -119,7 +119,7 @@ impl<T: Real> Evaluator<T> {
     /// `Σ_u K[z,u] q[s,u]`, `[z][s]`.
     fn impulse_sums(&self, at: Parts<'_, T>, q: &[T]) -> Vec<T> {
         let maps = &self.place.maps;
-        // [LV eq. 17] [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
+        // [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
         let mut sums = vec![T::zero(); at.impulses.len()];
         const PART: usize = 64;
         for_each_part(&mut sums, PART, |part, sums| {

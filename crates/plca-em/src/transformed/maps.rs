@@ -42,6 +42,8 @@ pub struct MapEntry {
 pub struct IndexMaps {
     pub(super) cells: usize,
     pub(super) kernel: usize,
+    /// Extents of a kernel, whose product is the number of its cells.
+    kernel_shape: Vec<usize>,
     pub(super) maps: usize,
     /// By map, then by cell of the kernel; a cell of `cells` is outside.
     by_map: Vec<Entry>,
@@ -162,6 +164,7 @@ impl IndexMaps {
             by_cell,
             cells,
             kernel,
+            kernel_shape: vec![kernel],
             maps,
         })
     }
@@ -186,6 +189,27 @@ impl IndexMaps {
     /// ```
     pub fn kernel_cells(&self) -> usize {
         self.kernel
+    }
+
+    /// The extents of a kernel: those that it was made for, or the number of its cells.
+    ///
+    /// ```
+    /// use plca_em::{IndexMaps, Positions, Transformation};
+    /// let as_it_is = [Transformation::new(0.0, 1.0, false)?];
+    /// let maps = IndexMaps::placed(&as_it_is, &[2, 3], &[4, 4], Positions::Valid)?;
+    /// assert_eq!(maps.kernel_shape(), [2, 3]);
+    /// # Ok::<(), plca_em::FitError>(())
+    /// ```
+    pub fn kernel_shape(&self) -> &[usize] {
+        &self.kernel_shape
+    }
+
+    /// The same maps of kernels of these extents, which have as many cells.
+    pub(super) fn with_kernel_shape(self, kernel_shape: Vec<usize>) -> Self {
+        Self {
+            kernel_shape,
+            ..self
+        }
     }
 
     /// The number of cells of the data.

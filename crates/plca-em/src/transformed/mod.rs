@@ -15,10 +15,11 @@
 //! \end{aligned}
 //! ```
 //!
-//! `[LV eq. 17]` `[SPEC 5.7]`
+//! `[SPEC 5.7]`
 
 mod evaluator;
 mod maps;
+mod set;
 mod state;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::placed::{
 };
 
 pub use maps::{IndexMaps, MapEntry};
+pub use set::{Positions, Transformation};
 pub use state::TransformedState;
 
 /// PLCA that is invariant to a given finite set of transformations: every component is a kernel, placed on the data by maps of its cells.
@@ -169,7 +171,7 @@ fn facts(
     });
     vec![
         (SHAPE, numbers(shape)),
-        (KERNEL, numbers(&[maps.kernel_cells()])),
+        (KERNEL, numbers(maps.kernel_shape())),
         (MAPS, entries.collect()),
         likelihood_fact(likelihood),
     ]

@@ -172,8 +172,13 @@ fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexM
         got,
         expected: expected.into(),
     };
-    let &[kernel] = &parameters.whole(KERNEL)?[..] else {
-        return Err(refuse(KERNEL, "no number".into(), "one number of cells"));
+    let kernel_shape = parameters.whole(KERNEL)?;
+    let kernel = kernel_shape
+        .iter()
+        .try_fold(1usize, |n, &k| n.checked_mul(k));
+    let Some(kernel) = kernel.filter(|_| !kernel_shape.is_empty()) else {
+        let got = format!("{kernel_shape:?}");
+        return Err(refuse(KERNEL, got, "the extents of a kernel"));
     };
     let numbers = parameters.fact(MAPS).unwrap_or_default();
     let (entries, rest) = numbers.as_chunks::<4>();
@@ -205,8 +210,9 @@ fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexM
         let expected = format!("maps below {places}");
         return Err(refuse(MAPS, format!("map {map}"), &expected));
     }
-    IndexMaps::from_entries(cells, kernel, entries).map_err(|error| match error {
+    let maps = IndexMaps::from_entries(cells, kernel, entries).map_err(|error| match error {
         FitError::Data(_) => error,
         error => refuse(MAPS, error.to_string(), "maps from kernels to the data"),
-    })
+    })?;
+    Ok(maps.with_kernel_shape(kernel_shape))
 }

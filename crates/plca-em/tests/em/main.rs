@@ -3,11 +3,13 @@
 
 mod atomic;
 mod bad_input;
+mod bayes;
 mod certificates;
 mod failing_reads;
 mod fast;
 mod fast_optima;
 mod fold_in;
+mod frozen;
 mod golden;
 mod instruction_sets;
 mod measured;
@@ -27,5 +29,6 @@ mod starts;
 mod states;
 mod support;
 mod tempering;
+mod transformations;
 mod transformed;
 mod written;

@@ -5,8 +5,28 @@ use std::sync::Arc;
 use plca_fit::{Algorithm, Checkpoint, Fit, FitError, Model, Solver, State, Stop};
 use plca_priors::SimplexPrior;
 use plca_tensor::{Data, Real};
+use serde_json::Value;
 
 pub(crate) type Prior<T> = Arc<dyn SimplexPrior<T>>;
+
+/// The cases of a file of reference vectors.
+pub(crate) fn cases(text: &str) -> Vec<Value> {
+    let file: Value = serde_json::from_str(text).unwrap();
+    file["cases"].as_array().unwrap().clone()
+}
+
+/// A list of whole numbers.
+pub(crate) fn whole(v: &Value) -> Vec<usize> {
+    let all = v.as_array().unwrap().iter();
+    all.map(|n| n.as_u64().unwrap() as usize).collect()
+}
+
+/// A list of numbers, or of flags as 0 and 1.
+pub(crate) fn floats(v: &Value) -> Vec<f64> {
+    let all = v.as_array().unwrap().iter();
+    all.map(|x| x.as_f64().unwrap_or_else(|| f64::from(u8::from(x == true))))
+        .collect()
+}
 
 /// So many iterations, and nothing else that ends a run.
 pub(crate) fn exactly(n: usize) -> Stop {

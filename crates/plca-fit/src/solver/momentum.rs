@@ -145,6 +145,15 @@ fn step<T: Real>(
     let kept = ahead.filter(|new| algorithm.sense().not_worse(new.value, value));
     let (beta, most) = next(kept.is_some(), beta, most);
     let new = kept.map_or_else(|| plain(algorithm, at), Ok)?;
+    if value.is_finite() && new.value.is_infinite() {
+        // A probability came below what the scalar can tell from 0, and the next step would be refused: the point stays.
+        at.count();
+        remember(memory, flat, [value, beta, most]);
+        return Ok(Stepped {
+            value: measure.then_some(value),
+            restored: Vec::new(),
+        });
+    }
     *at = new.at;
     remember(memory, new.before, [new.value, beta, most]);
     Ok(Stepped {

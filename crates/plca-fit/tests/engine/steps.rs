@@ -7,7 +7,7 @@ use plca_fit::{
     Algorithm as _, Em, Expectation as _, FitError, Frozen, Memory, Parameters, Prior, Solver,
     Wanted,
 };
-use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior, Step};
+use plca_priors::{Dirichlet, Entropic, LogisticNormal, Schedule, Scheduled, SimplexPrior, Step};
 
 use super::counts::{PlcaCounts, data, solvers, start};
 
@@ -269,6 +269,10 @@ fn what_does_not_fit_is_named() {
     spec.frozen = Frozen::Components(vec![1]);
     assert!(spec.check().is_ok());
     spec.prior = Some(Prior::Simplex(Arc::new(Dirichlet::symmetric(2.0).unwrap())));
+    assert!(spec.check().is_ok());
+    let zeros = nalgebra::dvector![0.0, 0.0];
+    let whole = LogisticNormal::independent(zeros.clone(), &zeros.add_scalar(1.0)).unwrap();
+    spec.prior = Some(Prior::Simplex(Arc::new(whole)));
     assert!(matches!(
         spec.check(),
         Err(FitError::FrozenUnderPrior { .. })

@@ -265,7 +265,7 @@ fn follow(p: f64, moved: f64, gap: f64) -> Option<f64> {
 /// `θ` and `dθ/dx` on the branch `W_-1`.
 #[inline]
 fn lower(w: f64, p: f64, x: f64) -> (f64, f64) {
-    // [LV eq. 18-21] [SPEC 6] θ = -w / W_-1(-w e^s) with 1 + p = -W_-1
+    // [SPEC 6] θ = -w / W_-1(-w e^s) with 1 + p = -W_-1
     let theta = w / (1.0 + p);
     (theta, if p > 0.0 { -theta * x / p } else { -theta })
 }
@@ -273,7 +273,7 @@ fn lower(w: f64, p: f64, x: f64) -> (f64, f64) {
 /// `θ` on the branch `W_0` and `dθ/dx`, for the largest count.
 fn upper(w: f64, x: f64) -> (f64, f64) {
     let q = ln_neg_lambert_w0_gap(0.5 * x * x).unwrap_or(0.0);
-    // [LV eq. 18-21] [SPEC 6] θ = -w / W_0(-w e^s) with q = ln -W_0
+    // [SPEC 6] θ = -w / W_0(-w e^s) with q = ln -W_0
     let theta = w * (-q).exp();
     let slope = if q < 0.0 {
         -theta * x / q.exp_m1()

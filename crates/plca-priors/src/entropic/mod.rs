@@ -37,7 +37,7 @@ use crate::{
 /// `W_-1`; of all such points the best is taken. Of equal largest counts the first may become the large entry. A column without
 /// counts keeps its value if `β >= 0` and becomes uniform if `β < 0`. A zero count gives a zero if `β > 0`, and never if `β < 0`.
 ///
-/// Time: one or two evaluations of `W` for each of the `I` entries of a column, and some ten steps of Newton's method over them. `[SPEC 6]`, `[LV eq. 18-21]`
+/// Time: one or two evaluations of `W` for each of the `I` entries of a column, and some ten steps of Newton's method over them. `[SPEC 6]`
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -119,6 +119,10 @@ impl PriorRules for Entropic {
         !self.relative
     }
 
+    fn shares_columns(&self) -> bool {
+        true
+    }
+
     /// Not relative to the counts: there is no objective then, unless the strength is 0.
     fn steady(&self, _iteration: usize) -> bool {
         !self.relative || self.strength == 0.0
@@ -130,18 +134,31 @@ impl<T: Real> SimplexPrior<T> for Entropic {
         &self,
         counts: &DMatrix<T>,
         theta: &mut DMatrix<T>,
-        _: &Step<'_>,
+        step: &Step<'_>,
     ) -> Result<(), PriorError> {
         check_counts(counts, theta)?;
-        for_each_column(counts, theta, |counts, theta| {
+        for_each_column(counts, theta, |z, counts, theta| {
             let total: f64 = counts.iter().sum();
             let beta = match self.relative {
                 false => self.strength,
                 // [SPEC 5.5] β = ρ n, at most what a number can hold
                 true => (self.strength * total).clamp(-f64::MAX, f64::MAX),
             };
-            // [LV eq. 18-21] [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
-            column::maximise(counts, total, beta, theta);
+            let Some((frozen, mass)) = step.left(z, theta) else {
+                // [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
+                return column::maximise(counts, total, beta, theta);
+            };
+            let free: Vec<usize> = (0..theta.len()).filter(|&i| !frozen[i]).collect();
+            if mass <= 0.0 || free.is_empty() {
+                return free.into_iter().for_each(|i| theta[i] = 0.0);
+            }
+            let counts: Vec<f64> = free.iter().map(|&i| counts[i]).collect();
+            let mut shares: Vec<f64> = free.iter().map(|&i| theta[i] / mass).collect();
+            // [EXT 1] the same of the free entries, with the strength m β
+            column::maximise(&counts, counts.iter().sum(), mass * beta, &mut shares);
+            free.iter()
+                .zip(shares)
+                .for_each(|(&i, x)| theta[i] = mass * x);
         });
         Ok(())
     }

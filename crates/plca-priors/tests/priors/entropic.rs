@@ -45,7 +45,6 @@ fn objective(counts: &[f64], theta: &[f64], beta: f64) -> f64 {
 }
 
 /// The global maximiser [SPEC 6] to 32 digits, for both signs of the strength and all configurations.
-// [LV eq. 18-21]
 #[test]
 fn reference_vectors() {
     let golden: Value = serde_json::from_str(include_str!(
@@ -84,7 +83,6 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Stationary [SPEC 6]: `c/θ + β ln θ` is the same for all positive entries.
-    // [LV eq. 18-21]
     #[test]
     fn stationary(counts in counts(100), relative in strength()) {
         let beta = relative * counts.iter().sum::<f64>();

@@ -16,7 +16,8 @@
 //!
 //! So the best column is a projection onto the simplex, the best weights are a quadratic programme, the best mass, over the observed cells alone, a
 //! quotient. Each is put in its
-//! place with the newest others, and the objective never rises. Hidden cells are filled with the model, which leaves the objective where it is
+//! place with the newest others, and the objective never rises. Sparsity takes `2 μ` off the curvature of a column and of the weights; where
+//! nothing is left of it, the best is a vertex. Hidden cells are filled with the model, which leaves the objective where it is
 //! and bounds it from above elsewhere: what lowers the bound lowers the objective.
 
 use nalgebra::{DMatrix, DVector};
@@ -27,7 +28,7 @@ use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
 use rand::Rng;
 
-use super::{Pntf, factors, mass};
+use super::{Pntf, Sparsity, factors, mass};
 use crate::blocks::{extrapolated, given, is_kept, project, put, unsolved, weigh};
 use crate::deflation::deflate;
 use crate::projection::Projector;
@@ -49,6 +50,7 @@ pub(super) struct Descent<'a, T: Real> {
     pub(super) specs: Vec<BlockSpec<T>>,
     /// Flags of the frozen components of every block.
     pub(super) kept: Vec<Vec<bool>>,
+    pub(super) sparsity: Sparsity,
 }
 
 /// `s λ_z`: what multiplies component `z`.
@@ -137,14 +139,33 @@ impl<T: Real> Descent<'_, T> {
         }
         let s = mass(at);
         let old: Vec<f64> = at.at(0).iter().map(|w| w.to_f64()).collect();
-        let linear: Vec<f64> = f.iter().map(|f| s * f).collect();
-        let weights = weigh(&(h * (s * s)), &linear, &old, &self.kept[0])?;
+        let rewards = self.sparsity.of_components(factors(at));
+        // [EXT 8] f_t + Σ_r μ_r |u_r^t|²
+        let linear = f.iter().zip(rewards).map(|(f, reward)| s * f + reward);
+        let linear: Vec<f64> = linear.collect();
+        let mu = self.sparsity.weights;
+        let weights = weigh(&(h * (s * s)), &linear, &old, &self.kept[0], mu)?;
         put(at, 0, &DMatrix::from_vec(weights.len(), 1, weights));
         Ok(())
     }
 
+    /// What sparsity takes off the squared error.
+    fn reward(&self, at: &Parameters<T>) -> f64 {
+        if !self.sparsity.is_some() {
+            return 0.0;
+        }
+        let rewards = self.sparsity.of_components(factors(at));
+        let weights = at.at(0).iter().map(|w| w.to_f64());
+        let both = weights.zip(rewards);
+        // [EXT 8] 2 Σ_r μ_r Σ_t λ_t |u_r^t|² + 2 μ_w |λ|²
+        2.0 * both
+            .map(|(w, reward)| w * (reward + self.sparsity.weights * w))
+            .sum::<f64>()
+    }
+
     /// One sweep; if it fails the parameters are of no use.
     fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
+        let reward = if measure { self.reward(at) } else { 0.0 };
         let mut projector = Projector::new(self.model.projection);
         let mut memo = self.memo(at);
         let mut grams = grams(factors(at));
@@ -174,8 +195,12 @@ impl<T: Real> Descent<'_, T> {
             }
             if !modes.is_empty() {
                 let (w, kept) = (scaled_weights(at), &self.kept[mode + 1]);
-                let revive = self.model.revive;
-                descend_on_simplex(&mut u, &m, &gamma, &w, kept, revive, &mut projector);
+                // The objective of a column is divided by `2 s λ`.
+                let how = (
+                    self.model.revive,
+                    2.0 * self.sparsity.modes[mode] / mass(at),
+                );
+                descend_on_simplex(&mut u, &m, &gamma, &w, kept, how, &mut projector);
                 put(at, mode + 1, &u);
                 if let Some(memo) = memo.as_mut().filter(|_| nth + 1 < visited.len()) {
                     memo.set(mode, &factors(at)[mode]);
@@ -188,7 +213,7 @@ impl<T: Real> Descent<'_, T> {
         }
         // 3. The weights.
         self.weigh(at, &hadamard(&grams, None), &last)?;
-        Ok(value)
+        Ok(value.map(|value| value - reward))
     }
 
     /// Largest change that a projected gradient step makes to the weights.
@@ -200,7 +225,11 @@ impl<T: Real> Descent<'_, T> {
         projector: &mut Projector,
     ) -> f64 {
         let l = at.at(0).column(0).map(|w| w.to_f64());
-        let slope = h * &l * mass(at) - DVector::from_vec(f);
+        let rewards = self.sparsity.of_components(factors(at)).into_iter();
+        let rewards = rewards.zip(l.iter());
+        let rewards = rewards.map(|(r, l)| (r + 2.0 * self.sparsity.weights * l) / mass(at));
+        let f = f.iter().zip(rewards).map(|(f, reward)| f + reward);
+        let slope = h * &l * mass(at) - DVector::from_vec(f.collect());
         let step = 1.0 / (h.trace() * mass(at));
         let mut moved: Vec<f64> = (l.iter().zip(slope.iter()))
             .map(|(l, g)| l - step * g)
@@ -226,6 +255,11 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Ok(self.likelihood(at)? - self.reward(at))
+    }
+
+    /// The squared error.
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         if !self.data.is_complete() {
             return Ok(self.explicit(at));
         }
@@ -340,11 +374,12 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
             for t in (0..w.len()).filter(moving) {
                 // [PNTF 5] u against its own projection of u - grad/L, L = λ² Γ
                 let rho = w[t] * gamma[(t, t)];
+                let pull = rho + 2.0 * self.sparsity.modes[mode] / mass(at);
                 let mut b: Vec<f64> = n
                     .column(t)
                     .iter()
                     .zip(u.column(t).iter())
-                    .map(|(n, u)| n + rho * u)
+                    .map(|(n, u)| n + pull * u)
                     .collect();
                 projector.project(&mut b, rho);
                 for (b, u) in b.iter().zip(u.column(t).iter()) {

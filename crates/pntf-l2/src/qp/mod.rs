@@ -250,6 +250,12 @@ fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> S
     }
 }
 
+/// The least and the largest `dᵀ H d` of the `d` of length 1 that sum to 0, for `H` of two rows at least.
+pub(crate) fn curvatures(h: &DMatrix<f64>) -> [f64; 2] {
+    let eigen = SymmetricEigen::new(face::reduced(h)).eigenvalues;
+    [eigen.min(), eigen.max()]
+}
+
 /// Refuses a matrix with `dᵀ H d < 0` for a `d` that sums to 0.
 fn check_convex(h: &DMatrix<f64>) -> Result<(), QpError> {
     /// A negative eigenvalue within this part of the largest one is rounding.
@@ -328,7 +334,7 @@ fn check(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>) -> Result<(), QpErr
 }
 
 /// [PNTF 4] the best vertex: `argmin H_jj/2 - f_j`.
-fn best_vertex(h: &DMatrix<f64>, f: &[f64]) -> Vec<f64> {
+pub(crate) fn best_vertex(h: &DMatrix<f64>, f: &[f64]) -> Vec<f64> {
     let value = |j: usize| 0.5 * h[(j, j)] - f[j];
     let best = (1..f.len()).fold(0, |a, b| if value(b) < value(a) { b } else { a });
     let mut l = vec![0.0; f.len()];

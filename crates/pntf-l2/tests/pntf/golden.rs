@@ -210,6 +210,65 @@ fn pntf<T: Real>() {
     }
 }
 
+/// Trajectories under quadratic sparsity; in `f32` the first sweeps alone, whose vertices are far from the next best.
+fn sparse<T: Real>() {
+    let cases = golden("quadratic_sparsity").into_iter();
+    let cases: Vec<_> = cases.filter(|case| case["kind"] == "sweeps").collect();
+    assert_eq!(cases.len(), 4);
+    let single = size_of::<T>() == 4;
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let k = case["K"].as_u64().unwrap() as usize;
+        let weights = list(&case["init"]["lambda"]["data"]).into_iter();
+        let weights = weights.map(T::lit).collect();
+        let init = start(&case["init"]).block("weights", DMatrix::from_vec(k, 1, weights));
+        let mut builder =
+            Pntf::builder(k).sparsity("weights", case["mu_weights"].as_f64().unwrap());
+        for (j, mu) in list(&case["mu"]).into_iter().enumerate() {
+            builder = builder.sparsity(format!("factor_{j}"), mu);
+        }
+        let pntf = builder.build().unwrap();
+        for data in &storages::<T>(&case["G"]) {
+            let sweep = pntf.bind(&**data).unwrap();
+            let mut at = init.parameters(&*sweep, &mut rng(0)).unwrap();
+            let mut done = 0;
+            for point in case["trajectory"].as_array().unwrap() {
+                let iter = point["iter"].as_u64().unwrap();
+                while done < iter {
+                    sweep.step(&mut at, false).unwrap();
+                    done += 1;
+                }
+                let tol = if single { 1e-5 } else { 1e-11 };
+                let values = [sweep.objective(&at), sweep.likelihood(&at)];
+                for (got, want) in values.into_iter().zip(["objective", "squared_error"]) {
+                    close(name, &[got.unwrap()], &[point[want].as_f64().unwrap()], tol);
+                }
+                if single {
+                    continue;
+                }
+                let state = PntfState::wrap(at.clone()).unwrap();
+                close(name, state.weights(), &list(&point["lambda"]["data"]), tol);
+                for (j, got) in state.factors().iter().enumerate() {
+                    let want = matrix::<f64>(&point[format!("factor_{j}")]);
+                    close(name, got.as_slice(), want.as_slice(), tol);
+                }
+            }
+        }
+    }
+}
+
+// [EXT 8]
+#[test]
+fn sparse_f64() {
+    sparse::<f64>();
+}
+
+// [EXT 8]
+#[test]
+fn sparse_f32() {
+    sparse::<f32>();
+}
+
 // [PNTF 1] [PNTF 2] [PNTF 5]
 #[test]
 fn pntf_f64() {

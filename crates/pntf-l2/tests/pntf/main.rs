@@ -11,5 +11,6 @@ mod penalties;
 mod projection;
 mod propositions;
 mod qp;
+mod sparsity;
 mod support;
 mod written;

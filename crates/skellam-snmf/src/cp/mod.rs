@@ -11,6 +11,7 @@
 //! over their factors.
 
 mod counts;
+mod priors;
 mod state;
 mod transform;
 mod unfold;
@@ -19,10 +20,12 @@ use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Sett
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
-use crate::Replicates;
 use crate::check::check_numbers;
 use crate::signed::{SignedData, law_setters};
+use crate::{Entries, Replicates};
 use counts::CpCounts;
+use priors::CpPriors;
+pub(crate) use priors::Shapes;
 use unfold::{Folding, unfold};
 
 pub use state::SignedCpState;
@@ -38,7 +41,8 @@ pub use state::SignedCpState;
 ///
 /// `V` is the data, `f` the index of the signed mode, of `F`, and `Lfit` the likelihood of [`Replicates`], to which the log-density of the
 /// priors is added. The blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), `weights`, `w` (`K x 1`, in the units of the
-/// data), and `factor_j` for every other mode `j`, counted from 0: its size `x K`, columns sum to 1.
+/// data), and `factor_j` for every other mode `j`, counted from 0: its size `x K`, columns sum to 1. With a
+/// [mode of the scale](SignedCpBuilder::scale_mode) there are no weights, and its factor is in the units of the data.
 ///
 /// This value holds the settings, which have been checked; [`SignedCp::builder`] makes it, [`Model::fit`] fits it.
 ///
@@ -59,6 +63,8 @@ pub struct SignedCp<T: Real> {
     replicates: Replicates,
     real_data: bool,
     signed_mode: usize,
+    scale_mode: Option<usize>,
+    priors: CpPriors,
     settings: Settings<T>,
 }
 
@@ -79,18 +85,24 @@ impl<T: Real> SignedCp<T> {
             replicates: Replicates::default(),
             real_data: false,
             signed_mode: 0,
+            scale_mode: None,
+            priors: CpPriors::default(),
             settings: Settings::default(),
         })
     }
 
     fn on_cells(&self, cells: Signed<T>, folding: Folding) -> Result<Em<CpCounts<T>>, FitError> {
-        let mut specs = specs(&folding, self.components);
+        let scale = self.scale_mode;
+        folding.check_scale(scale)?;
+        let mut specs = specs(&folding, self.components, scale);
         self.settings.apply(&mut specs)?;
+        self.priors.apply(&mut specs)?;
         let data = SignedData::new(cells, self.replicates, self.real_data);
         let data = data.map_err(|error| folding.refused(error))?;
         Ok(Em(CpCounts {
             data,
             folding,
+            scale,
             specs,
         }))
     }
@@ -103,14 +115,45 @@ impl<T: Real> SignedCpBuilder<T> {
         self
     }
 
+    /// Lets the factor of a mode carry the scale (default: none, the weights do). With two modes that is [`Snmf`](crate::Snmf).
+    pub fn scale_mode(mut self, mode: Option<usize>) -> Self {
+        self.0.scale_mode = mode;
+        self
+    }
+
+    /// Sets the Dirichlet shapes of the prior of `atoms`, of both sides as they stand in the block, or of `factor_j`; the last ones set count. With priors
+    /// of this kind on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`
+    pub fn dirichlet(mut self, block: impl Into<String>, shapes: Entries) -> Self {
+        self.0.priors.dirichlet.insert(block.into(), shapes);
+        self
+    }
+
+    /// Sets the shapes and rates of the gamma prior of `weights`, or of the factor of the mode of the scale.
+    pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
+        self.0.priors.gamma = Some((shape, rate));
+        self
+    }
+
+    /// Gives all blocks flat priors where they have none, whose constants are part of the objective.
+    pub fn with_constants(mut self) -> Self {
+        self.0.priors.constants = true;
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// [`FitError::Setting`] without components or replicates.
+    /// [`FitError::Setting`] without components or replicates; [`FitError::Conflict`] for [`dirichlet`](Self::dirichlet) or [`gamma`](Self::gamma) beside
+    /// priors by other setters.
     pub fn build(self) -> Result<SignedCp<T>, FitError> {
         let cp = self.0;
         check_numbers(cp.components, cp.replicates)?;
+        if cp.settings.has_priors() && cp.priors.any() {
+            return Err(FitError::Conflict {
+                what: "priors by `dirichlet` and `gamma` are of all blocks: they do not go with others".into(),
+            });
+        }
         Ok(cp)
     }
 }
@@ -129,11 +172,19 @@ impl<T: Real> Model for SignedCp<T> {
     }
 }
 
-/// The blocks of tensors of this shape.
-fn specs<T: Real>(folding: &Folding, k: usize) -> Vec<BlockSpec<T>> {
+/// The blocks of tensors of this shape; the factor of the mode of the scale stands in for weights.
+fn specs<T: Real>(folding: &Folding, k: usize, scale: Option<usize>) -> Vec<BlockSpec<T>> {
     let atoms = BlockSpec::simplex("atoms", (2 * folding.rows(), k), Axis::Columns);
-    let weights = BlockSpec::values("weights", (k, 1), Axis::Rows, Constraint::NonNegative);
-    let factor = |(j, n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let rates = Constraint::NonNegative;
+    let weights = BlockSpec::values("weights", (k, 1), Axis::Rows, rates);
+    let weights = scale.is_none().then_some(weights);
+    let factor = |(j, n)| match Some(j) == scale {
+        true => BlockSpec::values(format!("factor_{j}"), (n, k), Axis::Columns, rates),
+        false => BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns),
+    };
     let factors = folding.others().map(factor);
-    [atoms, weights].into_iter().chain(factors).collect()
+    std::iter::once(atoms)
+        .chain(weights)
+        .chain(factors)
+        .collect()
 }

@@ -5,7 +5,7 @@ use plca_fit::FileLayout::{Matrix, Sides, Vector};
 use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
-use super::counts::{SIGNED_MODE, unfolded};
+use super::counts::{SCALE_MODE, SIGNED_MODE, unfolded};
 use super::specs;
 use super::unfold::Folding;
 use crate::check::check_shapes;
@@ -33,6 +33,7 @@ use crate::signed::rows_of;
 pub struct SignedCpState<T: Real> {
     parameters: Parameters<T>,
     folding: Folding,
+    scale: Option<usize>,
 }
 
 plca_fit::serialised!(SignedCpState);
@@ -56,12 +57,18 @@ impl<T: Real> SignedCpState<T> {
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
         let mut blocks = vec![stack(plus, minus), weights];
         blocks.extend(factors);
-        let parameters = Parameters::new(&specs(&folding, plus.ncols()), blocks)?;
+        let parameters = Parameters::new(&specs(&folding, plus.ncols(), None), blocks)?;
         let parameters = parameters.with_fact(SIGNED_MODE, vec![signed_mode as f64]);
         Ok(Self {
             parameters,
             folding,
+            scale: None,
         })
+    }
+
+    /// The mode whose factor carries the scale, counted from 0; `None` where weights do.
+    pub fn scale_mode(&self) -> Option<usize> {
+        self.scale
     }
 
     /// The mode that is signed, counted from 0.
@@ -76,7 +83,10 @@ impl<T: Real> SignedCpState<T> {
 
     /// The weights of the components, `w`: `K` numbers `>= 0`, in the units of the data.
     pub fn weights(&self) -> &[T] {
-        self.parameters.at(1).as_slice()
+        match self.scale {
+            None => self.parameters.at(1).as_slice(),
+            Some(_) => &[],
+        }
     }
 
     /// The factor of a mode, counted from 0, which is not the signed one: a matrix of its size `x K`, `>= 0`, every column of which sums to
@@ -88,12 +98,13 @@ impl<T: Real> SignedCpState<T> {
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
         let place = self.folding.others().position(|(j, _)| j == mode);
         let place = place.expect("a mode of the data that is not signed");
-        self.parameters.at(2 + place)
+        &self.factors()[place]
     }
 
     /// The factors of all modes but the signed one, in their order, each its size `x K` with columns that sum to 1.
     pub fn factors(&self) -> &[DMatrix<T>] {
-        &self.parameters.matrices()[2..]
+        let first = if self.scale.is_none() { 2 } else { 1 };
+        &self.parameters.matrices()[first..]
     }
 }
 
@@ -117,7 +128,8 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
         let row = index[self.folding.mode()];
         let [plus, minus] = views(self.atoms()).map(|side| side.row(row).into_owned());
         let term = |z: usize| {
-            let own = (plus[z] - minus[z]).to_f64() * self.weights()[z].to_f64();
+            let weight = self.weights().get(z).map_or(1.0, |w| w.to_f64());
+            let own = (plus[z] - minus[z]).to_f64() * weight;
             let others = self.folding.others().zip(self.factors());
             others.fold(own, |x, ((j, _), f)| x * f[(index[j], z)].to_f64())
         };
@@ -126,7 +138,8 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
         self.check_component(component)?;
-        let (atoms, activations) = (self.signed_atoms(), unfolded(self.parameters.matrices()));
+        let activations = unfolded(self.parameters.matrices(), self.scale);
+        let atoms = self.signed_atoms();
         let rows = rows_of(&atoms, &activations, component);
         let values = self.folding.folded(rows);
         Ok(DenseTensor::new(self.shape(), values, Order::RowMajor)?)
@@ -139,6 +152,7 @@ impl<T: Real> State for SignedCpState<T> {
     const BLOCKS: Blocks = &[("atoms", Sides), ("weights", Vector), ("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let mode = match parameters.whole(SIGNED_MODE)?[..] {
             [mode] => mode,
             ref other => {
@@ -149,14 +163,21 @@ impl<T: Real> State for SignedCpState<T> {
                 });
             }
         };
+        let scale = match parameters.fact(SCALE_MODE) {
+            None => None,
+            Some(_) => parameters.whole(SCALE_MODE)?.first().copied(),
+        };
         let matrices = parameters.matrices();
         let (rows, k) = matrices.first().map_or((0, 0), |atoms| atoms.shape());
-        let factors = matrices.get(2..).unwrap_or_default();
+        let first = if scale.is_none() { 2 } else { 1 };
+        let factors = matrices.get(first..).unwrap_or_default();
         let folding = folding(rows / 2, factors, mode)?;
-        parameters.check(&specs(&folding, k))?;
+        folding.check_scale(scale)?;
+        parameters.check(&specs(&folding, k, scale))?;
         Ok(Self {
             parameters,
             folding,
+            scale,
         })
     }
 

@@ -18,7 +18,7 @@ impl<T: Real> SignedCp<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode, [`FitError::DataShape`], [`FitError::Impossible`], and those of
+    /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode and, where a factor carries the scale, for any other mode than its own, [`FitError::DataShape`], [`FitError::Impossible`], and those of
     /// [`on`](plca_fit::Model::on) and of a run.
     ///
     /// # Examples
@@ -50,6 +50,15 @@ impl<T: Real> SignedCp<T> {
                 what: format!("mode {mode} is signed: expected `along` another one"),
             });
         }
+        if let Some(scaled) = learnt.scale_mode()
+            && scaled != along
+        {
+            return Err(FitError::Conflict {
+                what: format!(
+                    "the factor of mode {scaled} carries the scale of the data: expected `along` {scaled}"
+                ),
+            });
+        }
         let [plus, minus] = split(learnt.atoms());
         let factor = |j: usize| match j {
             _ if j == along => None,
@@ -60,23 +69,28 @@ impl<T: Real> SignedCp<T> {
         check_shape(data.shape(), &fixed)?;
         let (mut cells, folding) = unfold(data, mode)?;
         let k = learnt.components();
-        let specs = specs::<T>(&folding, k);
+        let scale = learnt.scale_mode();
+        let specs = specs::<T>(&folding, k, scale);
         let free = format!("factor_{along}");
         let name = |j: usize| &*specs[j].name;
         let mut blocks: Vec<_> = learnt.parameters().matrices().to_vec();
-        blocks[1] = DMatrix::from_element(k, 1, T::one());
-        if let Some(j) = (2..specs.len()).find(|&j| name(j) == free) {
+        let weights = scale.is_none().then_some(1);
+        if let Some(j) = weights {
+            blocks[j] = DMatrix::from_element(k, 1, T::one());
+        }
+        let place = (1..specs.len()).find(|&j| name(j) == free);
+        if let Some(j) = place {
             blocks[j] = specs[j].even();
         }
-        let right = unfolded(&blocks);
+        let right = unfolded(&blocks, scale);
         let dropped = possible(&mut cells, [&plus, &minus], &right, how.impossible);
         let dropped = dropped.map_err(|error| folding.refused(error))?;
         let observation = |row, column| folding.index(row, column)[along];
         let empty = empty(&cells, data.shape()[along], observation);
         let mut config = self.clone();
-        (config.components, config.signed_mode) = (k, mode);
+        (config.components, config.signed_mode, config.scale_mode) = (k, mode, scale);
         for j in 0..specs.len() {
-            let frozen = match j == 1 || name(j) == free {
+            let frozen = match Some(j) == weights || name(j) == free {
                 true => Frozen::No,
                 false => Frozen::Whole,
             };
@@ -85,7 +99,12 @@ impl<T: Real> SignedCp<T> {
         let algorithm = config.on_cells(cells, folding)?;
         let size = algorithm.0.data.size;
         if size > 0.0 {
-            blocks[1].fill(T::lit(size / k as f64));
+            // What carries the scale, if it is free.
+            let scaled = weights.or(place);
+            if let Some(j) = scaled {
+                let each = size / blocks[j].len() as f64;
+                blocks[j].fill(T::lit(each));
+            }
         }
         explained(algorithm, blocks, how, empty, dropped)
     }

@@ -46,6 +46,18 @@ impl Folding {
         modes.filter(|&(j, _)| j != self.mode)
     }
 
+    /// Refuses a mode of the scale that is not there, or signed.
+    pub(super) fn check_scale(&self, scale: Option<usize>) -> Result<(), FitError> {
+        let modes = self.shape.len();
+        match scale {
+            Some(mode) if mode >= modes => Err(FitError::Mode { mode, modes }),
+            Some(mode) if mode == self.mode => Err(FitError::Conflict {
+                what: format!("mode {mode} is signed: expected another one to carry the scale"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The sizes of the other modes.
     pub(super) fn sizes(&self) -> Vec<usize> {
         self.others().map(|(_, n)| n).collect()

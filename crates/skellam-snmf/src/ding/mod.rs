@@ -76,7 +76,7 @@ impl<T: Real> DingBuilder<T> {
     pub fn build(self) -> Result<Ding<T>, FitError> {
         let ding = self.0;
         FitError::if_zero("components", ding.components)?;
-        if matches!(ding.settings.frozen("basis"), Frozen::Components(_)) {
+        if !matches!(ding.settings.frozen("basis"), Frozen::No | Frozen::Whole) {
             return Err(FitError::Conflict {
                 what: "the columns of `basis` are found together: freeze all of it, or none".into(),
             });

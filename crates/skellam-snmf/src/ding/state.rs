@@ -131,6 +131,7 @@ impl<T: Real> State for DingState<T> {
     const BLOCKS: Blocks = &[("basis", Matrix), ("activations", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
         parameters.check(&specs((rows, columns), k))?;
         Ok(Self(parameters))

@@ -98,6 +98,7 @@ impl<T: Real> State for SnmfState<T> {
     const BLOCKS: Blocks = &[("atoms", Sides), ("activations", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
         // An odd number of rows has no two sides.
         parameters.check(&specs((rows / 2, columns), k))?;

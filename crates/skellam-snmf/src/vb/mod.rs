@@ -15,7 +15,7 @@ mod start;
 mod state;
 mod transform;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
@@ -89,7 +89,7 @@ law_setters!(SnmfVbBuilder);
 plca_fit::freeze_setters!(SnmfVbBuilder);
 
 /// The names of the blocks.
-const NAMES: [&str; 3] = ["atoms_shape", "activations_shape", "activations_rate"];
+pub(crate) const NAMES: [&str; 3] = ["atoms_shape", "activations_shape", "activations_rate"];
 
 impl<T: Real> SnmfVb<T> {
     /// Starts the settings of a model with this number of components, `K`.
@@ -140,11 +140,7 @@ impl<T: Real> SnmfVbBuilder<T> {
         check_numbers(vb.components, vb.replicates)?;
         vb.priors.check()?;
         vb.priors.check_proper()?;
-        if vb.settings.frozen(NAMES[1]) != vb.settings.frozen(NAMES[2]) {
-            return Err(FitError::Conflict {
-                what: format!("`{}` and `{}` are frozen together", NAMES[1], NAMES[2]),
-            });
-        }
+        check_frozen(NAMES.map(|name| vb.settings.frozen(name)))?;
         Ok(vb)
     }
 }
@@ -160,6 +156,19 @@ impl<T: Real> Model for SnmfVb<T> {
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         Ok(Box::new(self.on_cells(Signed::new(data)?)?))
     }
+}
+
+/// Refuses to freeze a part of a law: the entries of an atom have one law, shape and rate of an activation another.
+pub(crate) fn check_frozen([atoms, shape, rate]: [&Frozen; 3]) -> Result<(), FitError> {
+    let what = match (atoms, shape == rate) {
+        (Frozen::Entries(_), _) => format!(
+            "the entries of a column of `{}` have one law: freeze all of the block, or whole components",
+            NAMES[0]
+        ),
+        (_, false) => format!("`{}` and `{}` are frozen together", NAMES[1], NAMES[2]),
+        _ => return Ok(()),
+    };
+    Err(FitError::Conflict { what })
 }
 
 /// The blocks of a matrix of this shape. Rates follow from the prior.

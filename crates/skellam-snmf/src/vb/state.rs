@@ -1,5 +1,7 @@
 //! Fitted posteriors.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::{self, Matrix, Sides};
 use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
@@ -149,19 +151,20 @@ impl<T: Real> State for SnmfVbState<T> {
     const NAME: &'static str = "skellam-vb";
     const BLOCKS: Blocks = &[(NAMES[0], Sides), (NAMES[1], Matrix), (NAMES[2], Matrix)];
 
-    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
         let means = SnmfVbState::wrap(at.clone()).and_then(|state| state.means());
         let blocks = means.map(|means| {
             let [atoms, activations] = [means.atoms(), means.activations()].map(DMatrix::clone);
             vec![
-                ("atoms", Sides, atoms),
-                ("activations", Matrix, activations),
+                ("atoms".into(), Sides, atoms),
+                ("activations".into(), Matrix, activations),
             ]
         });
         blocks.unwrap_or_default()
     }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
         parameters.check(&specs((rows / 2, columns), k))?;
         Ok(Self(parameters))

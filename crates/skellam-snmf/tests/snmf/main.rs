@@ -4,6 +4,7 @@
 mod acceleration;
 mod baselines;
 mod edges;
+mod extensions;
 mod golden;
 mod hyper;
 mod instruction_sets;

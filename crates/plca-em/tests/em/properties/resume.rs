@@ -80,3 +80,29 @@ proptest! {
         every_model(&table, &Stop::default().max_iter(20).tol(None).check_every(3), cut)?;
     }
 }
+
+/// Most of a column is hidden, and extrapolation takes what is seen of it below the smallest probability of single precision.
+#[test]
+fn a_run_stays_where_its_objective_is_a_number() {
+    let seen = "0101100001011110011101111";
+    let at = [
+        (11, 0.004_781_437_6),
+        (12, 0.032_890_107),
+        (14, 9.910_254),
+        (18, 3.0),
+        (19, 7.0),
+        (21, 5.367_900_3e-5),
+        (24, 9.159_839),
+    ];
+    let mut values = vec![0.0f32; 25];
+    at.iter().for_each(|&(cell, value)| values[cell] = value);
+    let observed: Vec<bool> = seen.chars().map(|c| c == '1').collect();
+    let shape = vec![5, 5];
+    let table = Table {
+        shape,
+        values,
+        observed,
+    };
+    let stop = Stop::default().max_iter(20).tol(None).check_every(3);
+    every_model(&table, &stop, 18).unwrap();
+}

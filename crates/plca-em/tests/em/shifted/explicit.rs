@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Posterior, priors, kernels and impulses of one step, by every arithmetic and from every storage.
-    // [SI eq. 6-15] [LV eq. 17] [SPEC 5.1]
+    // [SI eq. 6-15] [LV eq. 15-19] [SPEC 5.1]
     #[test]
     fn a_step_is_that_of_the_posterior(p in problems()) {
         for (storage, data) in complete::<f64>(&p.shape, &p.values) {
@@ -120,7 +120,7 @@ proptest! {
     }
 
     /// The same for maps in the place of shifts.
-    // [LV eq. 17] [SPEC 5.7]
+    // [SPEC 5.7]
     #[test]
     fn a_step_of_maps_is_that_of_the_posterior((values, kernel, table) in maps(), k in 1..=3usize, seed: u64) {
         let maps = IndexMaps::new(values.len(), kernel, &table).unwrap();

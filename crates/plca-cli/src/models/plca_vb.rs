@@ -1,0 +1,96 @@
+//! `plca-vb`: PLCA of any order by variational Bayes.
+
+use std::path::Path;
+
+use plca_em::{Plca, PlcaVb, PlcaVbBuilder, PlcaVbState};
+use plca_fit::{Model, State};
+use plca_io::Element;
+
+use super::bayes::{self, priors, refused};
+use super::skellam::prior_specs;
+use super::{ModelKind, of_state};
+use crate::approximation::{Approximation, Fitted};
+use crate::args::{FitArgs, SelectArgs, TransformArgs};
+use crate::failure::Failure;
+use crate::given;
+use crate::saved::Saved;
+use crate::select::Table;
+use crate::transform::{Found, along, explain};
+
+/// The model `plca-vb`.
+pub(crate) struct SymmetricVb;
+
+impl ModelKind for SymmetricVb {
+    of_state!(PlcaVbState<f64>, model);
+
+    fn about(&self) -> &'static str {
+        "Symmetric PLCA of any order, by variational Bayes"
+    }
+
+    fn options(&self) -> &'static str {
+        "--prior --priors --fix --accelerate"
+    }
+
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block != "weights_shape")
+    }
+
+    fn objective(&self, _: bool) -> &'static str {
+        "elbo"
+    }
+
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        let make = |rank, shape: &[usize]| {
+            let model = builder::<f64>(&args.prior, None, rank, shape)?.build();
+            model.map_err(Failure::usage)
+        };
+        bayes::scores(args, make, |state, data| {
+            let plca = Plca::builder(state.weights_shape().len()).build()?;
+            let means = state.means()?;
+            plca.bind(data)?.likelihood(means.parameters())
+        })
+    }
+
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let order = file.order()?;
+        let along = along(args, order - 1, |d| d < order)?;
+        let specs = prior_specs(&file);
+        let learnt: PlcaVbState<f64> = file.state()?;
+        let k = learnt.weights_shape().len();
+        let shape: Vec<usize> = learnt.factors_shape().map(|f| f.nrows()).collect();
+        let model = builder::<f64>(&specs, None, k, &shape)?.build()?;
+        let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
+        let blocks = ["weights_shape", "weights", &factor, &means];
+        explain(self, args, (along, k), &blocks, |data, how| {
+            Ok(model.transform(&learnt, data, &how.along(along))?.untyped())
+        })
+    }
+
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let means = file.state::<PlcaVbState<f64>>()?.means();
+        Ok(Fitted::factored(means?))
+    }
+}
+
+fn builder<T: Element>(
+    specs: &[String],
+    file: Option<&Path>,
+    rank: usize,
+    shape: &[usize],
+) -> Result<PlcaVbBuilder<T>, Failure> {
+    let factors = shape.iter().enumerate();
+    let factors = factors.map(|(j, &n)| (format!("factor_{j}_shape"), (n, rank)));
+    let weights = ("weights_shape".to_string(), (rank, 1));
+    let blocks: Vec<_> = std::iter::once(weights).chain(factors).collect();
+    let priors = priors(specs, file, &blocks)?.into_iter();
+    Ok(priors.fold(PlcaVb::builder(rank), |b, (name, shapes)| {
+        b.prior(name, shapes)
+    }))
+}
+
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlcaVb<T>, Failure> {
+    let file = args.priors.as_deref();
+    let builder = builder(&args.prior, file, rank, shape)?;
+    let builder = given::freeze(args, shape, builder)?;
+    builder.build().map_err(|e| refused(file, e))
+}

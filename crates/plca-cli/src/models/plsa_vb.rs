@@ -1,0 +1,115 @@
+//! `plsa-vb`: PLSA by variational Bayes, which is latent Dirichlet allocation.
+
+use std::path::Path;
+
+use plca_em::{Given, Plsa, PlsaVb, PlsaVbBuilder, PlsaVbState};
+use plca_fit::{Model, State};
+use plca_io::Element;
+use serde_json::json;
+
+use super::bayes::{self, priors, refused};
+use super::options::need_matrix;
+use super::plsa::given_by;
+use super::skellam::prior_specs;
+use super::{ModelKind, of_state};
+use crate::approximation::{Approximation, Fitted};
+use crate::args::{FitArgs, SelectArgs, TransformArgs};
+use crate::failure::Failure;
+use crate::given;
+use crate::saved::Saved;
+use crate::select::Table;
+use crate::transform::{Found, along, explain};
+
+/// The model `plsa-vb`.
+pub(crate) struct AsymmetricVb;
+
+impl ModelKind for AsymmetricVb {
+    of_state!(PlsaVbState<f64>, model);
+
+    fn about(&self) -> &'static str {
+        "Asymmetric PLSA of a matrix, by variational Bayes (LDA)"
+    }
+
+    fn options(&self) -> &'static str {
+        "--given --prior --priors --fix --accelerate"
+    }
+
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block == "basis_shape")
+    }
+
+    fn objective(&self, _: bool) -> &'static str {
+        "elbo"
+    }
+
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        let make = |rank, shape: &[usize]| {
+            need_matrix(&args.data, "plsa-vb", shape)?;
+            let model = builder::<f64>(&args.prior, None, (rank, Given::Columns), shape)?.build();
+            model.map_err(Failure::usage)
+        };
+        bayes::scores(args, make, |state, data| {
+            let plsa = Plsa::builder(state.basis_shape().ncols()).build()?;
+            let means = state.means()?;
+            plsa.bind(data)?.likelihood(means.parameters())
+        })
+    }
+
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let given = given_by(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
+        let along = along(args, given.mode(), |d| d == given.mode())?;
+        let specs = prior_specs(&file);
+        let learnt: PlsaVbState<f64> = file.state()?;
+        let (rows, k) = learnt.basis_shape().shape();
+        let mut shape = [learnt.mixture_shape().ncols(); 2];
+        shape[given.explained()] = rows;
+        let model = builder::<f64>(&specs, None, (k, given), &shape)?.build()?;
+        let mut perplexity = f64::NAN;
+        let found = explain(
+            self,
+            args,
+            (along, k),
+            &["mixture_shape", "mixture"],
+            |data, how| {
+                let explained = model.transform(&learnt, data, &how)?;
+                // [EXT 3] exp(-bound / v)
+                perplexity = (-explained.fit.objective() / data.total()).exp();
+                Ok(explained.untyped())
+            },
+        )?;
+        let mut summary = found.summary;
+        summary["perplexity"] = json!(perplexity);
+        Ok(Found { summary, ..found })
+    }
+
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let means = file.state::<PlsaVbState<f64>>()?.means();
+        Ok(Fitted::factored(means?))
+    }
+}
+
+fn builder<T: Element>(
+    specs: &[String],
+    file: Option<&Path>,
+    (rank, given): (usize, Given),
+    shape: &[usize],
+) -> Result<PlsaVbBuilder<T>, Failure> {
+    let blocks = [
+        ("basis_shape".to_string(), (shape[given.explained()], rank)),
+        ("mixture_shape".to_string(), (rank, shape[given.mode()])),
+    ];
+    let priors = priors(specs, file, &blocks)?.into_iter();
+    let builder = PlsaVb::builder(rank).given(given);
+    Ok(priors.fold(builder, |b, (name, shapes)| b.prior(name, shapes)))
+}
+
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlsaVb<T>, Failure> {
+    need_matrix(&args.data, "plsa-vb", shape)?;
+    let (file, given) = (
+        args.priors.as_deref(),
+        given_by(args.given.unwrap_or(1).into()),
+    );
+    let builder = builder(&args.prior, file, (rank, given), shape)?;
+    let builder = given::freeze(args, shape, builder)?;
+    builder.build().map_err(|e| refused(file, e))
+}

@@ -1,0 +1,200 @@
+//! `siskellam`: shift-invariant semi-NMF of data of either sign.
+
+use std::path::Path;
+
+use nalgebra::DMatrix;
+use plca_io::Element;
+use skellam_snmf::{Entries, Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState};
+
+use super::broadcast::broadcast;
+use super::priors::{Said, for_each};
+use super::siplca::{check_order, reasonable};
+use super::skellam::{prior_specs, refused, signed};
+use super::{ModelKind, Takes, of_state};
+use crate::approximation::{Approximation, Fitted};
+use crate::args::{Domain, FitArgs, SignedArgs, TransformArgs};
+use crate::failure::Failure;
+use crate::given;
+use crate::saved::Saved;
+use crate::transform::{Found, explain};
+
+/// `model` and `builder` of a shifted model of signed data: its types, the block of the kernels, and the rate of activations without other word.
+macro_rules! shifted {
+    ($model:ident, $builder:ident, $atoms:literal, $rate:expr) => {
+        fn model<T: Element>(
+            args: &FitArgs,
+            rank: usize,
+            shape: &[usize],
+        ) -> Result<$model<T>, Failure> {
+            let kernel = kernel(args, shape, $atoms)?;
+            reasonable(rank, &kernel, shape)?;
+            let domain = &args.shifts.places.domain;
+            let builder = builder(&args.signed, rank, kernel.clone(), domain);
+            let places = builder
+                .clone()
+                .build()
+                .and_then(|model| model.places(shape));
+            let places = places.map_err(|e| Failure::by(&args.data, e))?;
+            let file = args.priors.as_deref();
+            let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, $rate)?;
+            let builder = builder.dirichlet(shapes).gamma(a, b);
+            let builder = given::freeze(args, shape, builder)?;
+            builder.build().map_err(|e| refused(args, e))
+        }
+
+        fn builder<T: Element>(
+            signed: &SignedArgs,
+            rank: usize,
+            kernel: Vec<usize>,
+            domain: &[Domain],
+        ) -> $builder<T> {
+            let builder = $model::builder(rank, kernel).reach(reach(domain));
+            let builder = builder.replicates(signed.m.unwrap_or_default());
+            match signed.real_data {
+                true => builder.real_data(),
+                false => builder,
+            }
+        }
+    };
+}
+pub(super) use shifted;
+
+/// The model `siskellam`.
+pub(crate) struct ShiftedSkellam;
+
+impl ModelKind for ShiftedSkellam {
+    of_state!(ShiftedSnmfState<f64>, model);
+
+    fn about(&self) -> &'static str {
+        "Shift-invariant Skellam semi-NMF of data of either sign and any order, by EM"
+    }
+
+    fn options(&self) -> &'static str {
+        "--kernel --domain --m --real-data --prior --priors --fix --freeze-entries --accelerate"
+    }
+
+    fn component_axis(&self, _: &str) -> usize {
+        0
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Signed
+    }
+
+    // Its normaliser is in it without a prior too.
+    fn objective(&self, _: bool) -> &'static str {
+        "log_posterior"
+    }
+
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        if args.along.is_some() {
+            return Err(Failure::usage(
+                "--along: siskellam explains data as a whole",
+            ));
+        }
+        let (signed, specs) = (signed(&file)?, prior_specs(&file));
+        let learnt: ShiftedSnmfState<f64> = file.state()?;
+        let k = learnt.atoms().ncols();
+        // New data may have other places: only priors that are one number hold for them.
+        let sizes = [learnt.kernel_shape(), learnt.places()];
+        let (shapes, [a, b]) = priors(&specs, None, sizes, k, 0.0)?;
+        let builder = builder::<f64>(&signed, k, learnt.kernel_shape().to_vec(), &[]);
+        let model = builder.dirichlet(shapes).gamma(a, b).build()?;
+        explain(self, args, (0, k), &["activations"], |data, how| {
+            Ok(model.transform(&learnt, data, &how)?.untyped())
+        })
+    }
+
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        Ok(Fitted::lawless(file.state::<ShiftedSnmfState<f64>>()?))
+    }
+}
+
+shifted!(ShiftedSnmf, ShiftedSnmfBuilder, "atoms", 0.0);
+
+/// Extents of the kernels, from `--kernel` or from the atoms in `--init`.
+pub(super) fn kernel(args: &FitArgs, shape: &[usize], atoms: &str) -> Result<Vec<usize>, Failure> {
+    let kernel = match &args.shifts.kernel {
+        Some(sizes) => sizes.0.clone(),
+        None => {
+            let (given, _) = given::blocks(args, shape.len())?;
+            let atoms = given.get(atoms).map(|array| &array.shape[..]);
+            match atoms {
+                Some([_, extents @ .., 2]) => extents.to_vec(),
+                _ => {
+                    return Err(Failure::usage(
+                        "--kernel is needed where --init gives no atoms",
+                    ));
+                }
+            }
+        }
+    };
+    check_order(&kernel, shape)?;
+    Ok(kernel)
+}
+
+/// Where kernels may lie.
+pub(super) fn reach(domain: &[Domain]) -> Vec<Reach> {
+    let reach = domain.iter().map(|domain| match domain {
+        Domain::Valid => Reach::Valid,
+        Domain::Same => Reach::Same,
+        Domain::Full => Reach::Full,
+    });
+    reach.collect()
+}
+
+/// Dirichlet shapes of the atoms, and shapes and rates of the activations, that `--prior` and `--priors` name; 1, and this rate, without other word.
+pub(super) fn priors(
+    specs: &[String],
+    file: Option<&Path>,
+    [kernel, places]: [&[usize]; 2],
+    k: usize,
+    rate: f64,
+) -> Result<(Entries, [Entries; 2]), Failure> {
+    let mut dirichlet = Entries::All(1.0);
+    let mut gamma = [Entries::All(1.0), Entries::All(rate)];
+    let of_atoms = [&[k], kernel, &[2]].concat();
+    let of_places = [&[k], places].concat();
+    for_each(specs, file, |name, said| {
+        let number = |s: &str| {
+            let number = s.parse::<f64>();
+            number.map_err(|_| format!("`{s}` is not a number"))
+        };
+        let each = |values: Vec<f64>| {
+            Entries::Each(DMatrix::from_column_slice(values.len() / k, k, &values))
+        };
+        let name = name.trim_end_matches("_shape");
+        match (name, said) {
+            ("atoms", Said::Spec(spec)) => match spec.split_once(':') {
+                Some(("dirichlet", value)) => dirichlet = Entries::All(number(value)?),
+                _ => return Err("there is atoms=dirichlet:A".into()),
+            },
+            ("activations", Said::Spec(spec)) => {
+                let parts = spec.strip_prefix("gamma:").and_then(|s| s.split_once(','));
+                let (a, b) = parts.ok_or("there is activations=gamma:SHAPE,RATE")?;
+                gamma = [Entries::All(number(a)?), Entries::All(number(b)?)];
+            }
+            ("atoms", Said::Array("dirichlet", array)) => {
+                dirichlet = each(broadcast(array, &of_atoms)?);
+            }
+            ("activations", Said::Array("gamma_shape", array)) => {
+                gamma[0] = each(broadcast(array, &of_places)?);
+            }
+            ("activations", Said::Array("gamma_rate", array)) => {
+                gamma[1] = each(broadcast(array, &of_places)?);
+            }
+            ("atoms" | "activations", Said::Array(kind, _)) => {
+                return Err(format!(
+                    "unknown prior `{kind}`; there are atoms.dirichlet, activations.gamma_shape and activations.gamma_rate"
+                ));
+            }
+            _ => {
+                return Err(format!(
+                    "no block `{name}` takes a prior; there are atoms, activations"
+                ));
+            }
+        }
+        Ok(name.to_string())
+    })?;
+    Ok((dirichlet, gamma))
+}

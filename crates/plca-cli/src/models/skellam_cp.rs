@@ -1,0 +1,200 @@
+//! `skellam-cp`: tensors of either sign as sums of rank-one terms, one factor of which has two sides.
+
+use std::path::Path;
+
+use nalgebra::DMatrix;
+use plca_fit::Reconstruct;
+use plca_io::Element;
+use skellam_snmf::{Entries, SignedCp, SignedCpBuilder, SignedCpState};
+
+use super::broadcast::broadcast;
+use super::priors::{Said, for_each};
+use super::skellam::{prior_specs, refused, signed};
+use super::{ModelKind, Takes, of_state};
+use crate::approximation::{Approximation, Fitted};
+use crate::args::{FitArgs, SignedArgs, TransformArgs};
+use crate::failure::Failure;
+use crate::given;
+use crate::saved::Saved;
+use crate::transform::{Found, along, explain};
+
+/// The model `skellam-cp`.
+pub(crate) struct SkellamCp;
+
+impl ModelKind for SkellamCp {
+    of_state!(SignedCpState<f64>, model);
+
+    fn about(&self) -> &'static str {
+        "Skellam factorization of a tensor of either sign with one signed mode, by EM"
+    }
+
+    fn options(&self) -> &'static str {
+        "--m --real-data --signed-mode --scale-mode --prior --priors --fix --freeze-entries --accelerate"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Signed
+    }
+
+    // Its normaliser is in it without a prior too.
+    fn objective(&self, _: bool) -> &'static str {
+        "log_posterior"
+    }
+
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let (signed, specs) = (signed(&file)?, prior_specs(&file));
+        let order = file.order()?;
+        let learnt: SignedCpState<f64> = file.state()?;
+        let mode = learnt.signed_mode();
+        let scale = learnt.scale_mode();
+        let last = (0..order).rev().find(|&d| d != mode).unwrap_or(0);
+        let free = |d: usize| d < order && d != mode && scale.is_none_or(|scale| scale == d);
+        let along = along(args, scale.unwrap_or(last), free)?;
+        let k = learnt.components();
+        let form = Form {
+            signed: mode,
+            scale,
+        };
+        let builder = builder::<f64>(&signed, form, k);
+        let builder = priors(builder, &specs, None, form, &learnt.shape(), k)?;
+        let model = builder.build()?;
+        let factor = format!("factor_{along}");
+        explain(
+            self,
+            args,
+            (along, k),
+            &["weights", &factor],
+            |data, how| Ok(model.transform(&learnt, data, &how.along(along))?.untyped()),
+        )
+    }
+
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        Ok(Fitted::lawless(file.state::<SignedCpState<f64>>()?))
+    }
+}
+
+/// Which mode is signed, and which carries the scale.
+#[derive(Clone, Copy)]
+struct Form {
+    signed: usize,
+    scale: Option<usize>,
+}
+
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<SignedCp<T>, Failure> {
+    let form = Form {
+        signed: args.signed_mode.unwrap_or(0),
+        scale: args.scale_mode,
+    };
+    for (option, mode) in [
+        ("--signed-mode", args.signed_mode),
+        ("--scale-mode", args.scale_mode),
+    ] {
+        if let Some(mode) = mode.filter(|&mode| mode >= shape.len()) {
+            let order = shape.len();
+            return Err(Failure::usage(format!(
+                "{option} {mode}: the data have {order} dimensions, counted from 0"
+            )));
+        }
+    }
+    let builder = builder(&args.signed, form, rank);
+    let file = args.priors.as_deref();
+    let builder = priors(builder, &args.prior, file, form, shape, rank)?;
+    let builder = given::freeze(args, shape, builder)?;
+    builder.build().map_err(|e| refused(args, e))
+}
+
+fn builder<T: Element>(signed: &SignedArgs, form: Form, rank: usize) -> SignedCpBuilder<T> {
+    let builder = SignedCp::builder(rank).replicates(signed.m.unwrap_or_default());
+    let builder = builder.signed_mode(form.signed).scale_mode(form.scale);
+    let builder = builder.with_constants();
+    match signed.real_data {
+        true => builder.real_data(),
+        false => builder,
+    }
+}
+
+/// The same with the priors that `--prior` and `--priors` name.
+fn priors<T: Element>(
+    mut builder: SignedCpBuilder<T>,
+    specs: &[String],
+    file: Option<&Path>,
+    form: Form,
+    shape: &[usize],
+    k: usize,
+) -> Result<SignedCpBuilder<T>, Failure> {
+    let scaled = match form.scale {
+        Some(mode) => format!("factor_{mode}"),
+        None => "weights".into(),
+    };
+    let mut gamma = [Entries::All(1.0), Entries::All(0.0)];
+    let mut dirichlet = Vec::new();
+    for_each(specs, file, |name, said| {
+        let mode = name.strip_prefix("factor_").and_then(|j| j.parse().ok());
+        let mode = mode.filter(|&j: &usize| j < shape.len() && j != form.signed);
+        if name != "atoms" && name != scaled && mode.is_none() {
+            return Err(format!(
+                "no block `{name}` takes a prior; there are atoms, {scaled} and factor_D of the other dimensions"
+            ));
+        }
+        let is_rate = name == scaled;
+        match said {
+            Said::Spec(spec) => {
+                let (kind, value) = spec.split_once(':').ok_or("KIND:VALUE is needed")?;
+                let number = |s: &str| {
+                    let number = s.parse::<f64>();
+                    number.map_err(|_| format!("`{s}` is not a number"))
+                };
+                match (kind, is_rate) {
+                    ("dirichlet", false) => {
+                        dirichlet.push((name.to_string(), Entries::All(number(value)?)));
+                    }
+                    ("gamma", true) => {
+                        let both = value.split_once(',');
+                        let (a, b) =
+                            both.ok_or_else(|| format!("`{value}`: SHAPE,RATE is needed"))?;
+                        gamma = [Entries::All(number(a)?), Entries::All(number(b)?)];
+                    }
+                    _ => {
+                        return Err(format!(
+                            "{name} has no prior `{kind}`; there are dirichlet:A, and {scaled}=gamma:SHAPE,RATE"
+                        ));
+                    }
+                }
+            }
+            Said::Array(kind, array) => match (kind, is_rate, mode) {
+                ("dirichlet", false, Some(j)) => {
+                    let values = broadcast(array, &[shape[j], k])?;
+                    let shapes = DMatrix::from_row_slice(shape[j], k, &values);
+                    dirichlet.push((name.to_string(), Entries::Each(shapes)));
+                }
+                ("dirichlet", false, None) => {
+                    let rows = shape[form.signed];
+                    let values = broadcast(array, &[rows, k, 2])?;
+                    let shapes = DMatrix::from_fn(2 * rows, k, |i, z| {
+                        values[2 * ((i % rows) * k + z) + i / rows]
+                    });
+                    dirichlet.push((name.to_string(), Entries::Each(shapes)));
+                }
+                ("gamma_shape" | "gamma_rate", true, mode) => {
+                    let rows = mode.map_or(k, |j| shape[j]);
+                    let entries = match mode {
+                        None => DMatrix::from_row_slice(k, 1, &broadcast(array, &[k])?),
+                        Some(_) => DMatrix::from_row_slice(rows, k, &broadcast(array, &[rows, k])?),
+                    };
+                    gamma[usize::from(kind == "gamma_rate")] = Entries::Each(entries);
+                }
+                _ => {
+                    return Err(format!(
+                        "unknown prior `{kind}`; there are BLOCK.dirichlet, {scaled}.gamma_shape and {scaled}.gamma_rate"
+                    ));
+                }
+            },
+        }
+        Ok(name.to_string())
+    })?;
+    for (block, shapes) in dirichlet {
+        builder = builder.dirichlet(block, shapes);
+    }
+    let [shape, rate] = gamma;
+    Ok(builder.gamma(shape, rate))
+}

@@ -1,0 +1,172 @@
+//! Expected counts and the bound.
+
+use nalgebra::DMatrix;
+use plca_fit::{Axis, BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Wanted};
+use plca_priors::Entries;
+use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, check_counts};
+use rand::Rng;
+
+use super::dirichlet::{components, divergence, geometric};
+use crate::Given;
+use crate::plsa::with_model;
+use crate::product::{conflict, unsupported};
+
+/// Posteriors of the blocks that were wanted, and `Σ V ln P`.
+type Updated<T> = (Vec<Option<DMatrix<T>>>, Option<f64>);
+
+/// What is a distribution.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    /// All cells together: weights, then a factor for every mode.
+    Joint,
+    /// The explained mode for every index of the given one: a basis and a mixture.
+    Given(Given),
+}
+
+/// Variational Bayes on data: what is expected of a block is its new posterior.
+#[derive(Debug)]
+pub(super) struct VbCounts<'a, T: Real> {
+    pub(super) data: &'a dyn Data<T>,
+    pub(super) specs: Vec<BlockSpec<T>>,
+    pub(super) priors: Vec<Entries>,
+    pub(super) form: Form,
+    pub(super) facts: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// Refuses data that are no counts, or not complete: a zero says that there is no event.
+pub(super) fn check<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
+    check_counts(data)?;
+    match data.is_complete() {
+        true => Ok(()),
+        false => conflict("variational Bayes needs complete data, some cells are hidden"),
+    }
+}
+
+impl<T: Real> VbCounts<'_, T> {
+    /// The mode of a block; `None` for weights.
+    fn mode(&self, block: usize) -> Option<usize> {
+        match (self.form, block) {
+            (Form::Joint, 0) => None,
+            (Form::Joint, block) => Some(block - 1),
+            (Form::Given(given), 0) => Some(given.explained()),
+            (Form::Given(given), _) => Some(given.mode()),
+        }
+    }
+
+    /// Calls `f` with the model of these blocks.
+    fn with_model<O>(&self, blocks: &[DMatrix<T>], f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        match self.form {
+            Form::Joint => {
+                let factors: Vec<_> = blocks[1..].iter().map(Factor::Columns).collect();
+                f(&Cp {
+                    weights: Some(blocks[0].as_slice()),
+                    factors: &factors,
+                })
+            }
+            Form::Given(given) => with_model(given, &blocks[0], &blocks[1], f),
+        }
+    }
+
+    /// The posteriors that an E-step at these blocks leads to, as far as they are wanted, and `Σ V ln P`.
+    fn update(
+        &self,
+        blocks: &[DMatrix<T>],
+        wanted: &[bool],
+        value: bool,
+    ) -> Result<Updated<T>, FitError> {
+        let modes = (0..wanted.len()).filter(|&j| wanted[j]);
+        let mut modes: Modes = modes.filter_map(|j| self.mode(j)).collect();
+        if modes.is_empty() && wanted.contains(&true) {
+            modes = Modes::one(0);
+        }
+        let request = Request::counts(modes).value(value);
+        let mut e = self.with_model(blocks, |cp| self.data.e_step(cp, &request))?;
+        let value = value.then(|| e.value());
+        let counts = self.weights(&e, wanted);
+        let mut new = vec![None; wanted.len()];
+        for j in (0..wanted.len()).filter(|&j| wanted[j]) {
+            new[j] = match self.mode(j) {
+                Some(mode) => Some(e.take(mode)),
+                None => counts.clone(),
+            };
+        }
+        for ((new, spec), prior) in new.iter_mut().zip(&self.specs).zip(&self.priors) {
+            if let Some(counts) = new {
+                // [EXT 3] a <- a0 + n, A_j <- A0_j + C_j
+                prior.for_each(counts.as_mut_slice(), components(spec), |x, a0| {
+                    *x += T::lit(a0);
+                });
+            }
+        }
+        Ok((new, value))
+    }
+
+    /// Counts of the weights, which those of any mode sum to.
+    fn weights(&self, e: &Expected<T>, wanted: &[bool]) -> Option<DMatrix<T>> {
+        let modes = 0..self.data.shape().len();
+        let some = modes.filter(|_| wanted[0] && self.mode(0).is_none());
+        let counts = some.filter_map(|mode| e.get(mode)).next()?;
+        let n = Factor::Columns(counts).component_sums();
+        Some(DMatrix::from_vec(n.len(), 1, n))
+    }
+
+    fn geometric(&self, at: &Parameters<T>) -> Result<Vec<DMatrix<T>>, FitError> {
+        let blocks = at.blocks().map(|(name, shapes)| geometric(name, shapes));
+        blocks.collect()
+    }
+
+    fn divergence(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let blocks = self.specs.iter().zip(at.matrices()).zip(&self.priors);
+        let terms = blocks.map(|((spec, shapes), prior)| divergence(spec, shapes, prior));
+        terms.sum()
+    }
+}
+
+impl<T: Real> Expectation<T> for VbCounts<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let means = self.geometric(at)?;
+        let (blocks, ln_lik) = self.update(&means, wanted.blocks, wanted.value)?;
+        // [EXT 3] Σ V ln P~ - Σ KL(Dir(shape) || Dir(prior))
+        let bound = |ln_lik: f64| Ok::<_, FitError>(ln_lik - self.divergence(at)?);
+        Ok(Counts {
+            blocks,
+            value: ln_lik.map(bound).transpose()?,
+        })
+    }
+
+    /// Where a positive cell has no geometric mean, all of its components underflow.
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        let means = self.geometric(at)?;
+        Ok(self.with_model(&means, |cp| unsupported(self.data, cp))?)
+    }
+
+    /// The update from distributions as EM draws them.
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        let blocks = self.specs.iter().map(|spec| {
+            let mut drawn = BlockSpec::simplex("", spec.shape, Axis::None);
+            if spec.shape.1 == 1 && matches!(self.form, Form::Joint) {
+                drawn.draw = Draw::Even;
+            }
+            drawn.drawn(rng)
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let (new, _) = self.update(&blocks, &vec![true; blocks.len()], false)?;
+        Ok(new.into_iter().flatten().collect())
+    }
+
+    fn unit(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn mass(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        self.facts.clone()
+    }
+}

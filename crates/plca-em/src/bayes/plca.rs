@@ -1,0 +1,273 @@
+//! PLCA of any order by variational Bayes.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_fit::FileLayout::{self, Matrix, Vector};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Em, Explained, FitError, Frozen, Model,
+    Parameters, Settings, State, Transform, begin, check_shape, empty, uncertified,
+};
+use plca_priors::Entries;
+use plca_tensor::{Data, Factor, Real};
+
+use super::counts::{Form, VbCounts, check};
+use super::dirichlet::means;
+use super::{Priors, freeze};
+use crate::PlcaState;
+
+/// PLCA of data of any order by variational Bayes: the model of [`Plca`](crate::Plca), of which a distribution over its parameters is fitted instead
+/// of one value of them.
+///
+/// ```math
+/// \begin{aligned}
+/// & q(P(z)) = \mathrm{Dirichlet}(a), \qquad q(P(x_j \mid z)) = \mathrm{Dirichlet}(A_j[\cdot,z]) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln \tilde P(x) - \sum_\text{columns} \mathrm{KL}(q \,\Vert\, p),
+///   \qquad \tilde P(x) = \sum_z \tilde a_z \prod_j \tilde A_j[x_j,z],
+///   \qquad \tilde a = e^{\psi(a) - \psi(\sum a)}
+/// \end{aligned}
+/// ```
+///
+/// The objective is a lower bound of the log-evidence (ELBO), without the multinomial coefficient. The blocks are `weights_shape`, `a` as a column of `K`, and
+/// `factor_0_shape`, `factor_1_shape`, …, `A_j` as an `I_j x K` matrix for every mode: positive numbers, those of the prior plus the counts
+/// that a component has. `p` are Dirichlet laws too, of shape 1 unless [`PlcaVbBuilder::prior`] says otherwise. Small shapes of the weights, with more
+/// components than are needed, leave those without counts empty; and the bound plus `ln K!` compares numbers of components.
+///
+/// Cost: an iteration is one E-step, as one of [`Plca`](crate::Plca), and `e^ψ` of every shape. `[EXT 3]`
+///
+/// ```
+/// use plca_em::{Model, PlcaVb};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 0.0, 0.0, 10.0], Order::RowMajor)?;
+/// let fit = PlcaVb::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+/// let means = fit.state().means()?;
+/// assert!((means.weights().iter().sum::<f64>() - 1.0).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PlcaVb<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+    priors: Priors,
+}
+
+/// The settings of [`PlcaVb`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct PlcaVbBuilder<T: Real>(PlcaVb<T>);
+
+plca_fit::freeze_setters!(PlcaVbBuilder);
+
+impl<T: Real> PlcaVb<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> PlcaVbBuilder<T> {
+        PlcaVbBuilder(Self {
+            components,
+            settings: Settings::default(),
+            priors: Priors::default(),
+        })
+    }
+
+    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Em<VbCounts<'a, T>>, FitError> {
+        check(data)?;
+        let mut specs = specs(data.shape(), self.components);
+        freeze(&self.settings, &mut specs)?;
+        Ok(Em(VbCounts {
+            data,
+            priors: self.priors.of(&specs)?,
+            specs,
+            form: Form::Joint,
+            facts: Vec::new(),
+        }))
+    }
+
+    /// Explains new data along one mode: the posteriors of the other factors are kept, and weights and factor of the mode start from their priors and even
+    /// counts. The bound is that of the new data alone, without the divergences of what is kept. There are no gaps.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], those of [`Model::bind`] and of a run.
+    pub fn transform(
+        &self,
+        learnt: &PlcaVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<PlcaVbState<T>>, FitError> {
+        let factors: Vec<_> = learnt.factors_shape().collect();
+        let along = how.mode(factors.len())?;
+        let k = learnt.weights_shape().len();
+        let kept = factors.iter().enumerate();
+        let kept = kept.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
+        check_shape(data.shape(), &kept.collect::<Vec<_>>())?;
+        let mut config = self.clone();
+        config.components = k;
+        config.settings = Settings::default();
+        for j in (0..factors.len()).filter(|&j| j != along) {
+            let frozen = Frozen::Whole;
+            config.settings.freeze(format!("factor_{j}_shape"), frozen);
+        }
+        let em = config.on_data(data)?;
+        let sums = data.marginal(along)?;
+        let total: f64 = sums.iter().sum();
+        let mut blocks = learnt.0.matrices().to_vec();
+        let even = |rows: &[f64], columns: usize| {
+            DMatrix::from_fn(rows.len(), columns, |i, _| T::lit(rows[i] / k as f64))
+        };
+        for (j, counts) in [(0, even(&vec![total; k], 1)), (along + 1, even(&sums, k))] {
+            blocks[j] = counts;
+            let axis = super::dirichlet::components(&em.0.specs[j]);
+            let block = blocks[j].as_mut_slice();
+            em.0.priors[j].for_each(block, axis, |x, a0| *x += T::lit(a0));
+        }
+        let empty = empty(data, along)?;
+        let start = begin(&em, blocks)?;
+        Ok(Explained {
+            fit: uncertified(Box::new(em), start, how)?,
+            gap: Vec::new(),
+            dropped: 0.0,
+            empty,
+        })
+    }
+}
+
+impl<T: Real> PlcaVbBuilder<T> {
+    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); the last ones set count. A block that the model does not have, and
+    /// shapes for another one, are refused when it meets its data.
+    pub fn prior(mut self, block: impl Into<String>, shapes: Entries) -> Self {
+        self.0.priors.0.insert(block.into(), shapes);
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
+    pub fn build(self) -> Result<PlcaVb<T>, FitError> {
+        FitError::if_zero("components", self.0.components)?;
+        self.0.priors.check()?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for PlcaVb<T> {
+    type Scalar = T;
+    type State = PlcaVbState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    /// # Errors
+    ///
+    /// Those of [`check_counts`](plca_tensor::check_counts); [`FitError::Conflict`] for hidden cells, and for frozen entries beside free ones of their column.
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(self.on_data(data)?))
+    }
+}
+
+/// The blocks of data of this shape.
+fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let positive = |name: Cow<'static, str>, shape, axis| {
+        BlockSpec::values(name, shape, axis, Constraint::Positive)
+    };
+    let weights = positive("weights_shape".into(), (k, 1), Axis::Rows);
+    let factor = |(j, &n)| positive(format!("factor_{j}_shape").into(), (n, k), Axis::Columns);
+    let factors = shape.iter().enumerate().map(factor);
+    std::iter::once(weights).chain(factors).collect()
+}
+
+/// The fitted posterior of [`PlcaVb`]: Dirichlet laws of the weights and of the columns of every factor.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::PlcaVbState;
+/// let state = PlcaVbState::new(dmatrix![3.0; 1.0], vec![dmatrix![1.0, 2.0; 3.0, 2.0]])?;
+/// assert_eq!(state.means()?.factor(0), &dmatrix![0.25, 0.5; 0.75, 0.5]);
+/// # Ok::<(), plca_fit::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlcaVbState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(PlcaVbState);
+
+impl<T: Real> PlcaVbState<T> {
+    /// The state of the shapes of weights, `K x 1`, and factors, `I_j x K`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Range`] for a shape that is not positive and finite.
+    pub fn new(weights: DMatrix<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let specs = specs(&shape, weights.nrows());
+        let blocks = std::iter::once(weights).chain(factors);
+        Ok(Self(Parameters::new(&specs, blocks.collect())?))
+    }
+
+    /// The shapes of the weights, `a`: `K` positive numbers.
+    pub fn weights_shape(&self) -> &[T] {
+        self.0.at(0).as_slice()
+    }
+
+    /// The shapes of the factor of a mode, `A_j`: an `I_j x K` matrix of positive numbers.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    pub fn factor_shape(&self, mode: usize) -> &DMatrix<T> {
+        self.0.at(mode + 1)
+    }
+
+    /// The shapes of the factors of all modes, in the order of the modes.
+    pub fn factors_shape(&self) -> impl Iterator<Item = &DMatrix<T>> {
+        self.0.matrices()[1..].iter()
+    }
+
+    /// The posterior means: shapes divided by the sums of their columns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PlcaState::new`]: none for a state that was fitted.
+    pub fn means(&self) -> Result<PlcaState<T>, FitError> {
+        let blocks = self.0.matrices().iter().map(means);
+        let names = PlcaState::<T>::block_names(self.0.matrices().len() - 1);
+        let blocks = names.into_iter().zip(blocks).collect();
+        PlcaState::wrap(Parameters::named(blocks, self.0.mass()))
+    }
+}
+
+impl<T: Real> State for PlcaVbState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "plca-vb";
+    const BLOCKS: Blocks = &[("weights_shape", Vector), ("factor_", Matrix)];
+
+    fn block_names(order: usize) -> Vec<String> {
+        let factors = (0..order).map(|j| format!("factor_{j}_shape"));
+        std::iter::once("weights_shape".into())
+            .chain(factors)
+            .collect()
+    }
+
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+        let blocks = at.blocks().map(|(name, shapes)| {
+            let name = name.trim_end_matches("_shape").to_string();
+            let layout = if name == "weights" { Vector } else { Matrix };
+            (name.into(), layout, means(shapes))
+        });
+        blocks.collect()
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let k = parameters.shape(0).0;
+        let factors = parameters.matrices().iter().skip(1);
+        let shape: Vec<usize> = factors.map(|factor| factor.nrows()).collect();
+        parameters.check(&specs(&shape, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

@@ -1,0 +1,288 @@
+//! PLSA by variational Bayes: latent Dirichlet allocation.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_fit::FileLayout::{self, Matrix};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Em, Explained, FitError, Frozen, Model,
+    Parameters, Settings, State, Transform, begin, check_shape, empty, uncertified,
+};
+use plca_priors::Entries;
+use plca_tensor::{Data, Factor, Real};
+
+use super::counts::{Form, VbCounts, check};
+use super::dirichlet::means;
+use super::{Priors, freeze};
+use crate::product::conflict;
+use crate::{Given, PlsaState};
+
+/// PLSA of a matrix by variational Bayes, which is latent Dirichlet allocation (LDA): the model of [`Plsa`](crate::Plsa), of which a distribution over its
+/// parameters is fitted instead of one value of them.
+///
+/// ```math
+/// \begin{aligned}
+/// & q(P(x \mid z)) = \mathrm{Dirichlet}(\lambda[\cdot,z]), \qquad q(P(z \mid y)) = \mathrm{Dirichlet}(\gamma[\cdot,y]) \\
+/// & \text{maximise} \quad \sum_{x,y} V[x,y] \ln \sum_z \tilde\lambda[x,z] \, \tilde\gamma[z,y] - \sum_\text{columns} \mathrm{KL}(q \,\Vert\, p),
+///   \qquad \tilde\lambda = e^{\psi(\lambda) - \psi(\sum \lambda)}
+/// \end{aligned}
+/// ```
+///
+/// The objective is a lower bound of the log-evidence (ELBO), without the multinomial coefficients. The blocks are `basis_shape`, `λ` as an `I x K` matrix, and
+/// `mixture_shape`, `γ` as a `K x J` matrix: positive numbers, those of the prior plus counts. `p` are Dirichlet laws too, of shape 1 unless
+/// [`PlsaVbBuilder::prior`] says otherwise. Both blocks move together; the perplexity of other programs is `exp(-ELBO / v)`, with `v` the sum of the data.
+///
+/// Cost: an iteration is one E-step, as one of [`Plsa`](crate::Plsa), and `e^ψ` of every shape. `[EXT 3]`
+///
+/// ```
+/// use plca_em::{Model, PlsaVb};
+/// use plca_priors::Entries;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let words = vec![9.0, 0.0, 8.0, 1.0, 0.0, 7.0, 0.0, 9.0];            // 4 words in 2 documents
+/// let v = DenseTensor::<f64>::new(vec![4, 2], words, Order::RowMajor)?;
+/// let lda = PlsaVb::builder(2).prior("basis_shape", Entries::All(0.1)).prior("mixture_shape", Entries::All(0.1));
+/// let fit = lda.build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
+/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PlsaVb<T: Real> {
+    components: usize,
+    given: Given,
+    settings: Settings<T>,
+    priors: Priors,
+}
+
+/// The settings of [`PlsaVb`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct PlsaVbBuilder<T: Real>(PlsaVb<T>);
+
+plca_fit::freeze_setters!(PlsaVbBuilder);
+
+/// The names of the blocks.
+const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
+/// The fact that holds the sums of the data of every given index.
+const TOTALS: &str = "totals";
+
+impl<T: Real> PlsaVb<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> PlsaVbBuilder<T> {
+        PlsaVbBuilder(Self {
+            components,
+            given: Given::default(),
+            settings: Settings::default(),
+            priors: Priors::default(),
+        })
+    }
+
+    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Em<VbCounts<'a, T>>, FitError> {
+        let &[rows, columns] = data.shape() else {
+            let order = data.shape().len();
+            return conflict(format!("PLSA is for matrices, the data have order {order}"));
+        };
+        check(data)?;
+        let sizes = [rows, columns];
+        let (given, k) = (self.given, self.components);
+        let mut specs = specs([sizes[given.explained()], sizes[given.mode()]], k);
+        freeze(&self.settings, &mut specs)?;
+        Ok(Em(VbCounts {
+            data,
+            priors: self.priors.of(&specs)?,
+            specs,
+            form: Form::Given(given),
+            facts: vec![
+                ("given", vec![given.mode() as f64]),
+                (TOTALS, data.marginal(given.mode())?),
+            ],
+        }))
+    }
+
+    /// Explains new observations: the posterior of the basis is kept, and mixtures start from their prior and even counts.
+    ///
+    /// The objective is the bound of the new data, `Σ V ln P̃ - Σ KL` over the mixtures alone, so that `exp(-objective / v)` is the held-out perplexity of
+    /// other programs. There are no gaps.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Conflict`] for another mode than the given one, those of [`Model::bind`] and of a run.
+    pub fn transform(
+        &self,
+        learnt: &PlsaVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<PlsaVbState<T>>, FitError> {
+        let (given, k) = (learnt.given(), learnt.basis_shape().ncols());
+        let along = given.mode();
+        if how.along.is_some_and(|mode| mode != along) {
+            return conflict(format!(
+                "the observations of this PLSA lie along mode {along}"
+            ));
+        }
+        let mut kept = [None, None];
+        kept[given.explained()] = Some(Factor::Columns(learnt.basis_shape()));
+        check_shape(data.shape(), &kept)?;
+        let mut config = self.clone();
+        (config.components, config.given) = (k, given);
+        config.settings = Settings::default();
+        config.settings.freeze(NAMES[0].into(), Frozen::Whole);
+        let em = config.on_data(data)?;
+        let sums = data.marginal(along)?;
+        // [EXT 3] alpha + N_d / K
+        let mut mixture = DMatrix::from_fn(k, sums.len(), |_, y| T::lit(sums[y] / k as f64));
+        let axis = super::dirichlet::components(&em.0.specs[1]);
+        em.0.priors[1].for_each(mixture.as_mut_slice(), axis, |x, a0| *x += T::lit(a0));
+        let empty = empty(data, along)?;
+        let start = begin(&em, vec![learnt.basis_shape().clone(), mixture])?;
+        Ok(Explained {
+            fit: uncertified(Box::new(em), start, how)?,
+            gap: Vec::new(),
+            dropped: 0.0,
+            empty,
+        })
+    }
+}
+
+impl<T: Real> PlsaVbBuilder<T> {
+    /// Sets the mode that is given (default: the columns).
+    pub fn given(mut self, given: Given) -> Self {
+        self.0.given = given;
+        self
+    }
+
+    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); the last ones set count. A block that the model does not have, and
+    /// shapes for another one, are refused when it meets its data.
+    pub fn prior(mut self, block: impl Into<String>, shapes: Entries) -> Self {
+        self.0.priors.0.insert(block.into(), shapes);
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
+    pub fn build(self) -> Result<PlsaVb<T>, FitError> {
+        FitError::if_zero("components", self.0.components)?;
+        self.0.priors.check()?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for PlsaVb<T> {
+    type Scalar = T;
+    type State = PlsaVbState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    /// # Errors
+    ///
+    /// Those of [`check_counts`](plca_tensor::check_counts); [`FitError::Conflict`] for data that are no matrix, for hidden cells, and for frozen entries beside
+    /// free ones of their column.
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(self.on_data(data)?))
+    }
+}
+
+/// The blocks of so many explained and given indices.
+fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+    let positive = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
+    vec![
+        positive(NAMES[0], (explained, k), Axis::Columns),
+        positive(NAMES[1], (k, given), Axis::Rows),
+    ]
+}
+
+/// The fitted posterior of [`PlsaVb`]: Dirichlet laws of the columns of basis and mixture.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::{Given, PlsaVbState};
+/// let state = PlsaVbState::new(Given::Columns, dmatrix![1.0; 3.0], dmatrix![2.0, 5.0])?;
+/// assert_eq!(state.means()?.basis(), &dmatrix![0.25; 0.75]);
+/// # Ok::<(), plca_fit::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlsaVbState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(PlsaVbState);
+
+impl<T: Real> PlsaVbState<T> {
+    /// The state of the shapes of the basis, `I x K`, and of the mixture, `K x J`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Range`] for a shape that is not positive and finite.
+    pub fn new(given: Given, basis: DMatrix<T>, mixture: DMatrix<T>) -> Result<Self, FitError> {
+        let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
+        let parameters = Parameters::new(&specs, vec![basis, mixture])?;
+        let given = vec![given.mode() as f64];
+        Ok(Self(parameters.with_fact("given", given)))
+    }
+
+    /// The mode that is given.
+    pub fn given(&self) -> Given {
+        match self.0.fact("given") {
+            Some([0.0]) => Given::Rows,
+            _ => Given::Columns,
+        }
+    }
+
+    /// The shapes of the basis, `λ`: an `I x K` matrix of positive numbers.
+    pub fn basis_shape(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// The shapes of the mixtures, `γ`: a `K x J` matrix of positive numbers.
+    pub fn mixture_shape(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+
+    /// The posterior means, shapes divided by the sums of their columns; with the marginal of the data that they were fitted to.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PlsaState::new`]: none for a state that was fitted.
+    pub fn means(&self) -> Result<PlsaState<T>, FitError> {
+        let n = self.mixture_shape().ncols();
+        let even = vec![1.0; n];
+        let totals = self.0.fact(TOTALS).unwrap_or(&even);
+        let mass: f64 = totals.iter().sum();
+        let marginal = totals.iter().map(|t| T::lit(t / mass));
+        let blocks = vec![
+            ("basis".into(), means(self.basis_shape())),
+            ("mixture".into(), means(self.mixture_shape())),
+            (
+                "marginal".into(),
+                DMatrix::from_iterator(totals.len(), 1, marginal),
+            ),
+        ];
+        let at = Parameters::named(blocks, mass);
+        PlsaState::wrap(at.with_fact("given", vec![self.given().mode() as f64]))
+    }
+}
+
+impl<T: Real> State for PlsaVbState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "plsa-vb";
+    const BLOCKS: Blocks = &[(NAMES[0], Matrix), (NAMES[1], Matrix)];
+
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+        let blocks = ["basis", "mixture"].into_iter().zip(at.matrices());
+        let blocks = blocks.map(|(name, shapes)| (name.into(), Matrix, means(shapes)));
+        blocks.collect()
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let ((explained, k), (_, given)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs([explained, given], k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

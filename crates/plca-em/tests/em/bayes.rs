@@ -1,0 +1,283 @@
+//! Variational Bayes of PLCA and PLSA.
+
+use nalgebra::DMatrix;
+use plca_em::{Entries, Given, PlcaVb, PlsaVb, PlsaVbState};
+use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform};
+use plca_tensor::{Data, DenseTensor, Order, Real, SparseTensor};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::Value;
+
+use crate::support::{cases, exactly, floats, whole};
+
+const GOLDEN: &str = include_str!("../../../../testdata/golden/variational_bayes.json");
+
+fn block<T: Real>(v: &Value) -> DMatrix<T> {
+    let sizes = whole(&v["shape"]);
+    let columns = sizes.get(1).copied().unwrap_or(1);
+    let values: Vec<T> = floats(&v["data"]).into_iter().map(T::lit).collect();
+    DMatrix::from_row_slice(sizes[0], columns, &values)
+}
+
+fn dense<T: Real>(v: &Value) -> DenseTensor<T> {
+    let values = floats(&v["data"]).into_iter().map(T::lit).collect();
+    DenseTensor::new(whole(&v["shape"]), values, Order::RowMajor).unwrap()
+}
+
+fn near(what: &str, got: f64, want: f64, tol: f64) {
+    let far = (got - want).abs();
+    assert!(far <= tol * want.abs().max(1.0), "{what}: {got} {want}");
+}
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(0)
+}
+
+/// Every point of a trajectory; in single precision the bounds of the first ones.
+fn trajectory<M: Model>(model: &M, data: &dyn Data<M::Scalar>, case: &Value) {
+    let name = case["name"].as_str().unwrap();
+    let single = size_of::<M::Scalar>() == 4;
+    let algorithm = model.bind(data).unwrap();
+    let given = case["init"].as_object().unwrap().iter();
+    let start = given.fold(Init::default(), |init, (name, v)| {
+        init.block(name.clone(), block(v))
+    });
+    let mut at = start.parameters(&*algorithm, &mut rng()).unwrap();
+    let mut done = 0;
+    for point in case["trajectory"].as_array().unwrap() {
+        let iter = point["iter"].as_u64().unwrap();
+        while done < iter {
+            algorithm.step(&mut at, false).unwrap();
+            done += 1;
+        }
+        let what = format!("{name} after {done}");
+        let elbo = algorithm.objective(&at).unwrap();
+        let want = point["elbo"].as_f64().unwrap();
+        if single {
+            near(&what, elbo, want, if iter > 5 { 1e-2 } else { 1e-5 });
+            continue;
+        }
+        near(&what, elbo, want, 1e-11);
+        for (block_name, got) in at.blocks() {
+            let want = block::<f64>(&point[block_name]);
+            for (got, want) in got.iter().zip(want.iter()) {
+                near(&format!("{what}, {block_name}"), got.to_f64(), *want, 1e-11);
+            }
+        }
+    }
+}
+
+fn trajectories<T: Real>() -> usize {
+    let mut checked = 0;
+    for case in cases(GOLDEN)
+        .iter()
+        .filter(|case| case["trajectory"].is_array())
+    {
+        let data = dense::<T>(&case["V"]);
+        let k = case["K"].as_u64().unwrap() as usize;
+        let priors = case["prior"].as_object().unwrap().iter();
+        let priors =
+            priors.map(|(name, a)| (format!("{name}_shape"), Entries::All(a.as_f64().unwrap())));
+        match case["model"].as_str().unwrap() {
+            "plca-vb" => {
+                let builder = PlcaVb::<T>::builder(k);
+                let builder = priors.fold(builder, |b, (name, a)| b.prior(name, a));
+                trajectory(&builder.build().unwrap(), &data, case);
+            }
+            _ => {
+                let builder = PlsaVb::<T>::builder(k);
+                let builder = priors.fold(builder, |b, (name, a)| b.prior(name, a));
+                trajectory(&builder.build().unwrap(), &data, case);
+            }
+        }
+        checked += 1;
+    }
+    checked
+}
+
+// [EXT 3]
+#[test]
+fn trajectories_match_the_reference() {
+    assert_eq!(trajectories::<f64>(), 4);
+    assert_eq!(trajectories::<f32>(), 4);
+}
+
+/// New documents under a learnt posterior of the topics.
+// [EXT 3]
+#[test]
+fn held_out_bounds_match_the_reference() {
+    let cases = cases(GOLDEN);
+    let case = cases
+        .iter()
+        .find(|case| case["name"] == "held_out")
+        .unwrap();
+    let basis: DMatrix<f64> = block(&case["basis_shape"]);
+    let even = DMatrix::from_element(basis.ncols(), 1, 1.0);
+    let learnt = PlsaVbState::new(Given::Columns, basis.clone(), even).unwrap();
+    let alpha = Entries::All(case["alpha"].as_f64().unwrap());
+    let model = PlsaVb::builder(basis.ncols()).prior("mixture_shape", alpha);
+    let (data, tol) = (
+        dense::<f64>(&case["V"]),
+        case["tolerance"].as_f64().unwrap(),
+    );
+    let mut how = Transform::default().stop(exactly(3000));
+    how.solver = Solver::Em;
+    let found = model
+        .build()
+        .unwrap()
+        .transform(&learnt, &data, &how)
+        .unwrap();
+    let want = case["document_bound"].as_f64().unwrap();
+    near("bound", found.fit.objective(), want, tol);
+    let perplexity = (-found.fit.objective() / data.total()).exp();
+    near(
+        "perplexity",
+        perplexity,
+        case["perplexity_bound"].as_f64().unwrap(),
+        tol,
+    );
+    let state = found.fit.state();
+    assert_eq!(state.basis_shape(), &basis);
+    for (got, want) in state
+        .mixture_shape()
+        .iter()
+        .zip(&block::<f64>(&case["mixture_shape"]))
+    {
+        near("mixture", *got, *want, 1e-7);
+    }
+    // [EXT 3] exp(-Σ V2 ln(E W E G) / v2)
+    let means = state.means().unwrap();
+    let rest = block::<f64>(&case["V_completion"]);
+    let p = means.basis() * means.mixture();
+    let ln_lik: f64 = rest.iter().zip(&p).map(|(v, p)| v * p.ln()).sum();
+    let want = case["perplexity_completion"].as_f64().unwrap();
+    near("completion", (-ln_lik / rest.sum()).exp(), want, tol);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// No step lowers the bound, which is the same of sparse data and without what has no counts.
+    #[test]
+    fn steps_are_monotone(
+        values in prop::collection::vec(0u8..7, 24),
+        shapes in prop::collection::vec(prop_oneof![Just(0.01), 0.05..3.0f64], 4),
+        (second, seed) in (any::<bool>(), any::<u64>()),
+    ) {
+        let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        prop_assume!(values.iter().sum::<f64>() > 0.0);
+        let shape = if second { vec![6, 4] } else { vec![4, 3, 2] };
+        let data = DenseTensor::new(shape, values, Order::RowMajor).unwrap();
+        let mut entries = plca_tensor::Coordinates { shape: data.shape().to_vec(), indices: vec![], values: vec![] };
+        data.visit(&mut |index, value| {
+            entries.indices.extend(index.iter().map(|&i| i as u32));
+            entries.values.push(value);
+        }).unwrap();
+        let sparse = SparseTensor::new(entries).unwrap();
+        let mut builder = PlcaVb::builder(3).prior("weights_shape", Entries::All(shapes[3]));
+        for (j, &a) in shapes.iter().enumerate().take(data.shape().len()) {
+            builder = builder.prior(format!("factor_{j}_shape"), Entries::All(a));
+        }
+        let model = builder.build().unwrap();
+        let lda = PlsaVb::builder(3).prior("basis_shape", Entries::All(shapes[0]));
+        let lda = lda.prior("mixture_shape", Entries::All(shapes[1])).build().unwrap();
+        let stop = Stop::default().max_iter(25).tol(None).check_every(1);
+        let check = |trace: &[plca_fit::TracePoint]| {
+            trace.windows(2).all(|w| w[1].objective >= w[0].objective - 1e-12 * w[0].objective.abs())
+        };
+        let run = model.on(&data).unwrap().solver(Solver::Em).stop(stop.clone());
+        let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        prop_assert!(check(fit.trace()), "{:?}", fit.trace());
+        let bound = model.bind(&sparse).unwrap().objective(fit.state().parameters()).unwrap();
+        prop_assert!((bound - fit.objective()).abs() < 1e-9 * bound.abs());
+        if second {
+            let run = lda.on(&data).unwrap().solver(Solver::Em).stop(stop);
+            let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+            prop_assert!(check(fit.trace()), "{:?}", fit.trace());
+        }
+    }
+}
+
+/// What is frozen keeps its bits and has no divergence; parts of a column are refused, and so are hidden cells and shapes of 0.
+#[test]
+fn what_does_not_go_is_refused() {
+    let data = DenseTensor::new(
+        vec![2, 3],
+        vec![3.0, 1.0, 0.0, 2.0, 4.0, 1.0],
+        Order::RowMajor,
+    );
+    let data = data.unwrap();
+    let fit = PlsaVb::builder(2)
+        .build()
+        .unwrap()
+        .fit(&data, &mut rng())
+        .unwrap();
+    let start = fit.state();
+    let frozen = PlsaVb::builder(2)
+        .freeze_components("basis_shape", [1])
+        .build()
+        .unwrap();
+    let run = frozen.on(&data).unwrap().stop(exactly(3));
+    let kept = run.run(start, &mut rng()).unwrap();
+    assert_eq!(
+        kept.state().basis_shape().column(1),
+        start.basis_shape().column(1)
+    );
+    let none = PlsaVb::builder(2)
+        .freeze("basis_shape")
+        .freeze("mixture_shape")
+        .build()
+        .unwrap();
+    let bound = none
+        .bind(&data)
+        .unwrap()
+        .objective(start.parameters())
+        .unwrap();
+    assert!(bound > fit.objective());
+    let parts = PlsaVb::<f64>::builder(2)
+        .freeze_components("mixture_shape", [0])
+        .build()
+        .unwrap();
+    assert!(matches!(parts.bind(&data), Err(FitError::Conflict { .. })));
+    let hidden = DenseTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 2.0, 3.0], Order::RowMajor);
+    let plain = PlcaVb::builder(1).build().unwrap();
+    assert!(matches!(
+        plain.bind(&hidden.unwrap()),
+        Err(FitError::Conflict { .. })
+    ));
+    let zero = PlcaVb::<f64>::builder(1)
+        .prior("weights_shape", Entries::All(0.0))
+        .build();
+    assert!(matches!(
+        zero,
+        Err(FitError::Setting {
+            name: "prior shape",
+            ..
+        })
+    ));
+    let other = PlcaVb::<f64>::builder(1)
+        .prior("weights", Entries::All(1.0))
+        .build()
+        .unwrap();
+    assert!(matches!(
+        other.bind(&data),
+        Err(FitError::UnknownBlock { .. })
+    ));
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let values: Vec<f64> = (0..60 * 40)
+        .map(|i| f64::from((i * 7 + i * i) as u16 % 5))
+        .collect();
+    let data = DenseTensor::new(vec![60, 40], values, Order::RowMajor).unwrap();
+    let model = PlsaVb::builder(4)
+        .prior("basis_shape", Entries::All(0.1))
+        .build()
+        .unwrap();
+    let fit = || {
+        let run = model.on(&data).unwrap().stop(exactly(10));
+        run.run(Init::default(), &mut rng()).unwrap().into_state()
+    };
+    plca_fit::laws::check_threads(fit).unwrap();
+}

@@ -1,0 +1,453 @@
+//! Shift-invariant semi-NMF of data of either sign, of any order, under the Skellam law.
+//!
+//! ```math
+//! V[x] \sim \mathrm{Sk}(L^+[x], L^-[x]),
+//! \qquad L^\pm[x] = \sum_k \sum_t \theta^\pm[k,t] \, \lambda[k, x - t + o]
+//! ```
+//!
+//! `[EXT 5]`
+
+mod state;
+mod vb;
+mod window;
+
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained, Exposure,
+    FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Renewed, Settings,
+    Transform, Wanted,
+};
+use plca_priors::{Gamma, PriorError};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real, SplitRule};
+use rand::Rng;
+
+use crate::check::{check_numbers, not_finite};
+use crate::cp::Shapes;
+use crate::rule::Split;
+use crate::signed::{explained, law_setters};
+use crate::{Entries, Replicates};
+use window::Window;
+
+pub use state::ShiftedSnmfState;
+pub use vb::{ShiftedSnmfVb, ShiftedSnmfVbBuilder, ShiftedSnmfVbState};
+pub use window::Reach;
+
+/// Shift-invariant factorization of data of either sign and any order under the Skellam law: every component is an atom of two sides, placed all over the data.
+///
+/// ```math
+/// \begin{aligned}
+/// & V[x] \sim \mathrm{Sk}(L^+[x], L^-[x]), \qquad L^s[x] = \sum_k \sum_t \theta[k,t,s] \, \lambda[k, x - t + o], \qquad \sum_{t,s} \theta[k,t,s] = 1 \\
+/// & \text{maximise} \quad L_\mathrm{fit}(V; L^+, L^-) + \ln p(\theta) + \ln p(\lambda)
+/// \end{aligned}
+/// ```
+///
+/// `Lfit` is the likelihood of [`Replicates`] over the observed cells, and the priors are Dirichlet laws of the atoms, gamma laws of the activations, flat unless they are set; their
+/// constants are in the objective. The blocks are `atoms`, a column of taps for every component, both sides of a tap one after the other, of sum 1; and `activations`, a column of
+/// places for every component, in the units of the data. What lies outside of the data is latent, as hidden cells are, so that no iteration lowers the objective
+/// whatever the [`Reach`]. With whole-data kernels along one dimension and kernels of one cell along the other it is [`Snmf`](crate::Snmf).
+///
+/// Cost of an iteration: six sums of products of `K` atoms, taps and places, twice those of the non-negative model. `[EXT 5]`
+///
+/// ```
+/// use plca_fit::{Model, Reconstruct};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::ShiftedSnmf;
+/// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
+/// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
+/// let model = ShiftedSnmf::builder(1, vec![2]).build()?;
+/// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+/// assert_eq!(fit.state().shape(), [8]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ShiftedSnmf<T: Real> {
+    components: usize,
+    kernel: Vec<usize>,
+    reach: Vec<Reach>,
+    replicates: Replicates,
+    real_data: bool,
+    shapes: Entries,
+    gamma: [Entries; 2],
+    settings: Settings<T>,
+}
+
+/// The settings of [`ShiftedSnmf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct ShiftedSnmfBuilder<T: Real>(ShiftedSnmf<T>);
+
+law_setters!(ShiftedSnmfBuilder);
+plca_fit::freeze_setters!(ShiftedSnmfBuilder);
+
+impl<T: Real> ShiftedSnmf<T> {
+    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfBuilder<T> {
+        ShiftedSnmfBuilder(Self {
+            components,
+            kernel,
+            reach: Vec::new(),
+            replicates: Replicates::default(),
+            real_data: false,
+            shapes: Entries::All(1.0),
+            gamma: [Entries::All(1.0), Entries::All(0.0)],
+            settings: Settings::default(),
+        })
+    }
+
+    /// The extents of the places of kernels on data of a shape.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for data of another order and for kernels without a place.
+    pub fn places(&self, shape: &[usize]) -> Result<Vec<usize>, FitError> {
+        Ok(Window::new(shape, &self.kernel, &self.reach)?.places)
+    }
+
+    /// Data as kernels meet them.
+    fn placed(&self, data: &dyn Data<T>) -> Result<Placed<T>, FitError> {
+        let window = Window::new(data.shape(), &self.kernel, &self.reach)?;
+        self.of_cells(window, dense(data)?)
+    }
+
+    fn of_cells(&self, window: Window, cells: Vec<T>) -> Result<Placed<T>, FitError> {
+        let row = DenseTensor::masked(vec![1, cells.len()], cells.clone(), Order::RowMajor)?;
+        let row = Signed::from_dense(row)?;
+        let checked = self.replicates.check_data(&row, self.real_data);
+        checked.map_err(|error| refused(error, &window.shape))?;
+        let mut size = 0.0;
+        row.for_each(&mut |_, _, v| size += v.abs());
+        Ok(Placed {
+            window,
+            cells,
+            split: Split::of(self.replicates, &row),
+            size,
+        })
+    }
+
+    fn on_placed(&self, placed: Placed<T>) -> Result<Em<ShiftCounts<T>>, FitError> {
+        let mut specs = specs(&placed.window, self.components);
+        let mean = if placed.size > 0.0 { placed.size } else { 1.0 };
+        specs[1].draw = Draw::Around(mean / specs[1].shape.0 as f64 / self.components as f64);
+        self.settings.apply(&mut specs)?;
+        let of = |block: &str| {
+            let block = block.to_string();
+            move |source: PriorError| FitError::Prior { block, source }
+        };
+        let shapes = Shapes::new(self.shapes.clone()).map_err(of("atoms"))?;
+        let [shape, rate] = self.gamma.clone();
+        let gamma = Gamma::of(shape, rate).map_err(of("activations"))?;
+        specs[0].prior = Some(BlockPrior::Simplex(Arc::new(shapes)));
+        specs[1].prior = Some(BlockPrior::Rate(Arc::new(gamma)));
+        specs.iter().try_for_each(BlockSpec::check)?;
+        Ok(Em(ShiftCounts { placed, specs }))
+    }
+
+    /// What of the data some atom reaches, and the sum of the absolute values of the rest.
+    fn possible(
+        &self,
+        placed: Placed<T>,
+        atoms: &DMatrix<T>,
+        impossible: Impossible,
+    ) -> Result<(Placed<T>, f64), FitError> {
+        let everywhere = vec![T::one(); placed.window.spots() * atoms.ncols()];
+        let blocks = [atoms.as_slice(), &everywhere];
+        let lost = placed.unsupported(&placed.window.rates(blocks, None));
+        let Some(&first) = lost.first() else {
+            return Ok((placed, 0.0));
+        };
+        let (window, mut cells) = (placed.window, placed.cells);
+        if impossible == Impossible::Refuse {
+            let index = unravelled(first, &window.shape);
+            let value = cells[first].to_f64();
+            return Err(FitError::Impossible { index, value });
+        }
+        let mut dropped = 0.0;
+        for at in lost {
+            dropped += cells[at].to_f64().abs();
+            cells[at] = T::lit(f64::NAN);
+        }
+        Ok((self.of_cells(window, cells)?, dropped))
+    }
+
+    /// Explains new data, of the same order, by the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Impossible`]; [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`Model::bind`] and of a run.
+    pub fn transform(
+        &self,
+        learnt: &ShiftedSnmfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<ShiftedSnmfState<T>>, FitError> {
+        if how.along.is_some() {
+            return Err(FitError::Conflict {
+                what: "shifted models explain data as a whole: expected no `along`".into(),
+            });
+        }
+        let (window, mut config) = (learnt.window(), self.clone());
+        config.components = learnt.atoms().ncols();
+        (config.kernel, config.reach) = (window.kernel.clone(), window.reach.clone());
+        config.settings = Settings::default();
+        config.settings.freeze("atoms".into(), Frozen::Whole);
+        let placed = config.placed(data)?;
+        let (placed, dropped) = config.possible(placed, learnt.atoms(), how.impossible)?;
+        let em = config.on_placed(placed)?;
+        let (places, k) = em.0.specs[1].shape;
+        let size = em.0.placed.size;
+        let each = if size > 0.0 { size } else { 1.0 } / (places * k) as f64;
+        let even = DMatrix::from_element(places, k, T::lit(each));
+        let start = vec![learnt.atoms().clone(), even];
+        explained(em, start, how, Vec::new(), dropped)
+    }
+}
+
+/// Setters of builders that are a newtype of [`ShiftedSnmf`]; the text is the default of the gamma prior.
+macro_rules! shift_setters {
+    ($builder:ident, $gamma:literal) => {
+        impl<T: Real> $builder<T> {
+            /// Sets where kernels may lie, for all dimensions or for each (default: inside the data).
+            pub fn reach(mut self, reach: Vec<Reach>) -> Self {
+                self.0.reach = reach;
+                self
+            }
+
+            /// Sets the Dirichlet shapes of the prior of the atoms (default: 1): one, or one for each entry of the block.
+            pub fn dirichlet(mut self, shapes: Entries) -> Self {
+                self.0.shapes = shapes;
+                self
+            }
+
+            #[doc = concat!("Sets shapes and rates of the gamma prior of the activations (default: ", $gamma, "): one, or one for each entry of the block.")]
+            pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
+                self.0.gamma = [shape, rate];
+                self
+            }
+        }
+    };
+}
+pub(crate) use shift_setters;
+
+shift_setters!(ShiftedSnmfBuilder, "1 and 0");
+
+impl<T: Real> ShiftedSnmfBuilder<T> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or replicates.
+    pub fn build(self) -> Result<ShiftedSnmf<T>, FitError> {
+        check_numbers(self.0.components, self.0.replicates)?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for ShiftedSnmf<T> {
+    type Scalar = T;
+    type State = ShiftedSnmfState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(self.on_placed(self.placed(data)?)?))
+    }
+}
+
+/// All cells in row-major order; hidden ones are NaN.
+fn dense<T: Real>(data: &dyn Data<T>) -> Result<Vec<T>, FitError> {
+    let shape = data.shape();
+    let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+    let too_large = || DataError::TooLarge {
+        shape: shape.to_vec(),
+    };
+    let cells = cells.ok_or_else(too_large)?;
+    let (nan, zero) = (T::lit(f64::NAN), T::zero());
+    let (listed, others) = match data.summary().mask {
+        Mask::Observed => (zero, nan),
+        _ => (nan, zero),
+    };
+    let mut values = Vec::new();
+    values.try_reserve_exact(cells).map_err(|_| too_large())?;
+    values.resize(cells, others);
+    let at = |index: &[usize]| index.iter().zip(shape).fold(0, |at, (&i, n)| at * n + i);
+    data.visit_mask(&mut |index| values[at(index)] = listed)?;
+    data.visit(&mut |index, value| values[at(index)] = T::lit(value))?;
+    Ok(values)
+}
+
+/// An error of the cells one after the other, as one of the data.
+fn refused(error: FitError, shape: &[usize]) -> FitError {
+    match error {
+        FitError::Entry {
+            index,
+            value,
+            expected,
+        } => FitError::Entry {
+            index: unravelled(index.last().copied().unwrap_or(0), shape),
+            value,
+            expected,
+        },
+        other => other,
+    }
+}
+
+fn unravelled(mut at: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for (i, n) in index.iter_mut().zip(shape).rev() {
+        (*i, at) = (at % n, at / n);
+    }
+    index
+}
+
+/// The blocks of kernels on data.
+fn specs<T: Real>(window: &Window, k: usize) -> Vec<BlockSpec<T>> {
+    let rates = Constraint::NonNegative;
+    vec![
+        BlockSpec::simplex("atoms", (2 * window.taps(), k), Axis::Columns),
+        BlockSpec::values("activations", (window.spots(), k), Axis::Columns, rates),
+    ]
+}
+
+/// What a state remembers.
+fn facts(window: &Window) -> Vec<(&'static str, Vec<f64>)> {
+    let numbers = |whole: &[usize]| whole.iter().map(|&n| n as f64).collect::<Vec<_>>();
+    vec![
+        (SHAPE, numbers(&window.shape)),
+        (KERNEL, numbers(&window.kernel)),
+        (ATOM, numbers(&[&window.kernel[..], &[2]].concat())),
+        (PLACES, numbers(&window.places)),
+        (SUPPORTS, window.supports()),
+    ]
+}
+
+const SHAPE: &str = "shape";
+const KERNEL: &str = "kernel";
+const ATOM: &str = "atom";
+const PLACES: &str = "places";
+const SUPPORTS: &str = "supports";
+
+/// Data as kernels meet them.
+#[derive(Debug)]
+struct Placed<T> {
+    window: Window,
+    /// All cells in row-major order; hidden ones are NaN.
+    cells: Vec<T>,
+    split: Split,
+    /// The sum of the absolute values.
+    size: f64,
+}
+
+impl<T: Real> Placed<T> {
+    /// The cells that have a value of a sign to which the rates give probability 0.
+    fn unsupported(&self, [plus, minus]: &[Vec<T>; 2]) -> Vec<usize> {
+        let zero = T::zero();
+        let cells = self.cells.iter().zip(plus.iter().zip(minus)).enumerate();
+        let lost =
+            cells.filter(|(_, (v, (p, q)))| **v > zero && **p <= zero || **v < zero && **q <= zero);
+        lost.map(|(at, _)| at).collect()
+    }
+}
+
+/// Counts of a block, which rounding alone takes below 0.
+fn clipped<T: Real>(mut counts: Vec<T>, name: &str) -> Result<Vec<T>, FitError> {
+    for count in &mut counts {
+        if !count.is_finite() {
+            return Err(not_finite(name, count.to_f64()));
+        }
+        if *count < T::zero() {
+            *count = T::zero();
+        }
+    }
+    Ok(counts)
+}
+
+/// Shifted atoms on data.
+#[derive(Debug)]
+struct ShiftCounts<T: Real> {
+    placed: Placed<T>,
+    specs: Vec<BlockSpec<T>>,
+}
+
+impl<T: Real> ShiftCounts<T> {
+    fn rates(&self, at: &Parameters<T>) -> [Vec<T>; 2] {
+        self.placed
+            .window
+            .rates([at.at(0).as_slice(), at.at(1).as_slice()], None)
+    }
+}
+
+impl<T: Real> Expectation<T> for ShiftCounts<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let mut g = self.rates(at);
+        let Placed {
+            window,
+            cells,
+            split,
+            ..
+        } = &self.placed;
+        let value = wanted.value.then(|| split.value(cells, &g[0], &g[1]));
+        let mut blocks = vec![None, None];
+        if wanted.blocks.contains(&true) {
+            let [plus, minus] = &mut g;
+            split.multipliers(cells, plus, minus);
+            // [EXT 5] E = G - 1 on observed cells, 0 elsewhere
+            for side in &mut g {
+                side.iter_mut().for_each(|g| *g -= T::one());
+            }
+            let both = [at.at(0).as_slice(), at.at(1).as_slice()];
+            let counts = [
+                wanted.blocks[0].then(|| window.atom_counts(both, &g)),
+                wanted.blocks[1].then(|| window.activation_counts(both, &g)),
+            ];
+            for ((block, counts), spec) in blocks.iter_mut().zip(counts).zip(&self.specs) {
+                if let Some(counts) = counts {
+                    let counts = clipped(counts, &spec.name)?;
+                    *block = Some(DMatrix::from_vec(spec.shape.0, spec.shape.1, counts));
+                }
+            }
+        }
+        Ok(Counts { blocks, value })
+    }
+
+    /// All else sums to 1, and what is not observed is counted: an activation is exposed to 1.
+    fn exposure(&self, block: usize, _: Renewed<'_, T>) -> Option<Exposure<T>> {
+        let components = self.specs[0].shape.1;
+        (block == 1).then(|| Exposure::PerComponent(vec![T::one(); components]))
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        let lost = self.placed.unsupported(&self.rates(at));
+        Ok(lost.first().map(|&at| {
+            let index = unravelled(at, &self.placed.window.shape);
+            (index, self.placed.cells[at].to_f64())
+        }))
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        let (taps, k) = self.specs[0].shape;
+        let mut atoms = DMatrix::from_fn(taps, k, |_, _| T::lit(random::exponential(rng)));
+        plca_tensor::normalise_columns(&mut atoms);
+        Ok(vec![atoms, self.specs[1].drawn(rng)])
+    }
+
+    /// The sum of the absolute values.
+    fn unit(&self) -> f64 {
+        self.placed.size
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        facts(&self.placed.window)
+    }
+}

@@ -1,0 +1,463 @@
+//! Shift-invariant semi-NMF under the Skellam law, by variational Bayes.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_fit::FileLayout::{self, Stack};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError,
+    Frozen, Model, Parameters, Reconstruct, Settings, State, Transform, Wanted,
+};
+use plca_tensor::{Data, DenseTensor, Real, SplitRule};
+use rand::Rng;
+
+use super::state::window_of;
+use super::window::{Reach, Window};
+use super::{ATOM, PLACES, Placed, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
+use crate::signed::{explained, law_setters};
+use crate::vb::{NAMES, check_frozen};
+use crate::{Entries, Posterior, Prior, Replicates};
+
+/// Posteriors of the blocks that were wanted, and the value.
+type Updated<T> = (Vec<Option<DMatrix<T>>>, Option<f64>);
+
+/// Shift-invariant factorization of data of either sign by variational Bayes: the model of [`ShiftedSnmf`], of which a distribution over its factors is fitted
+/// instead of one value of them.
+///
+/// ```math
+/// \begin{aligned}
+/// & q(\theta[k,\cdot]) = \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(\lambda[k,h]) = \mathrm{Gamma}(\hat s, \text{rate } \hat b) \\
+/// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_k \left( \sum_{t,s} \tilde\theta \right) \left( \sum_h \tilde\lambda \right)
+///   - \sum \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p)
+/// \end{aligned}
+/// ```
+///
+/// The tilde is the geometric mean, `e^E[ln x]`. The blocks are `atoms_shape`, `activations_shape` and `activations_rate`, laid out as the blocks of [`ShiftedSnmf`].
+/// The objective is a lower bound of the log-evidence (ELBO), divided by the number of replicates; no iteration lowers it. `[EXT 5]`
+///
+/// ```
+/// use plca_fit::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::ShiftedSnmfVb;
+/// let v = DenseTensor::<f64>::new(vec![6], vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], Order::RowMajor)?;
+/// let fit = ShiftedSnmfVb::builder(1, vec![2]).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+/// assert!((fit.state().means()?.atoms().sum() - 1.0).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ShiftedSnmfVb<T: Real>(ShiftedSnmf<T>);
+
+/// The settings of [`ShiftedSnmfVb`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct ShiftedSnmfVbBuilder<T: Real>(ShiftedSnmf<T>);
+
+law_setters!(ShiftedSnmfVbBuilder);
+plca_fit::freeze_setters!(ShiftedSnmfVbBuilder);
+
+impl<T: Real> ShiftedSnmfVb<T> {
+    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfVbBuilder<T> {
+        let model = ShiftedSnmf::builder(components, kernel);
+        ShiftedSnmfVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)
+    }
+
+    /// The extents of the places of kernels on data of a shape.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for data of another order and for kernels without a place.
+    pub fn places(&self, shape: &[usize]) -> Result<Vec<usize>, FitError> {
+        self.0.places(shape)
+    }
+
+    fn on_data(&self, data: &dyn Data<T>) -> Result<Em<ShiftBound<T>>, FitError> {
+        let placed = self.0.placed(data)?;
+        let mut specs = specs(&placed.window, self.0.components);
+        self.0.settings.apply(&mut specs)?;
+        check_frozen([0, 1, 2].map(|j: usize| &specs[j].frozen))?;
+        let ([taps, k], spots) = ([placed.window.taps(), self.0.components], specs[1].shape.0);
+        let side = |s: usize| match &self.0.shapes {
+            Entries::Each(each) if each.shape() == (2 * taps, k) => {
+                Ok(Entries::Each(DMatrix::from_fn(taps, k, |t, z| {
+                    each[(2 * t + s, z)]
+                })))
+            }
+            Entries::All(shape) => Ok(Entries::All(*shape)),
+            _ => Err(other(NAMES[0])),
+        };
+        let of_places = |entries: &Entries, name| match entries {
+            Entries::Each(each) if each.shape() == (spots, k) => {
+                Ok(Entries::Each(each.transpose()))
+            }
+            Entries::All(value) => Ok(Entries::All(*value)),
+            _ => Err(other(name)),
+        };
+        let [shape, rate] = &self.0.gamma;
+        let prior = Prior {
+            plus: side(0)?,
+            minus: side(1)?,
+            shape: of_places(shape, NAMES[1])?,
+            rate: of_places(rate, NAMES[2])?,
+        };
+        prior.check()?;
+        prior.check_proper()?;
+        Ok(Em(ShiftBound {
+            placed,
+            specs,
+            prior,
+        }))
+    }
+
+    /// Explains new data, of the same order, by the learnt posterior of the atoms.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`Model::bind`] and of a run.
+    pub fn transform(
+        &self,
+        learnt: &ShiftedSnmfVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<ShiftedSnmfVbState<T>>, FitError> {
+        if how.along.is_some() {
+            return Err(FitError::Conflict {
+                what: "shifted models explain data as a whole: expected no `along`".into(),
+            });
+        }
+        let mut config = self.clone();
+        config.0.components = learnt.atoms_shape().ncols();
+        config.0.kernel = learnt.window.kernel.clone();
+        config.0.reach = learnt.window.reach.clone();
+        config.0.settings = Settings::default();
+        config.0.settings.freeze(NAMES[0].into(), Frozen::Whole);
+        let em = config.on_data(data)?;
+        let (places, k) = em.0.specs[1].shape;
+        let even = em.0.placed.size.max(f64::MIN_POSITIVE) / (places * k) as f64;
+        let counts = vec![T::lit(even); places * k];
+        let shape = em.0.shapes_of_activations(counts);
+        let start = vec![learnt.atoms_shape().clone(), shape, em.0.rates()];
+        explained(em, start, how, Vec::new(), 0.0)
+    }
+}
+
+fn other(name: &str) -> FitError {
+    FitError::Conflict {
+        what: format!("the prior of `{name}` is of another shape than the block"),
+    }
+}
+
+shift_setters!(ShiftedSnmfVbBuilder, "1 and 0.001");
+
+impl<T: Real> ShiftedSnmfVbBuilder<T> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or replicates.
+    pub fn build(self) -> Result<ShiftedSnmfVb<T>, FitError> {
+        crate::check::check_numbers(self.0.components, self.0.replicates)?;
+        Ok(ShiftedSnmfVb(self.0))
+    }
+}
+
+impl<T: Real> Model for ShiftedSnmfVb<T> {
+    type Scalar = T;
+    type State = ShiftedSnmfVbState<T>;
+
+    fn components(&self) -> usize {
+        self.0.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(self.on_data(data)?))
+    }
+}
+
+fn specs<T: Real>(window: &Window, k: usize) -> Vec<BlockSpec<T>> {
+    let positive =
+        |name, shape| BlockSpec::values(name, shape, Axis::Columns, Constraint::Positive);
+    vec![
+        positive(NAMES[0], (2 * window.taps(), k)),
+        positive(NAMES[1], (window.spots(), k)),
+        BlockSpec {
+            follows: true,
+            ..positive(NAMES[2], (window.spots(), k))
+        },
+    ]
+}
+
+/// The posterior that blocks stand for.
+fn posterior<T: Real>(blocks: &[DMatrix<T>]) -> Posterior<T> {
+    let (rows, k) = blocks[0].shape();
+    let side = |s: usize| DMatrix::from_fn(rows / 2, k, |t, z| blocks[0][(2 * t + s, z)]);
+    Posterior {
+        plus: side(0),
+        minus: side(1),
+        shape: blocks[1].transpose(),
+        rate: blocks[2].transpose(),
+    }
+}
+
+/// Both sides of atoms as a block, plus and minus of a tap one after the other.
+fn interleaved<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
+    let (taps, k) = plus.shape();
+    DMatrix::from_fn(2 * taps, k, |i, z| {
+        let side = if i % 2 == 0 { plus } else { minus };
+        side[(i / 2, z)]
+    })
+}
+
+/// Variational Bayes on data: what is expected of a block is its new posterior.
+#[derive(Debug)]
+struct ShiftBound<T: Real> {
+    placed: Placed<T>,
+    specs: Vec<BlockSpec<T>>,
+    prior: Prior,
+}
+
+impl<T: Real> ShiftBound<T> {
+    /// Shapes of the atoms from their counts, column after column.
+    fn shapes_of_atoms(&self, mut counts: Vec<T>) -> DMatrix<T> {
+        let (rows, k) = self.specs[0].shape;
+        let axis = plca_priors::Components::Columns(rows / 2);
+        for (at, x) in counts.iter_mut().enumerate() {
+            let (i, z) = (at % rows, at / rows);
+            let side = if i % 2 == 0 {
+                &self.prior.plus
+            } else {
+                &self.prior.minus
+            };
+            *x += T::lit(side.get(z * (rows / 2) + i / 2, axis));
+        }
+        DMatrix::from_vec(rows, k, counts)
+    }
+
+    /// Shapes of the activations from their counts, column after column.
+    fn shapes_of_activations(&self, mut counts: Vec<T>) -> DMatrix<T> {
+        let (places, k) = self.specs[1].shape;
+        for (at, x) in counts.iter_mut().enumerate() {
+            *x += T::lit(self.of_place(&self.prior.shape, at));
+        }
+        DMatrix::from_vec(places, k, counts)
+    }
+
+    fn of_place(&self, entries: &Entries, at: usize) -> f64 {
+        let (places, k) = self.specs[1].shape;
+        let axis = plca_priors::Components::Rows(k);
+        entries.get(at % places * k + at / places, axis)
+    }
+
+    /// `b̂ = b + 1`.
+    fn rates(&self) -> DMatrix<T> {
+        let (places, k) = self.specs[2].shape;
+        let rates = (0..places * k).map(|at| T::lit(self.of_place(&self.prior.rate, at) + 1.0));
+        DMatrix::from_iterator(places, k, rates)
+    }
+
+    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term.
+    fn update(
+        &self,
+        [atoms, activations]: [&DMatrix<T>; 2],
+        wanted: &[bool],
+        value: bool,
+    ) -> Result<Updated<T>, FitError> {
+        let Placed {
+            window,
+            cells,
+            split,
+            ..
+        } = &self.placed;
+        let both = [atoms.as_slice(), activations.as_slice()];
+        let mut g = window.rates(both, None);
+        let value = value.then(|| split.value(cells, &g[0], &g[1]));
+        let mut new = vec![None, None, None];
+        if wanted.contains(&true) {
+            let [plus, minus] = &mut g;
+            split.multipliers(cells, plus, minus);
+            for side in &mut g {
+                side.iter_mut().for_each(|g| *g -= T::one());
+            }
+            if wanted[0] {
+                let counts = clipped(window.atom_counts(both, &g), NAMES[0])?;
+                // [EXT 5] [SKELLAM 6] α̂ <- α + counts
+                new[0] = Some(self.shapes_of_atoms(counts));
+            }
+            if wanted[1] {
+                let counts = clipped(window.activation_counts(both, &g), NAMES[1])?;
+                new[1] = Some(self.shapes_of_activations(counts));
+                new[2] = wanted[2].then(|| self.rates());
+            }
+        }
+        Ok((new, value))
+    }
+}
+
+impl<T: Real> Expectation<T> for ShiftBound<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let q = posterior(at.matrices());
+        let means = q.geometric()?;
+        let atoms = interleaved(&means.plus, &means.minus);
+        let activations = means.activations.transpose();
+        let (blocks, fit) = self.update([&atoms, &activations], wanted.blocks, wanted.value)?;
+        let value = match fit {
+            None => None,
+            Some(fit) => {
+                let columns = atoms.column_iter().zip(activations.column_iter());
+                // [EXT 5] [SKELLAM 7] Σ_k (Σ tt) (Σ tl): what falls outside is counted
+                let mass = columns.map(|(t, l)| {
+                    let sum = |x: f64, y: &T| x + y.to_f64();
+                    t.iter().fold(0.0, sum) * l.iter().fold(0.0, sum)
+                });
+                Some(fit + mass.sum::<f64>() + q.bound_terms(&self.prior)?)
+            }
+        };
+        Ok(Counts { blocks, value })
+    }
+
+    /// Under a posterior everything has some probability.
+    fn unsupported(&self, _: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        Ok(None)
+    }
+
+    /// The update from factors as EM draws them.
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        let ((rows, k), (places, _)) = (self.specs[0].shape, self.specs[1].shape);
+        let mut atoms = DMatrix::from_fn(rows, k, |_, _| T::lit(random::exponential(rng)));
+        plca_tensor::normalise_columns(&mut atoms);
+        let size = if self.placed.size > 0.0 {
+            self.placed.size
+        } else {
+            1.0
+        };
+        let mean = size / (places * k) as f64;
+        let activations = DMatrix::from_fn(places, k, |_, _| {
+            T::lit(mean * (0.5 + random::uniform(rng)))
+        });
+        let (new, _) = self.update([&atoms, &activations], &[true; 3], false)?;
+        Ok(new.into_iter().flatten().collect())
+    }
+
+    /// The sum of the absolute values.
+    fn unit(&self) -> f64 {
+        self.placed.size
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        facts(&self.placed.window)
+    }
+}
+
+/// The fitted posterior of [`ShiftedSnmfVb`]: Dirichlet laws of the atoms, gamma laws of the activations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftedSnmfVbState<T: Real> {
+    parameters: Parameters<T>,
+    window: Window,
+}
+
+plca_fit::serialised!(ShiftedSnmfVbState);
+
+impl<T: Real> ShiftedSnmfVbState<T> {
+    /// The Dirichlet shapes of the atoms, `2 T x K`; plus and minus of a tap stand one after the other.
+    pub fn atoms_shape(&self) -> &DMatrix<T> {
+        self.parameters.at(0)
+    }
+
+    /// The gamma shapes of the activations: a column of places for every component.
+    pub fn activations_shape(&self) -> &DMatrix<T> {
+        self.parameters.at(1)
+    }
+
+    /// The gamma rates of the activations, in 1 over the units of the data.
+    pub fn activations_rate(&self) -> &DMatrix<T> {
+        self.parameters.at(2)
+    }
+
+    /// The extents of a kernel.
+    pub fn kernel_shape(&self) -> &[usize] {
+        &self.window.kernel
+    }
+
+    /// The extents of the places.
+    pub fn places(&self) -> &[usize] {
+        &self.window.places
+    }
+
+    /// The posterior means of atoms and activations.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Value`] for a mean beyond the scalar.
+    pub fn means(&self) -> Result<ShiftedSnmfState<T>, FitError> {
+        let means = posterior(self.parameters.matrices()).means();
+        ShiftedSnmfState::new(
+            &self.window.shape,
+            &self.window.kernel,
+            &self.window.reach,
+            interleaved(&means.plus, &means.minus),
+            means.activations.transpose(),
+        )
+    }
+}
+
+impl<T: Real> Reconstruct for ShiftedSnmfVbState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.window.shape.clone()
+    }
+
+    fn components(&self) -> usize {
+        self.atoms_shape().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.means().map_or(f64::NAN, |means| means.cell(index))
+    }
+
+    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        self.means()?.cells(component)
+    }
+}
+
+impl<T: Real> State for ShiftedSnmfVbState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "siskellam-vb";
+    const BLOCKS: Blocks = &[
+        (NAMES[0], Stack(ATOM)),
+        (NAMES[1], Stack(PLACES)),
+        (NAMES[2], Stack(PLACES)),
+    ];
+
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+        let means = posterior(at.matrices()).means();
+        vec![
+            (
+                "atoms".into(),
+                Stack(ATOM),
+                interleaved(&means.plus, &means.minus),
+            ),
+            (
+                "activations".into(),
+                Stack(PLACES),
+                means.activations.transpose(),
+            ),
+        ]
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let parameters = parameters.without_mass();
+        let window = window_of(&parameters)?;
+        parameters.check(&specs(&window, parameters.shape(0).1))?;
+        Ok(Self { parameters, window })
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.parameters
+    }
+}

@@ -1,0 +1,279 @@
+//! Shifted atoms, and tensors whose scale is in a factor.
+
+use nalgebra::DMatrix;
+use plca_fit::laws::check_threads;
+use plca_fit::{
+    Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct, State,
+    Transform,
+};
+use plca_tensor::{DenseTensor, Order, Real};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{
+    Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
+    Snmf, SnmfVb,
+};
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn tensor<T: Real>(shape: &[usize], values: &[f64]) -> DenseTensor<T> {
+    let values = values.iter().map(|&x| T::lit(x)).collect();
+    DenseTensor::masked(shape.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+/// The objectives of so many steps, each of which may lower it by rounding alone.
+fn rises<T: Real>(algorithm: &dyn Algorithm<T>, seed: u64, steps: usize) -> Parameters<T> {
+    rises_from(algorithm, &Init::default(), seed, steps)
+}
+
+fn rises_from<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    init: &Init<T>,
+    seed: u64,
+    steps: usize,
+) -> Parameters<T> {
+    let mut at = init.parameters(algorithm, &mut rng(seed)).unwrap();
+    let mut last = f64::NEG_INFINITY;
+    for step in 0..steps {
+        let value = algorithm.step(&mut at, true).unwrap().value.unwrap();
+        let rounding = 64.0 * T::EPSILON.to_f64() * (1.0 + algorithm.unit() + last.abs());
+        assert!(
+            value >= last - rounding || !last.is_finite(),
+            "step {step}: {last} {value}"
+        );
+        last = value;
+    }
+    at
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// No step lowers the objective, in every support, with hidden cells and priors.
+    #[test]
+    fn steps_are_monotone(
+        values in prop::collection::vec(-5i8..6, 20),
+        (reach, one, hidden, priors, seed) in (0usize..3, any::<bool>(), 0usize..20, any::<bool>(), any::<u64>()),
+    ) {
+        let mut values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        prop_assume!(values.iter().enumerate().any(|(at, v)| at != hidden && *v != 0.0));
+        values[hidden] = f64::NAN;
+        let replicates = if one { Replicates::One } else { Replicates::Limit };
+        let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
+        let (a, b) = if priors { (1.5, 0.2) } else { (1.0, 0.0) };
+        let shifted = ShiftedSnmf::<f64>::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        let shifted = shifted.dirichlet(Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
+        let shifted = shifted.build().unwrap();
+        let data = tensor::<f64>(&[4, 5], &values);
+        rises(&*shifted.bind(&data).unwrap(), seed, 15);
+        let single = ShiftedSnmf::<f32>::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        rises(&*single.build().unwrap().bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
+        for scale in [None, Some(0), Some(2)] {
+            let cp = SignedCp::<f64>::builder(2).signed_mode(1).scale_mode(scale).replicates(replicates);
+            let cp = cp.dirichlet("atoms", Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
+            let data = tensor::<f64>(&[2, 5, 2], &values);
+            rises(&*cp.build().unwrap().bind(&data).unwrap(), seed, 15);
+        }
+    }
+}
+
+/// With kernels of whole columns the model is that of a matrix, and so is a tensor of two modes whose other factor has the scale.
+// [EXT 5] [EXT 6]
+#[test]
+fn matrices_are_a_special_case() {
+    let (f, n, k) = (4, 6, 2);
+    let values: Vec<f64> = (0..f * n)
+        .map(|i| ((i * i * 7 + 3 * i) % 13) as f64 - 5.5)
+        .collect();
+    let data = tensor::<f64>(&[f, n], &values);
+    let prior = Prior {
+        plus: Entries::All(1.2),
+        minus: Entries::All(1.2),
+        shape: Entries::All(1.5),
+        rate: Entries::All(0.1),
+    };
+    let snmf = Snmf::builder(k).priors(prior).build().unwrap();
+    let (shapes, gamma) = (Entries::All(1.2), [Entries::All(1.5), Entries::All(0.1)]);
+    let [a, b] = gamma.clone();
+    let shifted = ShiftedSnmf::builder(k, vec![f, 1])
+        .dirichlet(shapes.clone())
+        .gamma(a, b);
+    let shifted = shifted.build().unwrap();
+    let [a, b] = gamma;
+    let cp = SignedCp::builder(k)
+        .scale_mode(Some(1))
+        .dirichlet("atoms", shapes)
+        .gamma(a, b);
+    let cp = cp.build().unwrap();
+    let start = snmf.init(&data, Init::default(), &mut rng(7)).unwrap();
+    let (atoms, h) = (
+        start.parameters().at(0).clone(),
+        start.activations().clone(),
+    );
+    let interleaved = DMatrix::from_fn(2 * f, k, |i, z| atoms[(i / 2 + f * (i % 2), z)]);
+    let by = [snmf.bind(&data), shifted.bind(&data), cp.bind(&data)].map(Result::unwrap);
+    let starts = [
+        Init::from(&start),
+        Init::default()
+            .block("atoms", interleaved)
+            .block("activations", h.transpose()),
+        Init::default()
+            .block("atoms", atoms)
+            .block("factor_1", h.transpose()),
+    ];
+    let starts = by.iter().zip(starts);
+    let mut at: Vec<_> = starts
+        .map(|(algorithm, init)| init.parameters(&**algorithm, &mut rng(0)).unwrap())
+        .collect();
+    for _ in 0..30 {
+        let values: Vec<f64> = by
+            .iter()
+            .zip(&mut at)
+            .map(|(algorithm, at)| algorithm.step(at, true).unwrap().value.unwrap())
+            .collect();
+        for other in &values[1..] {
+            assert!(
+                (other - values[0]).abs() < 1e-10 * values[0].abs(),
+                "{values:?}"
+            );
+        }
+    }
+    let want = at[0].at(1).transpose();
+    for other in &at[1..] {
+        assert!((other.at(1) - &want).amax() < 1e-10 * want.amax());
+    }
+}
+
+/// Sums of components are the reconstruction, and threads change no bit.
+#[test]
+fn shifted_states_are_sums() {
+    let values: Vec<f64> = (0..48)
+        .map(|i| ((i * 5 + i * i) % 9) as f64 - 4.0)
+        .collect();
+    let data = tensor::<f64>(&[6, 8], &values);
+    let model = ShiftedSnmf::builder(3, vec![2, 3])
+        .reach(vec![Reach::Full])
+        .build()
+        .unwrap();
+    let fit = || model.fit(&data, &mut rng(1)).unwrap();
+    check_threads(|| fit().state().clone()).unwrap();
+    let fit = fit();
+    let state = fit.state();
+    let whole = state.cells(None).unwrap().into_parts().1;
+    let mut sum = vec![0.0; whole.len()];
+    for z in 0..3 {
+        let part = state.cells(Some(z)).unwrap().into_parts().1;
+        sum.iter_mut().zip(part).for_each(|(s, x)| *s += x);
+    }
+    assert!(
+        whole
+            .iter()
+            .zip(&sum)
+            .all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + a.abs()))
+    );
+    assert_eq!(state.cell(&[2, 3]), whole[2 * 8 + 3]);
+    let too_large = ShiftedSnmf::<f64>::builder(1, vec![7, 1]).build().unwrap();
+    assert!(matches!(
+        too_large.bind(&data),
+        Err(FitError::Conflict { .. })
+    ));
+}
+
+/// New data ten times as large: the scale is found again where a factor carries it, and no other mode is explained without it.
+#[test]
+fn new_data_are_explained_along_the_scale() {
+    let values: Vec<f64> = (0..24)
+        .map(|i| ((i * i * 5 + i) % 11) as f64 - 5.0)
+        .collect();
+    let data = tensor::<f64>(&[3, 2, 4], &values);
+    let model = SignedCp::builder(2).scale_mode(Some(1)).build().unwrap();
+    let fit = model.fit(&data, &mut rng(3)).unwrap();
+    let ten: Vec<f64> = values.iter().map(|x| 10.0 * x).collect();
+    let ten = tensor::<f64>(&[3, 2, 4], &ten);
+    let along = |data, mode| model.transform(fit.state(), data, &Transform::default().along(mode));
+    let (one, ten) = (along(&data, 1).unwrap(), along(&ten, 1).unwrap());
+    let far = ten.fit.state().factor(1) - 10.0 * one.fit.state().factor(1);
+    assert!(far.amax() < 1e-6 * ten.fit.state().factor(1).amax());
+    let Err(FitError::Conflict { what }) = along(&data, 2) else {
+        panic!("explained without its scale");
+    };
+    assert!(what.contains("mode 1"), "{what}");
+}
+
+/// Of an atom without a minus side no negative cell comes.
+#[test]
+fn cells_that_no_atom_reaches_are_refused_or_dropped() {
+    let atom = DMatrix::from_row_slice(4, 1, &[0.5, 0.0, 0.5, 0.0]);
+    let places = DMatrix::from_element(2, 1, 1.0);
+    let learnt = ShiftedSnmfState::new(&[3], &[2], &[Reach::Valid], atom, places).unwrap();
+    let model = ShiftedSnmf::<f64>::builder(1, vec![2]).build().unwrap();
+    let data = tensor::<f64>(&[3], &[1.0, -2.0, 3.0]);
+    let how = Transform::default();
+    let error = model.transform(&learnt, &data, &how).unwrap_err();
+    let FitError::Impossible { index, value } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((index, value), (vec![1], -2.0));
+    let found = model.transform(&learnt, &data, &how.impossible(Impossible::Drop));
+    let found = found.unwrap();
+    assert_eq!(found.dropped, 2.0);
+    let hidden = tensor::<f64>(&[3], &[1.0, f64::NAN, 3.0]);
+    let without = model
+        .transform(&learnt, &hidden, &Transform::default())
+        .unwrap();
+    assert_eq!(found.fit.state(), without.fit.state());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// No step lowers the bound, in every support, with hidden cells; frozen components keep every bit, and threads change none.
+    #[test]
+    fn bounds_of_shifted_atoms_are_monotone(
+        values in prop::collection::vec(-5i8..6, 20),
+        (reach, hidden, seed, freezes) in (0usize..3, 0usize..20, any::<u64>(), any::<bool>()),
+    ) {
+        let mut values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        prop_assume!(values.iter().enumerate().any(|(at, v)| at != hidden && *v != 0.0));
+        values[hidden] = f64::NAN;
+        let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
+        let builder = ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]).reach(vec![reach]);
+        let builder = match freezes {
+            true => builder.frozen("atoms_shape", Frozen::Components(vec![1])),
+            false => builder,
+        };
+        let model = builder.build().unwrap();
+        let data = tensor::<f64>(&[4, 5], &values);
+        let shapes = DMatrix::from_fn(8, 2, |i, z| 1.0 + (3 * i + z) as f64 / 4.0);
+        let init = match freezes {
+            true => Init::default().block("atoms_shape", shapes.clone()),
+            false => Init::default(),
+        };
+        let end = |steps| rises_from(&*model.bind(&data).unwrap(), &init, seed, steps);
+        if freezes {
+            let end = end(15);
+            prop_assert_eq!(end.at(0).column(1), shapes.column(1));
+            prop_assert!(end.at(0).column(0) != shapes.column(0));
+        }
+        check_threads(|| end(15)).unwrap();
+        let single = ShiftedSnmfVb::<f32>::builder(2, vec![2, 2]).reach(vec![reach]).build().unwrap();
+        rises(&*single.bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
+    }
+}
+
+/// A part of a law cannot stay while the rest moves.
+#[test]
+fn parts_of_laws_are_not_frozen() {
+    let flags = DMatrix::from_fn(8, 2, |i, _| i == 0);
+    let entries = || Frozen::Entries(flags.clone());
+    let data = tensor::<f64>(&[4, 5], &[1.0; 20]);
+    let shifted = ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]).frozen("atoms_shape", entries());
+    let refused = shifted.build().unwrap().bind(&data).map(drop);
+    assert!(matches!(refused, Err(FitError::Conflict { .. })));
+    let matrix = SnmfVb::<f64>::builder(2).frozen("atoms_shape", entries());
+    assert!(matches!(matrix.build(), Err(FitError::Conflict { .. })));
+    let rates = SnmfVb::<f64>::builder(2).frozen("activations_rate", Frozen::Whole);
+    assert!(matches!(rates.build(), Err(FitError::Conflict { .. })));
+}
