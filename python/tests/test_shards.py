@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +222,32 @@ def test_a_lost_worker_changes_nothing(tmp_path, shared, turn):
         timers[0].join()
     assert bits(many) == bits(one)
     assert not shared or not list(folder.iterdir())
+
+
+def test_a_cluster_without_workers_ends_the_fit():
+    distributed = with_dask()
+    from plcakit.dask import fit as on_dask
+
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        model = PLSA(K, random_state=5, callback=lambda iteration, objective: cluster.scale(0))
+        with pytest.raises(RuntimeError, match="the cluster has had no worker for 0.5 s"):
+            on_dask(model, cut(data()), client=client, timeout=0.5)
+
+
+def test_an_iteration_may_take_longer_than_the_timeout():
+    distributed = with_dask()
+    from plcakit.dask import fit as on_dask
+
+    def slow(X):
+        time.sleep(1.0)
+        return X
+
+    dask = pytest.importorskip("dask")
+    shards = [dask.delayed(slow)(X) for X in cut(data(), 2)]
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        model = on_dask(models()["nmf"], shards, client=client, timeout=0.2)
+    assert bits(model) == bits(fit(models()["nmf"], cut(data(), 2)))
 
 
 RANKS = textwrap.dedent(
