@@ -168,7 +168,7 @@ class _Dask(Engine):
         self.written: list[str] = []
 
     def close(self) -> None:
-        self.data = self.state = self.carried = []
+        self.data, self.state = [], []
         for path in self.written:
             Path(path).unlink(missing_ok=True)
 
