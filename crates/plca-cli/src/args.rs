@@ -45,6 +45,8 @@ pub(crate) enum Command {
     /// For plsa and nmf-kl the log_likelihood is the joint one of the equivalent plca, not what fit reports: there plsa has the
     /// conditional likelihood, and nmf-kl the divergence.
     Select(SelectArgs),
+    /// Cuts data into shards along their samples, which `fit` takes as a folder.
+    Shard(ShardArgs),
     /// What many fits of one model agree on, for several numbers of components.
     ///
     /// Per rank the components of all restarts, spectra, are compared: those without near neighbours are left out, the others clustered, and the
@@ -368,7 +370,7 @@ pub(crate) struct FitArgs {
     /// The model.
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
-    /// The data: .npy .npz .mtx .tns .csv .tsv (the last four also .gz).
+    /// The data: .npy .npz .mtx .tns .csv .tsv (the last four also .gz), or a folder of shards.
     pub(crate) data: PathBuf,
     /// More files of data, for --online.
     #[arg(value_name = "BLOCK")]
@@ -382,6 +384,11 @@ pub(crate) struct FitArgs {
     /// again by runs on the same data; the results are those of --solver em in memory, to the bit. Needs data of which nothing is hidden.
     #[arg(long, value_name = "FILE")]
     pub(crate) out_of_core: Option<PathBuf>,
+    /// plca, plsa, nmf-kl: cuts the data into N shards of samples, along the last dimension, plsa: along the one that is given; sums go over
+    /// shards in one order, so that the results are those of any number of machines on the same shards. A folder that `plca shard` made is cut
+    /// already.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) shards: Option<u32>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
     /// Number of components K.
@@ -632,6 +639,30 @@ pub(crate) struct SelectArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShardArgs {
+    /// The data, of which nothing is hidden.
+    pub(crate) data: PathBuf,
+    /// Folder to write, which is made or empty: manifest.json and a file for every shard.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// Number of shards, of about equal entries; fewer where fewer samples have any.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) shards: u32,
+    /// Dimension of the samples [default: the last].
+    #[arg(long, value_name = "D")]
+    pub(crate) along: Option<usize>,
+    /// Scalars of the shards, and of the fits of them.
+    #[arg(long, default_value = "f64")]
+    pub(crate) precision: Precision,
+    /// Size of each mode, for .tns files whose largest indices do not say it.
+    #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
+    pub(crate) shape: Option<Sizes>,
+    /// The summary as one JSON line on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

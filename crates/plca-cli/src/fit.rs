@@ -11,7 +11,7 @@ use plca_fit::{
     Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model, Sense,
     Status, Stop,
 };
-use plca_io::{Element, ModelFile, Sealed};
+use plca_io::{Element, MANIFEST, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
 use crate::restored::Restored;
+use crate::shards;
 use crate::solver;
 
 /// Random numbers of what is held out, apart from those of any start.
@@ -88,6 +89,10 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     }
     on_threads(args.threads, || match args.stream.online {
         Some(_) => args.model.online(args),
+        None if shards::asked(args) => {
+            shards::check(args)?;
+            args.model.shards(args)
+        }
         None if args.blocks.is_empty() => {
             sealed(args)?;
             args.model.fit(args)
@@ -103,7 +108,10 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     if let Some(sealed) = args.sealed.get() {
         return Ok(sealed);
     }
-    let sealed = Sealed::of(&args.data)?;
+    let sealed = match args.data.is_dir() {
+        true => Sealed::of(&args.data.join(MANIFEST))?,
+        false => Sealed::of(&args.data)?,
+    };
     Ok(args.sealed.get_or_init(|| sealed))
 }
 
@@ -113,9 +121,7 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let data = load::<T>(args)?;
-    let (given, implied) = given::blocks(args, data.shape().len())?;
-    let rank = given::rank(args, implied, data.shape())?;
-    let stop = stop(args)?;
+    let (given, rank) = start(args, data.shape())?;
     let model = Box::new(make(args, rank, data.shape())?);
     let cooling = match schedule(args)? {
         None => None,
@@ -126,14 +132,33 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
             Some((cooling, parts.map_err(|e| Failure::by(&args.data, e))?))
         }
     };
+    fit_on(args, &*data, model, given, cooling, settings(args, rank)?)
+}
+
+/// The blocks that are given, and the number of components.
+pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), Failure> {
+    let (given, implied) = given::blocks(args, shape.len())?;
+    let rank = given::rank(args, implied, shape)?;
+    Ok((given, rank))
+}
+
+/// Fits a model to data, and leaves its files and its summary.
+pub(crate) fn fit_on<T: Scalar>(
+    args: &FitArgs,
+    data: &dyn Data<T>,
+    model: Box<dyn AnyModel<T> + '_>,
+    given: Arrays,
+    cooling: Option<(Cooling, HeldOut<'_, T>)>,
+    settings: Value,
+) -> Result<(), Failure> {
     let run = Run {
         args,
-        data: &*data,
+        data,
         model,
         given,
-        stop,
+        stop: stop(args)?,
         cooling,
-        settings: settings(args, rank)?,
+        settings,
         checksum: sealed(args)?.sha256()?.to_string(),
         // With all files read.
         started: Instant::now(),
@@ -163,7 +188,7 @@ fn stop(args: &FitArgs) -> Result<Stop, Failure> {
 struct Run<'a, T: Element> {
     args: &'a FitArgs,
     data: &'a dyn Data<T>,
-    model: Box<dyn AnyModel<T>>,
+    model: Box<dyn AnyModel<T> + 'a>,
     given: Arrays,
     stop: Stop,
     cooling: Option<(Cooling, HeldOut<'a, T>)>,

@@ -21,6 +21,7 @@ mod restored;
 mod saved;
 mod select;
 mod separate;
+mod shards;
 mod solver;
 mod spectrogram;
 mod table;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Inspect(a) => inspect::inspect(a),
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, &given),
+        Command::Shard(a) => shards::run(a),
         Command::Consensus(a) => consensus::run(a, &given),
         Command::Spectrogram(a) => spectrogram::run(a),
         Command::Separate(a) => separate::run(a),

@@ -99,6 +99,12 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         options::refuse(true, "--online", self.name())
     }
+    /// `plca fit` of shards.
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        let _ = args;
+        let name = self.name();
+        Err(Failure::usage(format!("{name} is not fitted to shards")))
+    }
     /// `plca select`.
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         let _ = args;

@@ -18,6 +18,7 @@ mod out_of_core;
 mod readme;
 mod reconstruction;
 mod scales;
+mod shards;
 mod siplca;
 mod skellam;
 mod skellam_golden;
