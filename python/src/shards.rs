@@ -19,6 +19,7 @@ use plca::fit::{
 };
 use plca::io::{ModelFile, ShardFolder};
 use plca::tensor::Data;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyType};
@@ -60,10 +61,10 @@ impl<T: Scalar> Content<T> {
 }
 
 /// A shard of data: arrays as of `fit`, or `folder` and `shard`, a part of what the command `shard` has cut. Its pickle holds what it
-/// was made of.
+/// was made of, which takes memory: only a shard that is to be sent keeps it.
 #[pyclass(frozen, module = "plcakit._core")]
 pub(crate) struct Shard {
-    arrays: Py<PyDict>,
+    arrays: Option<Py<PyDict>>,
     /// Whether it is in single precision.
     #[pyo3(get)]
     single: bool,
@@ -103,31 +104,40 @@ fn content<T: Scalar>(
     Ok((bytes, Box::new(content)))
 }
 
+/// What a pickle of a shard is made of.
+type Reduced<'py> = (Bound<'py, PyType>, (Bound<'py, PyDict>, bool, bool));
+
 #[pymethods]
 impl Shard {
     #[new]
-    fn new(py: Python<'_>, arrays: Bound<'_, PyDict>, single: bool) -> PyResult<Self> {
+    fn new(py: Python<'_>, arrays: Bound<'_, PyDict>, single: bool, sent: bool) -> PyResult<Self> {
         let (bytes, content) = match single {
             true => content::<f32>(py, &arrays)?,
             false => content::<f64>(py, &arrays)?,
         };
         Ok(Self {
-            arrays: arrays.unbind(),
+            arrays: sent.then(|| arrays.unbind()),
             single,
             bytes,
             content,
         })
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Bound<'py, PyDict>, bool)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let shard = slf.get();
-        let arrays = shard.arrays.bind(slf.py()).clone();
-        (slf.get_type(), (arrays, shard.single))
+        match &shard.arrays {
+            Some(arrays) => {
+                let arrays = arrays.bind(slf.py()).clone();
+                Ok((slf.get_type(), (arrays, shard.single, true)))
+            }
+            None => Err(PyTypeError::new_err("this shard was not made to be sent")),
+        }
     }
 
     fn __sizeof__(&self) -> usize {
-        // With the arrays that it was made of.
-        size_of::<Self>() + 2 * self.bytes
+        // With the arrays that it was made of, where it keeps them.
+        let held = 1 + usize::from(self.arrays.is_some());
+        size_of::<Self>() + held * self.bytes
     }
 }
 
