@@ -6,9 +6,11 @@ every worker, and statistics of its size back. Neither the number of workers nor
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ def fit(
     folder: str | Path | None = None,
     save_every: int = 10,
     retries: int = 3,
+    timeout: float = 300.0,
 ) -> Any:
     """Fit an estimator to data in shards, on the workers of a Dask cluster.
 
@@ -60,6 +63,9 @@ def fit(
         After how many iterations the state is saved.
     retries : int, default=3
         How often the fit goes on from there where Dask itself has given a task up.
+    timeout : float, default=300.0
+        Seconds after which an iteration is looked at that has not ended: where the cluster has no worker left the fit ends with a ``RuntimeError``, where no
+        worker does anything it goes on from the saved state, and where one works it waits as long again.
 
     Returns
     -------
@@ -84,7 +90,7 @@ def fit(
     client = distributed.get_client() if client is None else client
     sources, along = _sources(X)
     how = (estimator.missing, transposes(estimator, along))
-    engine = _Dask(client, sources, how, ranges, folder, save_every, retries)
+    engine = _Dask(client, sources, how, ranges, folder, save_every, retries, timeout)
     try:
         return _fit(estimator, engine, along)
     finally:
@@ -125,7 +131,7 @@ def _saved(state: tuple[bytes, list[bytes]], path: str | None) -> Any:
 
 def _restored(saved: Any) -> tuple[bytes, list[bytes]]:
     if isinstance(saved, str):
-            saved = pickle.loads(Path(saved).read_bytes())
+        saved = pickle.loads(Path(saved).read_bytes())
     return b"", saved
 
 
@@ -141,6 +147,7 @@ class _Dask(Engine):
         folder: str | Path | None,
         save_every: int,
         retries: int,
+        timeout: float,
     ) -> None:
         from dask import delayed
 
@@ -148,7 +155,7 @@ class _Dask(Engine):
         distributed = _distributed()
         #: What ends with a lost worker, and is worth another try.
         self.lost = (distributed.CancelledError, distributed.KilledWorker, OSError)
-        self.client, self.retries, self.save_every = client, retries, save_every
+        self.client, self.retries, self.save_every, self.timeout = client, retries, save_every, timeout
         self.folder = None if folder is None else Path(folder)
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
         many = min(self.count, max(8, workers) if ranges is None else max(1, ranges))
@@ -161,7 +168,7 @@ class _Dask(Engine):
         self.written: list[str] = []
 
     def close(self) -> None:
-        self.data = self.state = self.carried = []
+        self.data, self.state = [], []
         for path in self.written:
             Path(path).unlink(missing_ok=True)
 
@@ -177,8 +184,24 @@ class _Dask(Engine):
     def _same(self, what: Any) -> list[Any]:
         return [what] * len(self.ends)
 
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """What tasks answer. Dask itself waits for ever for a worker, and for one that has forgotten its task."""
+        while True:
+            try:
+                ask = partial(self.client.gather, asynchronous=True)
+                return self.client.sync(ask, futures, callback_timeout=self.timeout)
+            except (TimeoutError, asyncio.TimeoutError):
+                # One that a task itself has raised comes at once.
+                if all(future.done() for future in futures):
+                    raise
+            running = self.client.processing()
+            if not running:
+                raise RuntimeError(f"plcakit.dask: the cluster has had no worker for {self.timeout:g} s")
+            if not any(running.values()):
+                raise OSError(f"plcakit.dask: no worker has done anything for {self.timeout:g} s")
+
     def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
-        found = self.client.gather(
+        found = self._gathered(
             self._each(surveyed, self._same(sheet), self.data, self.firsts, self._same(self.count))
         )
         partials, sizes, single = zip(*found)
@@ -230,7 +253,7 @@ class _Dask(Engine):
     def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
         def attempt() -> tuple[list[Any], list[bytes]]:
             state = self._step(shared, counts, value)
-            return state, self.client.gather(self._each(partial_of, state))
+            return state, self._gathered(self._each(partial_of, state))
 
         state, partials = self._insisting(attempt)
         if counts:
@@ -249,7 +272,7 @@ class _Dask(Engine):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 paths = [str(self.folder / f"plcakit-{self.run}-{self.tasks}-{n}") for n in range(len(self.ends))]
                 self.written.extend(path for path in paths if path)
-            return self.client.gather(self._each(_saved, self.state, paths))
+            return self._gathered(self._each(_saved, self.state, paths))
 
         old = self.saved
         self.saved = self._insisting(attempt)
@@ -262,7 +285,7 @@ class _Dask(Engine):
     def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:
         def attempt() -> Any:
             model = self._same(self._submit(_carried, shared))
-            return self.client.gather(self._each(finished, self._same(self.sheet), self.data, self.state, model))
+            return self._gathered(self._each(finished, self._same(self.sheet), self.data, self.state, model))
 
         found = self._insisting(attempt)
         return [local for of, _ in found for local in of], [scale for _, of in found for scale in of]

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,8 @@ from plcakit.shards import fit
 
 K = 4
 SHARDS = 16
+#: Kills of each kind, each at another moment.
+KILLS = range(int(os.environ.get("PLCA_KILLS", 1)))
 
 
 def data(seed=0):
@@ -152,9 +156,16 @@ def test_a_folder_of_the_command(tmp_path):
         assert mine.tobytes() == np.ascontiguousarray(theirs).tobytes()
 
 
-
 def with_dask():
     return pytest.importorskip("distributed", reason="Dask is not here")
+
+
+def with_mpi():
+    mpirun = shutil.which("mpirun")
+    # Its module asks for a library of MPI.
+    if mpirun is None or subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True).returncode:
+        pytest.skip("Open MPI or mpi4py is not here")
+    return mpirun
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 8, 16])
@@ -186,28 +197,57 @@ def test_an_array_of_dask():
     assert bits(model) == bits(one)
 
 
+@pytest.mark.parametrize("turn", KILLS)
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_lost_worker_changes_nothing(tmp_path, shared):
+def test_a_lost_worker_changes_nothing(tmp_path, shared, turn):
     distributed = with_dask()
     from plcakit.dask import fit as on_dask
 
     shards = cut(data())
-    one = fit(models()["nmf"], shards)
+    one = fit(models(check_every=1)["nmf"], shards)
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
-        killed = []
+        timers = []
 
         def kill(iteration, objective):
-            if iteration == 10 and not killed:
-                pids = client.run(os.getpid)
-                killed.append(next(iter(pids.values())))
-                os.kill(killed[0], signal.SIGKILL)
+            if iteration == 3 + turn and not timers:
+                pids = sorted(client.run(os.getpid).values())
+                # While the tasks of the next iterations run.
+                timers.append(threading.Timer(0.02 * turn, os.kill, (pids[turn % 2], signal.SIGKILL)))
+                timers[0].start()
 
         folder = tmp_path / "state" if shared else None
-        model = models(callback=kill)["nmf"]
+        model = models(callback=kill, check_every=1)["nmf"]
         many = on_dask(model, shards, client=client, folder=folder, save_every=4)
-    assert killed and bits(many) == bits(one)
+        timers[0].join()
+    assert bits(many) == bits(one)
     assert not shared or not list(folder.iterdir())
+
+
+def test_a_cluster_without_workers_ends_the_fit():
+    distributed = with_dask()
+    from plcakit.dask import fit as on_dask
+
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        model = PLSA(K, random_state=5, callback=lambda iteration, objective: cluster.scale(0))
+        with pytest.raises(RuntimeError, match="the cluster has had no worker for 0.5 s"):
+            on_dask(model, cut(data()), client=client, timeout=0.5)
+
+
+def test_an_iteration_may_take_longer_than_the_timeout():
+    distributed = with_dask()
+    from plcakit.dask import fit as on_dask
+
+    def slow(X):
+        time.sleep(1.0)
+        return X
+
+    dask = pytest.importorskip("dask")
+    shards = [dask.delayed(slow)(X) for X in cut(data(), 2)]
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        model = on_dask(models()["nmf"], shards, client=client, timeout=0.2)
+    assert bits(model) == bits(fit(models()["nmf"], cut(data(), 2)))
 
 
 RANKS = textwrap.dedent(
@@ -232,10 +272,7 @@ RANKS = textwrap.dedent(
 def test_mpi_has_the_bits_of_one_process(tmp_path, ranks):
     import pickle
 
-    pytest.importorskip("mpi4py", reason="mpi4py is not here")
-    mpirun = shutil.which("mpirun")
-    if mpirun is None:
-        pytest.skip("MPI is not here")
+    mpirun = with_mpi()
     command = [mpirun, "--oversubscribe", "--allow-run-as-root", "-n", str(ranks), sys.executable, "-c", RANKS]
     out = tmp_path / "found"
     subprocess.run([*command, str(Path(__file__).parent), str(out)], check=True, timeout=300)
@@ -255,20 +292,18 @@ KILLED = textwrap.dedent(
     def kill(iteration, objective):
         if iteration == at and MPI.COMM_WORLD.rank == MPI.COMM_WORLD.size - 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    model = fit(models(callback=kill)["plca"], cut(data()), checkpoint=sys.argv[3], save_every=4)
+    model = fit(models(callback=kill, check_every=1)["plca"], cut(data()), checkpoint=sys.argv[3], save_every=4)
     if MPI.COMM_WORLD.rank == 0:
         open(sys.argv[2], "wb").write(pickle.dumps(bits(model)))
     """
 )
 
 
-def test_mpi_goes_on_after_a_kill_with_other_ranks(tmp_path):
+@pytest.mark.parametrize("turn", KILLS)
+def test_mpi_goes_on_after_a_kill_with_other_ranks(tmp_path, turn):
     import pickle
 
-    pytest.importorskip("mpi4py", reason="mpi4py is not here")
-    mpirun = shutil.which("mpirun")
-    if mpirun is None:
-        pytest.skip("MPI is not here")
+    mpirun = with_mpi()
     out = tmp_path / "found"
 
     def run(ranks, at):
@@ -276,10 +311,10 @@ def test_mpi_goes_on_after_a_kill_with_other_ranks(tmp_path):
         arguments = [str(Path(__file__).parent), str(out), str(tmp_path / "state"), str(at)]
         return subprocess.run([*command, *arguments], timeout=300, capture_output=True).returncode
 
-    assert run(3, 10) != 0 and not out.exists()
-    assert run(2, 20) != 0 and not out.exists()
+    assert run(3, 1 + turn) != 0 and not out.exists()
+    assert run(2, 12 + turn) != 0 and not out.exists()
     assert run(4, -1) == 0
-    found, one = pickle.loads(out.read_bytes()), bits(fit(models()["plca"], cut(data())))
+    found, one = pickle.loads(out.read_bytes()), bits(fit(models(check_every=1)["plca"], cut(data())))
     # All but the trace, which begins where the last run did.
     assert found[:3] == one[:3] and found[4] == one[4]
 

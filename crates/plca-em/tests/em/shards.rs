@@ -629,6 +629,49 @@ fn frozen_blocks_stay() {
     assert_eq!(model.components(), K);
 }
 
+/// Single entries of what all shards share are frozen as in one piece; those of what belongs to samples are refused.
+#[test]
+fn frozen_entries_are_those_of_one_piece() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
+    let flags = DMatrix::from_fn(23, K, |x, z| (x + z) % 3 == 0);
+    let plsa = Plsa::<f64>::builder(K).freeze_entries("basis", flags.clone());
+    let plca = Plca::<f64>::builder(K).freeze_entries("factor_0", flags.clone());
+    let nmf = Nmf::<f64>::builder(K).update(Update::Sequential);
+    let nmf = nmf.freeze_entries("w", flags.clone()).build().unwrap();
+    let cases: [(&str, Box<dyn Both<f64>>); 3] = [
+        ("basis", Box::new(plsa.build().unwrap())),
+        ("factor_0", Box::new(plca.build().unwrap())),
+        ("w", Box::new(nmf)),
+    ];
+    for (name, model) in cases {
+        let mut drawn = rng();
+        let mut start = DMatrix::from_fn(23, K, |_, _| uniform(&mut drawn) + 0.1);
+        normalise_columns(&mut start);
+        let fit = |run: Run<'_, Parameters<f64>>| {
+            let init = Init::default().block(name, start.clone());
+            let run = run.solver(Solver::Em).stop(stop(20));
+            run.run(init, &mut rng()).unwrap()
+        };
+        let one = fit(model.piece().on(&v).unwrap());
+        let algorithm = InProcess::new(model.sharded(), &shards).unwrap();
+        let many = fit(Run::new(Box::new(algorithm)));
+        let error = (one.objective() - many.objective()).abs() / one.objective().abs();
+        assert!(error <= 1e-12, "{name} {error}");
+        let block = many.state().block(name).unwrap();
+        for ((x, start), frozen) in block.iter().zip(&start).zip(&flags) {
+            assert_eq!(x == start, *frozen, "{name}");
+        }
+    }
+    let flags = DMatrix::from_element(K, SAMPLES, true);
+    let plsa = Plsa::<f64>::builder(K).freeze_entries("mixture", flags);
+    let error = InProcess::new(&plsa.build().unwrap(), &shards).unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("`mixture`") && what.contains("not by entries")),
+        "{error}"
+    );
+}
+
 /// Bytes of another version, and those that are no statistics of the model, are refused.
 #[test]
 fn foreign_bytes_are_refused() {

@@ -484,7 +484,7 @@ fn first_word<T: Real>(specs: &[BlockSpec<T>], block: usize) -> u128 {
     specs[..block].iter().map(words).sum()
 }
 
-/// The model of all data, without priors that no shard can know.
+/// The model of all data, without priors and frozen entries that no shard can know.
 pub(super) fn checked<T: Real>(
     model: &(impl Sharded<T> + ?Sized),
     survey: &Survey,
@@ -492,9 +492,15 @@ pub(super) fn checked<T: Real>(
     survey.check()?;
     let whole = model.whole(survey)?;
     for (j, spec) in whole.blocks.iter().enumerate() {
-        let Some(prior) = &spec.prior else { continue };
         let name = &spec.name;
         let lies = model.lies(j, whole.blocks.len());
+        if let (Some(_), Frozen::Entries(_)) = (lies, &spec.frozen) {
+            let what = format!(
+                "`{name}` belongs to the samples of shards: it is frozen whole or by components, not by entries"
+            );
+            return Err(FitError::Conflict { what });
+        }
+        let Some(prior) = &spec.prior else { continue };
         let what = if prior.rules().may_empty() {
             format!(
                 "the prior on `{name}` may leave a cell without support, for which all shards must be searched"
