@@ -36,23 +36,26 @@ Place = tuple[int, int, int]
 _SWAPPED = {"w": "h", "h": "w"}
 
 
-def load(source: Any, missing: str | None, transposed: bool) -> _core.Shard:
-    """A shard: of an array, of a file of one, or of a part ``(folder, number, single)`` of what ``plca shard`` has cut."""
+def load(source: Any, missing: str | None, transposed: bool, sent: bool = False) -> _core.Shard:
+    """A shard: of an array, of a file of one, or of a part ``(folder, number, single)`` of what ``plca shard`` has cut.
+
+    One that may be ``sent`` to another process keeps the arrays that it was made of.
+    """
     if isinstance(source, tuple):
         folder, number, single = source
-        return _core.Shard({"folder": folder, "shard": number}, single)
+        return _core.Shard({"folder": folder, "shard": number}, single, sent)
     if isinstance(source, (str, Path)):
         source = sparse.load_npz(source) if str(source).endswith(".npz") else np.load(source)
     X = unpacked(source)
     X = X if sparse.issparse(X) else np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    return _core.Shard(describe(X, None, missing, transposed), bool(X.dtype == np.float32))
+    return _core.Shard(describe(X, None, missing, transposed), bool(X.dtype == np.float32), sent)
 
 
-def _received(arrays: dict[str, Any], single: bool) -> _core.Shard:
+def _received(arrays: dict[str, Any], single: bool, sent: bool) -> _core.Shard:
     """A shard whose arrays are views into a message, at any address."""
-    return _core.Shard({name: _placed(array) for name, array in arrays.items()}, single)
+    return _core.Shard({name: _placed(array) for name, array in arrays.items()}, single, sent)
 
 
 def _placed(array: Any) -> Any:

@@ -110,7 +110,7 @@ def _sources(X: Any) -> tuple[list[Any], int | None]:
 
 
 def _loaded(how: tuple[str | None, bool], *sources: Any) -> list[_core.Shard]:
-    return [load(source, *how) for source in sources]
+    return [load(source, *how, sent=True) for source in sources]
 
 
 def _carried(model: bytes) -> bytes:

@@ -176,5 +176,8 @@ class _Ranks(Engine):
         return total
 
     def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:
-        found = self.comm.allgather(finished(self.sheet, self.shards, self.state, shared))
+        own = finished(self.sheet, self.shards, self.state, shared)
+        # Before every rank takes what belongs to all samples: the data have been read for the last time.
+        self.shards, self.state = [], (b"", [])
+        found = self.comm.allgather(own)
         return [local for of, _ in found for local in of], [scale for _, of in found for scale in of]

@@ -19,6 +19,7 @@ use plca::fit::{
 };
 use plca::io::{ModelFile, ShardFolder};
 use plca::tensor::Data;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyType};
@@ -60,10 +61,10 @@ impl<T: Scalar> Content<T> {
 }
 
 /// A shard of data: arrays as of `fit`, or `folder` and `shard`, a part of what the command `shard` has cut. Its pickle holds what it
-/// was made of.
+/// was made of, which takes memory: only a shard that is to be sent keeps it.
 #[pyclass(frozen, module = "plcakit._core")]
 pub(crate) struct Shard {
-    arrays: Py<PyDict>,
+    arrays: Option<Py<PyDict>>,
     /// Whether it is in single precision.
     #[pyo3(get)]
     single: bool,
@@ -103,31 +104,40 @@ fn content<T: Scalar>(
     Ok((bytes, Box::new(content)))
 }
 
+/// What a pickle of a shard is made of.
+type Reduced<'py> = (Bound<'py, PyType>, (Bound<'py, PyDict>, bool, bool));
+
 #[pymethods]
 impl Shard {
     #[new]
-    fn new(py: Python<'_>, arrays: Bound<'_, PyDict>, single: bool) -> PyResult<Self> {
+    fn new(py: Python<'_>, arrays: Bound<'_, PyDict>, single: bool, sent: bool) -> PyResult<Self> {
         let (bytes, content) = match single {
             true => content::<f32>(py, &arrays)?,
             false => content::<f64>(py, &arrays)?,
         };
         Ok(Self {
-            arrays: arrays.unbind(),
+            arrays: sent.then(|| arrays.unbind()),
             single,
             bytes,
             content,
         })
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Bound<'py, PyDict>, bool)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let shard = slf.get();
-        let arrays = shard.arrays.bind(slf.py()).clone();
-        (slf.get_type(), (arrays, shard.single))
+        match &shard.arrays {
+            Some(arrays) => {
+                let arrays = arrays.bind(slf.py()).clone();
+                Ok((slf.get_type(), (arrays, shard.single, true)))
+            }
+            None => Err(PyTypeError::new_err("this shard was not made to be sent")),
+        }
     }
 
     fn __sizeof__(&self) -> usize {
-        // With the arrays that it was made of.
-        size_of::<Self>() + 2 * self.bytes
+        // With the arrays that it was made of, where it keeps them.
+        let held = 1 + usize::from(self.arrays.is_some());
+        size_of::<Self>() + held * self.bytes
     }
 }
 
@@ -229,26 +239,36 @@ fn worked<O: Send>(
     }
 }
 
-/// Shards one after the other; an error names the one that it is of.
-fn each<T: Scalar, O>(
+/// Shards one after the other, with what there is of each; an error names the one that it is of.
+fn each<T: Scalar, I, O>(
     shards: &[&Content<T>],
-    places: &[Place],
+    of_each: impl ExactSizeIterator<Item = Result<(Place, I), Refused>>,
     ended: &dyn Fn() -> bool,
-    mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<O, FitError>,
+    mut of: impl FnMut(I, Place, &dyn Data<T>) -> Result<O, Refused>,
 ) -> Result<Vec<O>, Refused> {
-    if shards.len() != places.len() {
-        let (shards, places) = (shards.len(), places.len());
+    if shards.len() != of_each.len() {
+        let (shards, places) = (shards.len(), of_each.len());
         return wrong(format!("{shards} shards of {places} places"));
     }
-    let shards = shards.iter().zip(places).enumerate();
-    let one = |(at, (content, &place)): (usize, (&&Content<T>, &Place))| {
+    let one = |(content, item): (&&Content<T>, Result<(Place, I), Refused>)| {
+        let (place, item) = item?;
         if ended() {
             return Err(FitError::Interrupted.into());
         }
-        let found = content.read(&mut |data| of(at, place, data));
-        found.map_err(|e| Refused::Value(format!("shard {}: {e}", place.shard)))
+        let mut item = Some(item);
+        let found = content.read(&mut |data| Ok(item.take().map(|item| of(item, place, data))));
+        let found = found.map_err(Refused::from).and_then(|found| match found {
+            Some(found) => found,
+            None => wrong("read twice"),
+        });
+        found.map_err(|refused| refused.of(&format!("shard {}", place.shard)))
     };
-    shards.map(one).collect()
+    shards.iter().zip(of_each).map(one).collect()
+}
+
+/// Nothing but the places of shards.
+fn bare(places: &[Place]) -> impl ExactSizeIterator<Item = Result<(Place, ()), Refused>> {
+    places.iter().map(|&place| Ok((place, ())))
 }
 
 fn contents<'a, T: Scalar>(shards: &'a [PyRef<'_, Shard>]) -> PyResult<Vec<&'a Content<T>>> {
@@ -256,13 +276,26 @@ fn contents<'a, T: Scalar>(shards: &'a [PyRef<'_, Shard>]) -> PyResult<Vec<&'a C
     Ok(contents.collect::<Result<_, _>>()?)
 }
 
-fn leaves<S: Merge>(places: &[Place], all: Vec<S>) -> Result<Partial<S>, Refused> {
-    let count = places.first().map_or(0, |place| place.shards);
-    let mut all = all.into_iter().zip(places);
-    let sum = all.try_fold(Partial::empty(count), |sum, (stats, place)| {
-        sum.join(Partial::leaf(place.shard, count, stats)?)
-    });
-    Ok(sum.map_err(FitError::from)?)
+/// The sum of statistics as they come, which holds a few nodes of the tree and not all of its leaves.
+struct Sum<S>(Option<Partial<S>>);
+
+impl<S: Merge> Sum<S> {
+    fn add(&mut self, place: Place, stats: S) -> Result<(), Refused> {
+        let leaf = Partial::leaf(place.shard, place.shards, stats).map_err(FitError::from)?;
+        let sum = match self.0.take() {
+            Some(sum) => sum.join(leaf).map_err(FitError::from)?,
+            None => leaf,
+        };
+        self.0 = Some(sum);
+        Ok(())
+    }
+
+    fn encoded(self) -> Result<Vec<u8>, Refused>
+    where
+        S: Serialize,
+    {
+        encode(&self.0.unwrap_or(Partial::empty(0)))
+    }
 }
 
 /// Where shards are: the number of each, how many there are, and its first sample.
@@ -275,9 +308,10 @@ fn placed(all: Vec<(u32, u32, usize)>) -> Vec<Place> {
     places.collect()
 }
 
-/// The bytes of a list of messages.
-fn messages<'py>(py: Python<'py>, all: &[Vec<u8>]) -> Vec<Bound<'py, PyBytes>> {
-    all.iter().map(|bytes| PyBytes::new(py, bytes)).collect()
+/// The bytes of a list of messages, each of which is let go as it is copied.
+fn messages(py: Python<'_>, all: Vec<Vec<u8>>) -> Vec<Bound<'_, PyBytes>> {
+    let all = all.into_iter();
+    all.map(|bytes| PyBytes::new(py, &bytes)).collect()
 }
 
 macro_rules! by_scalar {
@@ -313,11 +347,14 @@ fn survey<'py, T: Scalar>(
             None => return wrong("shards: expected one at least"),
         };
         known.on::<T, _>(&shape, |model, _| {
-            let found = each(&contents, places, ended, |_, place, data| {
-                model.survey(data, place.first)
+            let mut sum = Sum(None);
+            let sizes = each(&contents, bare(places), ended, |(), place, data| {
+                let found = model.survey(data, place.first)?;
+                let size = found.shape[found.along];
+                sum.add(place, found)?;
+                Ok(size)
             })?;
-            let sizes: Vec<_> = found.iter().map(|found| found.shape[found.along]).collect();
-            Ok((encode(&leaves(places, found)?)?, sizes))
+            Ok((sum.encoded()?, sizes))
         })
     })?;
     Ok((PyBytes::new(py, &sum), sizes))
@@ -386,13 +423,12 @@ fn begin_local<'py, T: Scalar>(
     let locals = worked(py, sheet, |known, ended| {
         let shared: Shared<T> = decode(shared)?;
         known.on::<T, _>(&shared.survey().shape, |model, _| {
-            let locals = each(&contents, places, ended, |_, place, data| {
-                model.begin_local(data, place, &shared, seed)
-            })?;
-            locals.iter().map(encode).collect::<Result<Vec<_>, _>>()
+            each(&contents, bare(places), ended, |(), place, data| {
+                encode(&model.begin_local(data, place, &shared, seed)?)
+            })
         })
     })?;
-    Ok(messages(py, &locals))
+    Ok(messages(py, locals))
 }
 
 /// A pass over shards: the partial sum of their statistics, and what belongs to their samples afterwards.
@@ -425,23 +461,31 @@ fn step<'py, T: Scalar>(
     let contents = contents::<T>(shards)?;
     let (sum, locals) = worked(py, sheet, |known, ended| {
         let shared: Shared<T> = decode(shared)?;
-        let (mut locals, places) = decoded::<T>(locals)?;
         known.on::<T, _>(&shared.survey().shape, |model, _| {
-            let stats = each(&contents, &places, ended, |at, _, data| {
-                model.e_step(data, &mut locals[at], &shared, ask)
-            })?;
-            let locals = locals.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-            Ok((encode(&leaves(&places, stats)?)?, locals))
+            let mut sum = Sum(None);
+            let locals = each(
+                &contents,
+                decoded::<T>(locals),
+                ended,
+                |mut local, place, data| {
+                    sum.add(place, model.e_step(data, &mut local, &shared, ask)?)?;
+                    encode(&local)
+                },
+            )?;
+            Ok((sum.encoded()?, locals))
         })
     })?;
-    Ok((PyBytes::new(py, &sum), messages(py, &locals)))
+    Ok((PyBytes::new(py, &sum), messages(py, locals)))
 }
 
-fn decoded<T: Scalar>(bytes: &[PyBackedBytes]) -> Result<(Vec<Local<T>>, Vec<Place>), Refused> {
-    let locals = bytes.iter().map(|bytes| decode::<Local<T>>(bytes));
-    let locals = locals.collect::<Result<Vec<_>, _>>()?;
-    let places = locals.iter().map(Local::place).collect();
-    Ok((locals, places))
+/// What belongs to the samples of shards, one after the other.
+fn decoded<T: Scalar>(
+    bytes: &[PyBackedBytes],
+) -> impl ExactSizeIterator<Item = Result<(Place, Local<T>), Refused>> {
+    bytes.iter().map(|bytes| {
+        let local = decode::<Local<T>>(bytes)?;
+        Ok((local.place(), local))
+    })
 }
 
 /// Completes the last iteration of shards: what belongs to their samples, and the scale of every sample where cells are hidden.
@@ -466,21 +510,25 @@ fn finish<'py, T: Scalar>(
     let contents = contents::<T>(shards)?;
     let (locals, scales) = worked(py, sheet, |known, ended| {
         let shared: Shared<T> = decode(shared)?;
-        let (mut locals, places) = decoded::<T>(locals)?;
         known.on::<T, _>(&shared.survey().shape, |model, _| {
             let complete = shared.survey().complete;
-            let scales = each(&contents, &places, ended, |at, _, data| {
-                model.finish(data, &mut locals[at], &shared)?;
-                match complete {
-                    true => Ok(None),
-                    false => model.scale(data, &locals[at], &shared),
-                }
-            })?;
-            let locals = locals.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-            Ok((locals, scales.into_iter().flatten().flatten().collect()))
+            let mut scales = Vec::new();
+            let locals = each(
+                &contents,
+                decoded::<T>(locals),
+                ended,
+                |mut local, _, data| {
+                    model.finish(data, &mut local, &shared)?;
+                    if !complete {
+                        scales.extend(model.scale(data, &local, &shared)?.into_iter().flatten());
+                    }
+                    encode(&local)
+                },
+            )?;
+            Ok((locals, scales))
         })
     })?;
-    Ok((messages(py, &locals), scales))
+    Ok((messages(py, locals), scales))
 }
 
 /// Adds partial sums up, in any order: of surveys, or of statistics.
@@ -692,7 +740,8 @@ fn gather<'py, T: Scalar>(
     scale: Vec<f64>,
 ) -> PyResult<(Bound<'py, PyDict>, String)> {
     let shared: Shared<T> = decode(shared)?;
-    let (locals, _) = decoded::<T>(locals)?;
+    let locals = decoded::<T>(locals).map(|found| Ok(found?.1));
+    let locals = locals.collect::<Result<Vec<_>, Refused>>()?;
     let shape = shared.survey().shape.clone();
     let file = sheet.known()?.on::<T, _>(&shape, |model, file| {
         let at = model.gather(&shared, &locals)?.widened();

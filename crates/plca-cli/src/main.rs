@@ -9,6 +9,7 @@ mod data;
 mod failure;
 mod fit;
 mod given;
+mod help;
 mod inspect;
 mod interrupt;
 mod limits;
@@ -29,17 +30,18 @@ mod transform;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use args::{Arguments, Command};
+use failure::Failure;
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the one place where the command reports a failure"
-)]
 fn main() -> ExitCode {
+    let line: Vec<_> = std::env::args_os().collect();
+    if let Some(model) = help::asked(&line) {
+        return ended(outputs::print(&help::of_model(model)));
+    }
     // clap itself ends the process with status 2 if the command line is wrong.
-    let matches = Arguments::command().get_matches();
+    let matches = help::command().get_matches_from(line);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let given = args::given(&matches);
     let outcome = interrupt::handle().and_then(|()| match &arguments.command {
@@ -55,6 +57,15 @@ fn main() -> ExitCode {
         Command::Separate(a) => separate::run(a),
     });
     interrupt::over();
+    ended(outcome)
+}
+
+/// The exit status, and on standard error what went wrong.
+#[expect(
+    clippy::print_stderr,
+    reason = "the one place where the command reports a failure"
+)]
+fn ended(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -12,6 +12,7 @@ use std::fmt;
 use nalgebra::DMatrix;
 use plca_fit::Parameters;
 use plca_io::{Array, Element, ModelFile};
+use plca_priors::Priors;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -77,6 +78,10 @@ pub(crate) trait ModelKind: Send + Sync {
     fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String>;
     /// The options of `fit` and `select` that not every model has: those that it has, with a space between them.
     fn options(&self) -> &'static str;
+    /// The forms of its `--prior`, for the help.
+    fn priors(&self) -> String {
+        priors::forms(Priors::<f64>::ALL)
+    }
     /// What data it takes.
     fn takes(&self) -> Takes {
         Takes::Counts

@@ -30,6 +30,10 @@ impl ModelKind for Unnormalised {
         "--update --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards"
     }
 
+    fn priors(&self) -> String {
+        super::priors::forms(plca_priors::RatePriors::<f64>::ALL)
+    }
+
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "w")
     }

@@ -42,9 +42,13 @@ pub(crate) fn first_given(options: &[Given]) -> Option<&'static str> {
     options.iter().find(|(_, given)| *given).map(|o| o.0)
 }
 
+/// Whether a model has one of the options that not every model has.
+pub(crate) fn has(model: Kind, option: &str) -> bool {
+    model.options().split(' ').any(|name| name == option)
+}
+
 /// Refuses what was given of the options that only some models have, where this model is none of them.
 pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failure> {
-    let has = |model: Kind, option: &str| model.options().split(' ').any(|name| name == option);
     let foreign = given.iter().find(|option| {
         // Its value may ask for nothing.
         let special = *option != "--accelerate" && MODELS.iter().any(|&other| has(other, option));

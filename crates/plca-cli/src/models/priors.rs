@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::Prior;
 use plca_io::{Array, Element};
-use plca_priors::{Dirichlet, Entries, Gamma, Lagged, Priors, RatePrior, RatePriors};
+use plca_priors::{Dirichlet, Entries, Gamma, Lagged, PriorEntry, Priors, RatePrior, RatePriors};
 
 use super::broadcast::broadcast;
 use crate::args::FitArgs;
@@ -65,6 +65,15 @@ impl Block {
             DMatrix::from_row_iterator(rows, columns, values)
         })
     }
+}
+
+/// Names and forms of priors.
+pub(super) fn forms<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
+    let form = |entry: &PriorEntry<P>| match entry.form {
+        "" => entry.name.to_string(),
+        form => format!("{}:{form}", entry.name),
+    };
+    all.iter().map(form).collect::<Vec<_>>().join(", ")
 }
 
 /// What the command line says of a block's prior.

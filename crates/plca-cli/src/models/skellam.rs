@@ -27,6 +27,10 @@ impl ModelKind for SkellamEm {
         "--m --real-data --floor --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
+    }
+
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "atoms")
     }

@@ -10,6 +10,7 @@ mod fast;
 mod files;
 mod formats;
 mod golden;
+mod help;
 mod inspect;
 mod newcomers;
 mod online;
