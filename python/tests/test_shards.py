@@ -92,13 +92,13 @@ def test_order_three():
 def test_a_shard_is_pickled_with_its_data():
     import pickle
 
-    shard = load(sparse.csr_matrix(data()), None, True)
+    shard = load(sparse.csr_matrix(data()), None, True, sent=True)
     sheet = {"model": "nmf-kl", "components": 1, "options": {}, "threads": 1}
     again = pickle.loads(pickle.dumps(shard))
     assert surveyed(sheet, [again], 0, 1) == surveyed(sheet, [shard], 0, 1)
     # As a message of Dask has them: arrays at any address.
     buffers = []
-    message = pickle.dumps(load(data(), None, True), protocol=5, buffer_callback=buffers.append)
+    message = pickle.dumps(load(data(), None, True, sent=True), protocol=5, buffer_callback=buffers.append)
     moved = [np.frombuffer(b"\0" + bytes(buffer.raw()), dtype=np.uint8, offset=1) for buffer in buffers]
     assert buffers and moved[0].ctypes.data % 8
     moved = pickle.loads(message, buffers=moved)
