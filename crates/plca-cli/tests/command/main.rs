@@ -1,5 +1,6 @@
 //! The built command against its contract.
 
+mod compare;
 mod consensus;
 mod emptied;
 mod endings;
@@ -18,13 +19,17 @@ mod options;
 mod out_of_core;
 mod readme;
 mod reconstruction;
+mod refit;
+mod report;
 mod scales;
 mod siplca;
 mod skellam;
 mod skellam_golden;
 mod sounds;
 mod squared_error;
+mod streams;
 mod tempering;
+mod wrong_uses;
 
 #[path = "../common/folder.rs"]
 mod folder;
