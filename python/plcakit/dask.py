@@ -149,7 +149,7 @@ class _Dask(Engine):
         retries: int,
         timeout: float,
     ) -> None:
-        from dask import delayed
+        from dask.delayed import delayed
 
         super().__init__(len(sources))
         distributed = _distributed()
@@ -165,6 +165,7 @@ class _Dask(Engine):
         self.run, self.tasks = uuid.uuid4().hex, 0
         self.graphs = [delayed(_loaded, pure=False)(how, *sources[a:b]) for a, b in zip(self.firsts, self.ends)]
         self.data = client.compute(self.graphs)
+        self.state: list[Any] = []
         self.written: list[str] = []
 
     def close(self) -> None:
@@ -188,6 +189,8 @@ class _Dask(Engine):
         """What tasks answer. Dask itself waits for ever for a worker, and for one that has forgotten its task."""
         while True:
             try:
+                _distributed().wait(futures, timeout=self.timeout)
+                # What was lost meanwhile is made again.
                 ask = partial(self.client.gather, asynchronous=True)
                 return self.client.sync(ask, futures, callback_timeout=self.timeout)
             except (TimeoutError, asyncio.TimeoutError):

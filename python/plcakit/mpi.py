@@ -9,6 +9,7 @@ import pickle
 import traceback
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,10 @@ def _joined(left: bytes, right: bytes) -> bytes:
     return _core.shard_join([left, right])
 
 
+def _part(folder: Path, shard: int, turn: str) -> Path:
+    return folder / f"shard-{shard:05}-{turn}"
+
+
 class _Ranks(Engine):
     def __init__(
         self,
@@ -114,8 +119,10 @@ class _Ranks(Engine):
         return _core.shard_join(partials, True), [size for of in sizes for size in of], single[0]
 
     def resumed(self, sheet: Sheet) -> bytes | None:
+        if self.folder is None:
+            return None
         found = None
-        if self.folder is not None and self.comm.rank == 0:
+        if self.comm.rank == 0:
             self.folder.mkdir(parents=True, exist_ok=True)
             path = self.folder / "checkpoint"
             if path.exists():
@@ -128,29 +135,26 @@ class _Ranks(Engine):
         _, self.saved, state = found
         self.sheet = sheet
         own = range(self.first, self.end)
-        self.state = (b"", [self._part(n, self.saved).read_bytes() for n in own])
+        self.state = (b"", [_part(self.folder, n, self.saved).read_bytes() for n in own])
         return state
 
     def saves(self) -> Any:
-        return None if self.folder is None else (max(1, self.save_every), self._save)
+        return None if self.folder is None else (max(1, self.save_every), partial(self._save, self.folder))
 
-    def _part(self, shard: int, turn: str) -> Path:
-        return self.folder / f"shard-{shard:05}-{turn}"
-
-    def _save(self, state: bytes) -> None:
+    def _save(self, folder: Path, state: bytes) -> None:
         turn = self.comm.bcast(uuid.uuid4().hex)
         for shard, local in zip(range(self.first, self.end), self.state[1]):
-            self._part(shard, turn).write_bytes(local)
+            _part(folder, shard, turn).write_bytes(local)
         self.comm.barrier()
         if self.comm.rank == 0:
             # Last, and whole or not at all.
-            part = self.folder / "checkpoint.part"
+            part = folder / "checkpoint.part"
             part.write_bytes(pickle.dumps((self.key, turn, state)))
-            part.replace(self.folder / "checkpoint")
+            part.replace(folder / "checkpoint")
         self.comm.barrier()
         if self.saved is not None:
             for shard in range(self.first, self.end):
-                self._part(shard, self.saved).unlink(missing_ok=True)
+                _part(folder, shard, self.saved).unlink(missing_ok=True)
         self.saved = turn
 
     def agreed(self, seed: int) -> int:
