@@ -1,6 +1,8 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -8,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
+use serde_json::Value;
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
@@ -53,10 +56,30 @@ pub(crate) enum Command {
     /// medians of a cluster are a component of the consensus. A rank is stable where the clusters are apart (silhouette), and good where
     /// their usages leave little of the data (squared error). docs/FILES.md of the source has the arrays that are written.
     Consensus(ConsensusArgs),
+    /// Fit once more as a model file says, with other options where they are given.
+    ///
+    /// A model file keeps the options of its fit. The same data and options give the same arrays, to the bit.
+    Refit(RefitArgs),
+    /// Two fits of one model, component by component.
+    ///
+    /// Components are matched so that the sum of their cosines is largest; a cosine is the mean over the blocks of the model.
+    Compare(CompareArgs),
+    /// A fit as one page of HTML: configuration, weights, trace and components.
+    Report(ReportArgs),
     /// Magnitudes of a sound, frequencies x frames.
     Spectrogram(SpectrogramArgs),
     /// One sound per component of a model of a spectrogram.
     Separate(SeparateArgs),
+    /// Completions of the command line for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// The manual page of the command, or of one of its commands, for `man`.
+    Man {
+        /// fit, transform, …
+        command: Option<String>,
+    },
 }
 
 /// The options that stand on the command line.
@@ -242,6 +265,18 @@ fn number(s: &str) -> Result<f64, String> {
     s.parse().map_err(|_| format!("`{s}` is not a number"))
 }
 
+/// A number of things.
+fn whole<N: FromStr>(s: &str) -> Result<N, String> {
+    s.parse()
+        .map_err(|_| "a whole number >= 0 is needed".to_string())
+}
+
+/// Things of which there is one at least.
+fn at_least_one(s: &str) -> Result<u64, String> {
+    let number = s.parse().ok().filter(|&n| n > 0);
+    number.ok_or_else(|| "a whole number >= 1 is needed".to_string())
+}
+
 /// A step-size law: `KAPPA,T0`, `average` or `constant:RHO`.
 fn step_size(s: &str) -> Result<StepSize, String> {
     if s == "average" {
@@ -282,7 +317,7 @@ pub(crate) struct OnlineArgs {
     #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) online: Option<StepSize>,
     /// --online: passes over all blocks [default: 1]
-    #[arg(long, value_name = "N", requires = "online", value_parser = clap::value_parser!(u64).range(1..), help_heading = DATA)]
+    #[arg(long, value_name = "N", requires = "online", allow_negative_numbers = true, value_parser = at_least_one, help_heading = DATA)]
     pub(crate) passes: Option<u64>,
     /// --online: E-steps for a block at most [default: 50,1e-3]
     ///
@@ -345,7 +380,7 @@ pub(crate) struct TurnArgs {
     #[arg(long, value_name = "N", conflicts_with = "angles", value_parser = clap::value_parser!(u16).range(1..), help_heading = MODEL)]
     pub(crate) rotations: Option<u16>,
     /// Rotations by these angles in degrees, in place of --rotations
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = MODEL)]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_hyphen_values = true, value_parser = number, help_heading = MODEL)]
     pub(crate) angles: Vec<f64>,
     /// Sizes, in multiples of the kernel's own [default: 1]
     #[arg(long, value_name = "S,T,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = MODEL)]
@@ -388,7 +423,7 @@ pub(crate) struct FitArgs {
     #[arg(value_name = "BLOCK")]
     pub(crate) blocks: Vec<PathBuf>,
     /// Number of components K, at least 1 [default: as in --init]
-    #[arg(long, short = 'k', value_name = "K", help_heading = MODEL)]
+    #[arg(long, short = 'k', value_name = "K", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) rank: Option<usize>,
     #[command(flatten)]
     pub(crate) shifts: ShiftArgs,
@@ -400,10 +435,10 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
     /// The dimension whose factor is signed [default: 0]
-    #[arg(long, value_name = "D", help_heading = MODEL)]
+    #[arg(long, value_name = "D", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) signed_mode: Option<usize>,
     /// The dimension whose factor has the scale [default: none, weights do]
-    #[arg(long, value_name = "R", help_heading = MODEL)]
+    #[arg(long, value_name = "R", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) scale_mode: Option<usize>,
     /// Takes the data as they are, not divided by their sum
     #[arg(long, help_heading = MODEL)]
@@ -425,10 +460,10 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
     /// ChaCha seed of everything drawn
-    #[arg(long, value_name = "S", default_value_t = 0, help_heading = START)]
+    #[arg(long, value_name = "S", default_value_t = 0, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Best of this many starts
-    #[arg(long, value_name = "R", default_value_t = 1, help_heading = START)]
+    #[arg(long, value_name = "R", default_value_t = 1, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
     /// The first centres [default: plus-plus]
     #[arg(long, value_name = "HOW", help_heading = START)]
@@ -488,10 +523,10 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "TYPE", default_value = "f64", help_heading = SOLVER)]
     pub(crate) precision: Precision,
     /// Threads [default: all]; results do not depend on their number
-    #[arg(long, value_name = "N", help_heading = SOLVER)]
+    #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// Iterations at most
-    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING)]
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// Change of the objective per iteration and count; 0: all iterations
     ///
@@ -505,7 +540,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(crate) kkt_tol: Option<f64>,
     /// Iterations between checks of the objective
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = STOPPING)]
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) check_every: usize,
     /// Model file to write: .npz or .safetensors
     #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
@@ -514,7 +549,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "FILE", requires = "checkpoint_every", help_heading = OUTPUT)]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Iterations between checkpoints
-    #[arg(long, value_name = "N", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..), help_heading = OUTPUT)]
+    #[arg(long, value_name = "N", requires = "checkpoint", allow_negative_numbers = true, value_parser = at_least_one, help_heading = OUTPUT)]
     pub(crate) checkpoint_every: Option<u64>,
     /// Continues from a checkpoint: bit-identical to a run in one piece
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -531,6 +566,55 @@ pub(crate) struct FitArgs {
     /// No option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
+    /// No option: what the command line asks for, as the model file keeps it.
+    #[arg(skip)]
+    pub(crate) request: Value,
+    /// No option: the model file whose fit is made once more.
+    #[arg(skip)]
+    pub(crate) again: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RefitArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// Perhaps files of data in place of those of the fit, then --output FILE and any options of fit, in place of those of the fit.
+    #[arg(
+        value_name = "DATA | OPTION",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true
+    )]
+    pub(crate) fit: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// A fitted model.
+    pub(crate) a: PathBuf,
+    /// Another fit of the same model to data of the same shape; numbers of components may differ.
+    pub(crate) b: PathBuf,
+    /// As one JSON line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// Page to write: .html.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// Names of the rows of the data, a line each, such as the words of a corpus: components are shown by their largest entries.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<PathBuf>,
+    /// How many entries of every component have their names shown.
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) top: usize,
+    /// The trace that fit --trace wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -545,10 +629,10 @@ pub(crate) struct TransformArgs {
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
     /// Dimension of the observations [default: the last; plsa: the one that was given].
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) along: Option<usize>,
     /// Iterations at most.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// Stops when the certified gap of every observation is at most T, or the objective changes no more; 0 runs exactly
     /// --max-iter iterations.
@@ -558,7 +642,7 @@ pub(crate) struct TransformArgs {
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Threads [default: all].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// The summary as one JSON line on standard output.
     #[arg(long)]
@@ -585,7 +669,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) array: Option<String>,
     /// How many entries of every component.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "array")]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "array", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) top: usize,
     /// Names of the entries, a line each, such as the words of a corpus.
     #[arg(long, value_name = "FILE", requires = "array")]
@@ -600,10 +684,10 @@ pub(crate) struct SampleArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
     /// Number of events; skellam, skellam-vb: of whole matrices, which are summed.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) draws: u64,
     /// ChaCha seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Array of counts to write: .npy.
     #[arg(long, short)]
@@ -648,19 +732,19 @@ pub(crate) struct SelectArgs {
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
     /// Iterations at most.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// As for fit.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// ChaCha seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Best of this many starts for each number.
-    #[arg(long, value_name = "R", default_value_t = 3)]
+    #[arg(long, value_name = "R", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
     /// Threads [default: all].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// As one JSON line.
     #[arg(long)]
@@ -723,7 +807,7 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, value_name = "SPECTRA.npz", requires = "rank")]
     pub(crate) from: Option<PathBuf>,
     /// --from: number of components K of every fit.
-    #[arg(long, short = 'k', requires = "from", conflicts_with = "model")]
+    #[arg(long, short = 'k', requires = "from", conflicts_with = "model", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) rank: Option<usize>,
     /// Spectra are kept whose local density, the mean distance from their neighbours, is below D.
     #[arg(
@@ -751,16 +835,16 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Iterations of a fit at most.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// As for fit.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// ChaCha seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Threads [default: all]; every fit has one as long as there are as many fits. Results do not depend on their number.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// The summary as one JSON line: a list over ranks, with --from one object.
     #[arg(long)]
@@ -778,10 +862,10 @@ pub(crate) struct SpectrogramArgs {
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     /// Samples per frame, an even number.
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) frame: usize,
     /// Samples from frame to frame, at most half a frame [default: a quarter of a frame].
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
 }
 
@@ -795,6 +879,6 @@ pub(crate) struct SeparateArgs {
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     /// As for the spectrogram.
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
 }

@@ -31,6 +31,7 @@ use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
 use crate::restored::Restored;
+use crate::saved;
 use crate::shards;
 use crate::solver;
 
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
         ("--priors", args.priors.as_ref()),
         ("--init", args.init.as_ref()),
         ("--freeze-entries", args.freeze_entries.as_ref()),
+        ("the model", args.again.as_ref()),
     ];
     inputs.extend(args.blocks.iter().map(|block| ("the data", Some(block))));
     distinct(
@@ -275,7 +277,11 @@ impl<T: Scalar> Run<'_, T> {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
-                trace.push_str(&trace_line(point.iteration, point.objective, self.started));
+                trace.push_str(&trace_line(
+                    start,
+                    (point.iteration, point.objective),
+                    self.started,
+                ));
             }
             let blocks = it.events.iter().filter_map(|event| match event {
                 Event::SupportRestored { block, .. } => Some(block.clone()),
@@ -319,7 +325,7 @@ impl<T: Scalar> Run<'_, T> {
             let done = format!("{iterations} iterations of start {start}");
             return Err(interrupt::after(&done, args.checkpoint.as_deref()));
         }
-        trace.push_str(&trace_line(iterations, objective, self.started));
+        trace.push_str(&trace_line(start, (iterations, objective), self.started));
         if !objective.is_finite() {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
@@ -383,10 +389,28 @@ impl<T: Scalar> Run<'_, T> {
         }
         let mut warnings = data::warnings(args.model, data);
         warnings.extend(outcome.restored.warnings());
+        if outcome.status == Status::MaxIterations && args.tol > 0.0 {
+            warnings.push(unfinished(args.max_iter));
+        }
+        if let Some(model) = &args.again {
+            let fitted = saved::read(model)?;
+            let then = &fitted.metadata["data"]["sha256"];
+            if *then != *self.checksum {
+                let (data, model) = (args.data.display(), model.display());
+                warnings.push(format!("{data} holds other data than those of {model}"));
+            }
+        }
         let mut model = args.model.file(&best.widened());
         merge(&mut model.metadata, self.describe(posterior));
         leave(args, model, summary, warnings, (trace, self.started))
     }
+}
+
+/// What to do where a run was not done.
+pub(crate) fn unfinished(max_iter: usize) -> String {
+    format!(
+        "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
+    )
 }
 
 /// The metadata of any file of a run.
@@ -394,6 +418,7 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
     json!({
         "model": args.model.name(),
         "settings": settings,
+        "request": args.request,
         "seed": args.seed,
         "version": env!("CARGO_PKG_VERSION"),
         "data": data,

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, Command, CommandFactory};
 
 use crate::args::Arguments;
+use crate::failure::Failure;
 use crate::models::options::has;
 use crate::models::{Kind, MODELS, Takes};
 
@@ -26,8 +27,10 @@ fn told_of(arg: Arg) -> Arg {
     let Some(option) = option(&arg) else {
         return arg;
     };
-    let (taking, others): (Vec<Kind>, Vec<Kind>) =
-        MODELS.iter().partition(|model| has(**model, &option));
+    let (taking, others): (Vec<Kind>, Vec<Kind>) = MODELS
+        .iter()
+        .copied()
+        .partition(|model| has(*model, &option));
     if taking.is_empty() || others.is_empty() {
         return arg;
     }
@@ -38,6 +41,10 @@ fn told_of(arg: Arg) -> Arg {
     let names: Vec<_> = shorter.iter().map(|model| model.name()).collect();
     let text = arg.get_long_help().or(arg.get_help());
     let text = text.map(ToString::to_string).unwrap_or_default();
+    // Those of select name the models that it has a table for.
+    if MODELS.iter().any(|model| text.starts_with(model.name())) {
+        return arg;
+    }
     let end = if text.ends_with('.') { "" } else { "." };
     let names = names.join(", ");
     arg.long_help(format!("{text}{end} {word}: {names}"))
@@ -137,4 +144,37 @@ fn example(model: Kind) -> String {
         "plca fit {} {data} --rank 5{kernel} --output model.npz",
         model.name()
     )
+}
+
+/// The names of the commands.
+pub(crate) fn commands() -> String {
+    let command = Arguments::command();
+    let names = command.get_subcommands().map(Command::get_name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Completions of the command line for a shell.
+pub(crate) fn completions(shell: clap_complete::Shell) -> String {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command(), "plca", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The manual page of the command, or of one of its commands.
+pub(crate) fn manual(name: Option<&str>) -> Result<String, Failure> {
+    let mut command = command();
+    command.build();
+    let page = match name {
+        None => &command,
+        Some(name) => command.find_subcommand(name).ok_or_else(|| {
+            let names = commands();
+            Failure::usage(format!(
+                "man {name}: unknown command; expected one of {names}"
+            ))
+        })?,
+    };
+    let mut text = Vec::new();
+    let rendered = clap_mangen::Man::new(page.clone()).render(&mut text);
+    rendered.map_err(Failure::new)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }

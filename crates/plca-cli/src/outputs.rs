@@ -181,8 +181,12 @@ pub(crate) fn merge(all: &mut Value, extra: Value) {
 }
 
 /// A line of a trace.
-pub(crate) fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
+pub(crate) fn trace_line(
+    start: u64,
+    (iteration, objective): (usize, f64),
+    started: Instant,
+) -> String {
     let seconds = started.elapsed().as_secs_f64();
-    let line = json!({ "iteration": iteration, "objective": objective, "seconds": seconds });
+    let line = json!({ "start": start, "iteration": iteration, "objective": objective, "seconds": seconds });
     format!("{line}\n")
 }

@@ -198,7 +198,9 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
             sealed.metadata["state"].as_str(),
         );
         let (Some(version), Some(sum), Some(state)) = (version, sum, state) else {
-            return Err(Fault::new("not a checkpoint"));
+            return Err(Fault::new(
+                "is no checkpoint: a file that --checkpoint wrote is needed",
+            ));
         };
         if version != CHECKPOINT_VERSION {
             return Err(Fault::new(format!(

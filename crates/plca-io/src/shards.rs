@@ -201,6 +201,9 @@ struct Cutting<'a> {
 /// Shape, the mode that is cut, and shards.
 type Cut = (Vec<usize>, usize, Vec<ShardEntry>);
 
+/// Entries of a matrix, not sorted, and its shape.
+type Spooled<T> = (Buckets<T>, [usize; 2]);
+
 impl Cutting<'_> {
     fn full(&self, e: std::io::Error) -> IoError {
         Fault::from(e).of(self.folder)
@@ -236,7 +239,7 @@ impl Cutting<'_> {
     }
 
     /// The entries of a sparse matrix in a file without a name, and its shape; `None` for other data.
-    fn spooled<T: Element>(&self) -> Result<Option<(Buckets<T>, [usize; 2])>, IoError> {
+    fn spooled<T: Element>(&self) -> Result<Option<Spooled<T>>, IoError> {
         let mut spool = Buckets::new(self.folder, 0..1, &LIMITS).map_err(|e| self.full(e))?;
         let mut unwritten = None;
         let read = for_each_entry(self.input, self.options, |index, value| {
@@ -370,7 +373,7 @@ pub struct ShardFolder<T: Element> {
 
 #[derive(Debug)]
 enum Part<T: Element> {
-    Store(OutOfCore<T, Store<T>>),
+    Store(Box<OutOfCore<T, Store<T>>>),
     Npy(PathBuf, Vec<usize>),
 }
 
@@ -386,14 +389,14 @@ impl<T: Element> Part<T> {
         let data = OutOfCore::new(Store::<T>::open(&path)?);
         let data = data.map_err(|e| IoError::new(&path, e))?;
         match data.shape() == shape {
-            true => Ok(Self::Store(data)),
+            true => Ok(Self::Store(Box::new(data))),
             false => Err(of_other_shape(&path, data.shape(), &shape)),
         }
     }
 
     fn read<O>(&self, each: impl FnOnce(&dyn Data<T>) -> O) -> Result<O, DataError> {
         let (path, shape) = match self {
-            Self::Store(data) => return Ok(each(data)),
+            Self::Store(data) => return Ok(each(&**data)),
             Self::Npy(path, shape) => (path, shape),
         };
         let data = match read_data_with::<T>(path, &ReadOptions::default()).map_err(unread)? {

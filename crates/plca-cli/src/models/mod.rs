@@ -114,13 +114,17 @@ pub(crate) trait ModelKind: Send + Sync {
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         let _ = args;
         let name = self.name();
-        Err(Failure::usage(format!("{name} has no table of scores")))
+        Err(Failure::usage(format!(
+            "{name} has no table of scores; expected one of plca, plsa, nmf-kl, siplca, plca-vb, plsa-vb, skellam-vb"
+        )))
     }
     /// The model of so many components of `plca consensus`.
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         let _ = (args, rank);
         let name = self.name();
-        Err(Failure::usage(format!("{name} has no consensus")))
+        Err(Failure::usage(format!(
+            "{name} has no consensus; expected one of plca, plsa, nmf-kl, pntf, ntf-l2"
+        )))
     }
     /// `plca transform`.
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

@@ -29,7 +29,9 @@ pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
 /// Refuses an option that the model does not have.
 pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
     match given {
-        true => Err(Failure::usage(format!("{model} has no option {option}"))),
+        true => Err(Failure::usage(format!(
+            "{model} has no option {option}; `plca fit {model} --help` has those that it takes"
+        ))),
         false => Ok(()),
     }
 }
@@ -73,7 +75,7 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     let Some(spec) = &args.temper else {
         if args.temper_prior {
             return Err(Failure::usage(
-                "--temper-prior means nothing without --temper",
+                "--temper-prior needs --temper B, the power that P(z) is raised to",
             ));
         }
         return Ok((1.0, None));

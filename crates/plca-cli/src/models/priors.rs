@@ -95,7 +95,8 @@ pub(super) fn for_each(
     for spec in specs {
         let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
         let named = spec.split_once('=');
-        let (block, law) = named.ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
+        let (block, law) =
+            named.ok_or_else(|| bad("BLOCK=SPEC is needed, such as weights=dirichlet:2".into()))?;
         let block = set(block, Said::Spec(law)).map_err(bad)?;
         if given.contains(&block) {
             return Err(bad(format!("`{block}` has a prior already")));
@@ -108,7 +109,8 @@ pub(super) fn for_each(
     for (name, array) in plca_io::read_model(path)?.arrays {
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
         let named = name.rsplit_once('.');
-        let (block, kind) = named.ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
+        let (block, kind) =
+            named.ok_or_else(|| bad("BLOCK.KIND is needed, such as weights.dirichlet".into()))?;
         let block = set(block, Said::Array(kind, &array)).map_err(bad)?;
         if given.contains(&block) {
             return Err(bad(format!("`{block}` has a prior already")));
@@ -122,7 +124,7 @@ fn find<'a>(blocks: &'a [Block], name: &str) -> Result<&'a Block, String> {
     blocks.iter().find(|b| b.name == name).ok_or_else(|| {
         let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
         let known = known.join(", ");
-        format!("no block `{name}` takes a prior; there are {known}")
+        format!("no block `{name}` takes a prior; expected one of {known}")
     })
 }
 

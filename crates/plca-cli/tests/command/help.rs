@@ -9,7 +9,8 @@ pub(crate) fn models(folder: &Folder) -> Vec<String> {
     let help = folder.ok("fit --help");
     let known = help.split("Possible values:").nth(1).unwrap();
     let known = known.lines().skip(1);
-    let known = known.map_while(|line| line.trim().strip_prefix("- "));
+    let known = known.take_while(|line| !line.trim().is_empty());
+    let known = known.filter_map(|line| line.trim().strip_prefix("- "));
     known
         .map(|line| line.split(':').next().unwrap().to_string())
         .collect()

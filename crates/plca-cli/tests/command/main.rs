@@ -1,5 +1,6 @@
 //! The built command against its contract.
 
+mod compare;
 mod consensus;
 mod emptied;
 mod endings;
@@ -18,6 +19,8 @@ mod options;
 mod out_of_core;
 mod readme;
 mod reconstruction;
+mod refit;
+mod report;
 mod scales;
 mod shards;
 mod siplca;
@@ -25,7 +28,9 @@ mod skellam;
 mod skellam_golden;
 mod sounds;
 mod squared_error;
+mod streams;
 mod tempering;
+mod wrong_uses;
 
 #[path = "../common/folder.rs"]
 mod folder;

@@ -91,9 +91,7 @@ impl Folder {
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(status), "{line}: {err}");
         assert!(err.starts_with("error: "), "{line}: {err}");
-        if status == 1 {
-            assert_eq!(err.matches('\n').count(), 1, "{line}: {err}");
-        }
+        assert_eq!(err.matches('\n').count(), 1, "{line}: {err}");
         for part in parts {
             assert!(err.contains(part), "{line}: `{part}` is not in: {err}");
         }

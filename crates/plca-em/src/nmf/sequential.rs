@@ -1,7 +1,7 @@
 //! The sequential form of the updates: `W`, then `H` from a fresh ratio.
 
 use nalgebra::DMatrix;
-use plca_fit::shards::InTurn;
+use plca_fit::shards::{Divided, InTurn};
 use plca_fit::{
     Counts, Expectation, Exposure, Factored, FitError, Parameters, Sense, Stepped, with_priors,
 };
@@ -101,11 +101,7 @@ impl<T: Real> Sweep<T> for NmfCounts<'_, T> {
 }
 
 impl<T: Real> InTurn<T> for NmfCounts<'_, T> {
-    fn count(
-        &self,
-        at: &Parameters<T>,
-        value: bool,
-    ) -> Result<(Counts<T>, Vec<Option<Exposure<T>>>), FitError> {
+    fn count(&self, at: &Parameters<T>, value: bool) -> Result<Divided<T>, FitError> {
         let (half, value) = self.half(at, 0, value)?;
         let (counts, exposure) = half.unzip();
         let blocks = vec![counts, None];

@@ -35,8 +35,8 @@ fn dense<T: Real>(shape: &[usize], hidden: f64) -> DenseTensor<T> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let cells = shape.iter().product::<usize>();
     let cell = |at: usize| match uniform(&mut rng) {
-        u if u < hidden && at % 7 != 0 => T::lit(f64::NAN),
-        u if u < 0.5 && at % 7 != 0 => T::zero(),
+        u if u < hidden && !at.is_multiple_of(7) => T::lit(f64::NAN),
+        u if u < 0.5 && !at.is_multiple_of(7) => T::zero(),
         _ => T::lit(below(9, &mut rng) as f64 + 0.25),
     };
     let values = (0..cells).map(cell).collect();

@@ -76,6 +76,12 @@ pub struct Apart<T: Real> {
     pub seen: f64,
 }
 
+/// Counts of the shared blocks, and what each is divided by.
+pub type Divided<T> = (Counts<T>, Vec<Option<Exposure<T>>>);
+
+/// The statistics, the shard's own blocks and what is left to do with them.
+type Passed<T> = (Stats, Vec<DMatrix<T>>, Pending<T>);
+
 /// A model on a shard whose blocks are renewed one after the other.
 pub trait InTurn<T: Real> {
     /// The counts of the shared blocks and what each is divided by, from a pass over the shard.
@@ -83,11 +89,7 @@ pub trait InTurn<T: Real> {
     /// # Errors
     ///
     /// Data that cannot be read.
-    fn count(
-        &self,
-        at: &Parameters<T>,
-        value: bool,
-    ) -> Result<(Counts<T>, Vec<Option<Exposure<T>>>), FitError>;
+    fn count(&self, at: &Parameters<T>, value: bool) -> Result<Divided<T>, FitError>;
 
     /// Renews the shard's own blocks under the shared ones.
     ///
@@ -697,7 +699,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         local: &Local<T>,
         shared: &Shared<T>,
         ask: Ask,
-    ) -> Result<(Stats, Vec<DMatrix<T>>, Pending<T>), FitError> {
+    ) -> Result<Passed<T>, FitError> {
         let at = self.finished(local, shared)?;
         let specs = self.bound.blocks();
         let mut stats = Stats {
