@@ -402,7 +402,7 @@ const USES: &[Use] = &[
     (
         "fit plca two.npz --rank 2 -o o.npz",
         1,
-        &["two.npz", "2 arrays where one is needed"],
+        &["two.npz", "arrays where one is needed"],
     ),
     (
         "fit plca empty.csv --rank 2 -o o.npz",
