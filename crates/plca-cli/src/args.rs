@@ -308,7 +308,7 @@ fn local(s: &str) -> Result<Local, String> {
 /// Data that come in blocks.
 #[derive(Debug, Args)]
 pub(crate) struct OnlineArgs {
-    /// Learns from one block of data after the other; or average, constant:RHO
+    /// Learns from one block after the other; or average, constant:RHO
     ///
     /// Blocks need not fit into memory together. DATA is a folder, whose files are the blocks in the order of their names, or the
     /// first of several files. Blocks follow each other along the last dimension, plsa: along the one that is given. The t-th block
