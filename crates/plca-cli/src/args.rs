@@ -433,10 +433,10 @@ pub(crate) struct FitArgs {
     pub(crate) update: Option<Update>,
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
-    /// skellam-cp: the dimension whose factor is signed [default: 0].
+    /// skellam-cp, skellam-cp-vb: the dimension whose factor is signed [default: 0].
     #[arg(long, value_name = "D")]
     pub(crate) signed_mode: Option<usize>,
-    /// skellam-cp: the dimension whose factor carries the scale [default: none, weights do].
+    /// skellam-cp, skellam-cp-vb: the dimension whose factor carries the scale [default: none, weights do].
     #[arg(long, value_name = "R")]
     pub(crate) scale_mode: Option<usize>,
     /// skellam: least value of every factor, for priors with shapes below 1 [default: 0].
