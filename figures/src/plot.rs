@@ -237,7 +237,7 @@ impl Panel {
             layout,
             table,
         }
-        .without_numbers()
+        .picture()
     }
 
     /// Curves, with a legend where they are named.
@@ -362,6 +362,20 @@ impl Panel {
             .with_y_tick_format(nothing())
             .with_tick_length(0.0);
         self
+    }
+
+    /// The same panel as a picture: square pixels in a thin frame, without numbers.
+    pub(crate) fn picture(mut self) -> Self {
+        let ends = |low: Option<f64>, high: Option<f64>| (low.unwrap_or(0.0), high.unwrap_or(1.0));
+        let x = ends(self.layout.x_axis_min, self.layout.x_axis_max);
+        let y = ends(self.layout.y_axis_min, self.layout.y_axis_max);
+        let corners = [(x.0, y.0), (x.1, y.0), (x.1, y.1), (x.0, y.1), (x.0, y.0)];
+        let frame = LinePlot::new().with_data(corners.to_vec());
+        self.plots.push(Plot::Line(
+            frame.with_color("#b0b0b0").with_stroke_width(1.0),
+        ));
+        self.layout = self.layout.with_equal_aspect().with_axis_line_width(0.0);
+        self.without_numbers()
     }
 
     fn title(&self) -> &str {

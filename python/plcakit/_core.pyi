@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, Callable
+from typing import Any, Callable, Sequence, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 __version__: str
 
 __all__ = [
+    "Shard",
     "__version__",
     "consensus",
     "fit",
@@ -15,6 +16,15 @@ __all__ = [
     "read_model",
     "reconstruct",
     "sample",
+    "shard_begin",
+    "shard_begin_local",
+    "shard_finish",
+    "shard_fit",
+    "shard_gather",
+    "shard_join",
+    "shard_known",
+    "shard_step",
+    "shard_survey",
     "sweep",
     "transform",
     "write_model",
@@ -48,6 +58,34 @@ def sample(
     draws: int | None,
     seed: int,
 ) -> dict[str, Any]: ...
+@final
+class Shard:
+    single: bool
+    def __new__(cls, arrays: dict[str, Any], single: bool, sent: bool) -> Shard: ...
+    def __reduce__(self) -> tuple[type[Shard], tuple[dict[str, Any], bool, bool]]: ...
+    def __sizeof__(self) -> int: ...
+
+_Places = Sequence[tuple[int, int, int]]
+
+def shard_survey(sheet: dict[str, Any], shards: Sequence[Shard], places: _Places) -> tuple[bytes, list[int]]: ...
+def shard_known(survey: bytes) -> tuple[list[int], int, int]: ...
+def shard_begin(sheet: dict[str, Any], survey: bytes, seed: int, stream: int) -> bytes: ...
+def shard_begin_local(
+    sheet: dict[str, Any], shards: Sequence[Shard], places: _Places, shared: bytes, seed: int, stream: int
+) -> list[bytes]: ...
+def shard_step(
+    sheet: dict[str, Any], shards: Sequence[Shard], locals: Sequence[bytes], shared: bytes, counts: bool, value: bool
+) -> tuple[bytes, list[bytes]]: ...
+def shard_finish(
+    sheet: dict[str, Any], shards: Sequence[Shard], locals: Sequence[bytes], shared: bytes
+) -> tuple[list[bytes], list[float]]: ...
+def shard_join(partials: Sequence[bytes], survey: bool = False) -> bytes: ...
+def shard_fit(
+    sheet: dict[str, Any], shared: bytes, engine: Callable[[bytes, bool, bool], bytes], course: dict[str, Any]
+) -> dict[str, Any]: ...
+def shard_gather(
+    sheet: dict[str, Any], shared: bytes, locals: Sequence[bytes], scale: Sequence[float]
+) -> tuple[_Blocks, str]: ...
 def read_model(path: str | PathLike[str]) -> tuple[_Blocks, str]: ...
 def write_model(
     path: str | PathLike[str], blocks: _Blocks, metadata: str, single: bool = False

@@ -44,7 +44,10 @@ def seed_of(random_state: RandomState) -> int:
 
 
 def contiguous(array: Array) -> Array:
-    """The array itself where its values lie one beside the other in C or F order."""
+    """The array itself where its values lie one beside the other in C or F order, at addresses of their size."""
+    if not array.flags.aligned:
+        # A view into the bytes of a message or of a file.
+        return array.copy(order="F" if array.flags.f_contiguous else "C")
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return array
     return np.ascontiguousarray(array)
@@ -131,9 +134,9 @@ def _sparse(X: Data, observed: Mask, missing: str | None, transpose: bool) -> di
         data = {"values": values, "coordinates": coords}
     elif X.format in ("csr", "csc"):
         data = {
-            "values": X.data,
-            "indptr": X.indptr,
-            "indices": X.indices,
+            "values": contiguous(X.data),
+            "indptr": contiguous(X.indptr),
+            "indices": contiguous(X.indices),
             "outer": int((X.format == "csc") != transpose),
         }
     else:

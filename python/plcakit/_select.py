@@ -96,7 +96,7 @@ def select(
     (3, [25, 49, 71, 91])
     >>> model = PLSA(best, n_init=3, random_state=0).fit(X)
     """
-    numbers_of: Any = n_components if np.ndim(n_components) else [n_components]
+    numbers_of: Any = n_components if np.iterable(n_components) else [n_components]
     if n_components is None or isinstance(n_components, str):
         raise TypeError(f"n_components is {n_components!r}, expected the numbers of components to try")
     components = [_whole(k) for k in numbers_of]

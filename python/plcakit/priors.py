@@ -79,7 +79,7 @@ class Dirichlet(Prior):
     """
 
     def __init__(self, alpha: float | ArrayLike) -> None:
-        one = np.ndim(alpha) == 0  # type: ignore[arg-type]
+        one = np.ndim(alpha) == 0
         self.alpha: Any = _number("alpha", alpha) if one else np.asarray(alpha, dtype=np.float64)
         if not np.isfinite(self.alpha).all():
             raise ValueError(f"alpha is {alpha!r}, expected finite numbers")

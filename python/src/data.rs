@@ -12,11 +12,13 @@ use plca::io::{Array, Element};
 use plca::tensor::{Compressed, Coordinates, Data, DenseTensor, Order, SparseTensor};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Refused, bad, wrong};
 
 /// A scalar of fits.
-pub(crate) trait Scalar: Element + NumpyElement {}
+pub(crate) trait Scalar: Element + NumpyElement + Serialize + DeserializeOwned {}
 
 impl Scalar for f32 {}
 impl Scalar for f64 {}
@@ -133,7 +135,10 @@ impl<'py> Input<'py> {
 }
 
 /// An item that is there and not `None`.
-fn item<'py>(data: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn item<'py>(
+    data: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(data.get_item(name)?.filter(|item| !item.is_none()))
 }
 
@@ -173,6 +178,14 @@ impl<'py, T: Scalar> Held<'py, T> {
             hidden: all(data, "hidden")?,
             missing: missing.map(|text| text.extract()).transpose()?,
         })
+    }
+
+    /// Arrays whose values are of this precision.
+    pub(crate) fn typed(data: &Bound<'py, PyDict>) -> PyResult<Self> {
+        match item(data, "values")?.map(|values| values.extract()) {
+            Some(Ok(values)) => Self::of(data, values),
+            _ => bad("`values`: expected an array of float32 or float64, as of all shards"),
+        }
     }
 
     /// The numbers in them, to be read by other threads as long as the arrays are held.
@@ -300,21 +313,52 @@ impl<T: Scalar> View<'_, T> {
                 self.expanded(outer, indptr, indices, runs)?
             }
         };
-        let sparse = match (self.hidden.is_empty(), self.missing) {
-            (true, None) => SparseTensor::new(entries),
-            (true, Some("unstored")) => SparseTensor::stored_only(entries),
+        Ok(Box::new(self.sparse(entries)?))
+    }
+
+    /// The same data as copies, which need no arrays of Python.
+    pub(crate) fn owned(&self) -> Result<Box<dyn Data<T>>, Refused> {
+        let entries = match &self.cells {
+            Cells::Dense(order) => {
+                let (shape, values) = (self.shape.to_vec(), self.values.to_vec());
+                return Ok(match (self.observed, self.missing) {
+                    (None, None) => Box::new(DenseTensor::new(shape, values, *order)?),
+                    (None, Some("nan")) => Box::new(DenseTensor::masked(shape, values, *order)?),
+                    (Some(seen), None) => {
+                        Box::new(DenseTensor::with_mask(shape, values, *order, seen)?)
+                    }
+                    _ => return wrong("`missing`: expected 'nan', or a mask"),
+                });
+            }
+            Cells::Coordinates(modes) => self.coordinates(modes)?,
+            &Cells::Compressed {
+                outer,
+                indptr,
+                indices,
+            } => {
+                let runs = self.compressed(outer, indptr, indices)?;
+                self.expanded(outer, indptr, indices, runs)?
+            }
+        };
+        Ok(Box::new(self.sparse(entries)?))
+    }
+
+    /// Entries with what is hidden beside them.
+    fn sparse(&self, entries: Coordinates<T>) -> Result<SparseTensor<T>, Refused> {
+        Ok(match (self.hidden.is_empty(), self.missing) {
+            (true, None) => SparseTensor::new(entries)?,
+            (true, Some("unstored")) => SparseTensor::stored_only(entries)?,
             (false, None) => {
                 let mut cells = Coordinates::empty(self.shape);
                 cells.indices = interleaved(&self.hidden)?;
-                SparseTensor::all_but(entries, cells)
+                SparseTensor::all_but(entries, cells)?
             }
             (_, Some(other)) => {
                 return wrong(format!(
                     "`missing` is '{other}', X is sparse: expected 'unstored'"
                 ));
             }
-        };
-        Ok(Box::new(sparse?))
+        })
     }
 
     fn coordinates(&self, modes: &[Indices<'_>]) -> Result<Coordinates<T>, Refused> {

@@ -17,6 +17,16 @@ pub(crate) enum Refused {
     Memory(String),
 }
 
+impl Refused {
+    /// The same of something among others.
+    pub(crate) fn of(self, whom: &str) -> Self {
+        match self {
+            Self::Value(what) => Self::Value(format!("{whom}: {what}")),
+            other => other,
+        }
+    }
+}
+
 impl From<FitError> for Refused {
     fn from(e: FitError) -> Self {
         Self::Value(e.to_string())

@@ -5,6 +5,7 @@ mod error;
 mod models;
 mod options;
 mod run;
+mod shards;
 mod starts;
 mod supervise;
 
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
 use plca::em::{Criterion, OnlineState};
-use plca::fit::{Spectra, Status, Stop, Transform};
+use plca::fit::{Spectra, Stop, Transform};
 use plca::io::{Array, ModelFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -134,11 +135,7 @@ fn fit_as<'py, T: Scalar>(
     result.set_item("metadata", fitted.file.metadata.to_string())?;
     result.set_item("iterations", fitted.iterations)?;
     result.set_item("status", fitted.status.to_string())?;
-    let ended = matches!(
-        fitted.status,
-        Status::Converged | Status::Stationary | Status::Settled
-    );
-    result.set_item("converged", ended)?;
+    result.set_item("converged", run::converged(&fitted.status))?;
     result.set_item("objective", fitted.objective)?;
     result.set_item("likelihood", fitted.likelihood)?;
     result.set_item("posterior", fitted.posterior)?;
@@ -634,5 +631,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;
     module.add_function(wrap_pyfunction!(write_model, module)?)?;
+    module.add_class::<shards::Shard>()?;
+    module.add_function(wrap_pyfunction!(shards::shard_survey, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_known, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_begin_local, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_step, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_finish, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_join, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_fit, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_gather, module)?)?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use plca::em::{
     Shifted, ShiftedState, Streamed, Support, Update, effective_parameters, sample_counts,
     shifted_parameters,
 };
+use plca::fit::shards::Sharded;
 use plca::fit::{
     Anneal, AnyModel, Explained, Factored, Interrupt, Model, Parameters, Reconstruct, State,
     Transform,
@@ -47,6 +48,12 @@ pub(crate) trait Kind {
         along: usize,
         how: Transform,
     ) -> Result<Explained<Parameters<T>>, Refused>;
+
+    /// The model as one of data in shards; default: it is none.
+    fn sharded<T: Scalar>(model: &Self::Model<T>) -> Option<&dyn Sharded<T>> {
+        let _ = model;
+        None
+    }
 
     /// How many parameters it has, for models whose likelihood chooses the number of components; default: it has none.
     fn parameters(
@@ -345,6 +352,15 @@ macro_rules! learns {
     };
 }
 
+/// Models of data in shards.
+macro_rules! shards {
+    () => {
+        fn sharded<T: Scalar>(model: &Self::Model<T>) -> Option<&dyn Sharded<T>> {
+            Some(model)
+        }
+    };
+}
+
 fn matrix(model: &str, shape: &[usize]) -> Result<[usize; 2], Refused> {
     let refused = |_| Refused::Value(format!("X of shape {shape:?}: {model} needs a matrix"));
     shape.try_into().map_err(refused)
@@ -371,6 +387,7 @@ impl Kind for KlNmf {
         Ok(builder.build()?)
     }
 
+    shards!();
     learns!();
     explains_by_model!();
     samples_events!();
@@ -402,6 +419,7 @@ impl Kind for Asymmetric {
         Ok(builder.build()?)
     }
 
+    shards!();
     learns!();
     explains!();
     samples_events!();
@@ -433,6 +451,7 @@ impl Kind for Symmetric {
         Ok(Some(effective_parameters(shape, k)))
     }
 
+    shards!();
     learns!();
     explains_along!();
     samples_events!();

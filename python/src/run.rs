@@ -52,6 +52,14 @@ pub(crate) fn solver(name: &str, stop: &Stop) -> Result<Solver, Refused> {
     })
 }
 
+/// Whether a run came to its end.
+pub(crate) fn converged(status: &Status) -> bool {
+    matches!(
+        status,
+        Status::Converged | Status::Stationary | Status::Settled
+    )
+}
+
 /// The start of a name.
 pub(crate) fn init<T: Scalar>(name: &str) -> Result<Init<T>, Refused> {
     Ok(match name {

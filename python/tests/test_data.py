@@ -268,3 +268,19 @@ def test_annotated_data_of_anndata(X, form, tmp_path):
 def test_read_only_arrays(X):
     X.setflags(write=False)
     fitted(X)
+
+
+def test_arrays_within_bytes():
+    """Where a message or a file has them, whatever stands before."""
+
+    def within(array):
+        return np.frombuffer(b"\0" + array.tobytes(), dtype=array.dtype, offset=1).reshape(array.shape)
+
+    X = np.random.default_rng(0).poisson(2.0, size=(6, 5)).astype(np.float64)
+    rows = sparse.csr_matrix(X)
+    inside = sparse.csr_matrix(rows.shape, dtype=rows.dtype)
+    inside.data, inside.indices, inside.indptr = (within(part) for part in (rows.data, rows.indices, rows.indptr))
+    assert not within(X).flags.aligned
+    for there, here in [(within(X), X), (within(X).T, X.T), (inside, rows)]:
+        models = [NMF(2, random_state=0, max_iter=5, tol=0).fit(data) for data in (there, here)]
+        np.testing.assert_array_equal(models[0].components_, models[1].components_)

@@ -9,7 +9,7 @@ import pytest
 
 from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
-MODULES = ["plcakit", "plcakit.ad", "plcakit.datasets", "plcakit.plot", "plcakit.priors", "plcakit.sound"]
+MODULES = ["plcakit", "plcakit.ad", "plcakit.dask", "plcakit.datasets", "plcakit.mpi", "plcakit.plot", "plcakit.priors", "plcakit.shards", "plcakit.sound"]
 NAMES = {
     f"{module}.{name}": getattr(importlib.import_module(module), name)
     for module in MODULES

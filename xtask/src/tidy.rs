@@ -37,6 +37,8 @@ const PACKAGES: &[(&str, usize)] = &[
     ("plca-em", 40),
     ("skellam-snmf", 37),
     ("pntf-l2", 37),
+    // The command as it is by default.
+    ("plca-cli", 150),
 ];
 
 /// Internal dependencies of the libraries at the rim, which may use what is [`FORBIDDEN`] in the core.

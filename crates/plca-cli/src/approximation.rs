@@ -80,7 +80,9 @@ impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
     /// A state without a law to draw from.
     pub(crate) fn lawless(state: S) -> Box<Self> {
         Self::new(state, |_, _| {
-            Err(Failure::new("the model has no law to draw from"))
+            Err(Failure::new(
+                "the model has no law to draw from; a fit of counts is needed, such as one of plca",
+            ))
         })
     }
 

@@ -1,6 +1,8 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -8,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
+use serde_json::Value;
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
@@ -19,7 +22,7 @@ use plca_priors::{PriorEntry, Priors, RatePriors};
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(name = "plca", version, about, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -45,16 +48,38 @@ pub(crate) enum Command {
     /// For plsa and nmf-kl the log_likelihood is the joint one of the equivalent plca, not what fit reports: there plsa has the
     /// conditional likelihood, and nmf-kl the divergence.
     Select(SelectArgs),
+    /// Cuts data into shards along their samples, which `fit` takes as a folder
+    Shard(ShardArgs),
     /// What many fits of one model agree on, for several numbers of components.
     ///
     /// Per rank the components of all restarts, spectra, are compared: those without near neighbours are left out, the others clustered, and the
     /// medians of a cluster are a component of the consensus. A rank is stable where the clusters are apart (silhouette), and good where
     /// their usages leave little of the data (squared error). docs/FILES.md of the source has the arrays that are written.
     Consensus(ConsensusArgs),
+    /// Fit once more as a model file says, with other options where they are given.
+    ///
+    /// A model file keeps the options of its fit. The same data and options give the same arrays, to the bit.
+    Refit(RefitArgs),
+    /// Two fits of one model, component by component.
+    ///
+    /// Components are matched so that the sum of their cosines is largest; a cosine is the mean over the blocks of the model.
+    Compare(CompareArgs),
+    /// A fit as one page of HTML: configuration, weights, trace and components.
+    Report(ReportArgs),
     /// Magnitudes of a sound, frequencies x frames.
     Spectrogram(SpectrogramArgs),
     /// One sound per component of a model of a spectrogram.
     Separate(SeparateArgs),
+    /// Completions of the command line for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// The manual page of the command, or of one of its commands, for `man`.
+    Man {
+        /// fit, transform, …
+        command: Option<String>,
+    },
 }
 
 /// The options that stand on the command line.
@@ -68,6 +93,15 @@ pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
         .map(|id| format!("--{}", id.replace('_', "-")))
         .collect()
 }
+
+/// Groups of options in the help.
+const DATA: &str = "Data";
+const MODEL: &str = "Model";
+const START: &str = "Start";
+const PRIORS: &str = "Priors";
+const SOLVER: &str = "Solver";
+const STOPPING: &str = "Stopping";
+const OUTPUT: &str = "Output";
 
 /// One of [`MODELS`] by its name.
 fn models() -> impl TypedValueParser<Value = Kind> {
@@ -180,12 +214,13 @@ pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
 /// How the models of signed data take them.
 #[derive(Debug, Args)]
 pub(crate) struct SignedArgs {
-    /// skellam, skellam-vb: draws of which a datum is the mean: 1 for differences of counts, inf for real data, or any number
-    /// between [default: inf].
-    #[arg(long, value_name = "1|M|inf", value_parser = replicates)]
+    /// Draws whose mean is a datum, 1 for differences of counts [default: inf]
+    ///
+    /// A datum is the mean of so many draws: 1 for differences of counts, inf for real data, or any number between.
+    #[arg(long, value_name = "1|M|inf", value_parser = replicates, help_heading = MODEL)]
     pub(crate) m: Option<Replicates>,
-    /// skellam, skellam-vb: takes data that are no whole numbers for --m 1 or --m M too.
-    #[arg(long)]
+    /// Takes data that are no whole numbers for --m 1 or --m M too.
+    #[arg(long, help_heading = MODEL)]
     pub(crate) real_data: bool,
 }
 
@@ -230,6 +265,18 @@ fn number(s: &str) -> Result<f64, String> {
     s.parse().map_err(|_| format!("`{s}` is not a number"))
 }
 
+/// A number of things.
+fn whole<N: FromStr>(s: &str) -> Result<N, String> {
+    s.parse()
+        .map_err(|_| "a whole number >= 0 is needed".to_string())
+}
+
+/// Things of which there is one at least.
+fn at_least_one(s: &str) -> Result<u64, String> {
+    let number = s.parse().ok().filter(|&n| n > 0);
+    number.ok_or_else(|| "a whole number >= 1 is needed".to_string())
+}
+
 /// A step-size law: `KAPPA,T0`, `average` or `constant:RHO`.
 fn step_size(s: &str) -> Result<StepSize, String> {
     if s == "average" {
@@ -261,17 +308,21 @@ fn local(s: &str) -> Result<Local, String> {
 /// Data that come in blocks.
 #[derive(Debug, Args)]
 pub(crate) struct OnlineArgs {
-    /// plca, plsa: learns from one block of the data after the other, which need not fit into memory together. DATA is a folder, whose files
-    /// are the blocks in the order of their names, or the first of several files. Blocks follow each other along the last dimension,
-    /// plsa: along the one that is given. The t-th block weighs (t + T0)^-KAPPA against all before it, KAPPA in (0.5, 1]; average:
-    /// by its share of all counts so far; constant:RHO: always RHO in (0, 1].
-    #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true)]
+    /// Learns from one block of data after the other; or average, constant:RHO
+    ///
+    /// Blocks need not fit into memory together. DATA is a folder, whose files are the blocks in the order of their names, or the
+    /// first of several files. Blocks follow each other along the last dimension, plsa: along the one that is given. The t-th block
+    /// weighs (t + T0)^-KAPPA against all before it, KAPPA in (0.5, 1]; average: by its share of all counts so far; constant:RHO:
+    /// always RHO in (0, 1].
+    #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) online: Option<StepSize>,
-    /// --online: passes over all blocks [default: 1].
-    #[arg(long, value_name = "N", requires = "online", value_parser = clap::value_parser!(u64).range(1..))]
+    /// --online: passes over all blocks [default: 1]
+    #[arg(long, value_name = "N", requires = "online", allow_negative_numbers = true, value_parser = at_least_one, help_heading = DATA)]
     pub(crate) passes: Option<u64>,
-    /// --online: E-steps for a block at most, fewer once a share of TOL of its counts changes its component [default: 50,1e-3].
-    #[arg(long, value_name = "N[,TOL]", requires = "online", value_parser = local, allow_hyphen_values = true)]
+    /// --online: E-steps for a block at most [default: 50,1e-3]
+    ///
+    /// Fewer once a share of TOL of its counts changes its component.
+    #[arg(long, value_name = "N[,TOL]", requires = "online", value_parser = local, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) local: Option<Local>,
 }
 
@@ -282,14 +333,18 @@ pub(crate) struct Sizes(pub(crate) Vec<usize>);
 /// Data and what of them is hidden.
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
-    /// Mask: a dense array of the data's shape (0 = hidden), or a coordinate file of the hidden cells.
-    #[arg(long, value_name = "FILE")]
+    /// Array of the data's shape, 0 = hidden; or a file of the hidden cells
+    ///
+    /// A dense array (.npy, .npz, .csv, .tsv), or a coordinate file (.mtx, .tns) whose stored cells are the hidden ones.
+    #[arg(long, value_name = "FILE", help_heading = DATA)]
     pub(crate) mask: Option<PathBuf>,
-    /// Which cells count as missing.
-    #[arg(long)]
+    /// Which cells count as missing
+    #[arg(long, value_name = "WHICH", help_heading = DATA)]
     pub(crate) missing: Option<MissingCells>,
-    /// Size of each mode, for .tns files whose largest indices do not say it; --online: of every block.
-    #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
+    /// Size of each dimension of a .tns file [default: the largest index]
+    ///
+    /// With --online: of every block.
+    #[arg(long, value_name = "I0xI1x…", value_parser = sizes, help_heading = DATA)]
     pub(crate) shape: Option<Sizes>,
     #[command(flatten)]
     pub(crate) table: TableArgs,
@@ -298,8 +353,10 @@ pub(crate) struct DataArgs {
 /// Kernels, and where and how they are shifted.
 #[derive(Debug, Args)]
 pub(crate) struct ShiftArgs {
-    /// siplca: extent of the kernels along each dimension; that of the data, for no shift along it [default: as in --init].
-    #[arg(long, value_name = "k0xk1x…", value_parser = sizes)]
+    /// Extent of the kernels along each dimension [default: as in --init]
+    ///
+    /// The extent of the data means no shift along a dimension.
+    #[arg(long, value_name = "k0xk1x…", value_parser = sizes, help_heading = MODEL)]
     pub(crate) kernel: Option<Sizes>,
     #[command(flatten)]
     pub(crate) places: PlaceArgs,
@@ -319,182 +376,245 @@ pub(crate) enum BoxPositions {
 /// How kernels are transformed: all products of rotations, scales and mirrors.
 #[derive(Debug, Args)]
 pub(crate) struct TurnArgs {
-    /// tiplca: rotations by 360 i/N degrees [default: 1].
-    #[arg(long, value_name = "N", conflicts_with = "angles", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Rotations by 360 i/N degrees [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "angles", value_parser = clap::value_parser!(u16).range(1..), help_heading = MODEL)]
     pub(crate) rotations: Option<u16>,
-    /// tiplca: rotations by these angles, in degrees.
-    #[arg(
-        long,
-        value_name = "A,B,…",
-        value_delimiter = ',',
-        allow_hyphen_values = true
-    )]
+    /// Rotations by these angles in degrees, in place of --rotations
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_hyphen_values = true, value_parser = number, help_heading = MODEL)]
     pub(crate) angles: Vec<f64>,
-    /// tiplca: sizes, in multiples of the kernel's own [default: 1].
-    #[arg(
-        long,
-        value_name = "S,T,…",
-        value_delimiter = ',',
-        allow_hyphen_values = true
-    )]
+    /// Sizes, in multiples of the kernel's own [default: 1]
+    #[arg(long, value_name = "S,T,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = MODEL)]
     pub(crate) scales: Vec<f64>,
-    /// tiplca: mirrored kernels too.
-    #[arg(long)]
+    /// Mirrored kernels too
+    #[arg(long, help_heading = MODEL)]
     pub(crate) mirror: bool,
-    /// tiplca: where transformed kernels may lie [default: valid].
-    #[arg(long)]
+    /// Where transformed kernels may lie [default: valid]
+    #[arg(long, value_name = "WHERE", help_heading = MODEL)]
     pub(crate) positions: Option<BoxPositions>,
 }
 
 /// Where and how kernels are shifted.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// siplca: where kernels may lie, for all dimensions or for each [default: valid].
-    #[arg(long, value_delimiter = ',')]
+    /// Where kernels may lie, in all dimensions or in each [default: valid]
+    #[arg(long, value_name = "WHERE", value_delimiter = ',', help_heading = MODEL)]
     pub(crate) domain: Vec<Domain>,
-    /// siplca: what is maximised where kernels may run off the data [default: conditional].
-    #[arg(long)]
+    /// What is outside the data [default: conditional]
+    ///
+    /// What is maximised where kernels may run off the data.
+    #[arg(long, value_name = "WHICH", help_heading = MODEL)]
     pub(crate) likelihood: Option<Likelihood>,
-    /// siplca: raises the kernels to a power that grows from ALPHA0 in (0, 1] to 1 within T iterations.
-    #[arg(long, value_name = "ALPHA0,T", value_parser = anneal, allow_hyphen_values = true)]
+    /// Power of the kernels, from ALPHA0 in (0, 1] to 1 in T iterations
+    #[arg(long, value_name = "ALPHA0,T", value_parser = anneal, allow_hyphen_values = true, help_heading = MODEL)]
     pub(crate) anneal: Option<Anneal>,
-    /// siplca: raises the impulses to a power A >= 1, which falls to 1 within T iterations if T is given.
-    #[arg(long, value_name = "A[,T]", value_parser = power, allow_hyphen_values = true)]
+    /// Power A >= 1 of the impulses; with T it falls to 1 in T iterations
+    #[arg(long, value_name = "A[,T]", value_parser = power, allow_hyphen_values = true, help_heading = MODEL)]
     pub(crate) impulse_power: Option<Anneal>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
-    /// The model.
+    /// The model; `plca fit MODEL --help` has what it takes, on one page
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
-    /// The data: .npy .npz .mtx .tns .csv .tsv (the last four also .gz).
+    /// .npy .npz .mtx .tns .csv .tsv (the last four also .gz), or a folder of shards
     pub(crate) data: PathBuf,
-    /// More files of data, for --online.
+    /// More files of data, for --online
     #[arg(value_name = "BLOCK")]
     pub(crate) blocks: Vec<PathBuf>,
-    /// Model file to write: .npz or .safetensors.
-    #[arg(long, short)]
-    pub(crate) output: PathBuf,
-    #[command(flatten)]
-    pub(crate) hidden: DataArgs,
-    /// plca, plsa, nmf-kl: sparse data larger than memory. They are sorted into this file, which is read in every iteration and is used
-    /// again by runs on the same data; the results are those of --solver em in memory, to the bit. Needs data of which nothing is hidden.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out_of_core: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) stream: OnlineArgs,
-    /// Number of components K.
-    #[arg(long, short = 'k')]
+    /// Number of components K, at least 1 [default: as in --init]
+    #[arg(long, short = 'k', value_name = "K", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) rank: Option<usize>,
-    /// Iterations at most.
-    #[arg(long, default_value_t = 1000)]
-    pub(crate) max_iter: usize,
-    /// Stops when the objective changes by at most T per iteration from one check to the next, relative to the sum of the data (nats
-    /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations.
-    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) tol: f64,
-    /// Also stops when the residual of the optimality conditions is at most this; not with --tol 0.
-    #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) kkt_tol: Option<f64>,
-    /// Iterations between checks of the objective.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub(crate) check_every: usize,
-    /// ChaCha seed of everything drawn.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// Best of this many starts.
-    #[arg(long, value_name = "R", default_value_t = 1)]
-    pub(crate) restarts: u64,
-    /// Initial parameters, any blocks of the model.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) init: Option<PathBuf>,
-    /// Blocks that stay as they are in --init; with components behind the name only these of them.
-    #[arg(long, value_name = "NAME[:Z/Z…]", value_delimiter = ',')]
-    pub(crate) fix: Vec<String>,
-    /// Entries that stay as they are in --init: arrays of flags named as the blocks, in their shapes. The others of a column that is a
-    /// distribution share what is left of 1.
-    #[arg(long, value_name = "FILE", requires = "init")]
-    pub(crate) freeze_entries: Option<PathBuf>,
-    #[arg(long, value_name = "BLOCK=SPEC", help = priors_help())]
-    pub(crate) prior: Vec<String>,
-    /// Priors per entry: arrays named BLOCK.dirichlet; of rates (skellam, nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) priors: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) shifts: ShiftArgs,
     #[command(flatten)]
     pub(crate) turns: TurnArgs,
-    /// plsa: the dimension that is given.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
+    /// The dimension that is given [default: 1]
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
     pub(crate) given: Option<u8>,
-    /// nmf-kl: form of the update [default: simultaneous].
-    #[arg(long)]
-    pub(crate) update: Option<Update>,
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
-    /// skellam-cp, skellam-cp-vb: the dimension whose factor is signed [default: 0].
-    #[arg(long, value_name = "D")]
+    /// The dimension whose factor is signed [default: 0]
+    #[arg(long, value_name = "D", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) signed_mode: Option<usize>,
-    /// skellam-cp, skellam-cp-vb: the dimension whose factor carries the scale [default: none, weights do].
-    #[arg(long, value_name = "R")]
+    /// The dimension whose factor has the scale [default: none, weights do]
+    #[arg(long, value_name = "R", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) scale_mode: Option<usize>,
-    /// skellam: least value of every factor, for priors with shapes below 1 [default: 0].
-    #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) floor: Option<f64>,
-    /// pntf: rewards the squares of a block's columns with weight MU >= 0, so that they become sparse.
-    #[arg(long, value_name = "BLOCK=MU")]
-    pub(crate) sparsity: Vec<String>,
-    /// pntf: takes the data as they are, not divided by their sum.
-    #[arg(long)]
+    /// Takes the data as they are, not divided by their sum
+    #[arg(long, help_heading = MODEL)]
     pub(crate) no_normalise: bool,
-    /// kmeans: the first centres [default: plus-plus].
-    #[arg(long)]
+    #[command(flatten)]
+    pub(crate) hidden: DataArgs,
+    /// Sparse data larger than memory are sorted into this file
+    ///
+    /// It is read in every iteration and is used again by runs on the same data; the results are those of --solver em in memory, to
+    /// the bit. Needs data of which nothing is hidden.
+    #[arg(long, value_name = "FILE", help_heading = DATA)]
+    pub(crate) out_of_core: Option<PathBuf>,
+    /// Cuts the data into N shards of samples, added up in one order
+    ///
+    /// Along the last dimension, plsa: along the one that is given. The results are those of any number of machines on the same
+    /// shards. A folder that `plca shard` made is cut already.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
+    pub(crate) shards: Option<u32>,
+    #[command(flatten)]
+    pub(crate) stream: OnlineArgs,
+    /// ChaCha seed of everything drawn
+    #[arg(long, value_name = "S", default_value_t = 0, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
+    pub(crate) seed: u64,
+    /// Best of this many starts
+    #[arg(long, value_name = "R", default_value_t = 1, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
+    pub(crate) restarts: u64,
+    /// The first centres [default: plus-plus]
+    #[arg(long, value_name = "HOW", help_heading = START)]
     pub(crate) seeding: Option<Seeding>,
-    /// plca, plsa: tempered EM with power B in (0, 1], throughout if there is no ETA. With ETA in (0, 1) a tenth of the counts is held out: a power is kept as long as
+    /// Initial parameters, any blocks of the model
+    #[arg(long, value_name = "FILE", help_heading = START)]
+    pub(crate) init: Option<PathBuf>,
+    /// Blocks, or components of one, that stay as they are in --init
+    #[arg(long, value_name = "NAME[:Z/Z…]", value_delimiter = ',', help_heading = START)]
+    pub(crate) fix: Vec<String>,
+    /// Arrays of flags named as the blocks: 1 stays as it is in --init
+    ///
+    /// Flags have the shapes of the blocks. The other entries of a column that is a distribution share what is left of 1.
+    #[arg(long, value_name = "FILE", requires = "init", help_heading = START)]
+    pub(crate) freeze_entries: Option<PathBuf>,
+    /// Prior on every column of a block, repeatable
+    #[arg(long, value_name = "BLOCK=SPEC", long_help = priors_help(), help_heading = PRIORS)]
+    pub(crate) prior: Vec<String>,
+    /// Priors per entry: arrays named BLOCK.dirichlet and the like
+    ///
+    /// For rates (activations of skellam, w and h of nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.
+    #[arg(long, value_name = "FILE", help_heading = PRIORS)]
+    pub(crate) priors: Option<PathBuf>,
+    /// Weight MU >= 0 of the squares of a block's columns: sparse columns
+    #[arg(long, value_name = "BLOCK=MU", help_heading = PRIORS)]
+    pub(crate) sparsity: Vec<String>,
+    /// Least value of every factor, for priors with shapes below 1 [default: 0]
+    #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true, help_heading = PRIORS)]
+    pub(crate) floor: Option<f64>,
+    /// How iterations are made
+    ///
+    /// auto is em where another option asks for it, as --tol 0 does.
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = solvers(), help_heading = SOLVER)]
+    pub(crate) solver: Solver,
+    /// The same as --solver, for the solvers that extrapolate EM
+    #[arg(long, value_name = "HOW", default_value = "none", value_parser = accelerations(), help_heading = SOLVER)]
+    pub(crate) accelerate: Solver,
+    /// Form of the update [default: simultaneous]
+    #[arg(long, value_name = "FORM", help_heading = SOLVER)]
+    pub(crate) update: Option<Update>,
+    /// Tempered EM with power B in (0, 1], times ETA in (0, 1) as it cools
+    ///
+    /// Without ETA the power is B throughout. With ETA a tenth of the counts is held out: a power is kept as long as
     /// every iteration lowers their perplexity by more than --tol times its value, then it is multiplied by ETA, until
     /// that no longer helps (--tol 0: until the end).
-    #[arg(long, value_name = "B[,ETA]")]
+    #[arg(long, value_name = "B[,ETA]", help_heading = SOLVER)]
     pub(crate) temper: Option<String>,
-    /// plca: raises P(z) to the tempering power too.
-    #[arg(long)]
+    /// Raises P(z) to the tempering power too
+    #[arg(long, help_heading = SOLVER)]
     pub(crate) temper_prior: bool,
-    /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
-    #[arg(long)]
+    /// Missing cells [default: imputation; nmf-kl: multiplicative]
+    ///
+    /// How they are treated.
+    #[arg(long, value_name = "HOW", help_heading = SOLVER)]
     pub(crate) missing_method: Option<MissingMethod>,
-    /// How iterations are made; auto is em where another option asks for it, as --tol 0 does.
-    #[arg(long, default_value = "auto", value_parser = solvers())]
-    pub(crate) solver: Solver,
-    /// The same as --solver, for the solvers that extrapolate EM.
-    #[arg(long, default_value = "none", value_parser = accelerations())]
-    pub(crate) accelerate: Solver,
-    /// Scalars of the fit.
-    #[arg(long, default_value = "f64")]
+    /// Scalars of the fit
+    #[arg(long, value_name = "TYPE", default_value = "f64", help_heading = SOLVER)]
     pub(crate) precision: Precision,
-    /// Threads [default: all]; results do not depend on their number.
-    #[arg(long)]
+    /// Threads [default: all]; results do not depend on their number
+    #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
-    /// Checkpoint to write during the run.
-    #[arg(long, value_name = "FILE", requires = "checkpoint_every")]
+    /// Iterations at most
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) max_iter: usize,
+    /// Change of the objective per iteration and count; 0: none
+    ///
+    /// Stops when the objective changes by at most T per iteration from one check to the next, relative to the sum of the data (nats
+    /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations.
+    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOPPING)]
+    pub(crate) tol: f64,
+    /// Also stops at this residual of the optimality conditions, T >= 0
+    ///
+    /// Not with --tol 0.
+    #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOPPING)]
+    pub(crate) kkt_tol: Option<f64>,
+    /// Iterations between checks of the objective
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) check_every: usize,
+    /// Model file to write: .npz or .safetensors
+    #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) output: PathBuf,
+    /// Checkpoint to write during the run
+    #[arg(long, value_name = "FILE", requires = "checkpoint_every", help_heading = OUTPUT)]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Iterations between checkpoints.
-    #[arg(long, value_name = "N", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Iterations between checkpoints
+    #[arg(long, value_name = "N", requires = "checkpoint", allow_negative_numbers = true, value_parser = at_least_one, help_heading = OUTPUT)]
     pub(crate) checkpoint_every: Option<u64>,
-    /// Continue from a checkpoint: bit-identical to a run without the interruption.
-    #[arg(long, value_name = "FILE")]
+    /// Continues from a checkpoint: bit-identical to a run in one piece
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) resume: Option<PathBuf>,
-    /// File of a JSON line per checked iteration: iteration, objective, seconds.
-    #[arg(long, value_name = "FILE")]
+    /// A JSON line per checked iteration: iteration, objective, seconds
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) trace: Option<PathBuf>,
-    /// The summary as one JSON line on standard output.
-    #[arg(long)]
+    /// The summary as one JSON line on standard output
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// No progress bar.
-    #[arg(long)]
+    /// Errors only: no progress bar, summary or warnings
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
     /// No option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
+    /// No option: what the command line asks for, as the model file keeps it.
+    #[arg(skip)]
+    pub(crate) request: Value,
+    /// No option: the model file whose fit is made once more.
+    #[arg(skip)]
+    pub(crate) again: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RefitArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// Perhaps files of data in place of those of the fit, then --output FILE and any options of fit, in place of those of the fit.
+    #[arg(
+        value_name = "DATA | OPTION",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true
+    )]
+    pub(crate) fit: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// A fitted model.
+    pub(crate) a: PathBuf,
+    /// Another fit of the same model to data of the same shape; numbers of components may differ.
+    pub(crate) b: PathBuf,
+    /// As one JSON line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// Page to write: .html.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// Names of the rows of the data, a line each, such as the words of a corpus: components are shown by their largest entries.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<PathBuf>,
+    /// How many entries of every component have their names shown.
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) top: usize,
+    /// The trace that fit --trace wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -509,10 +629,10 @@ pub(crate) struct TransformArgs {
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
     /// Dimension of the observations [default: the last; plsa: the one that was given].
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) along: Option<usize>,
     /// Iterations at most.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// Stops when the certified gap of every observation is at most T, or the objective changes no more; 0 runs exactly
     /// --max-iter iterations.
@@ -522,7 +642,7 @@ pub(crate) struct TransformArgs {
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Threads [default: all].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// The summary as one JSON line on standard output.
     #[arg(long)]
@@ -549,7 +669,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) array: Option<String>,
     /// How many entries of every component.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "array")]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "array", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) top: usize,
     /// Names of the entries, a line each, such as the words of a corpus.
     #[arg(long, value_name = "FILE", requires = "array")]
@@ -564,10 +684,10 @@ pub(crate) struct SampleArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
     /// Number of events; skellam, skellam-vb: of whole matrices, which are summed.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) draws: u64,
     /// ChaCha seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Array of counts to write: .npy.
     #[arg(long, short)]
@@ -612,19 +732,19 @@ pub(crate) struct SelectArgs {
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
     /// Iterations at most.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// As for fit.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// ChaCha seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Best of this many starts for each number.
-    #[arg(long, value_name = "R", default_value_t = 3)]
+    #[arg(long, value_name = "R", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
     /// Threads [default: all].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// As one JSON line.
     #[arg(long)]
@@ -632,6 +752,30 @@ pub(crate) struct SelectArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShardArgs {
+    /// The data, of which nothing is hidden.
+    pub(crate) data: PathBuf,
+    /// Folder to write, which is made or empty: manifest.json and a file for every shard.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// Number of shards, of about equal entries; fewer where fewer samples have any.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) shards: u32,
+    /// Dimension of the samples [default: the last].
+    #[arg(long, value_name = "D")]
+    pub(crate) along: Option<usize>,
+    /// Scalars of the shards, and of the fits of them.
+    #[arg(long, default_value = "f64")]
+    pub(crate) precision: Precision,
+    /// Size of each mode, for .tns files whose largest indices do not say it.
+    #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
+    pub(crate) shape: Option<Sizes>,
+    /// The summary as one JSON line on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -663,7 +807,7 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, value_name = "SPECTRA.npz", requires = "rank")]
     pub(crate) from: Option<PathBuf>,
     /// --from: number of components K of every fit.
-    #[arg(long, short = 'k', requires = "from", conflicts_with = "model")]
+    #[arg(long, short = 'k', requires = "from", conflicts_with = "model", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) rank: Option<usize>,
     /// Spectra are kept whose local density, the mean distance from their neighbours, is below D.
     #[arg(
@@ -691,16 +835,16 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Iterations of a fit at most.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
     /// As for fit.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// ChaCha seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Threads [default: all]; every fit has one as long as there are as many fits. Results do not depend on their number.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// The summary as one JSON line: a list over ranks, with --from one object.
     #[arg(long)]
@@ -718,10 +862,10 @@ pub(crate) struct SpectrogramArgs {
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     /// Samples per frame, an even number.
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) frame: usize,
     /// Samples from frame to frame, at most half a frame [default: a quarter of a frame].
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
 }
 
@@ -735,6 +879,6 @@ pub(crate) struct SeparateArgs {
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     /// As for the spectrogram.
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
 }

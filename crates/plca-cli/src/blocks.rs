@@ -14,7 +14,7 @@ pub(crate) type Arrays = BTreeMap<String, Array<f64>>;
 
 /// What a file lacks.
 pub(crate) fn lacking(path: &Path, name: &str) -> Failure {
-    Failure::of(path, format!("has no `{name}`"))
+    Failure::of(path, format!("has no array `{name}`, which is needed here"))
 }
 
 /// Takes a block out of a set of arrays.

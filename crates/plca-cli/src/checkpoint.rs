@@ -211,7 +211,10 @@ pub(crate) fn belongs(
     checksum: &str,
 ) -> Result<(), Failure> {
     if file.metadata["checkpoint"].is_null() {
-        return Err(Failure::of(path, "is no checkpoint"));
+        return Err(Failure::of(
+            path,
+            "is no checkpoint: one that a run has written is needed",
+        ));
     }
     let (then, now) = (&file.metadata["model"], kind.name());
     if then != now {

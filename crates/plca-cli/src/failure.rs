@@ -2,8 +2,12 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::Path;
 
+use clap::error::ErrorKind;
+
+use crate::help;
 use crate::interrupt;
 use crate::outputs::printable;
 
@@ -86,6 +90,14 @@ impl Failure {
         }
     }
 
+    /// The same with a name that a person knows in place of a path.
+    pub(crate) fn renamed(self, path: &Path, name: &str) -> Self {
+        Self {
+            line: self.line.replace(&path.display().to_string(), name),
+            ..self
+        }
+    }
+
     /// Whether data could not be read that had been read before.
     pub(crate) fn is_unread(&self) -> bool {
         self.unread
@@ -109,12 +121,45 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<clap::Error> for Failure {
+    /// What is wrong with a command line and what would be right, without the usage below it.
+    fn from(e: clap::Error) -> Self {
+        let text = e.render().to_string();
+        let text = text.trim_start_matches("error: ");
+        let mut line = String::new();
+        let parts = text.lines().map(str::trim);
+        for part in parts.take_while(|part| !part.starts_with("Usage:")) {
+            match part.strip_prefix("tip: ") {
+                _ if part.is_empty() || part.starts_with("For more information") => {}
+                Some(tip) => line.push_str(&format!("; {tip}")),
+                None if line.is_empty() => line.push_str(part),
+                None => line.push_str(&format!(" {part}")),
+            }
+        }
+        if e.kind() == ErrorKind::InvalidSubcommand {
+            line.push_str(&format!("; expected one of {}", help::commands()));
+        }
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+        let command = usage.unwrap_or("plca").split_whitespace();
+        let command = command.take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+        let command: Vec<&str> = command.collect();
+        Self::usage(format!("{line}; see {} --help", command.join(" ")))
+    }
+}
+
 impl From<plca_io::IoError> for Failure {
     fn from(e: plca_io::IoError) -> Self {
         // It names its file.
-        Self {
+        let failure = Self {
             placed: true,
             ..Self::told(&e)
+        };
+        let place = std::env::current_dir().unwrap_or_default();
+        match e.path().symlink_metadata() {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound && e.path().is_relative() => {
+                failure.and(format_args!("paths begin at {}", place.display()))
+            }
+            _ => failure,
         }
     }
 }

@@ -11,7 +11,7 @@ use plca_fit::{
     Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model, Sense,
     Status, Stop,
 };
-use plca_io::{Element, ModelFile, Sealed};
+use plca_io::{Element, MANIFEST, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -31,6 +31,8 @@ use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
 use crate::restored::Restored;
+use crate::saved;
+use crate::shards;
 use crate::solver;
 
 /// Random numbers of what is held out, apart from those of any start.
@@ -52,6 +54,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
         ("--priors", args.priors.as_ref()),
         ("--init", args.init.as_ref()),
         ("--freeze-entries", args.freeze_entries.as_ref()),
+        ("the model", args.again.as_ref()),
     ];
     inputs.extend(args.blocks.iter().map(|block| ("the data", Some(block))));
     distinct(
@@ -88,6 +91,10 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     }
     on_threads(args.threads, || match args.stream.online {
         Some(_) => args.model.online(args),
+        None if shards::asked(args) => {
+            shards::check(args)?;
+            args.model.shards(args)
+        }
         None if args.blocks.is_empty() => {
             sealed(args)?;
             args.model.fit(args)
@@ -103,7 +110,16 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     if let Some(sealed) = args.sealed.get() {
         return Ok(sealed);
     }
-    let sealed = Sealed::of(&args.data)?;
+    let sealed = match args.data.is_dir() {
+        true if !args.data.join(MANIFEST).exists() => {
+            let what = format!(
+                "is a folder without {MANIFEST}; a file is needed, or a folder that plca shard wrote"
+            );
+            return Err(Failure::of(&args.data, what));
+        }
+        true => Sealed::of(&args.data.join(MANIFEST))?,
+        false => Sealed::of(&args.data)?,
+    };
     Ok(args.sealed.get_or_init(|| sealed))
 }
 
@@ -113,9 +129,7 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let data = load::<T>(args)?;
-    let (given, implied) = given::blocks(args, data.shape().len())?;
-    let rank = given::rank(args, implied, data.shape())?;
-    let stop = stop(args)?;
+    let (given, rank) = start(args, data.shape())?;
     let model = Box::new(make(args, rank, data.shape())?);
     let cooling = match schedule(args)? {
         None => None,
@@ -126,14 +140,33 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
             Some((cooling, parts.map_err(|e| Failure::by(&args.data, e))?))
         }
     };
+    fit_on(args, &*data, model, given, cooling, settings(args, rank)?)
+}
+
+/// The blocks that are given, and the number of components.
+pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), Failure> {
+    let (given, implied) = given::blocks(args, shape.len())?;
+    let rank = given::rank(args, implied, shape)?;
+    Ok((given, rank))
+}
+
+/// Fits a model to data, and leaves its files and its summary.
+pub(crate) fn fit_on<T: Scalar>(
+    args: &FitArgs,
+    data: &dyn Data<T>,
+    model: Box<dyn AnyModel<T> + '_>,
+    given: Arrays,
+    cooling: Option<(Cooling, HeldOut<'_, T>)>,
+    settings: Value,
+) -> Result<(), Failure> {
     let run = Run {
         args,
-        data: &*data,
+        data,
         model,
         given,
-        stop,
+        stop: stop(args)?,
         cooling,
-        settings: settings(args, rank)?,
+        settings,
         checksum: sealed(args)?.sha256()?.to_string(),
         // With all files read.
         started: Instant::now(),
@@ -163,7 +196,7 @@ fn stop(args: &FitArgs) -> Result<Stop, Failure> {
 struct Run<'a, T: Element> {
     args: &'a FitArgs,
     data: &'a dyn Data<T>,
-    model: Box<dyn AnyModel<T>>,
+    model: Box<dyn AnyModel<T> + 'a>,
     given: Arrays,
     stop: Stop,
     cooling: Option<(Cooling, HeldOut<'a, T>)>,
@@ -250,7 +283,11 @@ impl<T: Scalar> Run<'_, T> {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
-                trace.push_str(&trace_line(point.iteration, point.objective, self.started));
+                trace.push_str(&trace_line(
+                    start,
+                    (point.iteration, point.objective),
+                    self.started,
+                ));
             }
             let blocks = it.events.iter().filter_map(|event| match event {
                 Event::SupportRestored { block, .. } => Some(block.clone()),
@@ -294,7 +331,7 @@ impl<T: Scalar> Run<'_, T> {
             let done = format!("{iterations} iterations of start {start}");
             return Err(interrupt::after(&done, args.checkpoint.as_deref()));
         }
-        trace.push_str(&trace_line(iterations, objective, self.started));
+        trace.push_str(&trace_line(start, (iterations, objective), self.started));
         if !objective.is_finite() {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
@@ -358,10 +395,28 @@ impl<T: Scalar> Run<'_, T> {
         }
         let mut warnings = data::warnings(args.model, data);
         warnings.extend(outcome.restored.warnings());
+        if outcome.status == Status::MaxIterations && args.tol > 0.0 {
+            warnings.push(unfinished(args.max_iter));
+        }
+        if let Some(model) = &args.again {
+            let fitted = saved::read(model)?;
+            let then = &fitted.metadata["data"]["sha256"];
+            if *then != *self.checksum {
+                let (data, model) = (args.data.display(), model.display());
+                warnings.push(format!("{data} holds other data than those of {model}"));
+            }
+        }
         let mut model = args.model.file(&best.widened());
         merge(&mut model.metadata, self.describe(posterior));
         leave(args, model, summary, warnings, (trace, self.started))
     }
+}
+
+/// What to do where a run was not done.
+pub(crate) fn unfinished(max_iter: usize) -> String {
+    format!(
+        "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
+    )
 }
 
 /// The metadata of any file of a run.
@@ -369,6 +424,7 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
     json!({
         "model": args.model.name(),
         "settings": settings,
+        "request": args.request,
         "seed": args.seed,
         "version": env!("CARGO_PKG_VERSION"),
         "data": data,

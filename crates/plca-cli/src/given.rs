@@ -28,7 +28,7 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     let unknown = given.keys().find(|n| !known(n));
     if let (Some(name), Some(path)) = (unknown, &args.init) {
         let names = names.join(", ");
-        let what = format!("`{name}` is no block of this model; there are {names}");
+        let what = format!("unknown block `{name}`; expected one of {names}");
         return Err(Failure::of(path, what));
     }
     let free = args.model.free_blocks(order);
@@ -37,10 +37,12 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         let name = fix.split_once(':').map_or(&**fix, |(name, _)| name);
         if !free.iter().any(|known| known == name) {
             let free = free.join(", ");
-            return Err(bad(format!("no block that can be fixed; there are {free}")));
+            return Err(bad(format!("unknown block; expected one of {free}")));
         }
         if !given.contains_key(name) {
-            return Err(bad("no initial value is given for it".into()));
+            return Err(bad(
+                "no initial value is given for it: --init FILE has to hold the block".into(),
+            ));
         }
     }
     // The others always come from the data or the fit.
@@ -92,10 +94,12 @@ pub(crate) fn freeze<B: Freeze>(
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
         if !free.contains(&name) {
             let free = free.join(", ");
-            return Err(bad(format!("no block that can be fixed; there are {free}")));
+            return Err(bad(format!("unknown block; expected one of {free}")));
         }
         let Some(start) = given.get(&name) else {
-            return Err(bad("no initial value is given for it".into()));
+            return Err(bad(
+                "no initial value is given for it: --init FILE has to hold the block".into(),
+            ));
         };
         if array.shape != start.shape {
             let (got, expected) = (&array.shape, &start.shape);
@@ -129,13 +133,13 @@ pub(crate) fn rank(
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
             return Err(Failure::usage(format!(
-                "--rank {a} disagrees with {b} components in --init"
+                "--rank {a} disagrees with {b} components in --init: leave --rank out, or let it be {b}"
             )));
         }
         (Some(k), _) | (None, Some(k)) => k,
         (None, None) => {
             return Err(Failure::usage(
-                "--rank is needed where --init gives no block",
+                "--rank K is required unless --init provides a block",
             ));
         }
     };

@@ -23,7 +23,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
             None => {
                 let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
                 let names = names.join(", ");
-                let what = format!("--array {name}: no such array; there are {names}");
+                let what = format!("--array {name}: no such array; expected one of {names}");
                 Err(Failure::of(&args.model, printable(&what)))
             }
         };
@@ -81,7 +81,7 @@ fn components(
         None => None,
         Some(path) => {
             let sizes: Vec<usize> = rest.iter().map(|&j| array.shape[j]).collect();
-            Some(labels(path, &sizes)?)
+            Some(labels_of(path, &sizes)?)
         }
     };
     let mut positions = vec![Vec::new(); count];
@@ -131,13 +131,15 @@ fn components(
 }
 
 /// Names of the entries of a component, which has one dimension.
-fn labels(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
-    let labels: Vec<String> = text.lines().map(|line| printable(line.trim())).collect();
+fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
+    let labels = labels(path)?;
     match sizes {
         [n] if *n == labels.len() => Ok(labels),
         [n] => {
-            let what = format!("has {} lines; a component has {n} entries", labels.len());
+            let what = format!(
+                "has {} lines; a component has {n} entries, and a line for each is needed",
+                labels.len()
+            );
             Err(Failure::of(path, what))
         }
         _ => {
@@ -145,4 +147,10 @@ fn labels(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
             Err(Failure::of(path, what))
         }
     }
+}
+
+/// Names, a line each.
+pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
+    Ok(text.lines().map(|line| printable(line.trim())).collect())
 }

@@ -1,8 +1,9 @@
 //! Interruptions: a run ends at once or between two iterations, never within a write.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::exit;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::failure::Failure;
@@ -10,6 +11,9 @@ use crate::failure::Failure;
 // Both in one order for all threads: of an interruption and the end of a stage, one sees the other.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static STAGE: AtomicU8 = AtomicU8::new(ANYWHERE);
+
+/// Files that end with the process.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Exit status of an interrupted run.
 pub(crate) const STATUS: u8 = 130;
@@ -23,6 +27,12 @@ const ITERATING: u8 = 1;
 const WRITING: u8 = 2;
 /// The process is ending, which may take a while: nothing is written any more.
 const ENDING: u8 = 3;
+
+/// Removes a file where an interruption ends the process.
+pub(crate) fn temporary(path: &Path) {
+    let mut all = TEMPORARY.lock().unwrap_or_else(|e| e.into_inner());
+    all.push(path.to_path_buf());
+}
 
 /// Takes interruptions into the command's own hands.
 pub(crate) fn handle() -> Result<(), Failure> {
@@ -42,6 +52,9 @@ fn end_in(may: impl Fn(u8) -> bool) {
         // In one piece; whoever listens no more is not told.
         let line = format!("error: {INTERRUPTED}\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
+        for path in TEMPORARY.lock().unwrap_or_else(|e| e.into_inner()).iter() {
+            let _ = std::fs::remove_file(path);
+        }
         exit(STATUS.into());
     }
 }

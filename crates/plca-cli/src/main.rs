@@ -4,11 +4,14 @@ mod approximation;
 mod args;
 mod blocks;
 mod checkpoint;
+mod compare;
+mod components;
 mod consensus;
 mod data;
 mod failure;
 mod fit;
 mod given;
+mod help;
 mod inspect;
 mod interrupt;
 mod limits;
@@ -17,42 +20,102 @@ mod online;
 mod out_of_core;
 mod outputs;
 mod precision;
+mod refit;
+mod report;
 mod restored;
 mod saved;
 mod select;
 mod separate;
+mod shards;
 mod solver;
 mod spectrogram;
+mod streams;
 mod table;
 mod transform;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches};
 
 use args::{Arguments, Command};
+use failure::Failure;
+use streams::Streams;
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the one place where the command reports a failure"
-)]
 fn main() -> ExitCode {
-    // clap itself ends the process with status 2 if the command line is wrong.
-    let matches = Arguments::command().get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let line: Vec<_> = std::env::args_os().collect();
+    let outcome = match help::asked(&line) {
+        Some(model) => outputs::print(&help::of_model(model)),
+        None => run(line),
+    };
+    ended(outcome)
+}
+
+/// Does what a command line says.
+fn run(line: Vec<OsString>) -> Result<(), Failure> {
+    let (mut arguments, mut matches) = parsed(line)?;
+    let mut again = None;
+    if let Command::Refit(a) = &arguments.command {
+        let line = refit::line(a)?;
+        again = Some(a.model.clone());
+        (arguments, matches) = parsed(line)?;
+    }
+    if let (Command::Fit(a), Some((_, matches))) = (&mut arguments.command, matches.subcommand()) {
+        a.request = refit::request(matches);
+        a.again = again;
+    }
     let given = args::given(&matches);
-    let outcome = interrupt::handle().and_then(|()| match &arguments.command {
-        Command::Fit(a) => fit::run(a, &given),
+    interrupt::handle()?;
+    let streams = Streams::of(&mut arguments)?;
+    let outcome = obey(&arguments.command, &given);
+    interrupt::over();
+    let outcome = outcome.and_then(|()| streams.pass_on());
+    outcome.map_err(|e| streams.named(e))
+}
+
+/// A command line and its parts; help and version are printed, and end the process.
+fn parsed(line: Vec<OsString>) -> Result<(Arguments, ArgMatches), Failure> {
+    let refused = |e: clap::Error| match e.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => e.exit(),
+        _ => Failure::from(e),
+    };
+    let matches = help::command().try_get_matches_from(line);
+    let matches = matches.map_err(refused)?;
+    let arguments = Arguments::from_arg_matches(&matches).map_err(refused)?;
+    Ok((arguments, matches))
+}
+
+/// Runs a command; `given` are the options that stand on the command line.
+fn obey(command: &Command, given: &[String]) -> Result<(), Failure> {
+    match command {
+        Command::Fit(a) => fit::run(a, given),
         Command::Transform(a) => transform::run(a),
         Command::Reconstruct(a) => approximation::reconstruct(a),
         Command::Inspect(a) => inspect::inspect(a),
         Command::Sample(a) => approximation::sample(a),
-        Command::Select(a) => select::select(a, &given),
-        Command::Consensus(a) => consensus::run(a, &given),
+        Command::Select(a) => select::select(a, given),
+        Command::Shard(a) => shards::run(a),
+        Command::Consensus(a) => consensus::run(a, given),
+        // The fit of a model file is a fit by now.
+        Command::Refit(_) => Ok(()),
+        Command::Compare(a) => compare::compare(a),
+        Command::Report(a) => report::report(a),
         Command::Spectrogram(a) => spectrogram::run(a),
         Command::Separate(a) => separate::run(a),
-    });
-    interrupt::over();
+        Command::Completions { shell } => outputs::print(&help::completions(*shell)),
+        Command::Man { command } => outputs::print(&help::manual(command.as_deref())?),
+    }
+}
+
+/// The exit status, and on standard error what went wrong.
+#[expect(
+    clippy::print_stderr,
+    reason = "the one place where the command reports a failure"
+)]
+fn ended(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

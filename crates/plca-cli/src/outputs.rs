@@ -108,13 +108,13 @@ pub(crate) fn say(text: &str) -> std::io::Result<()> {
     }
 }
 
-/// As [`say`], where the text is the command's only output.
+/// As [`say`]; a failure names standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     say(text).map_err(|e| Failure::by(Path::new("standard output"), e))
 }
 
 /// The summary for a program or for a person.
-fn report(as_json: bool, quiet: bool, summary: &Value) -> std::io::Result<()> {
+pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), Failure> {
     let mut text = String::new();
     if as_json {
         text = format!("{summary}\n");
@@ -124,7 +124,7 @@ fn report(as_json: bool, quiet: bool, summary: &Value) -> std::io::Result<()> {
             text.push_str(&format!("{name:>16}  {value}\n"));
         }
     }
-    say(&text)
+    print(&text)
 }
 
 /// What a run leaves: a model file, perhaps a trace, a summary, and warnings.
@@ -166,8 +166,7 @@ impl Leaving<'_> {
             None => None,
         };
         let model = plca_io::pending_model(self.output, &self.model, self.single)?;
-        report(self.json, self.quiet, &self.summary)
-            .map_err(|e| Failure::by(Path::new("standard output"), e))?;
+        report(self.json, self.quiet, &self.summary)?;
         // Files have their names once everything is on the disk; no model is without its trace.
         trace.map_or(Ok(()), Pending::keep)?;
         Ok(model.keep()?)
@@ -182,8 +181,12 @@ pub(crate) fn merge(all: &mut Value, extra: Value) {
 }
 
 /// A line of a trace.
-pub(crate) fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
+pub(crate) fn trace_line(
+    start: u64,
+    (iteration, objective): (usize, f64),
+    started: Instant,
+) -> String {
     let seconds = started.elapsed().as_secs_f64();
-    let line = json!({ "iteration": iteration, "objective": objective, "seconds": seconds });
+    let line = json!({ "start": start, "iteration": iteration, "objective": objective, "seconds": seconds });
     format!("{line}\n")
 }

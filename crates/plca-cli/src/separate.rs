@@ -29,7 +29,9 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let (bins, frames) = match shape[..] {
         [bins, frames] if bins > 1 => (bins, frames),
         _ => {
-            let what = format!("models data of shape {shape:?}, no spectrogram");
+            let what = format!(
+                "models data of shape {shape:?}; a model of what plca spectrogram wrote is needed"
+            );
             return Err(bad(what));
         }
     };
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     if components == 0 {
         let name = kind.name();
         return Err(bad(format!(
-            "holds the model `{name}`, whose components are no parts of a sound"
+            "holds the model `{name}`, whose components are no parts of a sound; one of nmf-kl is, for one"
         )));
     }
     let frame = 2 * (bins - 1);

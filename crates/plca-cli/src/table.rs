@@ -24,14 +24,18 @@ pub(crate) enum Labels {
 /// How .csv and .tsv files are read.
 #[derive(Debug, Args)]
 pub(crate) struct TableArgs {
-    /// .csv, .tsv: whether the first line names the columns; yes where no value is given [default: auto].
-    #[arg(long, num_args = 0..=1, default_missing_value = "yes")]
+    /// .csv, .tsv: line 1 names the columns: auto, yes or no [default: auto]
+    ///
+    /// yes where no value is given.
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, default_missing_value = "yes", help_heading = "Data")]
     pub(crate) header: Option<HeaderLine>,
-    /// .csv, .tsv: what stands between cells, one character of ASCII, or `tab` [default: a comma, in .tsv a tab].
-    #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true)]
+    /// .csv, .tsv: what stands between cells [default: a comma or a tab]
+    ///
+    /// One character of ASCII, or `tab`. By default a comma in .csv, a tab in .tsv.
+    #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true, help_heading = "Data")]
     pub(crate) delimiter: Option<u8>,
-    /// .csv, .tsv: which cells are labels.
-    #[arg(long)]
+    /// .csv, .tsv: which cells are labels
+    #[arg(long, value_name = "WHICH", help_heading = "Data")]
     pub(crate) labels: Option<Labels>,
 }
 

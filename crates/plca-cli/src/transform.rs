@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use plca_fit::{Explained, FitError, Impossible, Parameters, Solver, Transform};
+use plca_fit::{Explained, FitError, Impossible, Parameters, Solver, Status, Transform};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Data;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::args::TransformArgs;
 use crate::blocks::Arrays;
 use crate::data::{self, Loaded, listed, load_for};
 use crate::failure::Failure;
+use crate::fit::unfinished;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
@@ -136,6 +137,9 @@ pub(crate) fn explain(
     }
     arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
     let fit = explained.fit;
+    if *fit.status() == Status::MaxIterations && args.tol > 0.0 {
+        warnings.push(unfinished(args.max_iter));
+    }
     Ok(Found {
         arrays,
         summary: json!({

@@ -26,6 +26,25 @@ pub(crate) fn completed<T: Real>(
     Ok(with_hidden(expected, &seen, model, s, value))
 }
 
+/// The E-step over the observed cells, the mass of the model in the hidden ones, and that in the observed ones.
+pub(crate) fn apart<T: Real>(
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
+    modes: Modes,
+    measure: bool,
+) -> Result<(Expected<T>, Expected<T>, f64), DataError> {
+    let wanted = Request::counts(modes);
+    let observed = data.e_step(model, &wanted.value(measure))?;
+    let seen = data.e_step(model, &wanted.value(true).rule(Rule::Exposure))?;
+    let nothing = (0..model.factors.len()).map(|mode| {
+        let (rows, columns) = observed.get(mode)?.shape();
+        Some(DMatrix::zeros(rows, columns))
+    });
+    let nothing = Expected::new(nothing.collect(), None);
+    let hidden = with_hidden(nothing, &seen, model, T::one(), None);
+    Ok((observed, hidden, seen.value()))
+}
+
 /// Adds `s` times the mass of the model in hidden cells to the counts.
 pub(crate) fn with_hidden<T: Real>(
     mut expected: Expected<T>,

@@ -109,12 +109,26 @@ pub struct BlockSpec<T: Real> {
 }
 
 /// The divisor of the counts of a block of rates.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
 pub enum Exposure<T: Real> {
     /// One number for every component.
     PerComponent(Vec<T>),
     /// What every old entry gave to the observed cells, as an E-step under [`Rule::Exposure`](plca_tensor::Rule) counts it.
-    PerEntry(DMatrix<T>),
+    PerEntry(
+        #[cfg_attr(
+            feature = "serde",
+            serde(deserialize_with = "plca_tensor::checked::matrix")
+        )]
+        DMatrix<T>,
+    ),
 }
 
 /// What [`BlockSpec::restore`] adds to every entry.

@@ -34,8 +34,8 @@ pub struct Counts<T: Real> {
 /// The blocks of a step as far as they are known: those already renewed, and the old ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Renewed<'a, T: Real> {
-    old: &'a Parameters<T>,
-    new: &'a [Option<DMatrix<T>>],
+    pub(super) old: &'a Parameters<T>,
+    pub(super) new: &'a [Option<DMatrix<T>>],
 }
 
 impl<'a, T: Real> Renewed<'a, T> {
@@ -169,10 +169,19 @@ pub fn with_priors<T: Real>(
     specs: &[BlockSpec<T>],
     at: &Parameters<T>,
 ) -> f64 {
-    let step = Step::at(at.next());
-    let blocks = specs.iter().enumerate();
+    with_densities(value, sense, specs.iter().zip(at.matrices()), at.next())
+}
+
+/// The same from blocks under the priors of an iteration.
+pub(super) fn with_densities<'a, T: Real>(
+    value: f64,
+    sense: Sense,
+    blocks: impl Iterator<Item = (&'a BlockSpec<T>, &'a DMatrix<T>)>,
+    next: usize,
+) -> f64 {
+    let step = Step::at(next);
     let densities =
-        blocks.filter_map(|(j, spec)| Some(spec.prior.as_ref()?.ln_density(at.at(j), &step)));
+        blocks.filter_map(|(spec, block)| Some(spec.prior.as_ref()?.ln_density(block, &step)));
     let sum = densities.fold(0.0, |sum, density| sum + density);
     match sense {
         Sense::Maximise => value + sum,
@@ -216,6 +225,35 @@ fn powers<T: Real, E: Expectation<T>>(model: &E) -> impl Iterator<Item = (usize,
     let specs = model.blocks().iter().enumerate();
     let free = specs.filter(|(_, spec)| spec.frozen != Frozen::Whole);
     free.filter_map(|(j, _)| Some((j, model.anneal(j)?)))
+}
+
+/// Whether the next step and those after it raise one and the same objective, as far as tempering and priors say so.
+///
+/// # Errors
+///
+/// [`FitError::Conflict`], [`FitError::Unsteady`].
+pub(super) fn extrapolates<T: Real>(
+    specs: &[BlockSpec<T>],
+    at: &Parameters<T>,
+) -> Result<(), FitError> {
+    // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
+    if at.power() != 1.0 {
+        return Err(FitError::Conflict {
+            what: "extrapolation does not go with tempering: expected the solver `em`".into(),
+        });
+    }
+    let iteration = at.next();
+    let unsteady = |spec: &&BlockSpec<T>| {
+        let prior = spec.prior.as_ref();
+        prior.is_some_and(|prior| !prior.rules().steady(iteration))
+    };
+    match specs.iter().find(unsteady) {
+        Some(spec) => Err(FitError::Unsteady {
+            block: spec.name.to_string(),
+            iteration,
+        }),
+        None => Ok(()),
+    }
 }
 
 impl<E> Em<E> {
@@ -406,23 +444,8 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
     }
 
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
-        if at.power() != 1.0 {
-            return Err(FitError::Conflict {
-                what: "extrapolation does not go with tempering: expected the solver `em`".into(),
-            });
-        }
+        extrapolates(self.0.blocks(), at)?;
         let iteration = at.next();
-        let unsteady = |spec: &&BlockSpec<T>| {
-            let prior = spec.prior.as_ref();
-            prior.is_some_and(|prior| !prior.rules().steady(iteration))
-        };
-        if let Some(spec) = self.0.blocks().iter().find(unsteady) {
-            return Err(FitError::Unsteady {
-                block: spec.name.to_string(),
-                iteration,
-            });
-        }
         let name = |j: usize| self.0.blocks()[j].name.to_string();
         match Annealing::of(powers::<T, E>(&self.0), iteration) {
             Annealing::Done => Ok(()),

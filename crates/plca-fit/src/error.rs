@@ -3,6 +3,7 @@
 use plca_priors::PriorError;
 use plca_tensor::DataError;
 
+use super::shards::PartialError;
 use super::{Start, StopError};
 
 /// The reason why a model, its parameters or a step was refused.
@@ -20,6 +21,9 @@ pub enum FitError {
         /// Why.
         source: PriorError,
     },
+    /// Statistics of shards that are no sum over all of them.
+    #[error(transparent)]
+    Shards(#[from] PartialError),
     /// Another number of blocks than the model has.
     #[error("{got} blocks, expected {}", .expected.join(", "))]
     Count {

@@ -385,7 +385,7 @@ pub fn read_data<T: Element>(
 /// let path = folder.path().join("v.csv");
 /// std::fs::write(&path, "1,2\n-3,4\n")?;
 /// let e = read_data_with::<f64>(&path, &ReadOptions::default()).unwrap_err();
-/// assert!(e.to_string().ends_with("v.csv: line 2: column 1: value -3 is negative"));
+/// assert!(e.to_string().ends_with("v.csv: line 2: column 1: value -3 is negative; numbers >= 0 are needed"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_data_with<T: Element>(
@@ -417,7 +417,7 @@ pub(crate) fn accept(options: &ReadOptions) -> Accept {
 /// ```
 /// # let folder = tempfile::tempdir()?;
 /// let error = plca_io::open_file(folder.path()).unwrap_err();
-/// assert!(error.to_string().ends_with(": is a folder"));
+/// assert!(error.to_string().ends_with(": is a folder; a file is needed"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open_file(path: &Path) -> Result<File, IoError> {
@@ -429,7 +429,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     let other = std::io::Error::other;
     match (kind.is_file(), kind.is_dir()) {
         (true, _) => File::open(path),
-        (_, true) => Err(other("is a folder")),
+        (_, true) => Err(other("is a folder; a file is needed")),
         _ => Err(other("is no regular file")),
     }
 }

@@ -8,6 +8,7 @@
 //! | fitted states | [`save`], [`load`] |
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
+//! | folders of shards | [`write_shards`], [`ShardFolder`] |
 //! | checksums of what is read | [`Sealed`], [`sha256_file`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
 //! | any other output | [`write_atomically`], [`Pending`] |
@@ -43,6 +44,7 @@ mod model;
 mod npy;
 mod room;
 mod sealed;
+mod shards;
 mod state;
 mod store;
 mod text;
@@ -60,5 +62,6 @@ pub use model::{
 };
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;
+pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, write_shards};
 pub use state::{block_of, load, save};
 pub use store::{Store, StoreWriter};

@@ -55,7 +55,9 @@ fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> 
         return Err(Fault::new(format!("value {word} is not a number")));
     }
     if x < 0.0 && !accept.negative {
-        return Err(Fault::new(format!("value {word} is negative")));
+        return Err(Fault::new(format!(
+            "value {word} is negative; numbers >= 0 are needed"
+        )));
     }
     let narrow = T::lit(x);
     if x.is_nan() || narrow.is_finite() || accept.infinite {

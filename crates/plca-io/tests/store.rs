@@ -153,7 +153,7 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.tns",
         "1 1 1\n1 2 -1\n",
-        "v.tns: line 2: value -1 is negative",
+        "v.tns: line 2: value -1 is negative; numbers >= 0 are needed",
     );
     refused(
         "v.tns",

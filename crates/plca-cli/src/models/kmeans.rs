@@ -41,7 +41,15 @@ impl ModelKind for Clustering {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, _: &[usize]) -> Result<KMeans<T>, Failure> {
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<KMeans<T>, Failure> {
+    if let Some(&samples) = shape.get(1)
+        && rank > samples
+    {
+        let what = format!(
+            "has {samples} columns, which are the samples: expected --rank of at most {samples}, not {rank}"
+        );
+        return Err(Failure::of(&args.data, what));
+    }
     let seeding = match args.seeding {
         Some(args::Seeding::Random) => Seeding::Random,
         Some(args::Seeding::PlusPlus) | None => Seeding::PlusPlus,

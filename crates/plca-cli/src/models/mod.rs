@@ -12,6 +12,7 @@ use std::fmt;
 use nalgebra::DMatrix;
 use plca_fit::Parameters;
 use plca_io::{Array, Element, ModelFile};
+use plca_priors::Priors;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -78,6 +79,10 @@ pub(crate) trait ModelKind: Send + Sync {
     fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String>;
     /// The options of `fit` and `select` that not every model has: those that it has, with a space between them.
     fn options(&self) -> &'static str;
+    /// The forms of its `--prior`, for the help.
+    fn priors(&self) -> String {
+        priors::forms(Priors::<f64>::ALL)
+    }
     /// What data it takes.
     fn takes(&self) -> Takes {
         Takes::Counts
@@ -100,17 +105,27 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         options::refuse(true, "--online", self.name())
     }
+    /// `plca fit` of shards.
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        let _ = args;
+        let name = self.name();
+        Err(Failure::usage(format!("{name} is not fitted to shards")))
+    }
     /// `plca select`.
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         let _ = args;
         let name = self.name();
-        Err(Failure::usage(format!("{name} has no table of scores")))
+        Err(Failure::usage(format!(
+            "{name} has no table of scores; expected one of plca, plsa, nmf-kl, siplca, plca-vb, plsa-vb, skellam-vb"
+        )))
     }
     /// The model of so many components of `plca consensus`.
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         let _ = (args, rank);
         let name = self.name();
-        Err(Failure::usage(format!("{name} has no consensus")))
+        Err(Failure::usage(format!(
+            "{name} has no consensus; expected one of plca, plsa, nmf-kl, pntf, ntf-l2"
+        )))
     }
     /// `plca transform`.
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

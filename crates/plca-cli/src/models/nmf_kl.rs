@@ -7,12 +7,13 @@ use super::options::{missing, need_matrix};
 use super::priors::{Block, rate_priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{self, ConsensusArgs, FitArgs, SelectArgs, TransformArgs};
+use crate::args::{self, ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
 use crate::select::{self, Table};
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `nmf-kl`.
@@ -26,11 +27,22 @@ impl ModelKind for Unnormalised {
     }
 
     fn options(&self) -> &'static str {
-        "--update --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core"
+        "--update --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards"
+    }
+
+    fn priors(&self) -> String {
+        super::priors::forms(plca_priors::RatePriors::<f64>::ALL)
     }
 
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "w")
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     fn separates(&self) -> bool {

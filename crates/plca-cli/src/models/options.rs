@@ -29,7 +29,9 @@ pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
 /// Refuses an option that the model does not have.
 pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
     match given {
-        true => Err(Failure::usage(format!("{model} has no option {option}"))),
+        true => Err(Failure::usage(format!(
+            "{model} has no option {option}; `plca fit {model} --help` has those that it takes"
+        ))),
         false => Ok(()),
     }
 }
@@ -42,9 +44,18 @@ pub(crate) fn first_given(options: &[Given]) -> Option<&'static str> {
     options.iter().find(|(_, given)| *given).map(|o| o.0)
 }
 
+/// Whether a model has one of the options that not every model has.
+pub(crate) fn has(model: Kind, option: &str) -> bool {
+    model.options().split(' ').any(|name| name == option)
+}
+
+/// Whether a model takes an option, as every model does or as it alone.
+pub(crate) fn takes(model: Kind, option: &str) -> bool {
+    has(model, option) || !MODELS.iter().any(|&other| has(other, option))
+}
+
 /// Refuses what was given of the options that only some models have, where this model is none of them.
 pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failure> {
-    let has = |model: Kind, option: &str| model.options().split(' ').any(|name| name == option);
     let foreign = given.iter().find(|option| {
         // Its value may ask for nothing.
         let special = *option != "--accelerate" && MODELS.iter().any(|&other| has(other, option));
@@ -69,7 +80,7 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     let Some(spec) = &args.temper else {
         if args.temper_prior {
             return Err(Failure::usage(
-                "--temper-prior means nothing without --temper",
+                "--temper-prior needs --temper B, the power that P(z) is raised to",
             ));
         }
         return Ok((1.0, None));

@@ -15,6 +15,7 @@ use crate::given;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `plca`.
@@ -28,7 +29,14 @@ impl ModelKind for Symmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --online"
+        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --online"
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     fn separates(&self) -> bool {

@@ -31,6 +31,10 @@ impl ModelKind for SymmetricVb {
         "--prior --priors --fix --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "dirichlet:A".into()
+    }
+
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block != "weights_shape")
     }

@@ -15,6 +15,7 @@ use crate::given;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `plsa`.
@@ -28,7 +29,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--given --temper --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --online"
+        "--given --temper --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --online"
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {
@@ -38,6 +39,13 @@ impl ModelKind for Asymmetric {
 
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "basis")
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     fn separates(&self) -> bool {

@@ -34,6 +34,10 @@ impl ModelKind for AsymmetricVb {
         "--given --prior --priors --fix --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "dirichlet:A".into()
+    }
+
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "basis_shape")
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::Prior;
 use plca_io::{Array, Element};
-use plca_priors::{Dirichlet, Entries, Gamma, Lagged, Priors, RatePrior, RatePriors};
+use plca_priors::{Dirichlet, Entries, Gamma, Lagged, PriorEntry, Priors, RatePrior, RatePriors};
 
 use super::broadcast::broadcast;
 use crate::args::FitArgs;
@@ -67,6 +67,16 @@ impl Block {
     }
 }
 
+/// Names and forms of priors.
+pub(super) fn forms<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
+    let form = |entry: &PriorEntry<P>| match entry.form {
+        "" => entry.name.to_string(),
+        // What may be left out may also begin a line.
+        form => format!("{}:{}", entry.name, form.replace("][,", "] [,")),
+    };
+    all.iter().map(form).collect::<Vec<_>>().join(", ")
+}
+
 /// What the command line says of a block's prior.
 #[derive(Clone, Copy)]
 pub(super) enum Said<'a> {
@@ -86,7 +96,8 @@ pub(super) fn for_each(
     for spec in specs {
         let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
         let named = spec.split_once('=');
-        let (block, law) = named.ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
+        let (block, law) =
+            named.ok_or_else(|| bad("BLOCK=SPEC is needed, such as weights=dirichlet:2".into()))?;
         let block = set(block, Said::Spec(law)).map_err(bad)?;
         if given.contains(&block) {
             return Err(bad(format!("`{block}` has a prior already")));
@@ -99,7 +110,8 @@ pub(super) fn for_each(
     for (name, array) in plca_io::read_model(path)?.arrays {
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
         let named = name.rsplit_once('.');
-        let (block, kind) = named.ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
+        let (block, kind) =
+            named.ok_or_else(|| bad("BLOCK.KIND is needed, such as weights.dirichlet".into()))?;
         let block = set(block, Said::Array(kind, &array)).map_err(bad)?;
         if given.contains(&block) {
             return Err(bad(format!("`{block}` has a prior already")));
@@ -113,7 +125,7 @@ fn find<'a>(blocks: &'a [Block], name: &str) -> Result<&'a Block, String> {
     blocks.iter().find(|b| b.name == name).ok_or_else(|| {
         let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
         let known = known.join(", ");
-        format!("no block `{name}` takes a prior; there are {known}")
+        format!("no block `{name}` takes a prior; expected one of {known}")
     })
 }
 

@@ -97,8 +97,9 @@ pub(super) fn check_order(kernel: &[usize], shape: &[usize]) -> Result<(), Failu
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "a kernel of {} extents {kernel:?} does not fit data of shape {shape:?}",
-        kernel.len()
+        "--kernel: {} extents {kernel:?} for data of shape {shape:?}; expected {}, one for each dimension",
+        kernel.len(),
+        shape.len()
     )))
 }
 

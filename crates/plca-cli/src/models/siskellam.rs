@@ -73,6 +73,10 @@ impl ModelKind for ShiftedSkellam {
         "--kernel --domain --m --real-data --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
+    }
+
     fn component_axis(&self, _: &str) -> usize {
         0
     }

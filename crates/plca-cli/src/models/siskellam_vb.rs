@@ -31,6 +31,10 @@ impl ModelKind for ShiftedSkellamVb {
         "--kernel --domain --m --real-data --prior --priors --fix --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
+    }
+
     fn component_axis(&self, _: &str) -> usize {
         0
     }

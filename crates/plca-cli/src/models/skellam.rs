@@ -27,6 +27,10 @@ impl ModelKind for SkellamEm {
         "--m --real-data --floor --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
+    }
+
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "atoms")
     }
@@ -107,7 +111,7 @@ pub(super) fn rates(state: SnmfState<f64>, signed: &SignedArgs) -> Box<dyn Appro
     Fitted::new(state, move |state, draws| {
         if replicates == Replicates::Limit {
             return Err(Failure::usage(
-                "sample: a model of real data (--m inf) has no law to draw from",
+                "sample: a model of real data (--m inf) has no law to draw from; a fit with --m 1 has one",
             ));
         }
         let Draws { number, rng, into } = draws;

@@ -32,6 +32,10 @@ impl ModelKind for SkellamCp {
         "--m --real-data --signed-mode --scale-mode --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "atoms=dirichlet:A, factor_J=dirichlet:A, weights=gamma:SHAPE,RATE".into()
+    }
+
     fn takes(&self) -> Takes {
         Takes::Signed
     }

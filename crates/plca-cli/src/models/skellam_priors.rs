@@ -27,7 +27,7 @@ pub(super) fn prior(
         };
         let unknown = || match said {
             Said::Spec(_) => {
-                format!("no block `{name}` takes a prior; there are atoms, activations")
+                format!("no block `{name}` takes a prior; expected one of atoms, activations")
             }
             Said::Array(..) => UNKNOWN.to_string(),
         };

@@ -42,6 +42,10 @@ impl ModelKind for SkellamVb {
         "--m --real-data --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn priors(&self) -> String {
+        "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
+    }
+
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block.starts_with("atoms"))
     }

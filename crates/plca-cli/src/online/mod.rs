@@ -261,7 +261,7 @@ impl Run<'_> {
             place.blocks = 0;
             place.ln_lik = [0.0, place.ln_lik[0]];
             let blocks = place.state.batches as usize;
-            trace.push_str(&trace_line(blocks, place.ln_lik[1], self.started));
+            trace.push_str(&trace_line(0, (blocks, place.ln_lik[1]), self.started));
         }
         self.leave(&place, &trace)
     }

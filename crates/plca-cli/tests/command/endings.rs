@@ -231,10 +231,8 @@ fn checkpoints_of_other_models_are_refused() {
     ];
     let help = folder.ok("fit --help");
     let known = help.split("Possible values:").nth(1).unwrap();
-    let known = known
-        .lines()
-        .skip(1)
-        .map_while(|l| l.trim().strip_prefix("- "));
+    let known = known.lines().skip(1).take_while(|l| !l.trim().is_empty());
+    let known = known.filter_map(|l| l.trim().strip_prefix("- "));
     let known: Vec<&str> = known.map(|l| l.split(':').next().unwrap()).collect();
     let all = |name: &&str| models.iter().any(|(model, _)| model == name);
     assert!(

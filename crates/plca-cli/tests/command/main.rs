@@ -1,5 +1,6 @@
 //! The built command against its contract.
 
+mod compare;
 mod consensus;
 mod emptied;
 mod endings;
@@ -10,6 +11,7 @@ mod fast;
 mod files;
 mod formats;
 mod golden;
+mod help;
 mod inspect;
 mod newcomers;
 mod online;
@@ -17,13 +19,18 @@ mod options;
 mod out_of_core;
 mod readme;
 mod reconstruction;
+mod refit;
+mod report;
 mod scales;
+mod shards;
 mod siplca;
 mod skellam;
 mod skellam_golden;
 mod sounds;
 mod squared_error;
+mod streams;
 mod tempering;
+mod wrong_uses;
 
 #[path = "../common/folder.rs"]
 mod folder;
@@ -52,6 +59,13 @@ impl Folder {
 
     fn model(&self, name: &str) -> ModelFile {
         plca_io::read_model(&self.path(name)).unwrap()
+    }
+
+    /// What a fit found, whatever the options and names that it was asked by.
+    fn found(&self, name: &str) -> ModelFile {
+        let mut file = self.model(name);
+        file.metadata["request"].take();
+        file
     }
 
     fn dense(&self, name: &str) -> Array<f64> {

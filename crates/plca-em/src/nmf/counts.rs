@@ -52,6 +52,8 @@ fn observed<T: Real>(data: &dyn Data<T>) -> Result<f64, FitError> {
 #[derive(Debug)]
 pub(super) struct NmfCounts<'a, T: Real> {
     pub(super) data: &'a dyn Data<T>,
+    /// Whether every cell was observed: here, and in all other shards of the data.
+    pub(super) complete: bool,
     /// `Σ V ln V`.
     pub(super) self_information: f64,
     pub(super) specs: Vec<BlockSpec<T>>,

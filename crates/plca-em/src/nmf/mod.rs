@@ -23,6 +23,7 @@
 
 mod counts;
 mod sequential;
+mod shards;
 mod state;
 mod stream;
 
@@ -110,6 +111,27 @@ impl<T: Real> Nmf<T> {
         })
     }
 
+    /// What entries of the factors are drawn around, for data of this shape and sum.
+    fn scale(&self, shape: &[usize], total: f64) -> Result<f64, FitError> {
+        let &[rows, columns] = shape else {
+            let order = shape.len();
+            return conflict(format!("NMF is for matrices, the data have order {order}"));
+        };
+        // E[W H] over all cells is K; both factors take half of the scale.
+        let cells = rows as f64 * columns as f64;
+        Ok((total / cells / self.components as f64).sqrt())
+    }
+
+    /// The blocks for data of this shape, drawn around a scale.
+    fn blocks(&self, shape: &[usize], scale: f64) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let mut specs = specs([shape[0], shape[1]], self.components);
+        for spec in &mut specs {
+            spec.draw = Draw::Around(scale);
+        }
+        self.settings.apply(&mut specs)?;
+        Ok(specs)
+    }
+
     /// Whether one iteration takes both factors from one ratio.
     fn is_simultaneous(&self, complete: bool) -> bool {
         let missing = self.missing.unwrap_or(match self.update {
@@ -173,20 +195,10 @@ impl<T: Real> Model for Nmf<T> {
 
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         check_counts(data)?;
-        let &[rows, columns] = data.shape() else {
-            let order = data.shape().len();
-            return conflict(format!("NMF is for matrices, the data have order {order}"));
-        };
-        // E[W H] over all cells is K; both factors take half of the scale.
-        let cells = rows as f64 * columns as f64;
-        let scale = (data.total() / cells / self.components as f64).sqrt();
-        let mut specs = specs([rows, columns], self.components);
-        for spec in &mut specs {
-            spec.draw = Draw::Around(scale);
-        }
-        self.settings.apply(&mut specs)?;
+        let specs = self.blocks(data.shape(), self.scale(data.shape(), data.total())?)?;
         let counts = NmfCounts {
             data,
+            complete: data.is_complete(),
             self_information: data.self_information()?,
             plan: plan(self, &specs),
             specs,

@@ -1,8 +1,9 @@
 //! The sequential form of the updates: `W`, then `H` from a fresh ratio.
 
 use nalgebra::DMatrix;
+use plca_fit::shards::{Divided, InTurn};
 use plca_fit::{
-    Expectation, Exposure, Factored, FitError, Parameters, Sense, Stepped, with_priors,
+    Counts, Expectation, Exposure, Factored, FitError, Parameters, Sense, Stepped, with_priors,
 };
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
@@ -12,27 +13,21 @@ use crate::blocks::is_free;
 use crate::product::check_measured;
 use crate::sequential::Sweep;
 
+/// The counts of a factor and what they are divided by, if it is free; and the divergence, if it was asked for.
+type Half<T> = (Option<(DMatrix<T>, Exposure<T>)>, Option<f64>);
+
 impl<T: Real> NmfCounts<'_, T> {
-    /// Renews one factor; with `measure`, the objective before that.
-    fn renew(
-        &self,
-        at: &mut Parameters<T>,
-        mode: usize,
-        measure: bool,
-    ) -> Result<Stepped, FitError> {
+    /// The pass over the data that renews a factor; with `measure`, the divergence.
+    fn half(&self, at: &Parameters<T>, mode: usize, measure: bool) -> Result<Half<T>, FitError> {
         let Self { data, specs, .. } = self;
         let free = is_free(&specs[mode]);
         if !free && !measure {
-            return Ok(Stepped::default());
+            return Ok((None, None));
         }
         let wanted = Request::counts(Modes::one(mode)).value(measure);
-        let mut e = NmfState::with_model_at(at, |cp| {
-            let e = data.e_step(cp, &wanted)?;
-            check_measured(measure.then(|| e.value()), *data, cp)?;
-            Ok::<_, FitError>(e)
-        })?;
+        let mut e = NmfState::with_model_at(at, |cp| data.e_step(cp, &wanted))?;
         let exposure = wanted.value(true).rule(Rule::Exposure);
-        let mut seen = match data.is_complete() {
+        let mut seen = match self.complete {
             true => None,
             false => Some(NmfState::with_model_at(at, |cp| {
                 data.e_step(cp, &exposure)
@@ -41,23 +36,40 @@ impl<T: Real> NmfCounts<'_, T> {
         let value = measure.then(|| {
             let seen = seen.as_ref().map(|seen| seen.value());
             let mass = seen.unwrap_or_else(|| NmfState::with_model_at(at, |cp| cp.mass()));
-            with_priors(self.divergence(e.value(), mass), Sense::Minimise, specs, at)
+            self.divergence(e.value(), mass)
         });
+        let exposure = match &mut seen {
+            // [SPEC 4] F <- F ∘ C / X; a wholly hidden row or column keeps its value
+            Some(seen) => Exposure::PerEntry(seen.take(mode)),
+            // [LS eq. 5] [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner
+            None => Exposure::PerComponent(match mode {
+                0 => Factor::Rows(at.at(1)).component_sums(),
+                _ => Factor::Columns(at.at(0)).component_sums(),
+            }),
+        };
+        Ok((free.then(|| (e.take(mode), exposure)), value))
+    }
+
+    /// Renews one factor; with `measure`, the objective before that.
+    fn renew(
+        &self,
+        at: &mut Parameters<T>,
+        mode: usize,
+        measure: bool,
+    ) -> Result<Stepped, FitError> {
+        let specs = &self.specs;
+        let (counts, value) = self.half(at, mode, measure)?;
+        if value == Some(f64::INFINITY) {
+            NmfState::with_model_at(at, |cp| {
+                check_measured(Some(f64::NEG_INFINITY), self.data, cp)
+            })?;
+        }
+        let value = value.map(|value| with_priors(value, Sense::Minimise, specs, at));
         let mut stepped = Stepped::of(value);
-        if free {
-            let exposure = match &mut seen {
-                // [SPEC 4] F <- F ∘ C / X; a wholly hidden row or column keeps its value
-                Some(seen) => Exposure::PerEntry(seen.take(mode)),
-                // [LS eq. 5] [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner
-                None => Exposure::PerComponent(match mode {
-                    0 => Factor::Rows(at.at(1)).component_sums(),
-                    _ => Factor::Columns(at.at(0)).component_sums(),
-                }),
-            };
-            let old = at.at(mode);
+        if let Some((counts, exposure)) = counts {
             let (mut new, lost) = specs[mode].m_step(
-                e.take(mode),
-                old,
+                counts,
+                at.at(mode),
                 Some(exposure),
                 at.iteration().saturating_add(1),
             )?;
@@ -85,5 +97,18 @@ impl<T: Real> Sweep<T> for NmfCounts<'_, T> {
         let mut stepped = self.renew(at, 0, measure)?;
         stepped.restored.extend(self.renew(at, 1, false)?.restored);
         Ok(stepped)
+    }
+}
+
+impl<T: Real> InTurn<T> for NmfCounts<'_, T> {
+    fn count(&self, at: &Parameters<T>, value: bool) -> Result<Divided<T>, FitError> {
+        let (half, value) = self.half(at, 0, value)?;
+        let (counts, exposure) = half.unzip();
+        let blocks = vec![counts, None];
+        Ok((Counts { blocks, value }, vec![exposure, None]))
+    }
+
+    fn renew(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        NmfCounts::renew(self, at, 1, false).map(drop)
     }
 }

@@ -1,6 +1,7 @@
 //! Expected counts of PLCA, its conditions of optimality, and how it separates.
 
 use nalgebra::DMatrix;
+use plca_fit::shards::{Apart, Imputes};
 use plca_fit::{
     BlockSpec, Counts, Expectation, Factored, FitError, Parameters, Plan, Product, Separable,
     Wanted, pseudo_counts, refuse, transpose_to,
@@ -9,7 +10,7 @@ use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
 
 use super::{Plca, PlcaState};
 use crate::blocks::{any_partly_frozen, is_free, largest, residual};
-use crate::expectation::completed;
+use crate::expectation::{apart, completed};
 use crate::online::Streamed;
 use crate::product::{power, seen_mass, unsupported};
 
@@ -45,6 +46,21 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
         }
     }
 
+    /// The counts of blocks from those of modes.
+    fn of_blocks(e: &mut Expected<T>, wanted: &[bool]) -> Vec<Option<DMatrix<T>>> {
+        let factors = 1..wanted.len();
+        let mut blocks = vec![None; wanted.len()];
+        if let (true, Some(counts)) = (wanted[0], factors.clone().find_map(|j| e.get(j - 1))) {
+            // [SI eq. 3] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
+            let n = Factor::Columns(counts).component_sums();
+            blocks[0] = Some(DMatrix::from_vec(n.len(), 1, n));
+        }
+        for j in factors.filter(|&j| wanted[j]) {
+            blocks[j] = Some(e.take(j - 1));
+        }
+        blocks
+    }
+
     fn counts(
         &self,
         at: &Parameters<T>,
@@ -72,6 +88,21 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
     }
 }
 
+impl<T: Real> Imputes<T> for PlcaCounts<'_, T> {
+    fn apart(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Apart<T>, FitError> {
+        let modes = Self::modes(wanted.blocks);
+        let (mut e, mut hidden, seen) =
+            PlcaState::with_model_at(at, |model| apart(self.data, model, modes, wanted.value))?;
+        let value = wanted.value.then(|| e.value());
+        let blocks = Self::of_blocks(&mut e, wanted.blocks);
+        Ok(Apart {
+            observed: Counts { blocks, value },
+            hidden: Self::of_blocks(&mut hidden, wanted.blocks),
+            seen,
+        })
+    }
+}
+
 impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.specs
@@ -85,17 +116,7 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
             true => Some(self.counts(at, Modes::NONE, true)?.value()),
             false => None,
         };
-        let factors = 1..wanted.blocks.len();
-        let mut blocks = vec![None; wanted.blocks.len()];
-        if let (true, Some(counts)) = (wanted.blocks[0], factors.clone().find_map(|j| e.get(j - 1)))
-        {
-            // [SI eq. 3] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
-            let n = Factor::Columns(counts).component_sums();
-            blocks[0] = Some(DMatrix::from_vec(n.len(), 1, n));
-        }
-        for j in factors.filter(|&j| wanted.blocks[j]) {
-            blocks[j] = Some(e.take(j - 1));
-        }
+        let blocks = Self::of_blocks(&mut e, wanted.blocks);
         Ok(Counts { blocks, value })
     }
 

@@ -23,6 +23,7 @@
 
 mod counts;
 mod multiplicative;
+mod shards;
 mod state;
 mod stream;
 

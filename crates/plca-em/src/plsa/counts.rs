@@ -35,6 +35,14 @@ fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitErr
     })
 }
 
+/// Refuses data that are no matrix.
+pub(super) fn check_order(order: usize) -> Result<(), FitError> {
+    match order {
+        2 => Ok(()),
+        _ => conflict(format!("PLSA is for matrices, the data have order {order}")),
+    }
+}
+
 /// PLSA on data.
 #[derive(Debug)]
 pub(super) struct PlsaCounts<'a, T: Real> {
@@ -42,6 +50,8 @@ pub(super) struct PlsaCounts<'a, T: Real> {
     data: &'a dyn Data<T>,
     /// Sums of the data over the explained mode.
     pub(super) marginal: Vec<f64>,
+    /// Whether every cell was observed: here, and in all other shards of the data.
+    complete: bool,
     pub(super) specs: Vec<BlockSpec<T>>,
     /// How it separates, or what is in the way.
     plan: Result<Plan, FitError>,
@@ -50,13 +60,21 @@ pub(super) struct PlsaCounts<'a, T: Real> {
 impl<'a, T: Real> PlsaCounts<'a, T> {
     pub(super) fn new(model: &'a Plsa<T>, data: &'a dyn Data<T>) -> Result<Self, FitError> {
         check_counts(data)?;
-        let &[_, _] = data.shape() else {
-            let order = data.shape().len();
-            return conflict(format!("PLSA is for matrices, the data have order {order}"));
-        };
-        let mut specs = model.specs(data.shape())?;
+        check_order(data.shape().len())?;
         let marginal = data.marginal(model.given.mode())?;
-        let total: f64 = marginal.iter().sum();
+        let total = marginal.iter().sum();
+        Self::of_part(model, data, marginal, total, data.is_complete())
+    }
+
+    /// On a part of data whose sum is `total`, `complete` if all of their cells were observed.
+    pub(super) fn of_part(
+        model: &'a Plsa<T>,
+        data: &'a dyn Data<T>,
+        marginal: Vec<f64>,
+        total: f64,
+        complete: bool,
+    ) -> Result<Self, FitError> {
+        let mut specs = model.specs(data.shape())?;
         // [SPEC 2] P(x2) = colsum(V) / v
         specs[2].draw = Draw::Data(marginal.iter().map(|m| m / total).collect());
         let plan = plan(model, &specs);
@@ -64,6 +82,7 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
             model,
             data,
             marginal,
+            complete,
             specs,
             plan,
         })
@@ -170,7 +189,7 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
     }
 
     fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
-        if self.data.is_complete() {
+        if self.complete {
             return Ok(None);
         }
         let given = self.model.given;

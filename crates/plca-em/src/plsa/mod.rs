@@ -21,6 +21,7 @@
 //! `[SPEC 2]`
 
 mod counts;
+mod shards;
 mod state;
 mod stream;
 

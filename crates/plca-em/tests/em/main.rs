@@ -23,6 +23,7 @@ mod priors;
 mod properties;
 mod reconstruct;
 mod settings;
+mod shards;
 mod shifted;
 mod starts;
 mod states;

@@ -4,6 +4,7 @@ mod consensus;
 mod counts;
 mod laws;
 mod layout;
+mod partial;
 mod runs;
 mod solvers;
 mod steps;

@@ -13,6 +13,8 @@ use plca_tensor::{Block, BlockSource, Tiling};
 use serde::{Deserialize, Serialize};
 
 use format::u32_at;
+pub(crate) use sort::{Buckets, Limits};
+pub(crate) use write::LIMITS;
 pub use write::StoreWriter;
 
 use crate::IoError;
@@ -59,7 +61,7 @@ fn explained(input: &Input, shape: [usize; 2], blocks: &[Place]) -> Result<(), F
 
 /// What a store was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Input {
+pub(crate) struct Input {
     /// Its extension, by which it was read.
     format: String,
     /// SHA-256 of the file.
@@ -69,7 +71,7 @@ struct Input {
 }
 
 impl Input {
-    fn new(path: &Path, sha256: &str, options: &ReadOptions) -> Self {
+    pub(crate) fn new(path: &Path, sha256: &str, options: &ReadOptions) -> Self {
         Self {
             sha256: sha256.into(),
             format: extension(path).0,

@@ -15,15 +15,15 @@ pub(super) type Found<T> = ([u32; 2], T);
 
 /// How much is held at a time while a store is made. None of it changes the result but `block`.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// Entries that are sorted in memory, but that a row is sorted at once.
-    pub(super) sorted: u64,
+    pub(crate) sorted: u64,
     /// Piles that entries are laid on in a pass, at least two.
-    pub(super) piles: usize,
+    pub(crate) piles: usize,
     /// Bytes that wait to be written, on all piles together.
-    pub(super) waiting: usize,
+    pub(crate) waiting: usize,
     /// Entries of a block, but that a row is never cut.
-    pub(super) block: usize,
+    pub(crate) block: usize,
 }
 
 /// Bytes of an entry.
@@ -45,7 +45,7 @@ fn decode<T: Element>(record: &[u8]) -> ([u32; 2], T) {
 ///
 /// Many buckets are some piles of consecutive buckets at first, each of which is taken apart when its turn comes: a piece on disk
 /// is as long for any number of buckets, so that the list of pieces goes with the entries.
-pub(super) struct Buckets<T> {
+pub(crate) struct Buckets<T> {
     file: File,
     end: u64,
     buckets: Range<usize>,
@@ -60,7 +60,7 @@ pub(super) struct Buckets<T> {
 }
 
 impl<T: Element> Buckets<T> {
-    pub(super) fn new(folder: &Path, buckets: Range<usize>, limits: &Limits) -> Result<Self> {
+    pub(crate) fn new(folder: &Path, buckets: Range<usize>, limits: &Limits) -> Result<Self> {
         let mut width = 1;
         while buckets.len().div_ceil(width) > limits.piles {
             width *= limits.piles;
@@ -84,7 +84,7 @@ impl<T: Element> Buckets<T> {
         self.width
     }
 
-    pub(super) fn push(&mut self, bucket: usize, index: [u32; 2], value: T) -> Result<()> {
+    pub(crate) fn push(&mut self, bucket: usize, index: [u32; 2], value: T) -> Result<()> {
         let pile = (bucket - self.buckets.start) / self.width;
         let waiting = &mut self.waiting[pile];
         encode(index, value, waiting);
@@ -105,7 +105,7 @@ impl<T: Element> Buckets<T> {
     }
 
     /// Calls `visit` with the entries of a pile; `fault` says what it means that what was written cannot be read back.
-    pub(super) fn read<E>(
+    pub(crate) fn read<E>(
         &mut self,
         pile: usize,
         fault: impl Fn(Error) -> E,

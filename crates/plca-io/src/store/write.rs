@@ -14,7 +14,7 @@ use crate::data::{Element, ReadOptions, affordable, sha256_file};
 use crate::entries::for_each_entry;
 use crate::error::Fault;
 
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     sorted: 1 << 20,
     piles: 1 << 9,
     waiting: 1 << 24,
@@ -39,7 +39,7 @@ pub struct StoreWriter<T> {
 }
 
 /// What is done with every entry.
-type Visit<'a, T> = dyn FnMut([u32; 2], T) -> Result<(), Fault> + 'a;
+pub(crate) type Visit<'a, T> = dyn FnMut([u32; 2], T) -> Result<(), Fault> + 'a;
 
 impl<T> std::fmt::Debug for StoreWriter<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -132,6 +132,23 @@ impl<T: Element> StoreWriter<T> {
         entries: impl FnOnce(&mut Visit<'_, T>) -> Result<Vec<usize>, Fault>,
     ) -> Result<Self, IoError> {
         let sha256 = sha256_file(input)?;
+        let of = Input::new(input, &sha256, options);
+        let sorted = Self::sort_of(of, input, folder, limits, entries)?;
+        // Otherwise the store would bear the checksum of one file and hold another.
+        match sha256_file(input)? == sha256 {
+            true => Ok(sorted),
+            false => Err(IoError::new(input, "was changed while it was read")),
+        }
+    }
+
+    /// Sorts what `entries` finds; `path` is what they are said to be of.
+    pub(crate) fn sort_of(
+        input: Input,
+        path: &Path,
+        folder: &Path,
+        limits: Limits,
+        entries: impl FnOnce(&mut Visit<'_, T>) -> Result<Vec<usize>, Fault>,
+    ) -> Result<Self, IoError> {
         let full = |e| Fault::from(e).of(folder);
         // One pile of all entries: nothing is known of the buckets yet.
         let mut spool = Buckets::new(folder, 0..1, &limits).map_err(full)?;
@@ -142,13 +159,9 @@ impl<T: Element> StoreWriter<T> {
                 Fault::new("could not be sorted")
             })
         });
-        let shape = shape.map_err(|e| unwritten.unwrap_or_else(|| e.of(input)))?;
-        // Otherwise the store would bear the checksum of one file and hold another.
-        if sha256_file(input)? != sha256 {
-            return Err(IoError::new(input, "was changed while it was read"));
-        }
-        affordable(&shape).map_err(|e| e.of(input))?;
-        let refused = |e: plca_tensor::DataError| IoError::new(input, e);
+        let shape = shape.map_err(|e| unwritten.unwrap_or_else(|| e.of(path)))?;
+        affordable(&shape).map_err(|e| e.of(path))?;
+        let refused = |e: plca_tensor::DataError| IoError::new(path, e);
         let mut counts = TileCounts::new(&shape).map_err(refused)?;
         let count = |index, value: T| counts.add(index, value).map_err(refused);
         spool.read(0, full, count)?;
@@ -162,7 +175,7 @@ impl<T: Element> StoreWriter<T> {
         };
         spool.read(0, full, sort)?;
         Ok(Self {
-            input: Input::new(input, &sha256, options),
+            input,
             tiling,
             parts,
             buckets,

@@ -1,6 +1,7 @@
 //! Data as every model sees them: which cells were observed, and what a model adds up over them.
 
 mod compressed;
+mod cut;
 mod dense;
 mod out_of_core;
 mod part;
@@ -15,6 +16,7 @@ use crate::kernel::coordinate::Lender;
 use crate::{CompensatedSum, Cp, DataError, Real};
 
 pub use compressed::Compressed;
+pub use cut::{cut, entries_along, even_ends};
 pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
 pub(crate) use dense::{check_shape, matrix_shape, position, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};

@@ -1,0 +1,79 @@
+//! The components in the arrays of a model file.
+
+use std::path::Path;
+
+use plca_io::{Array, ModelFile};
+
+use crate::failure::Failure;
+use crate::models::{Kind, MODELS};
+use crate::saved;
+
+/// A model file that a fit wrote.
+pub(crate) struct Fit {
+    pub(crate) kind: Kind,
+    pub(crate) file: ModelFile,
+    /// The number of its components.
+    pub(crate) rank: usize,
+}
+
+impl Fit {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let file = saved::read(path)?;
+        let name = file.metadata["model"].as_str().unwrap_or_default();
+        let kind = MODELS.iter().find(|model| model.name() == name).copied();
+        let rank = file.metadata["settings"]["rank"].as_u64();
+        let rank = rank.and_then(|rank| usize::try_from(rank).ok());
+        match (kind, rank.filter(|&rank| rank > 0)) {
+            (Some(kind), Some(rank)) => Ok(Self { kind, file, rank }),
+            _ => {
+                let what = "holds no fit: a model file that `plca fit` wrote is needed";
+                Err(Failure::of(path, what))
+            }
+        }
+    }
+
+    /// The order of its data.
+    pub(crate) fn order(&self) -> usize {
+        let shape = self.file.metadata["data"]["shape"].as_array();
+        shape.map_or(2, Vec::len)
+    }
+
+    /// The components of an array, if it has any.
+    pub(crate) fn components(&self, block: &str) -> Option<Components<'_>> {
+        let array = self.file.arrays.get(block)?;
+        let axis = self.kind.component_axis(block);
+        (array.shape.get(axis) == Some(&self.rank)).then_some(Components { array, axis })
+    }
+}
+
+/// An array cut along its axis of components.
+pub(crate) struct Components<'a> {
+    array: &'a Array<f64>,
+    axis: usize,
+}
+
+impl Components<'_> {
+    /// The extents of one component.
+    pub(crate) fn extents(&self) -> Vec<usize> {
+        let mut extents = self.array.shape.clone();
+        extents.remove(self.axis);
+        extents
+    }
+
+    /// One component, in row-major order.
+    pub(crate) fn get(&self, z: usize) -> Vec<f64> {
+        let shape = &self.array.shape;
+        let step = |j: usize| -> usize {
+            match self.array.fortran {
+                true => shape[..j].iter().product(),
+                false => shape[j + 1..].iter().product(),
+            }
+        };
+        let mut places = vec![z * step(self.axis)];
+        for j in (0..shape.len()).filter(|&j| j != self.axis) {
+            let along = |at: usize| (0..shape[j]).map(move |i| at + i * step(j));
+            places = places.into_iter().flat_map(along).collect();
+        }
+        places.into_iter().map(|at| self.array.values[at]).collect()
+    }
+}

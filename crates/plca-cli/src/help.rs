@@ -1,0 +1,182 @@
+//! The help: of one model what it takes, of all models which of them take an option.
+
+use std::ffi::OsString;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, Command, CommandFactory};
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::models::options::{has, takes};
+use crate::models::{Kind, MODELS, Takes};
+
+/// Columns of the help of a model.
+const WIDTH: usize = 100;
+
+/// The command line as it is parsed. Options that only some models take say which.
+pub(crate) fn command() -> Command {
+    let mut command = Arguments::command();
+    for name in ["fit", "select"] {
+        command = command.mut_subcommand(name, |command| command.mut_args(told_of));
+    }
+    command
+}
+
+/// An option with the models that take it, where not all of them do.
+fn told_of(arg: Arg) -> Arg {
+    let Some(option) = option(&arg) else {
+        return arg;
+    };
+    let (taking, others): (Vec<Kind>, Vec<Kind>) = MODELS
+        .iter()
+        .copied()
+        .partition(|model| has(*model, &option));
+    if taking.is_empty() || others.is_empty() {
+        return arg;
+    }
+    let (shorter, word) = match taking.len() <= others.len() {
+        true => (taking, "Models"),
+        false => (others, "Not for"),
+    };
+    let names: Vec<_> = shorter.iter().map(|model| model.name()).collect();
+    let text = arg.get_long_help().or(arg.get_help());
+    let text = text.map(ToString::to_string).unwrap_or_default();
+    // Those of select name the models that it has a table for.
+    if MODELS.iter().any(|model| text.starts_with(model.name())) {
+        return arg;
+    }
+    let end = if text.ends_with('.') { "" } else { "." };
+    let names = names.join(", ");
+    arg.long_help(format!("{text}{end} {word}: {names}"))
+}
+
+/// The name of an option as it is typed.
+fn option(arg: &Arg) -> Option<String> {
+    arg.get_long().map(|name| format!("--{name}"))
+}
+
+/// The model whose help a command line asks for: `plca fit MODEL --help`.
+pub(crate) fn asked(line: &[OsString]) -> Option<Kind> {
+    let line = line.get(1..)?;
+    let (name, line) = line.split_first()?;
+    let help = |word: &OsString| word == "--help" || word == "-h";
+    if name != "fit" || !line.iter().any(help) {
+        return None;
+    }
+    let model = |word: &OsString| MODELS.iter().find(|model| *word == *model.name());
+    line.iter().find_map(model).copied()
+}
+
+/// What `plca fit MODEL --help` prints.
+pub(crate) fn of_model(model: Kind) -> String {
+    let name = model.name();
+    let mut command = Arguments::command();
+    let fit = command.find_subcommand_mut("fit").map(std::mem::take);
+    let fit = fit.unwrap_or_default();
+    let example = format!("  {}\n", example(model));
+    let mut fit = fit
+        .disable_help_flag(true)
+        .term_width(WIDTH)
+        .about(format!("{name}: {}", model.about()))
+        .override_usage(format!(
+            "plca fit {name} [OPTIONS] --output FILE DATA{}",
+            if has(model, "--online") { " [BLOCK]..." } else { "" }
+        ))
+        .after_help(format!(
+            "Example:\n{example}More on every option: plca fit --help. Arrays of the model file: {}",
+            model.blocks(2).join(", ")
+        ))
+        .mut_args(|arg| of(model, arg));
+    let text = fit.render_help().to_string();
+    // Groups follow each other without a gap, so that a page holds them.
+    let mut lines = text.lines().peekable();
+    let mut page = String::new();
+    while let Some(line) = lines.next() {
+        let begins = |next: &&str| next.ends_with(':') || next.starts_with("Usage:");
+        let next_is_group = lines.peek().is_some_and(begins);
+        if !(line.is_empty() && next_is_group) {
+            page.push_str(line.trim_end());
+            page.push('\n');
+        }
+    }
+    page
+}
+
+/// An argument of `fit` as one model has it.
+fn of(model: Kind, arg: Arg) -> Arg {
+    let foreign = option(&arg).is_some_and(|option| !takes(model, &option));
+    let id = arg.get_id().as_str().to_string();
+    match &*id {
+        "model" => arg.hide(true),
+        "blocks" | "passes" | "local" => arg.hide(!has(model, "--online")),
+        _ if foreign => arg.hide(true),
+        // Their lines name the values.
+        "header" | "missing_method" => arg.hide_possible_values(true),
+        "prior" => arg.help(format!(
+            "Prior on every column of a block, repeatable: {}",
+            model.priors()
+        )),
+        "solver" => arg.value_parser(solvers(model)),
+        _ => arg,
+    }
+}
+
+/// Names of the solvers that a model has.
+fn solvers(model: Kind) -> PossibleValuesParser {
+    use plca_fit::Solver;
+    let all = Solver::ALL.iter().filter(|solver| match solver {
+        Solver::Em | Solver::Auto => true,
+        Solver::Fast => model.separates(),
+        _ => has(model, "--accelerate"),
+    });
+    PossibleValuesParser::new(all.map(|solver| PossibleValue::new(solver.name())))
+}
+
+/// A command line that fits the model.
+fn example(model: Kind) -> String {
+    let data = match model.takes() {
+        Takes::Counts => "counts.csv",
+        Takes::Numbers | Takes::Signed | Takes::SignedMatrix => "numbers.csv",
+    };
+    let kernel = match has(model, "--kernel") {
+        true => " --kernel 3x3",
+        false => "",
+    };
+    format!(
+        "plca fit {} {data} --rank 5{kernel} --output model.npz",
+        model.name()
+    )
+}
+
+/// The names of the commands.
+pub(crate) fn commands() -> String {
+    let command = Arguments::command();
+    let names = command.get_subcommands().map(Command::get_name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Completions of the command line for a shell.
+pub(crate) fn completions(shell: clap_complete::Shell) -> String {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command(), "plca", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The manual page of the command, or of one of its commands.
+pub(crate) fn manual(name: Option<&str>) -> Result<String, Failure> {
+    let mut command = command();
+    command.build();
+    let page = match name {
+        None => &command,
+        Some(name) => command.find_subcommand(name).ok_or_else(|| {
+            let names = commands();
+            Failure::usage(format!(
+                "man {name}: unknown command; expected one of {names}"
+            ))
+        })?,
+    };
+    let mut text = Vec::new();
+    let rendered = clap_mangen::Man::new(page.clone()).render(&mut text);
+    rendered.map_err(Failure::new)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

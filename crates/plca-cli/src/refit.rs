@@ -1,0 +1,117 @@
+//! `plca refit`: the fit of a model file once more, as it was or with other options.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches};
+use serde_json::{Map, Value, json};
+
+use crate::args::RefitArgs;
+use crate::failure::Failure;
+use crate::help;
+use crate::saved;
+
+/// Options that say where a run writes and how fast it is, not what it finds.
+const OF_A_RUN: &[&str] = &[
+    "output",
+    "trace",
+    "checkpoint",
+    "checkpoint_every",
+    "resume",
+    "out_of_core",
+    "threads",
+    "json",
+    "quiet",
+];
+
+/// What a command line of `fit` asks for, as a model file keeps it: files of data, and options with their values.
+pub(crate) fn request(matches: &ArgMatches) -> Value {
+    let mut data = Vec::new();
+    let mut options = Map::new();
+    for arg in fit().get_arguments() {
+        let id = arg.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) || OF_A_RUN.contains(&id) {
+            continue;
+        }
+        let values = matches.get_raw(id).into_iter().flatten();
+        let values = values.map(|value| value.to_string_lossy().into_owned());
+        match (id, arg.get_long()) {
+            ("data" | "blocks", _) => data.extend(values),
+            (_, Some(name)) => {
+                let values = match arg.get_action().takes_values() {
+                    true => values.collect(),
+                    false => Vec::new(),
+                };
+                options.insert(name.to_string(), json!(values));
+            }
+            (_, None) => {}
+        }
+    }
+    json!({ "data": data, "options": options })
+}
+
+fn fit() -> clap::Command {
+    let command = help::command();
+    let fit = command.find_subcommand("fit");
+    fit.cloned().unwrap_or_default()
+}
+
+/// The command line of the fit of a model file, with what stands on the command line of `refit` in place of what stands there.
+pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
+    let file = saved::read(&args.model)?;
+    let unknown = || {
+        let what = "does not say how it was fitted: a model file that `plca fit` wrote is needed";
+        Failure::of(&args.model, what)
+    };
+    let request = &file.metadata["request"];
+    let model = file.metadata["model"].as_str().ok_or_else(unknown)?;
+    let options = request["options"].as_object().ok_or_else(unknown)?;
+    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
+    let from = args.fit.iter().position(is_option);
+    let (data, given) = args.fit.split_at(from.unwrap_or(args.fit.len()));
+    let fit = fit();
+    let named: BTreeSet<String> = given.iter().filter_map(|word| long(&fit, word)).collect();
+    let mut line: Vec<OsString> = vec!["plca".into(), "fit".into(), model.into()];
+    if data.is_empty() {
+        let kept = request["data"].as_array().into_iter().flatten();
+        line.extend(kept.filter_map(Value::as_str).map(OsString::from));
+    } else {
+        line.extend(data.iter().cloned());
+    }
+    for (name, values) in options {
+        // A file from elsewhere asks for nothing but what a fit finds.
+        let known = |arg: &&Arg| {
+            arg.get_long() == Some(name.as_str()) && !OF_A_RUN.contains(&arg.get_id().as_str())
+        };
+        let Some(arg) = fit.get_arguments().find(known) else {
+            let what = format!("was fitted with --{name}, which this command does not have");
+            return Err(Failure::of(&args.model, what));
+        };
+        if named.contains(name) {
+            continue;
+        }
+        let values = values.as_array().into_iter().flatten();
+        let values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        let option = |value: &str| OsString::from(format!("--{name}={value}"));
+        match arg.get_value_delimiter() {
+            _ if values.is_empty() => line.push(format!("--{name}").into()),
+            Some(between) => line.push(option(&values.join(&between.to_string()))),
+            None => line.extend(values.into_iter().map(option)),
+        }
+    }
+    line.extend(given.iter().cloned());
+    Ok(line)
+}
+
+/// The name of an option by a word of the command line.
+fn long(fit: &clap::Command, word: &OsString) -> Option<String> {
+    let word = word.to_str()?;
+    if let Some(name) = word.strip_prefix("--") {
+        return Some(name.split('=').next().unwrap_or(name).to_string());
+    }
+    let short = word.strip_prefix('-')?.chars().next()?;
+    let mut args = fit.get_arguments();
+    let arg = args.find(|arg| arg.get_short() == Some(short))?;
+    arg.get_long().map(str::to_string)
+}

@@ -1,0 +1,135 @@
+//! `plca shard`, and `plca fit` of what it makes.
+
+use plca_fit::Model;
+use plca_fit::shards::{OnShards, Sharded, Shards};
+use plca_io::{Manifest, ReadOptions, ShardFolder, write_shards};
+use plca_tensor::{Data, cut, entries_along, even_ends};
+use serde_json::json;
+
+use crate::args::{FitArgs, Precision, ShardArgs};
+use crate::blocks::Arrays;
+use crate::checkpoint::settings;
+use crate::data::load_for;
+use crate::failure::Failure;
+use crate::fit::{fit_on, sealed, start};
+use crate::interrupt;
+use crate::models::Scalar;
+use crate::models::options::{first_given, schedule};
+use crate::outputs::report;
+
+/// `plca shard`.
+pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
+    let manifest = match args.precision {
+        Precision::F64 => written::<f64>(args)?,
+        Precision::F32 => written::<f32>(args)?,
+    };
+    let entries = manifest.shards.iter().map(|shard| shard.entries);
+    let (sum, largest) = (entries.clone().sum::<u64>(), entries.max().unwrap_or(0));
+    let shards = manifest.shards.len();
+    let summary = json!({
+        "shape": manifest.shape,
+        "along": manifest.along,
+        "shards": shards,
+        "entries": sum,
+        // Workers wait for the largest.
+        "largest_to_mean": largest as f64 * shards as f64 / sum as f64,
+    });
+    report(args.json, false, &summary)
+}
+
+fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {
+    let options = ReadOptions {
+        shape: args.shape.as_ref().map(|shape| shape.0.clone()),
+        ..ReadOptions::default()
+    };
+    let written = interrupt::writing(|| {
+        let proceed = || !interrupt::requested();
+        write_shards::<T>(
+            &args.data,
+            &options,
+            args.along,
+            args.shards,
+            &args.output,
+            proceed,
+        )
+    });
+    written.map_err(|e| match interrupt::requested() {
+        true => interrupt::failure(),
+        false => e.into(),
+    })
+}
+
+/// Whether a fit is one of shards.
+pub(crate) fn asked(args: &FitArgs) -> bool {
+    args.shards.is_some() || args.data.is_dir()
+}
+
+/// Refuses what needs the data in one piece.
+pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
+    let folder = args.data.is_dir();
+    let in_one_piece = [
+        ("--out-of-core", args.out_of_core.is_some()),
+        ("--solver fast", args.solver == plca_fit::Solver::Fast),
+        ("--kkt-tol", args.kkt_tol.is_some()),
+        ("--temper B,ETA", schedule(args)?.is_some()),
+        ("--mask", folder && args.hidden.mask.is_some()),
+        ("--missing", folder && args.hidden.missing.is_some()),
+        ("--shape", folder && args.hidden.shape.is_some()),
+        ("several files of data", !args.blocks.is_empty()),
+    ];
+    match first_given(&in_one_piece) {
+        Some(option) => Err(Failure::usage(format!("{option}: not for shards"))),
+        None => Ok(()),
+    }
+}
+
+/// Fits the model that `make` makes to shards: those of a folder, or those that the data are cut into.
+pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+    args: &FitArgs,
+    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
+) -> Result<(), Failure> {
+    // Before anything is read.
+    sealed(args)?;
+    if !args.data.is_dir() {
+        let data = load_for::<T>(args.model, &args.data, &args.hidden)?;
+        let (given, rank) = start(args, data.shape())?;
+        let model = make(args, rank, data.shape())?;
+        let along = model.along(data.shape().len());
+        let attempt = || {
+            let ends = even_ends(&entries_along(&*data, along)?, args.shards.unwrap_or(1));
+            cut(&*data, along, &ends)
+        };
+        let shards = attempt().map_err(|e| Failure::by(&args.data, e))?;
+        return on(args, &*data, &model, &shards, given, rank);
+    }
+    let folder = ShardFolder::<T>::open(&args.data)?;
+    let (given, rank) = start(args, folder.shape())?;
+    let model = make(args, rank, folder.shape())?;
+    let (count, along) = (folder.count(), folder.manifest().along);
+    let wanted = model.along(folder.shape().len());
+    let what = match args.shards {
+        Some(asked) if asked != count => {
+            format!("has {count} shards, --shards {asked} asks for others")
+        }
+        _ if wanted != along => format!(
+            "was cut along dimension {along}, this model has its samples along dimension {wanted}"
+        ),
+        _ => return on(args, &folder, &model, &folder, given, rank),
+    };
+    Err(Failure::of(&args.data, what))
+}
+
+/// Fits a model to shards of data.
+fn on<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+    args: &FitArgs,
+    data: &dyn Data<T>,
+    model: &M,
+    shards: &dyn Shards<T>,
+    given: Arrays,
+    rank: usize,
+) -> Result<(), Failure> {
+    let mut settings = settings(args, rank)?;
+    settings["shards"] = json!(shards.count());
+    let model = Box::new(OnShards::new(model, shards));
+    fit_on(args, data, model, given, None, settings)
+}

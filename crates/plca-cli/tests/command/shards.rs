@@ -1,0 +1,202 @@
+//! `plca shard`, and fits of shards: the bits of the same shards however they are held, the objective of one piece.
+
+use plca_io::{MANIFEST, Manifest, ModelFile};
+use serde_json::Value;
+
+use crate::Folder;
+
+/// A folder with the sparse matrix `d.tns` without duplicates, and the dense tensor `t.npy` of order 3.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    // Seven has no divisor with 60: every column has entries.
+    let line = |n: usize| format!("{} {} {}\n", n / 60 + 1, n % 60 + 1, n % 5 + 1);
+    let text: String = (0..40 * 60).step_by(7).map(line).collect();
+    folder.text("d.tns", &text);
+    let values: Vec<f64> = (0..4 * 5 * 30).map(|n| f64::from(n * n % 11)).collect();
+    folder.npy("t.npy", &[4, 5, 30], &values);
+    folder
+}
+
+fn arrays(folder: &Folder, name: &str) -> ModelFile {
+    let metadata = Value::Null;
+    ModelFile {
+        metadata,
+        ..folder.model(name)
+    }
+}
+
+fn objective(summary: &str) -> f64 {
+    serde_json::from_str::<Value>(summary).unwrap()["objective"]
+        .as_f64()
+        .unwrap()
+}
+
+#[test]
+fn folders_and_files_of_shards_have_the_same_bits() {
+    let folder = folder();
+    folder.ok("shard d.tns -o d64 --shards 7 --json");
+    folder.ok("shard d.tns -o d32 --shards 7 --precision f32");
+    folder.ok("shard d.tns -o rows --shards 7 --along 0");
+    folder.ok("shard t.npy -o t64 --shards 7");
+    for (model, data, shards) in [
+        ("plsa --rank 3", "d.tns", "d64"),
+        ("plsa --rank 3 --given 0 --restarts 2", "d.tns", "rows"),
+        (
+            "plsa --rank 3 --precision f32 --prior mixture=dirichlet:1.1",
+            "d.tns",
+            "d32",
+        ),
+        ("plca --rank 3 --accelerate squarem", "d.tns", "d64"),
+        ("plca --rank 3 --temper 0.9", "t.npy", "t64"),
+        ("nmf-kl --rank 3", "d.tns", "d64"),
+        ("nmf-kl --rank 3 --update sequential", "d.tns", "d64"),
+    ] {
+        let (kind, options) = model.split_once(' ').unwrap();
+        let line = |data: &str, rest: &str| {
+            format!(
+                "fit {kind} {data} {options} --max-iter 12 --tol 0 --check-every 3 --quiet --json {rest}"
+            )
+        };
+        let whole = folder.ok(&line(data, "--output w.npz --solver em"));
+        folder.ok(&line(
+            shards,
+            "--output a.npz --threads 1 --checkpoint-every 5 --checkpoint c.npz",
+        ));
+        let summary = folder.ok(&line(data, "--shards 7 --output b.npz --threads 2"));
+        assert!(
+            arrays(&folder, "a.npz") == arrays(&folder, "b.npz"),
+            "{model}"
+        );
+        let settings = &folder.model("a.npz").metadata["settings"];
+        assert_eq!(settings["shards"], 7);
+        // From iteration 10 on.
+        folder.ok(&line(shards, "--output r.npz --resume c.npz --threads 2"));
+        assert!(folder.bytes("r.npz") == folder.bytes("a.npz"), "{model}");
+        let (one, other) = (objective(&whole), objective(&summary));
+        let tolerance = if model.contains("f32") { 1e-5 } else { 1e-12 };
+        if !model.contains("squarem") {
+            assert!(
+                (one - other).abs() <= tolerance * one.abs(),
+                "{model} {one} {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn manifests_say_what_is_in_the_folder() {
+    let folder = folder();
+    let summary: Value =
+        serde_json::from_str(&folder.ok("shard d.tns -o d --shards 7 --json")).unwrap();
+    let manifest = Manifest::read(&folder.path("d")).unwrap();
+    assert_eq!(
+        (&manifest.shape[..], manifest.along, &*manifest.scalar),
+        (&[40, 60][..], 1, "f64")
+    );
+    assert_eq!(
+        (summary["shards"].as_u64(), summary["entries"].as_u64()),
+        (Some(7), Some(343))
+    );
+    let shards = &manifest.shards;
+    assert_eq!(shards.iter().map(|shard| shard.samples).sum::<usize>(), 60);
+    assert_eq!(shards.iter().map(|shard| shard.entries).sum::<u64>(), 343);
+    assert_eq!(
+        manifest.input,
+        plca_io::sha256_file(&folder.path("d.tns")).unwrap()
+    );
+    // The same data are the same folder.
+    folder.ok("shard d.tns -o e --shards 7");
+    for shard in shards {
+        assert_eq!(
+            plca_io::sha256_file(&folder.path("e").join(&shard.file)).unwrap(),
+            shard.sha256
+        );
+    }
+}
+
+#[test]
+fn what_is_no_folder_of_these_shards_is_refused() {
+    let folder = folder();
+    folder.ok("shard d.tns -o d --shards 3");
+    let refused = |line: &str, status: i32, what: &str| {
+        let out = folder.run(&format!("{line} --quiet --output o.npz"));
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(status), "{line}: {err}");
+        assert!(err.contains(what), "{line}: {err}");
+    };
+    let fit = "fit plsa d --rank 2 --max-iter 2";
+    refused(
+        &format!("{fit} --shards 4"),
+        1,
+        "has 3 shards, --shards 4 asks for others",
+    );
+    refused(
+        &format!("{fit} --given 0"),
+        1,
+        "was cut along dimension 1, this model has its samples along dimension 0",
+    );
+    refused(
+        &format!("{fit} --precision f32"),
+        1,
+        "the shards hold f64, f32 is needed",
+    );
+    refused(
+        &format!("{fit} --solver fast"),
+        2,
+        "--solver fast: not for shards",
+    );
+    refused(
+        &format!("{fit} --prior basis=dirichlet:0.5"),
+        1,
+        "all shards must be searched",
+    );
+    refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 is not fitted to shards");
+    let out = folder.run("shard d.tns -o d --shards 3");
+    assert!(
+        String::from_utf8(out.stderr)
+            .unwrap()
+            .contains("is not empty")
+    );
+
+    let manifest = folder.path("d").join(MANIFEST);
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    for (from, to, what) in [
+        (
+            "\"version\": 1",
+            "\"version\": 9",
+            "version 9 of shards, this program reads 1",
+        ),
+        (
+            "\"along\": 1",
+            "\"along\": 2",
+            "no dimension 2 in the shape [40, 60]",
+        ),
+        (
+            "shard-00001.store",
+            "../d.tns",
+            "is no name of a file in the folder",
+        ),
+        (
+            "\"samples\": ",
+            "\"samples\": 1",
+            "the shards have not 60 samples in all",
+        ),
+        (
+            "shard-00001.store",
+            "shard-00002.store",
+            "shard-00002.store: was changed",
+        ),
+    ] {
+        assert!(text.contains(from));
+        std::fs::write(&manifest, text.replace(from, to)).unwrap();
+        refused(fit, 1, what);
+    }
+    std::fs::write(&manifest, &text).unwrap();
+    let shard = folder.path("d").join("shard-00002.store");
+    let mut bytes = std::fs::read(&shard).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&shard, bytes).unwrap();
+    refused(fit, 1, "shard-00002.store: was changed: SHA-256");
+    std::fs::remove_file(&shard).unwrap();
+    refused(fit, 1, "shard-00002.store");
+}

@@ -1,0 +1,129 @@
+//! KL-NMF of data that are cut along their columns.
+
+use plca_fit::shards::{Apart, Imputes, InTurn, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::{
+    BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
+    Wanted,
+};
+use plca_tensor::{Data, Expected, Modes, Real};
+
+use super::counts::{NmfCounts, plan};
+use super::{Nmf, NmfState};
+use crate::expectation::apart;
+use crate::product::conflict;
+
+/// KL-NMF on a shard.
+#[derive(Debug)]
+struct NmfShard<'a, T: Real> {
+    counts: NmfCounts<'a, T>,
+    simultaneous: bool,
+}
+
+impl<T: Real> Expectation<T> for NmfShard<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.counts.blocks()
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        self.counts.expect(at, wanted)
+    }
+
+    fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
+        self.counts.exposure(block, renewed)
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        self.counts.unsupported(at)
+    }
+
+    fn unit(&self) -> f64 {
+        self.counts.unit()
+    }
+}
+
+impl<T: Real> Shard<T> for NmfShard<'_, T> {
+    fn in_turn(&self) -> Option<&dyn InTurn<T>> {
+        (!self.simultaneous).then_some(&self.counts)
+    }
+
+    fn imputes(&self) -> Option<&dyn Imputes<T>> {
+        (self.simultaneous && !self.counts.complete).then_some(self)
+    }
+}
+
+impl<T: Real> Imputes<T> for NmfShard<'_, T> {
+    fn apart(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Apart<T>, FitError> {
+        let modes: Modes = (0..2).filter(|&j| wanted.blocks[j]).collect();
+        let (mut e, mut hidden, seen) = NmfState::with_model_at(at, |model| {
+            apart(self.counts.data, model, modes, wanted.value)
+        })?;
+        let value = wanted
+            .value
+            .then(|| self.counts.divergence(e.value(), seen));
+        let of_blocks =
+            |e: &mut Expected<T>| [0, 1].map(|j| modes.contains(j).then(|| e.take(j))).into();
+        Ok(Apart {
+            observed: Counts {
+                blocks: of_blocks(&mut e),
+                value,
+            },
+            hidden: of_blocks(&mut hidden),
+            seen,
+        })
+    }
+}
+
+/// `W` is shared, with the sums of the new `H` among the statistics; `H` belongs to the columns.
+impl<T: Real> Sharded<T> for Nmf<T> {
+    fn along(&self, _: usize) -> usize {
+        1
+    }
+
+    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
+        (block == 1).then_some(Lie::Columns)
+    }
+
+    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        let imputed = !survey.complete && self.is_simultaneous(false);
+        if imputed && self.settings.has_priors() {
+            return conflict(
+                "hidden cells of KL-NMF on shards are imputed in the scale of the data, which no prior on rates goes with: expected the multiplicative form",
+            );
+        }
+        let scale = self.scale(&survey.shape, survey.total)?;
+        Ok(Whole {
+            blocks: self.blocks(&survey.shape, scale)?,
+            sense: Sense::Minimise,
+            mass: 1.0,
+            power: 1.0,
+            facts: Vec::new(),
+            conditional: false,
+        })
+    }
+
+    /// `Σ V ln V`.
+    fn read_off(&self, shard: &dyn Data<T>) -> Result<Vec<f64>, FitError> {
+        Ok(vec![shard.self_information()?])
+    }
+
+    fn bind_shard<'a>(
+        &'a self,
+        shard: &'a dyn Data<T>,
+        known: &[f64],
+        survey: &Survey,
+    ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        let scale = self.scale(&survey.shape, survey.total)?;
+        let specs = self.blocks(shard.shape(), scale)?;
+        let counts = NmfCounts {
+            data: shard,
+            complete: survey.complete,
+            self_information: known.iter().sum(),
+            plan: plan(self, &specs),
+            specs,
+        };
+        Ok(Box::new(NmfShard {
+            counts,
+            simultaneous: self.is_simultaneous(survey.complete),
+        }))
+    }
+}

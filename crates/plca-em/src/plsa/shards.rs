@@ -1,0 +1,53 @@
+//! PLSA of data that are cut along their given index.
+
+use plca_fit::shards::{Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::{Draw, FitError, Sense};
+use plca_tensor::{Data, Real};
+
+use super::Plsa;
+use super::counts::{PlsaCounts, check_order};
+use crate::online::Streamed;
+
+impl<T: Real> Shard<T> for PlsaCounts<'_, T> {}
+
+/// The basis is shared; mixtures and marginal belong to the given indices.
+impl<T: Real> Sharded<T> for Plsa<T> {
+    fn along(&self, _: usize) -> usize {
+        self.given.mode()
+    }
+
+    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
+        [None, Some(Lie::Columns), Some(Lie::Rows)][block]
+    }
+
+    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        check_order(survey.shape.len())?;
+        let mut blocks = self.specs(&survey.shape)?;
+        // Every shard has its own part of the marginal.
+        blocks[2].draw = Draw::Data(Vec::new());
+        Ok(Whole {
+            blocks,
+            sense: Sense::Maximise,
+            mass: survey.total,
+            power: self.temper,
+            facts: vec![("given", vec![self.given.mode() as f64])],
+            conditional: false,
+        })
+    }
+
+    fn read_off(&self, shard: &dyn Data<T>) -> Result<Vec<f64>, FitError> {
+        check_order(shard.shape().len())?;
+        Ok(shard.marginal(self.given.mode())?)
+    }
+
+    fn bind_shard<'a>(
+        &'a self,
+        shard: &'a dyn Data<T>,
+        known: &[f64],
+        survey: &Survey,
+    ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        let (marginal, total) = (known.to_vec(), survey.total);
+        let bound = PlsaCounts::of_part(self, shard, marginal, total, survey.complete)?;
+        Ok(Box::new(bound))
+    }
+}

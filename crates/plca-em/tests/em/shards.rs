@@ -1,0 +1,718 @@
+//! Data cut into shards: the fits of one piece, with bits that do not depend on who holds which shard.
+
+use std::cell::RefCell;
+
+use nalgebra::DMatrix;
+use plca_dist::random::{below, uniform};
+use plca_em::{Given, Init, Model, Nmf, Plca, Plsa, Solver, Stop, Update};
+use plca_fit::shards::{
+    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
+    Stats, Survey,
+};
+use plca_fit::{AnyModel, Checkpoint, FitError, Parameters, Run};
+use plca_priors::{Dirichlet, Entropic, Penalty};
+use plca_tensor::{
+    Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
+    even_ends, normalise_columns,
+};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const SEED: Seed = Seed { seed: 7, stream: 3 };
+const K: usize = 4;
+/// Samples: enough for 64 shards, and no multiple of their number.
+const SAMPLES: usize = 150;
+
+fn rng() -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED.seed);
+    rng.set_stream(SEED.stream);
+    rng
+}
+
+/// Counts of which many are 0; samples along the last mode.
+fn dense<T: Real>(shape: &[usize], hidden: f64) -> DenseTensor<T> {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let cells = shape.iter().product::<usize>();
+    let cell = |at: usize| match uniform(&mut rng) {
+        u if u < hidden && !at.is_multiple_of(7) => T::lit(f64::NAN),
+        u if u < 0.5 && !at.is_multiple_of(7) => T::zero(),
+        _ => T::lit(below(9, &mut rng) as f64 + 0.25),
+    };
+    let values = (0..cells).map(cell).collect();
+    DenseTensor::masked(shape.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+/// The same cells as a sparse tensor; hidden ones are not stored.
+fn sparse<T: Real>(v: &DenseTensor<T>) -> SparseTensor<T> {
+    let mut entries = Coordinates::empty(v.shape());
+    v.visit(&mut |index, x| entries.push(index, T::lit(x)))
+        .unwrap();
+    match v.is_complete() {
+        true => SparseTensor::new(entries).unwrap(),
+        false => SparseTensor::stored_only(entries).unwrap(),
+    }
+}
+
+/// A model, its data in one piece and in 64.
+struct Case<T: Real> {
+    name: &'static str,
+    model: Box<dyn Both<T>>,
+    data: Box<dyn Data<T>>,
+    shards: Vec<Box<dyn Data<T>>>,
+}
+
+/// A model of all data, and of shards.
+trait Both<T: Real>: Sharded<T> + AnyModel<T> {
+    fn sharded(&self) -> &dyn Sharded<T>;
+    fn piece(&self) -> &dyn AnyModel<T>;
+}
+
+impl<T: Real, M: Sharded<T> + Model<Scalar = T>> Both<T> for M {
+    fn sharded(&self) -> &dyn Sharded<T> {
+        self
+    }
+
+    fn piece(&self) -> &dyn AnyModel<T> {
+        self
+    }
+}
+
+fn case<T: Real>(
+    name: &'static str,
+    model: impl Both<T> + 'static,
+    data: impl Data<T> + 'static,
+) -> Case<T> {
+    let along = Sharded::along(&model, data.shape().len());
+    let ends = even_ends(&entries_along(&data, along).unwrap(), 64);
+    assert_eq!(ends.len(), 64, "{name}");
+    Case {
+        name,
+        shards: cut(&data, along, &ends).unwrap(),
+        model: Box::new(model),
+        data: Box::new(data),
+    }
+}
+
+fn cases<T: Real>() -> Vec<Case<T>> {
+    let matrix = |hidden| dense::<T>(&[23, SAMPLES], hidden);
+    let rows = dense::<T>(&[SAMPLES, 23], 0.0);
+    let plsa = || Plsa::<T>::builder(K);
+    let nmf = |update| Nmf::<T>::builder(K).update(update).build().unwrap();
+    let penalty = || Penalty::new(0.3, 0.1).unwrap();
+    let penalised = |update| {
+        let nmf = Nmf::<T>::builder(K).update(update);
+        let nmf = nmf.rate_prior("w", penalty()).rate_prior("h", penalty());
+        nmf.build().unwrap()
+    };
+    let plca = || Plca::<T>::builder(K);
+    let prior = || Dirichlet::symmetric(1.5).unwrap();
+    let both = plsa().prior("basis", prior()).prior("mixture", prior());
+    let weights = plca().prior("weights", prior()).prior("factor_0", prior());
+    vec![
+        case("plsa", plsa().build().unwrap(), matrix(0.0)),
+        case(
+            "plsa, sparse",
+            plsa().build().unwrap(),
+            sparse(&matrix(0.0)),
+        ),
+        case(
+            "plsa of rows",
+            plsa().given(Given::Rows).build().unwrap(),
+            sparse(&rows),
+        ),
+        case("plsa, hidden", plsa().build().unwrap(), matrix(0.2)),
+        case(
+            "plsa, stored",
+            plsa().build().unwrap(),
+            sparse(&matrix(0.2)),
+        ),
+        case("plsa, priors", both.build().unwrap(), matrix(0.0)),
+        case(
+            "plsa, tempered",
+            plsa().temper(0.9).build().unwrap(),
+            matrix(0.0),
+        ),
+        case("plca", plca().build().unwrap(), sparse(&matrix(0.0))),
+        case("plca, hidden", plca().build().unwrap(), matrix(0.2)),
+        case(
+            "plca, stored",
+            plca().build().unwrap(),
+            sparse(&matrix(0.2)),
+        ),
+        case(
+            "plca of order 3, hidden",
+            plca().build().unwrap(),
+            dense::<T>(&[4, 5, SAMPLES], 0.2),
+        ),
+        case("nmf, imputed", nmf(Update::Simultaneous), matrix(0.2)),
+        case("plca, priors", weights.build().unwrap(), matrix(0.0)),
+        case(
+            "plca of order 3",
+            plca().build().unwrap(),
+            dense::<T>(&[4, 5, SAMPLES], 0.0),
+        ),
+        case("nmf", nmf(Update::Simultaneous), sparse(&matrix(0.0))),
+        case("nmf in turn", nmf(Update::Sequential), matrix(0.0)),
+        case(
+            "nmf, penalties",
+            penalised(Update::Simultaneous),
+            matrix(0.0),
+        ),
+        case(
+            "nmf in turn, penalties",
+            penalised(Update::Sequential),
+            matrix(0.0),
+        ),
+        case("nmf, hidden", Nmf::builder(K).build().unwrap(), matrix(0.2)),
+        case(
+            "nmf, stored",
+            Nmf::builder(K).build().unwrap(),
+            sparse(&matrix(0.2)),
+        ),
+    ]
+}
+
+/// What is moved, moved.
+fn moved<S: Serialize + DeserializeOwned>(x: &S) -> S {
+    serde_json::from_str(&serde_json::to_string(x).unwrap()).unwrap()
+}
+
+/// Groups of shards that know nothing of each other: messages are bytes, and arrive in any order.
+struct Groups<'a> {
+    model: &'a dyn Sharded<f64>,
+    shards: &'a [Box<dyn Data<f64>>],
+    groups: usize,
+    rng: ChaCha8Rng,
+}
+
+impl Groups<'_> {
+    fn sum<S>(&mut self, mut of: impl FnMut(u32) -> S) -> S
+    where
+        S: plca_fit::shards::Merge + Serialize + DeserializeOwned,
+    {
+        let count = self.shards.len() as u32;
+        let mut sent = Vec::new();
+        for group in 0..self.groups {
+            let bound = |g: usize| (g * self.shards.len() / self.groups) as u32;
+            let leaf = |shard| Partial::leaf(shard, count, of(shard)).unwrap();
+            let leaves = (bound(group)..bound(group + 1)).map(leaf);
+            let all = leaves.fold(Partial::empty(count), |sum, leaf| sum.join(leaf).unwrap());
+            sent.push(moved(&all));
+        }
+        let mut sum = Partial::empty(count);
+        while !sent.is_empty() {
+            let next = below(sent.len() as u64, &mut self.rng) as usize;
+            sum = sent.swap_remove(next).join(sum).unwrap();
+        }
+        sum.root().unwrap()
+    }
+
+    /// The state after some iterations, and the objectives before each and at the end.
+    fn run(&mut self, iterations: usize) -> (Shared<f64>, Vec<Local<f64>>, Vec<f64>) {
+        let (model, shards) = (self.model, self.shards);
+        let along = model.along(shards[0].shape().len());
+        let sizes = shards.iter().map(|shard| shard.shape()[along]);
+        let firsts: Vec<usize> = sizes
+            .scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n)))
+            .collect();
+        let survey: Survey = self.sum(|s| {
+            model
+                .survey(&*shards[s as usize], firsts[s as usize])
+                .unwrap()
+        });
+        let mut shared = model.begin(&survey, SEED).unwrap();
+        let place = |shard: usize| Place {
+            shard: shard as u32,
+            shards: shards.len() as u32,
+            first: firsts[shard],
+        };
+        let local = |s: usize| {
+            model
+                .begin_local(&*shards[s], place(s), &shared, SEED)
+                .unwrap()
+        };
+        let mut locals: Vec<_> = (0..shards.len()).map(local).collect();
+        let mut objectives = Vec::new();
+        for iteration in 0..=iterations {
+            let ask = match iteration == iterations {
+                true => Ask::objective(),
+                false => Ask::step(true),
+            };
+            let told = moved(&shared);
+            let stats: Stats = self.sum(|s| {
+                let s = s as usize;
+                locals[s] = moved(&locals[s]);
+                model
+                    .e_step(&*shards[s], &mut locals[s], &told, ask)
+                    .unwrap()
+            });
+            objectives.extend(model.objective(&shared, &stats).unwrap());
+            if ask.counts {
+                let report = model.m_step(&mut shared, stats).unwrap();
+                assert_eq!(report.objective.as_ref(), objectives.last());
+            }
+        }
+        (shared, locals, objectives)
+    }
+}
+
+fn on_threads<O: Send>(threads: usize, work: impl FnOnce() -> O + Send) -> O {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap().install(work)
+}
+
+fn stop(iterations: usize) -> Stop {
+    Stop::default()
+        .tol(None)
+        .max_iter(iterations)
+        .check_every(1)
+}
+
+fn in_process<T: Real>(
+    case: &Case<T>,
+    solver: Solver,
+    iterations: usize,
+) -> (Parameters<T>, Vec<f64>) {
+    let algorithm = InProcess::new(case.model.sharded(), &case.shards).unwrap();
+    let run = Run::<Parameters<T>>::new(Box::new(algorithm)).solver(solver);
+    let fit = run
+        .stop(stop(iterations))
+        .run(Init::default(), &mut rng())
+        .unwrap();
+    let trace = fit.trace().iter().map(|point| point.objective).collect();
+    (fit.into_state(), trace)
+}
+
+/// Any groups, any threads, any order of arrival, and the engine of one process: the same bits.
+#[test]
+fn bits_do_not_depend_on_groups_or_threads() {
+    for case in cases::<f64>() {
+        let run = |groups: usize, threads: usize| {
+            let (model, shards) = (case.model.sharded(), &case.shards);
+            let rng = ChaCha8Rng::seed_from_u64(groups as u64);
+            on_threads(threads, || {
+                Groups {
+                    model,
+                    shards,
+                    groups,
+                    rng,
+                }
+                .run(5)
+            })
+        };
+        let first = run(1, 1);
+        for (groups, threads) in [(2, 2), (7, 1), (64, 2)] {
+            assert_eq!(
+                run(groups, threads),
+                first,
+                "{} {groups} {threads}",
+                case.name
+            );
+        }
+        let (at, trace) = on_threads(2, || in_process(&case, Solver::Em, 5));
+        assert_eq!(trace, first.2, "{}", case.name);
+        let (shared, locals, _) = first;
+        for (name, block) in shared.parameters().blocks() {
+            assert_eq!(at.block(name), Some(block), "{} {name}", case.name);
+        }
+        // The last pass completed what belongs to the samples.
+        let own = at.matrices().iter().enumerate();
+        let count = at.matrices().len();
+        let own = own.filter(|&(j, _)| case.model.sharded().lies(j, count).is_some());
+        for (b, (_, block)) in own.enumerate() {
+            let parts: Vec<&DMatrix<f64>> = locals.iter().map(|local| &local.blocks()[b]).collect();
+            let stacked = match parts[0].nrows() == block.nrows() {
+                true => parts
+                    .iter()
+                    .flat_map(|part| part.as_slice().to_vec())
+                    .collect::<Vec<_>>(),
+                false => (0..block.ncols())
+                    .flat_map(|z| {
+                        parts.iter().flat_map(move |part| {
+                            part.column(z).iter().copied().collect::<Vec<_>>()
+                        })
+                    })
+                    .collect(),
+            };
+            assert_eq!(block.as_slice(), stacked, "{} {b}", case.name);
+        }
+    }
+}
+
+fn agrees<T: Real>(tolerance: f64) {
+    for case in cases::<T>() {
+        let run = case
+            .model
+            .piece()
+            .on(&*case.data)
+            .unwrap()
+            .solver(Solver::Em);
+        let fit = run.stop(stop(20)).run(Init::default(), &mut rng()).unwrap();
+        let (at, trace) = in_process(&case, Solver::Em, 20);
+        assert_eq!(trace.len(), fit.trace().len());
+        for (point, sharded) in fit.trace().iter().zip(&trace) {
+            let error = (point.objective - sharded).abs() / point.objective.abs();
+            assert!(error <= tolerance, "{} {point:?} {sharded}", case.name);
+        }
+        let names: Vec<_> = fit
+            .state()
+            .blocks()
+            .map(|(name, _)| name.to_string())
+            .collect();
+        for name in names {
+            let (one, other) = (fit.state().block(&name).unwrap(), at.block(&name).unwrap());
+            let far = one.zip_map(other, |a, b| (a.to_f64() - b.to_f64()).abs());
+            let largest = one.iter().fold(0.0, |m: f64, x| m.max(x.to_f64()));
+            assert!(
+                far.max() <= 1e3 * tolerance * largest,
+                "{} {name} {}",
+                case.name,
+                far.max()
+            );
+        }
+        let (one, other) = (fit.state(), &at);
+        assert!((one.mass() - other.mass()).abs() <= tolerance * one.mass());
+        let facts = |at: &Parameters<T>| {
+            at.facts()
+                .map(|(n, x)| (n.to_string(), x.len()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(facts(one), facts(other), "{}", case.name);
+    }
+}
+
+#[test]
+fn objectives_are_those_of_one_piece() {
+    agrees::<f64>(1e-12);
+}
+
+#[test]
+fn objectives_are_those_of_one_piece_in_single_precision() {
+    agrees::<f32>(1e-5);
+}
+
+/// Starts are drawn shard by shard, and have the bits of a start on all data.
+#[test]
+fn starts_are_those_of_one_piece() {
+    for case in cases::<f64>() {
+        let run = case.model.piece().on(&*case.data).unwrap().stop(stop(0));
+        let whole = run.run(Init::default(), &mut rng()).unwrap().into_state();
+        let (model, shards) = (case.model.sharded(), &case.shards);
+        let rng = ChaCha8Rng::seed_from_u64(0);
+        let (shared, locals, _) = Groups {
+            model,
+            shards,
+            groups: 64,
+            rng,
+        }
+        .run(0);
+        for (name, block) in shared.parameters().blocks() {
+            assert_eq!(whole.block(name), Some(block), "{} {name}", case.name);
+        }
+        let drawn = match case
+            .name
+            .split_once(' ')
+            .map_or(case.name, |(name, _)| name)
+            .trim_end_matches(',')
+        {
+            "plsa" => "mixture",
+            "plca" => whole.blocks().last().unwrap().0,
+            _ => "h",
+        };
+        let block = whole.block(drawn).unwrap();
+        for local in &locals {
+            let (part, first) = (&local.blocks()[0], local.place().first);
+            let expected = match drawn {
+                "mixture" | "h" => block.columns(first, part.ncols()).into_owned(),
+                _ => block.rows(first, part.nrows()).into_owned(),
+            };
+            assert_eq!(*part, expected, "{}", case.name);
+        }
+    }
+}
+
+/// Shards that only messages reach, with what belongs to their samples.
+#[derive(Debug)]
+struct Keeper<'a> {
+    model: &'a dyn Sharded<f64>,
+    shards: &'a [Box<dyn Data<f64>>],
+    locals: RefCell<Vec<Local<f64>>>,
+}
+
+impl Engine<f64> for Keeper<'_> {
+    fn pass(&self, shared: &Shared<f64>, ask: Ask) -> Result<Stats, FitError> {
+        let (shared, count) = (moved(shared), self.shards.len() as u32);
+        let mut sum = Partial::empty(count);
+        for (s, shard) in self.shards.iter().enumerate().rev() {
+            let mut local = self.locals.borrow()[s].clone();
+            let stats = self.model.e_step(&**shard, &mut local, &shared, ask)?;
+            sum = sum.join(moved(&Partial::leaf(s as u32, count, stats)?))?;
+            if ask.counts {
+                self.locals.borrow_mut()[s] = local;
+            }
+        }
+        Ok(sum.root()?)
+    }
+}
+
+/// A run whose shards an engine holds has the bits of one process, also if it goes on from a checkpoint; shards that are missing or not yet
+/// finished are no parameters.
+#[test]
+fn an_engine_elsewhere_has_the_bits_of_one_process() {
+    for case in cases::<f64>() {
+        let (model, shards) = (case.model.sharded(), &case.shards);
+        let survey = InProcess::new(model, shards).unwrap().survey().clone();
+        let start = model.begin(&survey, SEED).unwrap();
+        let (mut first, mut locals) = (0, Vec::new());
+        for (s, shard) in shards.iter().enumerate() {
+            let place = Place {
+                shard: s as u32,
+                shards: shards.len() as u32,
+                first,
+            };
+            first += shard.shape()[survey.along];
+            locals.push(model.begin_local(&**shard, place, &start, SEED).unwrap());
+        }
+        let locals = RefCell::new(locals);
+        let keeper = Keeper {
+            model,
+            shards,
+            locals,
+        };
+        let at = RefCell::new(start.clone());
+        let run = |iterations| {
+            let elsewhere = Elsewhere::new(model, &keeper, &at).unwrap();
+            let run = Run::<Parameters<f64>>::new(Box::new(elsewhere));
+            run.solver(Solver::Em).stop(stop(iterations))
+        };
+        let start = Checkpoint::new(start.parameters().clone());
+        let half = run(3).resume(start).unwrap();
+        let fit = run(6).resume(moved(half.checkpoint())).unwrap();
+        let (expected, trace) = in_process(&case, Solver::Em, 6);
+        assert_eq!(Some(&fit.objective()), trace.last(), "{}", case.name);
+
+        let shared = at.borrow().clone();
+        let mut locals = keeper.locals.borrow().clone();
+        for (shard, local) in shards.iter().zip(&mut locals) {
+            model.finish(&**shard, local, &shared).unwrap();
+        }
+        let gathered = model.gather(&shared, &locals).unwrap();
+        for (name, block) in expected.blocks() {
+            assert_eq!(gathered.block(name), Some(block), "{} {name}", case.name);
+        }
+        let facts = |at: &Parameters<f64>| at.fact("given").map(<[f64]>::to_vec);
+        assert_eq!(facts(&gathered), facts(&expected));
+        let missing = model.gather(&shared, &locals[1..]).unwrap_err();
+        assert!(matches!(missing, FitError::Conflict { .. }), "{missing}");
+    }
+}
+
+/// Solvers that extrapolate work on shards in one process.
+#[test]
+fn squarem_climbs_on_shards() {
+    for case in cases::<f64>()
+        .into_iter()
+        .filter(|case| !case.name.contains("tempered"))
+    {
+        let (_, plain) = in_process(&case, Solver::Em, 30);
+        let (_, trace) = in_process(&case, Solver::Squarem, 30);
+        let sign = if case.name.starts_with("nmf") {
+            -1.0
+        } else {
+            1.0
+        };
+        let better = sign * (trace[trace.len() - 1] - plain[plain.len() - 1]);
+        assert!(better > -1e-9 * plain[0].abs(), "{} {better}", case.name);
+    }
+}
+
+/// What shards cannot do is said before any work, and where a datum is wrong its place is that among all data.
+#[test]
+fn what_shards_cannot_do_is_refused() {
+    let v = dense::<f64>(&[5, 8], 0.0);
+    let shards = cut(&v, 1, &[3, 8]).unwrap();
+    let refused = |model: &dyn Sharded<f64>, shards: &Vec<Box<dyn Data<f64>>>| {
+        InProcess::new(model, shards).unwrap_err()
+    };
+    let plsa = Plsa::<f64>::builder(2)
+        .prior("basis", Dirichlet::symmetric(0.5).unwrap())
+        .build()
+        .unwrap();
+    assert!(
+        matches!(refused(&plsa, &shards), FitError::Conflict { what } if what.contains("`basis`"))
+    );
+    let plsa = Plsa::<f64>::builder(2)
+        .prior("mixture", Entropic::new(5.0).unwrap())
+        .build()
+        .unwrap();
+    assert!(
+        matches!(refused(&plsa, &shards), FitError::Conflict { what } if what.contains("`mixture`"))
+    );
+    let prior = Dirichlet::symmetric(1.5).unwrap();
+    let plca = Plca::<f64>::builder(2)
+        .prior("factor_1", prior)
+        .build()
+        .unwrap();
+    assert!(
+        matches!(refused(&plca, &shards), FitError::Conflict { what } if what.contains("`factor_1`"))
+    );
+    let hidden = cut(&dense::<f64>(&[5, 8], 0.3), 1, &[3, 8]).unwrap();
+    let tempered = Plca::<f64>::builder(2).temper(0.9).build().unwrap();
+    assert!(matches!(
+        refused(&tempered, &hidden),
+        FitError::Conflict { .. }
+    ));
+    let plca = Plca::<f64>::builder(2).build().unwrap();
+
+    let frozen = Plsa::<f64>::builder(2).freeze("basis").build().unwrap();
+    let survey = InProcess::new(&frozen, &shards).unwrap().survey().clone();
+    assert_eq!(
+        frozen.begin(&survey, SEED).unwrap_err(),
+        FitError::NotGiven {
+            block: "basis".into()
+        }
+    );
+
+    let odd = vec![shards[0].shape().to_vec(), vec![4, 2]].into_iter();
+    let odd = odd
+        .map(|shape| Box::new(dense::<f64>(&shape, 0.0)) as Box<dyn Data<f64>>)
+        .collect();
+    let error = refused(&plca, &odd);
+    assert_eq!(error.to_string(), "the data are 4 x 2, expected 5 x any");
+
+    let mut negative = cut(&v, 1, &[3, 8]).unwrap();
+    let mut values = vec![1.0; 25];
+    values[7] = -2.0;
+    negative[1] = Box::new(DenseTensor::new(vec![5, 5], values, Order::RowMajor).unwrap());
+    let expected = DataError::Negative {
+        index: vec![1, 5],
+        value: -2.0,
+    };
+    assert_eq!(refused(&plca, &negative), FitError::Data(expected));
+}
+
+/// A cell without support is the first one of all data, wherever it lies.
+#[test]
+fn the_first_cell_without_support_is_found() {
+    let ones = || vec![1.0; 12];
+    let v = DenseTensor::new(vec![3, 4], ones(), Order::RowMajor).unwrap();
+    let shards = cut(&v, 1, &[2, 4]).unwrap();
+    let model = Plsa::<f64>::builder(1).build().unwrap();
+    let algorithm = InProcess::new(&model, &shards).unwrap();
+    let start = Init::default().block("basis", DMatrix::from_column_slice(3, 1, &[1.0, 0.0, 0.0]));
+    let run = Run::<Parameters<f64>>::new(Box::new(algorithm));
+    let error = run.run(start, &mut rng()).unwrap_err();
+    assert_eq!(
+        error,
+        FitError::Support {
+            index: vec![1, 0],
+            value: 1.0
+        }
+    );
+}
+
+/// Given and frozen blocks, and what runs models of any kind.
+#[test]
+fn frozen_blocks_stay() {
+    let case = cases::<f64>().remove(0);
+    let model = Plsa::<f64>::builder(K).freeze("basis").build().unwrap();
+    let model = OnShards::new(&model, &case.shards);
+    let mut rng = rng();
+    let mut basis = DMatrix::from_fn(23, K, |_, _| uniform(&mut rng) + 0.1);
+    normalise_columns(&mut basis);
+    let run = AnyModel::on(&model, &*case.data).unwrap().stop(stop(3));
+    let fit = run
+        .run(Init::default().block("basis", basis.clone()), &mut rng)
+        .unwrap();
+    assert_eq!(fit.state().block("basis"), Some(&basis));
+    assert_eq!(model.components(), K);
+}
+
+/// Single entries of what all shards share are frozen as in one piece; those of what belongs to samples are refused.
+#[test]
+fn frozen_entries_are_those_of_one_piece() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
+    let flags = DMatrix::from_fn(23, K, |x, z| (x + z) % 3 == 0);
+    let plsa = Plsa::<f64>::builder(K).freeze_entries("basis", flags.clone());
+    let plca = Plca::<f64>::builder(K).freeze_entries("factor_0", flags.clone());
+    let nmf = Nmf::<f64>::builder(K).update(Update::Sequential);
+    let nmf = nmf.freeze_entries("w", flags.clone()).build().unwrap();
+    let cases: [(&str, Box<dyn Both<f64>>); 3] = [
+        ("basis", Box::new(plsa.build().unwrap())),
+        ("factor_0", Box::new(plca.build().unwrap())),
+        ("w", Box::new(nmf)),
+    ];
+    for (name, model) in cases {
+        let mut drawn = rng();
+        let mut start = DMatrix::from_fn(23, K, |_, _| uniform(&mut drawn) + 0.1);
+        normalise_columns(&mut start);
+        let fit = |run: Run<'_, Parameters<f64>>| {
+            let init = Init::default().block(name, start.clone());
+            let run = run.solver(Solver::Em).stop(stop(20));
+            run.run(init, &mut rng()).unwrap()
+        };
+        let one = fit(model.piece().on(&v).unwrap());
+        let algorithm = InProcess::new(model.sharded(), &shards).unwrap();
+        let many = fit(Run::new(Box::new(algorithm)));
+        let error = (one.objective() - many.objective()).abs() / one.objective().abs();
+        assert!(error <= 1e-12, "{name} {error}");
+        let block = many.state().block(name).unwrap();
+        for ((x, start), frozen) in block.iter().zip(&start).zip(&flags) {
+            assert_eq!(x == start, *frozen, "{name}");
+        }
+    }
+    let flags = DMatrix::from_element(K, SAMPLES, true);
+    let plsa = Plsa::<f64>::builder(K).freeze_entries("mixture", flags);
+    let error = InProcess::new(&plsa.build().unwrap(), &shards).unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("`mixture`") && what.contains("not by entries")),
+        "{error}"
+    );
+}
+
+/// Bytes of another version, and those that are no statistics of the model, are refused.
+#[test]
+fn foreign_bytes_are_refused() {
+    let case = cases::<f64>().remove(0);
+    let model = case.model.sharded();
+    let survey = model.survey(&*case.shards[0], 0).unwrap();
+    let leaf = Partial::leaf(0, 2, survey.clone()).unwrap();
+    let text = serde_json::to_string(&leaf).unwrap();
+    let other = text.replace("\"version\":1", "\"version\":2");
+    let error = serde_json::from_str::<Partial<Survey>>(&other).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("version 2 of shards, this program reads 1"),
+        "{error}"
+    );
+    let beyond = text.replace("\"place\":0", "\"place\":5");
+    let error = serde_json::from_str::<Partial<Survey>>(&beyond).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("no node 5 at level 0 over 2 shards"),
+        "{error}"
+    );
+
+    let mut shared = model.begin(&survey, SEED).unwrap();
+    let place = Place {
+        shard: 0,
+        shards: 1,
+        first: 0,
+    };
+    let nmf = Nmf::<f64>::builder(K).build().unwrap();
+    let theirs = nmf.begin(&survey, SEED).unwrap();
+    let mut local = nmf
+        .begin_local(&*case.shards[0], place, &theirs, SEED)
+        .unwrap();
+    let stats = nmf
+        .e_step(&*case.shards[0], &mut local, &theirs, Ask::step(true))
+        .unwrap();
+    let before = shared.clone();
+    let error = model.m_step(&mut shared, stats).unwrap_err();
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+    assert_eq!(shared, before);
+}

@@ -1,0 +1,143 @@
+//! Shards that an engine outside of this crate holds.
+
+use std::cell::RefCell;
+use std::fmt::Debug;
+
+use plca_tensor::Real;
+
+use super::sharded::{checked, likelihood};
+use super::{Ask, Sharded, Shared, Stats, Survey, Whole};
+use crate::em::extrapolates;
+use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
+
+/// Whoever holds the shards, with what belongs to their samples: Dask, MPI or others.
+pub trait Engine<T: Real>: Debug {
+    /// A pass over all shards under the shared parameters: each makes its [`e_step`](Sharded::e_step), and keeps what belongs to its samples
+    /// where counts were asked for. The answer is the root of the [`Partial`](super::Partial) of their statistics.
+    ///
+    /// # Errors
+    ///
+    /// What the engine has met.
+    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError>;
+}
+
+/// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em), whose parameters are
+/// the shared ones.
+///
+/// Results are bit-identical to those of [`InProcess`](super::InProcess) over the same shards. What belongs to the samples is with the engine:
+/// at the end [`Sharded::finish`] completes it, and [`Sharded::gather`] puts all together.
+#[derive(Debug)]
+pub struct Elsewhere<'a, T: Real> {
+    model: &'a dyn Sharded<T>,
+    engine: &'a dyn Engine<T>,
+    whole: Whole<T>,
+    blocks: Vec<BlockSpec<T>>,
+    shared: &'a RefCell<Shared<T>>,
+}
+
+impl<'a, T: Real> Elsewhere<'a, T> {
+    /// The model at shared parameters: those of a start, which every iteration replaces.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`]: settings that need all data at once.
+    pub fn new(
+        model: &'a dyn Sharded<T>,
+        engine: &'a dyn Engine<T>,
+        shared: &'a RefCell<Shared<T>>,
+    ) -> Result<Self, FitError> {
+        let whole = checked(model, shared.borrow().survey())?;
+        let count = whole.blocks.len();
+        let blocks = whole.blocks.iter().enumerate();
+        let blocks = blocks.filter(|&(j, _)| model.lies(j, count).is_none());
+        Ok(Self {
+            blocks: blocks.map(|(_, spec)| spec.clone()).collect(),
+            model,
+            engine,
+            whole,
+            shared,
+        })
+    }
+
+    fn survey(&self) -> Survey {
+        self.shared.borrow().survey().clone()
+    }
+
+    /// The statistics of all shards. Parameters that are not those of the last iteration nobody can answer for: the shards have moved on.
+    fn pass(&self, at: &Parameters<T>, ask: Ask) -> Result<(Shared<T>, Stats), FitError> {
+        let shared = self.shared.borrow().clone();
+        if shared.parameters() != at {
+            return Err(FitError::Conflict {
+                what:
+                    "shards elsewhere go from one iteration to the next: expected the solver `em`"
+                        .into(),
+            });
+        }
+        let stats = self.engine.pass(&shared, ask)?;
+        Ok((shared, stats))
+    }
+}
+
+impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.blocks
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let (mut shared, stats) = self.pass(at, Ask::step(measure))?;
+        let report = self.model.m_step(&mut shared, stats)?;
+        *at = shared.parameters().clone();
+        self.shared.replace(shared);
+        Ok(Stepped::of(report.objective))
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let (shared, stats) = self.pass(at, Ask::objective())?;
+        Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
+    }
+
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let (shared, stats) = self.pass(at, Ask::objective())?;
+        Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
+    }
+
+    /// That of a model whose hidden cells are imputed in one scale for all shards; others have one for every sample, which the shards know.
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        let survey = self.survey();
+        if survey.complete || !self.whole.conditional {
+            return Ok(None);
+        }
+        let (_, stats) = self.pass(at, Ask::objective())?;
+        // [SPEC 4] s = v_obs / Σ_obs P
+        Ok(stats.seen.map(|seen| vec![survey.total / seen]))
+    }
+
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        let (_, stats) = self.pass(at, Ask::support())?;
+        stats.check_support()
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        extrapolates(&self.blocks, at)
+    }
+
+    fn tempers(&self) -> bool {
+        self.whole.power != 1.0
+    }
+
+    fn sense(&self) -> Sense {
+        self.whole.sense
+    }
+
+    fn unit(&self) -> f64 {
+        self.survey().total
+    }
+
+    fn mass(&self) -> f64 {
+        self.whole.mass
+    }
+
+    fn power(&self) -> f64 {
+        self.whole.power
+    }
+}

@@ -1,0 +1,315 @@
+//! All shards in one process.
+
+use std::fmt::Debug;
+
+use plca_tensor::{Data, Real};
+
+use super::sharded::{checked, gathered, likelihood};
+use super::states::Pending;
+use super::{Ask, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole};
+use crate::em::extrapolates;
+use crate::{
+    Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Run, Sense, Stepped,
+};
+
+/// Where shards come from: memory, or files that are read one by one.
+pub trait Shards<T: Real>: Debug + Send + Sync {
+    /// How many there are.
+    fn count(&self) -> u32;
+
+    /// Reads a shard and hands it to `each`, once.
+    ///
+    /// # Errors
+    ///
+    /// A shard that cannot be read, and those of `each`.
+    fn read(&self, shard: u32, each: &mut Visit<'_, T>) -> Result<(), FitError>;
+}
+
+/// What is done with a shard.
+pub type Visit<'a, T> = dyn FnMut(&dyn Data<T>) -> Result<(), FitError> + 'a;
+
+impl<T: Real> Shards<T> for Vec<Box<dyn Data<T>>> {
+    fn count(&self) -> u32 {
+        u32::try_from(self.len()).unwrap_or(u32::MAX)
+    }
+
+    fn read(&self, shard: u32, each: &mut Visit<'_, T>) -> Result<(), FitError> {
+        each(&*self[shard as usize])
+    }
+}
+
+/// A model on shards that one process goes through, one after the other: an [`Algorithm`] for a [`Run`], whose results are bit-identical to
+/// those of any other engine over the same shards.
+///
+/// Every iteration reads every shard once; where a model renews its own blocks in turn, twice.
+#[derive(Debug)]
+pub struct InProcess<'a, T: Real> {
+    model: &'a dyn Sharded<T>,
+    shards: &'a dyn Shards<T>,
+    survey: Survey,
+    whole: Whole<T>,
+    places: Vec<Place>,
+    /// What the model read off every shard.
+    known: Vec<Vec<f64>>,
+}
+
+impl<'a, T: Real> InProcess<'a, T> {
+    /// Reads every shard once, for what is to be known before a fit.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`]: a shard that cannot be read or that does not fit the others, settings that need all data at once.
+    pub fn new(model: &'a dyn Sharded<T>, shards: &'a dyn Shards<T>) -> Result<Self, FitError> {
+        let count = shards.count();
+        let (mut sum, mut first) = (Partial::empty(count), 0);
+        let (mut places, mut known) = (Vec::new(), Vec::new());
+        for shard in 0..count {
+            places.push(Place {
+                shard,
+                shards: count,
+                first,
+            });
+            let mut survey = None;
+            shards.read(shard, &mut |data| {
+                let found = model.survey(data, first)?;
+                known.push(model.read_off(data)?);
+                first += found.shape[found.along];
+                survey = Some(found);
+                Ok(())
+            })?;
+            if let Some(survey) = survey {
+                sum = sum.join(Partial::leaf(shard, count, survey)?)?;
+            }
+        }
+        let survey = sum.root()?;
+        let mut whole = checked(model, &survey)?;
+        let of_data = |spec: &BlockSpec<T>| matches!(spec.draw, Draw::Data(_));
+        let parts = match whole.blocks.iter().any(of_data) {
+            true => &places[..],
+            false => &[],
+        };
+        let mut data = vec![Vec::new(); whole.blocks.len()];
+        for (place, known) in parts.iter().zip(&known) {
+            shards.read(place.shard, &mut |shard| {
+                let bound = model.bind_shard(shard, known, &survey)?;
+                for (data, spec) in data.iter_mut().zip(bound.blocks()) {
+                    if let Draw::Data(values) = &spec.draw {
+                        data.extend_from_slice(values);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        for (spec, values) in whole.blocks.iter_mut().zip(data) {
+            if !values.is_empty() {
+                spec.draw = Draw::Data(values);
+            }
+        }
+        Ok(Self {
+            model,
+            shards,
+            survey,
+            whole,
+            places,
+            known,
+        })
+    }
+
+    /// What is known of all data.
+    pub fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    fn lies(&self, block: usize) -> Option<Lie> {
+        self.model.lies(block, self.whole.blocks.len())
+    }
+
+    /// The shared part of parameters.
+    fn shared(&self, at: &Parameters<T>) -> Shared<T> {
+        let blocks = at.blocks().enumerate();
+        let shared = blocks.filter(|&(j, _)| self.lies(j).is_none());
+        let shared = shared.map(|(_, (name, block))| (name.to_string(), block.clone()));
+        let parameters = Parameters::named(shared.collect(), 1.0);
+        Shared {
+            version: Version,
+            survey: self.survey.clone(),
+            parameters: parameters
+                .with(at.power(), self.whole.mass)
+                .at_iteration(at.iteration()),
+            sums: vec![Vec::new(); self.whole.blocks.len()],
+            scale: 1.0,
+        }
+    }
+
+    /// The part of parameters that belongs to a shard.
+    fn local(&self, at: &Parameters<T>, place: Place) -> Local<T> {
+        let shard = place.shard as usize;
+        let along = self.survey.along;
+        let next = self.places.get(shard + 1).map(|next| next.first);
+        let samples = next.unwrap_or(self.survey.shape[along]) - place.first;
+        let blocks = at.matrices().iter().enumerate();
+        let blocks = blocks.filter_map(|(j, block)| match self.lies(j)? {
+            Lie::Rows => Some(block.rows(place.first, samples).into_owned()),
+            Lie::Columns => Some(block.columns(place.first, samples).into_owned()),
+        });
+        Local {
+            version: Version,
+            place,
+            known: self.known[shard].clone(),
+            blocks: blocks.collect(),
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// A pass over all shards: the sum of their statistics, and what belongs to each afterwards.
+    fn pass(
+        &self,
+        at: &Parameters<T>,
+        shared: &Shared<T>,
+        ask: Ask,
+    ) -> Result<(Stats, Vec<Local<T>>), FitError> {
+        let (mut sum, mut locals) = (Partial::empty(self.shards.count()), Vec::new());
+        for &place in &self.places {
+            let mut local = self.local(at, place);
+            let mut stats = None;
+            self.shards.read(place.shard, &mut |data| {
+                stats = Some(self.model.e_step(data, &mut local, shared, ask)?);
+                Ok(())
+            })?;
+            if let Some(stats) = stats {
+                sum = sum.join(Partial::leaf(place.shard, place.shards, stats)?)?;
+            }
+            if ask.counts {
+                locals.push(local);
+            }
+        }
+        Ok((sum.root()?, locals))
+    }
+}
+
+impl<T: Real> Algorithm<T> for InProcess<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.whole.blocks
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let mut shared = self.shared(at);
+        let (stats, mut locals) = self.pass(at, &shared, Ask::step(measure))?;
+        let report = self.model.m_step(&mut shared, stats)?;
+        for local in &mut locals {
+            let shard = local.place.shard;
+            if local.pending == Pending::Nothing {
+                continue;
+            }
+            self.shards
+                .read(shard, &mut |data| self.model.finish(data, local, &shared))?;
+        }
+        let blocks = gathered(self.model, &self.whole.blocks, &shared, &locals)?;
+        let free = self.whole.blocks.iter().zip(blocks);
+        let free = free.map(|(spec, block)| (spec.frozen != Frozen::Whole).then_some(block));
+        at.advance(free.collect());
+        Ok(Stepped::of(report.objective))
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let shared = self.shared(at);
+        let (stats, _) = self.pass(at, &shared, Ask::objective())?;
+        Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
+    }
+
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let shared = self.shared(at);
+        let (stats, _) = self.pass(at, &shared, Ask::objective())?;
+        Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
+    }
+
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        let (stats, _) = self.pass(at, &self.shared(at), Ask::support())?;
+        stats.check_support()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        if self.survey.complete {
+            return Ok(None);
+        }
+        let shared = self.shared(at);
+        if self.whole.conditional {
+            let (stats, _) = self.pass(at, &shared, Ask::objective())?;
+            // [SPEC 4] s = v_obs / Σ_obs P
+            return Ok(stats.seen.map(|seen| vec![self.survey.total / seen]));
+        }
+        let mut all = Vec::new();
+        for &place in &self.places {
+            let local = self.local(at, place);
+            self.shards.read(place.shard, &mut |data| {
+                all.extend(self.model.scale(data, &local, &shared)?.unwrap_or_default());
+                Ok(())
+            })?;
+        }
+        Ok((!all.is_empty()).then_some(all))
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        extrapolates(&self.whole.blocks, at)
+    }
+
+    fn tempers(&self) -> bool {
+        self.whole.power != 1.0
+    }
+
+    fn sense(&self) -> Sense {
+        self.whole.sense
+    }
+
+    fn unit(&self) -> f64 {
+        self.survey.total
+    }
+
+    fn mass(&self) -> f64 {
+        self.whole.mass
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        self.whole.facts.clone()
+    }
+
+    fn power(&self) -> f64 {
+        self.whole.power
+    }
+}
+
+/// A model of shards in one process, whatever data it is put on: what runs models of any kind runs it too.
+#[derive(Debug)]
+pub struct OnShards<'a, T: Real> {
+    model: &'a dyn Sharded<T>,
+    shards: &'a dyn Shards<T>,
+    components: usize,
+}
+
+impl<'a, T: Real> OnShards<'a, T> {
+    /// The model of these shards.
+    pub fn new<M: Sharded<T> + crate::Model<Scalar = T>>(
+        model: &'a M,
+        shards: &'a dyn Shards<T>,
+    ) -> Self {
+        Self {
+            components: crate::Model::components(model),
+            model,
+            shards,
+        }
+    }
+}
+
+impl<T: Real> AnyModel<T> for OnShards<'_, T> {
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
+        Ok(Run::new(self.bind_to(data)?))
+    }
+
+    fn bind_to<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(InProcess::new(self.model, self.shards)?))
+    }
+}

@@ -1,0 +1,137 @@
+"""A simulated atlas of cells x genes, made shard by shard and fitted from files by one and by two ranks of MPI.
+
+    python python/benches/atlas.py FOLDER [--cells 1000000] [--genes 30000] [--entries 2e8] [--shards 64] [--quick]
+
+FOLDER takes the shards, 8 bytes an entry, and keeps them for the next run. Every fit is a run of `mpirun`; it prints seconds of an iteration, the peak of
+memory of each rank and its bytes beside what K x genes numbers come to. What is measured on this machine and what is derived from it for 16 ranks is
+told apart.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+#: Bytes of the model and of the statistics of K components: P(gene | topic) in double precision.
+WORD = 8
+
+
+def write_shard(path, cells, genes, entries, number):
+    """Counts of a few programmes of genes: genes of an entry are drawn from the programme of its cell, and few are hit twice."""
+    draw = np.random.default_rng([7, number])
+    # Genes of a programme: ranks by a power law, turned by the programme.
+    ranks = (genes * draw.random(entries) ** 3).astype(np.int64)
+    cell = np.sort(draw.integers(cells, size=entries))
+    programme = (cell * 2654435761 >> 7) % 20
+    gene = (ranks + programme * (genes // 20)) % genes
+    key = np.unique(cell * genes + gene)
+    cell, gene = np.divmod(key, genes)
+    counts = (1 + draw.geometric(0.6, size=key.size)).astype(np.float32)
+    rows = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=cells))])
+    X = sparse.csr_matrix((counts, gene.astype(np.int32), rows), shape=(cells, genes))
+    part = path.with_suffix(".part.npz")
+    sparse.save_npz(part, X, compressed=False)
+    part.rename(path)
+    return X.nnz
+
+
+def write(folder, cells, genes, entries, shards):
+    """The shards that are not there yet, and how many entries there are."""
+    facts = folder / "facts.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    known = json.loads(facts.read_text()) if facts.exists() else {}
+    wanted = {"cells": cells, "genes": genes, "entries": entries, "shards": shards}
+    if known.get("wanted") != wanted:
+        known = {"wanted": wanted, "found": []}
+    for number in range(len(known["found"]), shards):
+        path = folder / f"cells-{number:05}.npz"
+        known["found"].append(write_shard(path, cells // shards, genes, int(entries) // shards, number))
+        facts.write_text(json.dumps(known))
+    return sum(known["found"])
+
+
+def rank(folder, components, iterations):
+    """What every rank does; the first prints what all of them found."""
+    from mpi4py import MPI
+
+    from plcakit import PLSA
+    from plcakit.mpi import fit
+
+    comm = MPI.COMM_WORLD
+
+    # Between two looks at the objective, which costs about as much as an iteration.
+    seen = []
+    model = PLSA(
+        components,
+        random_state=0,
+        max_iter=iterations,
+        tol=0,
+        solver="em",
+        n_jobs=1,
+        check_every=4,
+        callback=lambda iteration, _: seen.append((iteration, time.perf_counter())),
+    )
+    fit(model, [str(path) for path in sorted(Path(folder).glob("cells-*.npz"))], comm=comm)
+    iteration, ends = np.transpose(seen)
+    steps = np.diff(ends) / np.diff(iteration)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    found = comm.gather((float(np.median(steps)), peak, model.traffic_))
+    if comm.rank == 0:
+        print(json.dumps({"ranks": found, "objective": float(model.objective_)}))
+
+
+def run(ranks, arguments):
+    """Starts the ranks, each a process of one thread."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), sys.executable, __file__]
+    out = subprocess.run([*command, *arguments], check=True, capture_output=True, text=True, env=environment).stdout
+    return json.loads(out.splitlines()[-1])
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("folder", type=Path)
+    options.add_argument("--cells", type=int, default=1_000_000)
+    options.add_argument("--genes", type=int, default=30_000)
+    options.add_argument("--entries", type=float, default=2.2e8, help="drawn; what is hit twice is one entry")
+    options.add_argument("--shards", type=int, default=64)
+    options.add_argument("--components", type=int, default=20)
+    options.add_argument("--iterations", type=int, default=9)
+    options.add_argument("--quick", action="store_true", help="a small case, to see that everything runs")
+    options.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.rank:
+        rank(given.folder, given.components, given.iterations)
+        return
+    if given.quick:
+        given.cells, given.genes, given.entries, given.shards = 4000, 500, 2e5, 8
+    entries = write(given.folder, given.cells, given.genes, given.entries, given.shards)
+    print(f"{given.cells} cells x {given.genes} genes, {entries:.3g} entries in {given.shards} shards, K = {given.components}")
+    formula = WORD * given.components * given.genes
+    arguments = [str(given.folder), "--rank", f"--components={given.components}", f"--iterations={given.iterations}"]
+    seconds, objectives = {}, set()
+    for ranks in (1, 2):
+        found = run(ranks, arguments)
+        seconds[ranks] = max(step for step, _, _ in found["ranks"])
+        objectives.add(found["objective"])
+        peaks = " and ".join(f"{peak / 2**30:.2f} GiB" for _, peak, _ in found["ranks"])
+        print(f"measured: {ranks} rank{'s' * (ranks > 1)}: {seconds[ranks]:.3f} s an iteration, peak {peaks}")
+        for _, _, traffic in found["ranks"]:
+            # One more pass, for the last objective alone, sends next to nothing.
+            up = traffic["up"] / given.iterations
+            print(f"measured: bytes up of an iteration {up:.0f}, {up / formula:.4f} of the formula")
+    print(f"measured: two ranks {seconds[1] / seconds[2]:.2f} times as fast as one; equal objectives: {len(objectives) == 1}")
+    # Every rank works a sixteenth; the model goes up and down a tree of four levels at 10 GbE.
+    talk = 2 * 4 * formula / 1.25e9
+    print(f"derived: 16 ranks, one thread each, 10 GbE: {seconds[1] / 16:.3f} s of work and {talk:.3f} s of talk an iteration")
+
+
+if __name__ == "__main__":
+    main()

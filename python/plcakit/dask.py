@@ -1,0 +1,294 @@
+"""Fits of data in shards on a cluster of Dask, with the bits of one process.
+
+The data are cut along their samples. What belongs to the samples of a shard stays with the worker that holds it; an iteration sends the model to
+every worker, and statistics of its size back. Neither the number of workers nor a worker that is lost on the way changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from ._shards import Engine, Sheet, begun, finished, load, partial_of, parts, stepped, surveyed, transposes
+from ._shards import fit as _fit
+
+__all__ = ["fit"]
+
+
+def _distributed() -> Any:
+    try:
+        from dask import distributed
+    except ImportError as error:
+        raise ImportError("plcakit.dask needs Dask: pip install 'plcakit[dask]'") from error
+    return distributed
+
+
+def fit(
+    estimator: Any,
+    X: Any,
+    *,
+    client: Any = None,
+    ranges: int | None = None,
+    folder: str | Path | None = None,
+    save_every: int = 10,
+    retries: int = 3,
+    timeout: float = 300.0,
+) -> Any:
+    """Fit an estimator to data in shards, on the workers of a Dask cluster.
+
+    Starts, iterations and the end are those of one process over the same shards, to the bit: :func:`plcakit.shards.fit`.
+
+    Parameters
+    ----------
+    estimator : PLSA, PLCA or NMF
+        What is fitted, by the solver ``"em"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
+    X : dask.array.Array, sequence, or path-like
+        The data, samples first. Of an array, chunks of samples are the shards. Of a sequence, each item is one: an array or sparse matrix, a file
+        ``.npz`` or ``.npy``, or a delayed object that becomes an array. A path is a folder that ``plca shard`` has made, or one of such files; every
+        worker must be able to read it.
+    client : dask.distributed.Client, default=None
+        The cluster; ``None`` takes the current client.
+    ranges : int, default=None
+        Tasks of an iteration, each over a range of shards: one or two for a worker are enough. ``None``: 8, or one for every worker if there are more.
+    folder : path-like, default=None
+        A folder that all workers share, for what belongs to samples: written every ``save_every`` iterations, so that a lost worker costs no more than these.
+        ``None``: the driver keeps it in memory.
+    save_every : int, default=10
+        After how many iterations the state is saved.
+    retries : int, default=3
+        How often the fit goes on from there where Dask itself has given a task up.
+    timeout : float, default=300.0
+        Seconds after which an iteration is looked at that has not ended: where the cluster has no worker left the fit ends with a ``RuntimeError``, where no
+        worker does anything it goes on from the saved state, and where one works it waits as long again.
+
+    Returns
+    -------
+    estimator : object
+        The estimator itself. ``traffic_`` has the bytes of models that went down and of statistics that came up, and the number of passes.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> import dask.array as da
+    >>> from plcakit import PLSA
+    >>> from plcakit.datasets import make_corpus
+    >>> from plcakit.dask import fit
+    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    ...     counts = make_corpus().counts.toarray()
+    ...     X = da.from_array(counts, chunks=(50, -1))
+    ...     topics = fit(PLSA(3, random_state=0, max_iter=20, tol=0, n_jobs=1), X, client=client)
+    >>> topics.components_.shape == (3, counts.shape[1])
+    True
+    """
+    distributed = _distributed()
+    client = distributed.get_client() if client is None else client
+    sources, along = _sources(X)
+    how = (estimator.missing, transposes(estimator, along))
+    engine = _Dask(client, sources, how, ranges, folder, save_every, retries, timeout)
+    try:
+        return _fit(estimator, engine, along)
+    finally:
+        engine.close()
+
+
+def _sources(X: Any) -> tuple[list[Any], int | None]:
+    if isinstance(X, (str, Path)):
+        return parts(X)
+    if hasattr(X, "to_delayed"):
+        if any(len(chunks) > 1 for chunks in X.chunks[1:]):
+            X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
+        return list(X.to_delayed().ravel()), None
+    if isinstance(X, Sequence):
+        return list(X), None
+    raise ValueError(f"X is of {type(X).__name__}: expected an array of Dask, a sequence of shards or a folder of them")
+
+
+def _loaded(how: tuple[str | None, bool], *sources: Any) -> list[_core.Shard]:
+    return [load(source, *how, sent=True) for source in sources]
+
+
+def _carried(model: bytes) -> bytes:
+    """The model of an iteration: a task that can be made again, where a scattered object could not."""
+    return model
+
+
+def _saved(state: tuple[bytes, list[bytes]], path: str | None) -> Any:
+    """What belongs to the samples of a range, as what :func:`_restored` takes."""
+    if path is None:
+        return state[1]
+    target = Path(path)
+    part = target.with_suffix(f".{uuid.uuid4().hex}.part")
+    part.write_bytes(pickle.dumps(state[1]))
+    part.replace(target)
+    return path
+
+
+def _restored(saved: Any) -> tuple[bytes, list[bytes]]:
+    if isinstance(saved, str):
+        saved = pickle.loads(Path(saved).read_bytes())
+    return b"", saved
+
+
+class _Dask(Engine):
+    """Ranges of shards as tasks; the driver adds up and makes the M-step."""
+
+    def __init__(
+        self,
+        client: Any,
+        sources: Sequence[Any],
+        how: tuple[str | None, bool],
+        ranges: int | None,
+        folder: str | Path | None,
+        save_every: int,
+        retries: int,
+        timeout: float,
+    ) -> None:
+        from dask.delayed import delayed
+
+        super().__init__(len(sources))
+        distributed = _distributed()
+        #: What ends with a lost worker, and is worth another try.
+        self.lost = (distributed.CancelledError, distributed.KilledWorker, OSError)
+        self.client, self.retries, self.save_every, self.timeout = client, retries, save_every, timeout
+        self.folder = None if folder is None else Path(folder)
+        workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        many = min(self.count, max(8, workers) if ranges is None else max(1, ranges))
+        self.ends = [self.count * (n + 1) // many for n in range(many)]
+        self.firsts = [0, *self.ends[:-1]]
+        # Keys of their own: Dask would take equal ones for the same task.
+        self.run, self.tasks = uuid.uuid4().hex, 0
+        self.graphs = [delayed(_loaded, pure=False)(how, *sources[a:b]) for a, b in zip(self.firsts, self.ends)]
+        self.data = client.compute(self.graphs)
+        self.state: list[Any] = []
+        self.written: list[str] = []
+
+    def close(self) -> None:
+        self.data, self.state = [], []
+        for path in self.written:
+            Path(path).unlink(missing_ok=True)
+
+    def _submit(self, of: Any, *arguments: Any) -> Any:
+        self.tasks += 1
+        name = of.__name__.strip("_")
+        return self.client.submit(of, *arguments, key=f"plcakit-{name}-{self.run}-{self.tasks}", pure=False)
+
+    def _each(self, of: Any, *columns: Any) -> list[Any]:
+        """A task for every range."""
+        return [self._submit(of, *row) for row in zip(*columns)]
+
+    def _same(self, what: Any) -> list[Any]:
+        return [what] * len(self.ends)
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """What tasks answer. Dask itself waits for ever for a worker, and for one that has forgotten its task."""
+        while True:
+            try:
+                _distributed().wait(futures, timeout=self.timeout)
+                # What was lost meanwhile is made again.
+                ask = partial(self.client.gather, asynchronous=True)
+                return self.client.sync(ask, futures, callback_timeout=self.timeout)
+            except (TimeoutError, asyncio.TimeoutError):
+                # One that a task itself has raised comes at once.
+                if all(future.done() for future in futures):
+                    raise
+            running = self.client.processing()
+            if not running:
+                raise RuntimeError(f"plcakit.dask: the cluster has had no worker for {self.timeout:g} s")
+            if not any(running.values()):
+                raise OSError(f"plcakit.dask: no worker has done anything for {self.timeout:g} s")
+
+    def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
+        found = self._gathered(
+            self._each(surveyed, self._same(sheet), self.data, self.firsts, self._same(self.count))
+        )
+        partials, sizes, single = zip(*found)
+        if len(set(single)) > 1:
+            raise ValueError("shards: expected all in one precision")
+        return _core.shard_join(partials, True), [size for of in sizes for size in of], single[0]
+
+    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int, stream: int) -> None:
+        self.sheet = sheet
+        places = [(n, self.count, first) for n, first in enumerate(firsts)]
+        ranges = [places[a:b] for a, b in zip(self.firsts, self.ends)]
+        self.start = (ranges, shared, seed, stream)
+        self.saved: list[Any] | None = None
+        #: Models since the state was saved, from which it follows.
+        self.since: list[tuple[bytes, bool]] = []
+        self._restart()
+
+    def _restart(self) -> None:
+        """What belongs to the samples, from where it was saved and the models since."""
+        if self.saved is None:
+            ranges, shared, seed, stream = self.start
+            model = self._submit(_carried, shared)
+            rest = (self._same(model), self._same(seed), self._same(stream))
+            self.state = self._each(begun, self._same(self.sheet), self.data, ranges, *rest)
+        else:
+            self.state = self._each(_restored, self.saved)
+        for shared, value in self.since:
+            self.state = self._step(shared, True, value)
+
+    def _step(self, shared: bytes, counts: bool, value: bool) -> list[Any]:
+        model = self._same(self._submit(_carried, shared))
+        return self._each(
+            stepped, self._same(self.sheet), self.data, self.state, model, self._same(counts), self._same(value)
+        )
+
+    def _insisting(self, of: Any) -> Any:
+        """What ``of`` answers; where workers were lost for good, again from the last saved state."""
+        for left in reversed(range(self.retries + 1)):
+            try:
+                return of()
+            except self.lost:
+                if not left:
+                    raise
+                self.client.retry([data for data in self.data if data.status == "error"])
+                # Those that were cancelled are asked for anew.
+                self.data = self.client.compute(self.graphs)
+                self._restart()
+
+    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
+        def attempt() -> tuple[list[Any], list[bytes]]:
+            state = self._step(shared, counts, value)
+            return state, self._gathered(self._each(partial_of, state))
+
+        state, partials = self._insisting(attempt)
+        if counts:
+            self.state = state
+            self.since.append((shared, value))
+            if len(self.since) >= self.save_every:
+                self._save()
+        return self._passed(shared, partials)
+
+    def _save(self) -> None:
+        """Cuts the history of the state off, which would reach back to the start."""
+
+        def attempt() -> list[Any]:
+            paths: list[str | None] = [None] * len(self.ends)
+            if self.folder is not None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                paths = [str(self.folder / f"plcakit-{self.run}-{self.tasks}-{n}") for n in range(len(self.ends))]
+                self.written.extend(path for path in paths if path)
+            return self._gathered(self._each(_saved, self.state, paths))
+
+        old = self.saved
+        self.saved = self._insisting(attempt)
+        self.since = []
+        self._restart()
+        for path in old or []:
+            if isinstance(path, str):
+                Path(path).unlink(missing_ok=True)
+
+    def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:
+        def attempt() -> Any:
+            model = self._same(self._submit(_carried, shared))
+            return self._gathered(self._each(finished, self._same(self.sheet), self.data, self.state, model))
+
+        found = self._insisting(attempt)
+        return [local for of, _ in found for local in of], [scale for _, of in found for scale in of]

@@ -1,0 +1,45 @@
+"""Fits of data in shards in one process: data that come in parts, or lie in a folder that ``plca shard`` has cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ._shards import OneProcess, load, parts, transposes
+from ._shards import fit as _fit
+
+__all__ = ["fit"]
+
+
+def fit(estimator: Any, X: Any) -> Any:
+    """Fit an estimator to data in shards.
+
+    Parameters
+    ----------
+    estimator : PLSA, PLCA or NMF
+        What is fitted, by the solver ``"em"``. It is changed in place.
+    X : sequence or path-like
+        The data, samples first: arrays, sparse matrices or files ``.npz`` and ``.npy``, each a shard; or a folder of such files, or one that
+        ``plca shard`` has made, whose shards are read at every iteration.
+
+    Returns
+    -------
+    estimator : object
+        The estimator itself.
+
+    Examples
+    --------
+    >>> from plcakit import PLSA
+    >>> from plcakit.datasets import make_corpus
+    >>> from plcakit.shards import fit
+    >>> counts = make_corpus().counts
+    >>> topics = fit(PLSA(3, random_state=0, max_iter=20, tol=0), [counts[:40], counts[40:]])
+    >>> topics.components_.shape == (3, counts.shape[1])
+    True
+    """
+    sources, along = parts(X) if isinstance(X, (str, Path)) else (X, None)
+    if not isinstance(sources, Sequence):
+        raise ValueError(f"X is of {type(X).__name__}: expected a sequence of shards or a folder of them")
+    how = (estimator.missing, transposes(estimator, along))
+    return _fit(estimator, OneProcess([load(source, *how) for source in sources]), along)
