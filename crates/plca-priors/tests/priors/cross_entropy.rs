@@ -1,6 +1,6 @@
 //! The cross-entropy step against reference vectors, and its properties.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_priors::{
     CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, PriorRules, Schedule, Scheduled,
     SimplexPrior, Step, pair_divergences,
@@ -283,9 +283,8 @@ fn the_additive_correction_is_capped_by_the_mass() {
         }
         let mass: f64 = counts.iter().flatten().sum();
         let weight = 0.4 * mass / 2.0;
-        let mut q =
-            DMatrix::from_columns(&[own, other].map(|c| nalgebra::DVector::from_column_slice(&c)));
-        let n = DMatrix::from_columns(&counts.map(|c| nalgebra::DVector::from_column_slice(&c)));
+        let mut q = DMatrix::from_columns(&[own, other].map(|c| DVector::from_column_slice(&c)));
+        let n = DMatrix::from_columns(&counts.map(|c| DVector::from_column_slice(&c)));
         let needed = (weight * other[1]) / own[1];
         assert_eq!(needed > 1e3 * mass, capped);
         let d = needed.min(1e3 * mass);
@@ -337,7 +336,7 @@ proptest! {
         let flags = DMatrix::from_fn(4, 3, |i, z| flags[(i, z)] && !columns[z]);
         let mut want = q.clone();
         for i in (0..3).filter(|&i| !columns[i]) {
-            let sum = (0..3).fold(DMatrix::zeros(4, 1), |s, k| s + want.column(k) * pair(i, k));
+            let sum = (0..3).fold(DVector::zeros(4), |s, k| s + want.column(k) * pair(i, k));
             let free = |at: usize| !flags[(at, i)];
             let new: Vec<f64> = (0..4).map(|at| (counts[(at, i)] - sum[at]).max(0.0)).collect();
             let total: f64 = (0..4).filter(|&at| free(at)).map(|at| new[at]).sum();

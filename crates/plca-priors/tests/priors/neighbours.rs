@@ -1,6 +1,6 @@
 //! Laws of the prior of neighbouring columns.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_priors::{Neighbours, PriorRules, SimplexPrior, Step};
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ proptest! {
         let mut want = start.clone();
         for t in (0..times).step_by(2).chain((1..times).step_by(2)) {
             let near = [t.wrapping_sub(1), t + 1].into_iter().filter(|&k| k < times);
-            let pull = near.fold(DMatrix::zeros(counts.nrows(), 1), |s, k| s + want.column(k) * alpha);
+            let pull = near.fold(DVector::zeros(counts.nrows()), |s, k| s + want.column(k) * alpha);
             let new = (counts.column(t) - pull).map(|x| x.max(0.0));
             if new.sum() > 0.0 {
                 want.set_column(t, &(&new / new.sum()).column(0));
