@@ -30,7 +30,7 @@ pub(crate) struct Evaluator<T: Real> {
 #[derive(Clone, Debug)]
 enum How<T: Real> {
     Table(Likelihood, Arc<Cells<T>>),
-    Set(SetModel<T>),
+    Set(Box<SetModel<T>>),
 }
 
 impl Place for Mapped {
@@ -99,7 +99,7 @@ impl<T: Real> Evaluator<T> {
     ) -> Result<Self, DataError> {
         let shape = data.shape().to_vec();
         let how = match maps.set(&shape) {
-            Some(set) => How::Set(SetModel::new(set, likelihood, components, data)?),
+            Some(set) => How::Set(Box::new(SetModel::new(set, likelihood, components, data)?)),
             None => {
                 // Every dimension indexes the kernel: the cells stay in row-major order.
                 let geometry = Geometry::placed(&shape, &shape, &[Support::Valid])?;

@@ -311,6 +311,9 @@ struct CpBound<T: Real> {
     laws: Laws,
 }
 
+/// New blocks as far as they are wanted, and the likelihood term.
+type Updated<T> = (Vec<Option<DMatrix<T>>>, f64);
+
 impl<T: Real> CpBound<T> {
     fn axis(&self, block: usize) -> Components {
         let spec = &self.specs[block];
@@ -326,7 +329,7 @@ impl<T: Real> CpBound<T> {
         factors: &[DMatrix<T>],
         wanted: &[bool],
         value: bool,
-    ) -> Result<(Vec<Option<DMatrix<T>>>, f64), FitError> {
+    ) -> Result<Updated<T>, FitError> {
         let pass = SignedWanted {
             left: wanted[0],
             right: wanted[1..].contains(&true),

@@ -27,7 +27,7 @@ enum How<T> {
     /// Fourier transforms.
     #[cfg(feature = "fft")]
     Transforms {
-        transforms: Transforms,
+        transforms: Box<Transforms>,
         /// `[c][d][x]`.
         cells: Vec<f64>,
         /// Those of the positive side, and with the other sign those of the negative one.
@@ -57,7 +57,7 @@ impl<T: Real> Engine<T> {
         {
             let (by_transforms, transformed) = cost::transformed(&folded, components);
             if by_transforms < by_loops.min(by_matrix) {
-                let transforms = Transforms::new(&folded, transformed);
+                let transforms = Box::new(Transforms::new(&folded, transformed));
                 return Ok(Self::by_transforms(placed, folded, transforms));
             }
         }
@@ -79,7 +79,7 @@ impl<T: Real> Engine<T> {
     }
 
     #[cfg(feature = "fft")]
-    fn by_transforms(placed: Placed<T>, folded: Folded, transforms: Transforms) -> Self {
+    fn by_transforms(placed: Placed<T>, folded: Folded, transforms: Box<Transforms>) -> Self {
         let cells = placed.window.arranged(&placed.cells, |at| at);
         let cells: Vec<f64> = cells.into_iter().map(T::to_f64).collect();
         let plane = folded.lanes * folded.positions();

@@ -365,9 +365,9 @@ fn shifted_steps_are_the_definition() {
             all(&mut |tap, place, cell| {
                 let g = cell.map_or([1.0; 2], |cell| g[cell]);
                 for z in 0..k {
-                    for side in 0..2 {
+                    for (side, g) in g.iter().enumerate() {
                         let i = 2 * tap + side;
-                        let count = atoms[(i, z)] * activations[(place, z)] * g[side];
+                        let count = atoms[(i, z)] * activations[(place, z)] * g;
                         theta[(i, z)] += count;
                         lambda[(place, z)] += count;
                     }
