@@ -101,7 +101,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 fn control(context: &Context) -> Result<Vec<Entry>> {
     let mut rows = measure(context, [0, 3, 2, 1, 4])?;
     // The weaker prior on the impulse for the stronger one.
-    rows[4] = measure(context, [0, 2, 1, 3, 4])?.swap_remove(4);
+    rows[5] = measure(context, [0, 2, 1, 3, 4])?.swap_remove(5);
     Ok(rows)
 }
 
