@@ -374,7 +374,9 @@ impl Panel {
         self.plots.push(Plot::Line(
             frame.with_color("#b0b0b0").with_stroke_width(1.0),
         ));
-        self.layout = self.layout.with_equal_aspect().with_axis_line_width(0.0);
+        self.layout = self.layout.with_equal_aspect();
+        // The frame is enough.
+        self.layout.theme.axis_color = self.layout.theme.background.clone();
         self.without_numbers()
     }
 

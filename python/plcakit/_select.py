@@ -145,6 +145,8 @@ def select(
 
 
 def _whole(k: Any) -> int:
+    if isinstance(k, np.ndarray) and k.ndim == 0:
+        k = k[()]
     if not isinstance(k, numbers.Integral) or isinstance(k, (bool, np.bool_)) or not 1 <= int(k) < 2**63:
         raise ValueError(f"n_components has {k!r}, expected whole numbers >= 1")
     return int(k)

@@ -194,9 +194,12 @@ class _Dask(Engine):
                 ask = partial(self.client.gather, asynchronous=True)
                 return self.client.sync(ask, futures, callback_timeout=self.timeout)
             except (TimeoutError, asyncio.TimeoutError):
-                # One that a task itself has raised comes at once.
-                if all(future.done() for future in futures):
+                # One that a task itself has raised.
+                if any(future.status == "error" for future in futures):
                     raise
+                # The last answer came with the end of the time.
+                if all(future.done() for future in futures):
+                    continue
             running = self.client.processing()
             if not running:
                 raise RuntimeError(f"plcakit.dask: the cluster has had no worker for {self.timeout:g} s")

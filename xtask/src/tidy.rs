@@ -35,8 +35,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 const PACKAGES: &[(&str, usize)] = &[
     ("plca-tensor", 33),
     ("plca-em", 40),
-    ("skellam-snmf", 37),
-    ("pntf-l2", 37),
+    ("skellam-snmf", 39),
+    ("pntf-l2", 39),
     // The command as it is by default.
     ("plca-cli", 150),
 ];

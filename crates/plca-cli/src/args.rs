@@ -23,7 +23,7 @@ use plca_priors::{PriorEntry, Priors, RatePriors};
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(name = "plca", version, about, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -309,7 +309,7 @@ fn local(s: &str) -> Result<Local, String> {
 /// Data that come in blocks.
 #[derive(Debug, Args)]
 pub(crate) struct OnlineArgs {
-    /// Learns from one block of data after the other; or average, constant:RHO
+    /// Learns from one block after the other; or average, constant:RHO
     ///
     /// Blocks need not fit into memory together. DATA is a folder, whose files are the blocks in the order of their names, or the
     /// first of several files. Blocks follow each other along the last dimension, plsa: along the one that is given. The t-th block
@@ -406,10 +406,10 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "WHICH", help_heading = MODEL)]
     pub(crate) likelihood: Option<Likelihood>,
     /// Power of the kernels, from ALPHA0 in (0, 1] to 1 in T iterations
-    #[arg(long, value_name = "ALPHA0,T", value_parser = anneal, allow_hyphen_values = true, help_heading = SOLVER)]
+    #[arg(long, value_name = "ALPHA0,T", value_parser = anneal, allow_hyphen_values = true, help_heading = MODEL)]
     pub(crate) anneal: Option<Anneal>,
     /// Power A >= 1 of the impulses; with T it falls to 1 in T iterations
-    #[arg(long, value_name = "A[,T]", value_parser = power, allow_hyphen_values = true, help_heading = SOLVER)]
+    #[arg(long, value_name = "A[,T]", value_parser = power, allow_hyphen_values = true, help_heading = MODEL)]
     pub(crate) impulse_power: Option<Anneal>,
 }
 
@@ -529,7 +529,7 @@ pub(crate) struct FitArgs {
     /// Iterations at most
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
-    /// Change of the objective per iteration and count; 0: all iterations
+    /// Change of the objective per iteration and count; 0: none
     ///
     /// Stops when the objective changes by at most T per iteration from one check to the next, relative to the sum of the data (nats
     /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations.

@@ -119,6 +119,12 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
         return Ok(sealed);
     }
     let sealed = match args.data.is_dir() {
+        true if !args.data.join(MANIFEST).exists() => {
+            let what = format!(
+                "is a folder without {MANIFEST}; a file is needed, or a folder that plca shard wrote"
+            );
+            return Err(Failure::of(&args.data, what));
+        }
         true => Sealed::of(&args.data.join(MANIFEST))?,
         false => Sealed::of(&args.data)?,
     };

@@ -7,7 +7,7 @@ use clap::{Arg, Command, CommandFactory};
 
 use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::models::options::has;
+use crate::models::options::{has, takes};
 use crate::models::{Kind, MODELS, Takes};
 
 /// Columns of the help of a model.
@@ -92,7 +92,8 @@ pub(crate) fn of_model(model: Kind) -> String {
     let mut lines = text.lines().peekable();
     let mut page = String::new();
     while let Some(line) = lines.next() {
-        let next_is_group = lines.peek().is_some_and(|next| next.ends_with(':'));
+        let begins = |next: &&str| next.ends_with(':') || next.starts_with("Usage:");
+        let next_is_group = lines.peek().is_some_and(begins);
         if !(line.is_empty() && next_is_group) {
             page.push_str(line.trim_end());
             page.push('\n');
@@ -103,13 +104,14 @@ pub(crate) fn of_model(model: Kind) -> String {
 
 /// An argument of `fit` as one model has it.
 fn of(model: Kind, arg: Arg) -> Arg {
+    let foreign = option(&arg).is_some_and(|option| !takes(model, &option));
     let id = arg.get_id().as_str().to_string();
-    let option = option(&arg).unwrap_or_default();
-    let special = MODELS.iter().any(|&other| has(other, &option));
     match &*id {
         "model" => arg.hide(true),
         "blocks" | "passes" | "local" => arg.hide(!has(model, "--online")),
-        _ if special && !has(model, &option) => arg.hide(true),
+        _ if foreign => arg.hide(true),
+        // Their lines name the values.
+        "header" | "missing_method" => arg.hide_possible_values(true),
         "prior" => arg.help(format!(
             "Prior on every column of a block, repeatable: {}",
             model.priors()

@@ -10,6 +10,7 @@ use crate::components::{Components, Fit};
 use crate::failure::Failure;
 use crate::inspect::labels;
 use crate::interrupt;
+use crate::models::options::takes;
 use crate::outputs::{distinct, writable};
 
 /// Components that a page shows.
@@ -78,7 +79,9 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
     page.push_str(&table(data));
     page.push_str("<h2>Configuration</h2>");
     let settings = metadata["settings"].as_object().into_iter().flatten();
-    page.push_str(&table(settings.map(|(name, value)| (name.as_str(), value))));
+    let own = |name: &str| takes(fit.kind, &format!("--{}", name.replace('_', "-")));
+    let settings = settings.map(|(name, value)| (name.as_str(), value));
+    page.push_str(&table(settings.filter(|(name, _)| own(name))));
     if let Some(path) = &args.trace {
         page.push_str("<h2>Trace</h2>");
         page.push_str(&trace(path)?);
@@ -343,5 +346,8 @@ fn trace(path: &Path) -> Result<String, Failure> {
         }
     }
     let curves: Vec<_> = starts.into_iter().map(|(_, points)| points).collect();
-    Ok(format!("{}<table>{ends}</table>", drawn(&curves, &[""])))
+    let curves = drawn(&curves, &[""]);
+    Ok(format!(
+        "<div style=\"max-width:36rem\">{curves}</div><table>{ends}</table>"
+    ))
 }

@@ -24,7 +24,7 @@ pub(crate) enum Labels {
 /// How .csv and .tsv files are read.
 #[derive(Debug, Args)]
 pub(crate) struct TableArgs {
-    /// .csv, .tsv: the first line names the columns [default: auto]
+    /// .csv, .tsv: line 1 names the columns: auto, yes or no [default: auto]
     ///
     /// yes where no value is given.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, default_missing_value = "yes", help_heading = "Data")]

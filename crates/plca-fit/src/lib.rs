@@ -5,7 +5,7 @@
 //! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
 //! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
 //! * [`Factored`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
-//! * [`shards`]: fits of data that are cut along their samples, on one machine or on many, with the same bits.
+//! * [`shards`]: fits of data that are cut along their samples, on one machine or on many, bit-identical.
 //! * [`Spectra`]: what the components of many fits agree on, their [`Consensus`].
 //! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: what continues a run with bit-identical results.
 //!

@@ -184,7 +184,8 @@ fn limit(bytes: usize) -> Result<(), Fault> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("state.npz");
 /// write_model(&path, &ModelFile::default(), false)?;
-/// assert!(read_checkpoint(&path).unwrap_err().to_string().ends_with("state.npz: not a checkpoint"));
+/// let error = read_checkpoint(&path).unwrap_err().to_string();
+/// assert!(error.ends_with("state.npz: is no checkpoint: one that a run has written is needed"));
 /// write_checkpoint(&path, &ModelFile::default())?;
 /// assert_eq!(read_checkpoint(&path)?, ModelFile::default());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -199,7 +200,7 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
         );
         let (Some(version), Some(sum), Some(state)) = (version, sum, state) else {
             return Err(Fault::new(
-                "is no checkpoint: a file that --checkpoint wrote is needed",
+                "is no checkpoint: one that a run has written is needed",
             ));
         };
         if version != CHECKPOINT_VERSION {

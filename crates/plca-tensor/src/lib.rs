@@ -43,6 +43,8 @@ pub mod laws;
 pub mod parallel;
 mod real;
 mod reconstruct;
+#[doc(hidden)]
+pub mod shift;
 mod simplex;
 #[cfg(feature = "proptest-support")]
 pub mod strategies;

@@ -15,6 +15,7 @@
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
 //! | tensors with a signed mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
+//! | the same, variational Bayes | [`SignedCpVb`] | Dirichlet and gamma posteriors of them |
 //! | shift-invariant, any order, EM | [`ShiftedSnmf`] | atoms of two sides, and where they are |
 //! | baselines: squared error, k-means | [`Ding`], [`KMeans`] | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
@@ -56,7 +57,9 @@ mod signed;
 mod snmf;
 mod vb;
 
-pub use cp::{SignedCp, SignedCpBuilder, SignedCpState};
+pub use cp::{
+    SignedCp, SignedCpBuilder, SignedCpState, SignedCpVb, SignedCpVbBuilder, SignedCpVbState,
+};
 pub use ding::{Ding, DingBuilder, DingState};
 pub use factors::Factors;
 pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};

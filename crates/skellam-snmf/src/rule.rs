@@ -22,6 +22,11 @@ impl Split {
     pub(crate) fn of<T: Real>(replicates: Replicates, data: &Signed<T>) -> Self {
         let mut largest = 0.0f64;
         data.for_each(&mut |_, _, v| largest = largest.max(v.abs()));
+        Self::new(replicates, largest)
+    }
+
+    /// For data of which this is the largest absolute value.
+    pub(crate) fn new(replicates: Replicates, largest: f64) -> Self {
         let scale = if largest > 0.0 {
             2f64.powi(-(largest.log2().floor() as i32))
         } else {

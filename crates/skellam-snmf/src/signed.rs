@@ -100,45 +100,57 @@ impl<T: Real> SignedData<T> {
         })
     }
 
-    /// Atoms uniform on the simplex, `2F x K`: first all positive sides, then all negative ones.
+    /// Atoms uniform on the simplex, `2F x K`.
     pub(crate) fn atoms(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
-        let rows = self.cells.shape().0;
-        let mut draw =
-            || DMatrix::from_fn(rows, components, |_, _| T::lit(random::exponential(rng)));
-        let (plus, minus) = (draw(), draw());
-        let mut both = stack(&plus, &minus);
-        normalise(&mut both);
-        both
+        drawn_atoms(self.cells.shape().0, components, rng)
     }
 
     /// Activations between half of the one that explains the mean absolute value of the data, taken for 1 if they are all 0, and 1.5 times it,
     /// `K x N`.
     pub(crate) fn activations(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
-        let mean = match self.size > 0.0 {
-            true => self.size / self.cells.observed() as f64,
-            false => 1.0,
-        };
         let (rows, columns) = self.cells.shape();
-        let scale = mean * rows as f64 / components as f64;
-        let draw = |_, _| T::lit(scale * (0.5 + random::uniform(rng)));
+        let each = mean_activation(self.size, self.cells.observed(), rows, components);
+        let draw = |_, _| T::lit(each * (0.5 + random::uniform(rng)));
         DMatrix::from_fn(components, columns, draw)
     }
+}
+
+/// Atoms uniform on the simplex, `2F x K`: first all positive sides, then all negative ones.
+pub(crate) fn drawn_atoms<T: Real>(
+    rows: usize,
+    components: usize,
+    rng: &mut dyn Rng,
+) -> DMatrix<T> {
+    let mut draw = || DMatrix::from_fn(rows, components, |_, _| T::lit(random::exponential(rng)));
+    let (plus, minus) = (draw(), draw());
+    let mut both = stack(&plus, &minus);
+    normalise(&mut both);
+    both
+}
+
+/// The activation that explains the mean absolute value of data of this size, taken for 1 if they are all 0.
+pub(crate) fn mean_activation(size: f64, observed: usize, rows: usize, components: usize) -> f64 {
+    let mean = match size > 0.0 {
+        true => size / observed as f64,
+        false => 1.0,
+    };
+    mean * rows as f64 / components as f64
 }
 
 /// The first observed cell, in row-major order, to which the factors give probability 0: where it is, and its value.
 pub(crate) fn unsupported<T: Real>(
     data: &Signed<T>,
-    [plus, minus]: [&DMatrix<T>; 2],
+    sides: [&DMatrix<T>; 2],
     activations: &DMatrix<T>,
 ) -> Option<([usize; 2], f64)> {
     let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
-    if [plus, minus, activations].into_iter().all(positive) {
+    if [sides[0], sides[1], activations].into_iter().all(positive) {
         return None;
     }
     let mut first: Option<([usize; 2], f64)> = None;
     data.for_each(&mut |row, column, value| {
         let earlier = first.is_some_and(|(at, _)| at < [row, column]);
-        if !earlier && !reached([plus, minus], activations, (row, column), value) {
+        if !earlier && !reached(sides, activations, (row, column), value) {
             first = Some(([row, column], value));
         }
     });
@@ -146,7 +158,7 @@ pub(crate) fn unsupported<T: Real>(
 }
 
 /// Whether a value has a rate of its own sign; 0 needs none.
-fn reached<T: Real>(
+pub(crate) fn reached<T: Real>(
     [plus, minus]: [&DMatrix<T>; 2],
     activations: &DMatrix<T>,
     (row, column): (usize, usize),
@@ -210,13 +222,13 @@ pub(crate) fn explained<S: State>(
 }
 
 /// Those of `n` observations in which nothing but zeros was observed; a cell belongs to the one that is named by its row and column.
-pub(crate) fn empty<T: Real>(
-    cells: &Signed<T>,
+pub(crate) fn empty(
+    visit: impl FnOnce(&mut dyn FnMut(usize, usize, f64)),
     n: usize,
     observation: impl Fn(usize, usize) -> usize,
 ) -> Vec<usize> {
     let mut empty = vec![true; n];
-    cells.for_each(&mut |row, column, value| empty[observation(row, column)] &= value == 0.0);
+    visit(&mut |row, column, value| empty[observation(row, column)] &= value == 0.0);
     (0..n).filter(|&y| empty[y]).collect()
 }
 

@@ -43,6 +43,7 @@ models! {
     skellam::SkellamEm,
     skellam_vb::SkellamVb,
     skellam_cp::SkellamCp,
+    skellam_cp_vb::SkellamCpVb,
     siskellam::ShiftedSkellam,
     siskellam_vb::ShiftedSkellamVb,
     snmf_ding::DingSemiNmf,

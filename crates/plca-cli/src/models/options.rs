@@ -49,6 +49,11 @@ pub(crate) fn has(model: Kind, option: &str) -> bool {
     model.options().split(' ').any(|name| name == option)
 }
 
+/// Whether a model takes an option, as every model does or as it alone.
+pub(crate) fn takes(model: Kind, option: &str) -> bool {
+    has(model, option) || !MODELS.iter().any(|&other| has(other, option))
+}
+
 /// Refuses what was given of the options that only some models have, where this model is none of them.
 pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failure> {
     let foreign = given.iter().find(|option| {

@@ -71,7 +71,8 @@ impl Block {
 pub(super) fn forms<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
     let form = |entry: &PriorEntry<P>| match entry.form {
         "" => entry.name.to_string(),
-        form => format!("{}:{form}", entry.name),
+        // What may be left out may also begin a line.
+        form => format!("{}:{}", entry.name, form.replace("][,", "] [,")),
     };
     all.iter().map(form).collect::<Vec<_>>().join(", ")
 }

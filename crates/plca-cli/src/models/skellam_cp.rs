@@ -60,8 +60,11 @@ impl ModelKind for SkellamCp {
             scale,
         };
         let builder = builder::<f64>(&signed, form, k);
-        let builder = priors(builder, &specs, None, form, &learnt.shape(), k)?;
-        let model = builder.build()?;
+        let (dirichlet, [a, b]) = priors(&specs, None, form, &learnt.shape(), k, 0.0)?;
+        let builder = dirichlet
+            .into_iter()
+            .fold(builder, |b, (block, shapes)| b.dirichlet(block, shapes));
+        let model = builder.gamma(a, b).build()?;
         let factor = format!("factor_{along}");
         explain(
             self,
@@ -79,12 +82,25 @@ impl ModelKind for SkellamCp {
 
 /// Which mode is signed, and which carries the scale.
 #[derive(Clone, Copy)]
-struct Form {
-    signed: usize,
-    scale: Option<usize>,
+pub(super) struct Form {
+    pub(super) signed: usize,
+    pub(super) scale: Option<usize>,
 }
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<SignedCp<T>, Failure> {
+    let form = form(args, shape)?;
+    let builder = builder(&args.signed, form, rank);
+    let file = args.priors.as_deref();
+    let (dirichlet, [a, b]) = priors(&args.prior, file, form, shape, rank, 0.0)?;
+    let builder = dirichlet
+        .into_iter()
+        .fold(builder, |b, (block, shapes)| b.dirichlet(block, shapes));
+    let builder = given::freeze(args, shape, builder.gamma(a, b))?;
+    builder.build().map_err(|e| refused(args, e))
+}
+
+/// That of a command line.
+pub(super) fn form(args: &FitArgs, shape: &[usize]) -> Result<Form, Failure> {
     let form = Form {
         signed: args.signed_mode.unwrap_or(0),
         scale: args.scale_mode,
@@ -100,11 +116,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Sig
             )));
         }
     }
-    let builder = builder(&args.signed, form, rank);
-    let file = args.priors.as_deref();
-    let builder = priors(builder, &args.prior, file, form, shape, rank)?;
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(args, e))
+    Ok(form)
 }
 
 fn builder<T: Element>(signed: &SignedArgs, form: Form, rank: usize) -> SignedCpBuilder<T> {
@@ -117,20 +129,23 @@ fn builder<T: Element>(signed: &SignedArgs, form: Form, rank: usize) -> SignedCp
     }
 }
 
-/// The same with the priors that `--prior` and `--priors` name.
-fn priors<T: Element>(
-    mut builder: SignedCpBuilder<T>,
+/// Dirichlet shapes by block, and gamma shapes and rates.
+pub(super) type Priors = (Vec<(String, Entries)>, [Entries; 2]);
+
+/// The priors that `--prior` and `--priors` name; without other word the gamma rate is `rate`.
+pub(super) fn priors(
     specs: &[String],
     file: Option<&Path>,
     form: Form,
     shape: &[usize],
     k: usize,
-) -> Result<SignedCpBuilder<T>, Failure> {
+    rate: f64,
+) -> Result<Priors, Failure> {
     let scaled = match form.scale {
         Some(mode) => format!("factor_{mode}"),
         None => "weights".into(),
     };
-    let mut gamma = [Entries::All(1.0), Entries::All(0.0)];
+    let mut gamma = [Entries::All(1.0), Entries::All(rate)];
     let mut dirichlet = Vec::new();
     for_each(specs, file, |name, said| {
         let mode = name.strip_prefix("factor_").and_then(|j| j.parse().ok());
@@ -196,9 +211,5 @@ fn priors<T: Element>(
         }
         Ok(name.to_string())
     })?;
-    for (block, shapes) in dirichlet {
-        builder = builder.dirichlet(block, shapes);
-    }
-    let [shape, rate] = gamma;
-    Ok(builder.gamma(shape, rate))
+    Ok((dirichlet, gamma))
 }

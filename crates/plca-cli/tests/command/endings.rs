@@ -228,6 +228,7 @@ fn checkpoints_of_other_models_are_refused() {
         ("siskellam", "--kernel 2x2"),
         ("siskellam-vb", "--kernel 2x2"),
         ("skellam-cp", "--signed-mode 0"),
+        ("skellam-cp-vb", "--signed-mode 0"),
     ];
     let help = folder.ok("fit --help");
     let known = help.split("Possible values:").nth(1).unwrap();

@@ -320,10 +320,10 @@ fn neighbours_match_the_reference() {
 #[test]
 fn signed_tensors_match_the_reference() {
     let text = include_str!("../../../../testdata/golden/skellam_cp.json");
-    let ours = |name: &str| name.to_string();
     let mut checked = 0;
-    for case in cases(text).iter().filter(|case| case["algorithm"] == "em") {
+    for case in &cases(text) {
         let folder = Folder::new();
+        let is_vb = case["algorithm"] == "vb";
         leave(
             &folder,
             "mask.npz",
@@ -342,17 +342,25 @@ fn signed_tensors_match_the_reference() {
         });
         leave(&folder, "priors.npz", priors);
         let mut line = format!(
-            "skellam-cp v.npy --mask mask.npy --m {} --signed-mode {} --priors priors.npz",
+            "{} v.npy --mask mask.npy --m {} --signed-mode {} --priors priors.npz",
+            if is_vb { "skellam-cp-vb" } else { "skellam-cp" },
             case["M"].as_str().unwrap(),
             case["signed_mode"],
         );
         if let Some(mode) = case["scale_mode"].as_u64() {
             line += &format!(" --scale-mode {mode}");
         }
-        trajectory(&folder, &line, case, "objective", &ours, 1e-10);
+        let ours = |name: &str| match name.strip_prefix("gamma_") {
+            Some(kind) => format!("{scaled}_{kind}"),
+            None => name.to_string(),
+        };
+        let objective = if is_vb { "elbo" } else { "objective" };
+        trajectory(&folder, &line, case, objective, &ours, 1e-10);
+        folder.ok("reconstruct out.npz --output approx.npy");
+        assert_eq!(folder.dense("approx.npy").shape, mask.shape);
         checked += 1;
     }
-    assert_eq!(checked, 4);
+    assert_eq!(checked, 6);
     let folder = Folder::new();
     folder.npy("v.npy", &[2, 2], &[1.0, -2.0, 3.0, 4.0]);
     let fit = "fit skellam-cp v.npy --rank 1 --output p.npz";

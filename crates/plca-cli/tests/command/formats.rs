@@ -184,7 +184,7 @@ fn a_wholly_masked_row_is_flagged_by_every_model() {
             "d.tns --mask hidden.tns",
             "stored.tns --missing unstored",
         ] {
-            let line = format!("fit {model} {data} --rank 2 --max-iter 20 --output o.npz");
+            let line = format!("fit {model} {data} --rank 2 --max-iter 20 --tol 0 --output o.npz");
             let out = folder.run(&line);
             let err = String::from_utf8(out.stderr).unwrap();
             assert_eq!(out.status.code(), Some(0), "{line}: {err}");

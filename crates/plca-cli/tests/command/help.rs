@@ -30,7 +30,7 @@ fn options(page: &str) -> BTreeSet<String> {
 fn a_model_has_one_page() {
     let folder = Folder::new();
     let models = models(&folder);
-    assert_eq!(models.len(), 16);
+    assert_eq!(models.len(), 17);
     for model in &models {
         let page = folder.ok(&format!("fit {model} --help"));
         assert_eq!(page, folder.ok(&format!("fit -h {model}")));

@@ -61,6 +61,13 @@ impl Folder {
         plca_io::read_model(&self.path(name)).unwrap()
     }
 
+    /// What a fit found, whatever the options and names that it was asked by.
+    fn found(&self, name: &str) -> ModelFile {
+        let mut file = self.model(name);
+        file.metadata["request"].take();
+        file
+    }
+
     fn dense(&self, name: &str) -> Array<f64> {
         match plca_io::read_data(self.path(name), None).unwrap() {
             plca_io::DataFile::Dense(array) => array,

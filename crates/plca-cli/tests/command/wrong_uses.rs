@@ -402,7 +402,7 @@ const USES: &[Use] = &[
     (
         "fit plca two.npz --rank 2 -o o.npz",
         1,
-        &["two.npz", "2 arrays where one is needed"],
+        &["two.npz", "arrays where one is needed"],
     ),
     (
         "fit plca empty.csv --rank 2 -o o.npz",
@@ -447,7 +447,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 -o o.npz --resume m.npz",
         1,
-        &["m.npz", "--checkpoint wrote"],
+        &["m.npz", "one that a run has written"],
     ),
     ("reconstruct m.npz -o a.csv", 1, &["a.csv", "writes .npy"]),
     ("report m.npz -o a.pdf", 1, &["a.pdf", "writes .html"]),

@@ -2,6 +2,7 @@
 
 use plca_fit::FitError;
 use plca_tensor::DataError;
+use plca_tensor::shift::Folded;
 
 /// Where copies of a kernel may lie along one dimension: `I` is the size of the data, `k` that of the kernel, both in cells. `[SPEC 5.2]`
 ///
@@ -208,6 +209,11 @@ impl Geometry {
         self.impulse.iter().product()
     }
 
+    /// The three kinds of dimensions, each folded.
+    pub(crate) fn folded(&self) -> Folded {
+        Folded::new([&self.data, &self.kernel, &self.impulse, &self.offset])
+    }
+
     /// `|k|` and `|m|`.
     pub(crate) fn cells(&self) -> [usize; 2] {
         [self.kernel_cells(), self.impulse_cells()]
@@ -217,16 +223,4 @@ impl Geometry {
     pub(crate) fn is_valid(&self) -> bool {
         (self.data.iter().zip(&self.kernel).zip(&self.impulse)).all(|((i, k), m)| k + m - 1 == *i)
     }
-}
-
-/// The next multi-index in row-major order; `false` after the last.
-pub(crate) fn advance(index: &mut [usize], shape: &[usize]) -> bool {
-    for (i, &n) in index.iter_mut().zip(shape).rev() {
-        *i += 1;
-        if *i < n {
-            return true;
-        }
-        *i = 0;
-    }
-    false
 }

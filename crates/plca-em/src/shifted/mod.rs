@@ -18,7 +18,6 @@
 //! ```
 
 pub(crate) mod evaluate;
-pub(crate) mod folded;
 pub(crate) mod geometry;
 pub(crate) mod model;
 mod options;

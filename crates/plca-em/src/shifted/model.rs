@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use plca_tensor::shift::{Folded, advance, direct};
 use plca_tensor::{Data, DataError, Real};
 
-use super::evaluate::{self, Counts, Direct, Engine, Parts, Wanted};
-use super::folded::Folded;
-use super::geometry::{Geometry, advance};
+use super::evaluate::{self, Counts, Engine, Parts, Wanted};
+use super::geometry::Geometry;
 use super::window::Window;
 use super::{Evaluation, Likelihood};
 use crate::placed::{Place, Placing};
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(geometry: Geometry) -> Self {
         Self {
-            folded: Folded::new(&geometry),
+            folded: geometry.folded(),
             geometry,
         }
     }
@@ -60,7 +60,7 @@ impl Place for Layout {
 
     fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T> {
         let f = &self.folded;
-        let p = self.with_folded(at, |model| Direct::model(f, model));
+        let p = self.with_folded(at, |model| direct::model(f, &model.linear()));
         let shape = self.shape();
         let mut index = vec![0; shape.len()];
         let mut out = Vec::with_capacity(p.len());

@@ -1,9 +1,10 @@
 //! How much of each copy of a kernel was observed.
 
 use nalgebra::DMatrix;
+use plca_tensor::shift::advance;
 use plca_tensor::{Data, DataError, Mask, Real};
 
-use super::geometry::{Geometry, advance};
+use super::geometry::Geometry;
 use crate::placed::position;
 
 /// `e`: how much of a copy at each place falls on observed cells, place by component.

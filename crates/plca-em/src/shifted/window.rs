@@ -1,9 +1,9 @@
 //! How much of a model lies within the window of the data.
 
 use plca_tensor::Real;
+use plca_tensor::shift::Folded;
 
 use super::evaluate::Parts;
-use super::folded::Folded;
 
 /// Shares of kernels and impulses that fall into the window.
 #[derive(Clone, Debug)]

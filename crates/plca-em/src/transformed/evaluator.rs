@@ -6,9 +6,9 @@ use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Data, DataError, Real};
 
 use super::maps::{Entry, IndexMaps};
+use super::set_model::SetModel;
 use crate::placed::{Place, Placing, position};
 use crate::shifted::evaluate::{Cells, Counts, Parts, Wanted};
-use crate::shifted::folded::Folded;
 use crate::shifted::geometry::Geometry;
 use crate::{Likelihood, Support};
 
@@ -23,8 +23,14 @@ pub(super) struct Mapped {
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluator<T: Real> {
     place: Mapped,
-    likelihood: Likelihood,
-    cells: Arc<Cells<T>>,
+    how: How<T>,
+}
+
+/// By the table, or without one.
+#[derive(Clone, Debug)]
+enum How<T: Real> {
+    Table(Likelihood, Arc<Cells<T>>),
+    Set(Box<SetModel<T>>),
 }
 
 impl Place for Mapped {
@@ -88,15 +94,22 @@ impl<T: Real> Evaluator<T> {
     pub(crate) fn new(
         maps: Arc<IndexMaps>,
         likelihood: Likelihood,
+        components: usize,
         data: &dyn Data<T>,
     ) -> Result<Self, DataError> {
-        // Every dimension indexes the kernel: the cells stay in row-major order.
-        let geometry = Geometry::placed(data.shape(), data.shape(), &[Support::Valid])?;
         let shape = data.shape().to_vec();
+        let how = match maps.set(&shape) {
+            Some(set) => How::Set(Box::new(SetModel::new(set, likelihood, components, data)?)),
+            None => {
+                // Every dimension indexes the kernel: the cells stay in row-major order.
+                let geometry = Geometry::placed(&shape, &shape, &[Support::Valid])?;
+                let cells = Cells::new(&geometry.folded(), data)?;
+                How::Table(likelihood, Arc::new(cells))
+            }
+        };
         Ok(Self {
             place: Mapped { maps, shape },
-            likelihood,
-            cells: Arc::new(Cells::new(&Folded::new(&geometry), data)?),
+            how,
         })
     }
 
@@ -139,19 +152,23 @@ impl<T: Real> Placing<T> for Evaluator<T> {
     }
 
     fn expect(&self, at: Parts<'_, T>, wanted: Wanted) -> Counts<T> {
+        let (likelihood, cells) = match &self.how {
+            How::Set(set) => return set.expect(at, wanted),
+            How::Table(likelihood, cells) => (likelihood, cells),
+        };
         let mut q = self.place.cells(at);
         let mass = q.iter().map(|p| p.to_f64()).sum();
-        let measured = self.cells.ratios(&mut q, wanted.ln_lik, mass);
+        let measured = cells.ratios(&mut q, wanted.ln_lik, mass);
         // Beyond the data: imputed like a hidden cell, or nothing.
-        q.push(match self.likelihood {
-            Likelihood::Conditional => T::lit(self.cells.total * self.cells.scale / measured.seen),
+        q.push(match likelihood {
+            Likelihood::Conditional => T::lit(cells.total * cells.scale / measured.seen),
             Likelihood::Literal => T::zero(),
         });
         let sums = |side| match side {
             0 => self.kernel_sums(at, &q),
             _ => self.impulse_sums(at, &q),
         };
-        Counts::assemble(&at, wanted, self.cells.scale, measured, sums)
+        Counts::assemble(&at, wanted, cells.scale, measured, sums)
     }
 }
 

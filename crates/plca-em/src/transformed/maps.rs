@@ -1,9 +1,12 @@
 //! Maps from the cells of a kernel to those of the data.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use plca_fit::FitError;
 use plca_tensor::DataError;
+
+use super::set_model::Set;
 
 /// One cell of a kernel under one map: the share `a(s,u)` of cell `u` goes to cell `T_s(u)` of the data.
 ///
@@ -50,6 +53,8 @@ pub struct IndexMaps {
     map_bounds: Vec<usize>,
     /// By cell of the data; those outside are not listed. There are no bounds: files may claim far more cells than they have entries.
     by_cell: Vec<Entry>,
+    /// What the maps were made of, if they are shifts of transformed kernels.
+    set: Option<Arc<Set>>,
 }
 
 /// [`MapEntry`] in little room; `to` is the number of cells where it is outside.
@@ -166,6 +171,7 @@ impl IndexMaps {
             kernel,
             kernel_shape: vec![kernel],
             maps,
+            set: None,
         })
     }
 
@@ -210,6 +216,19 @@ impl IndexMaps {
             kernel_shape,
             ..self
         }
+    }
+
+    /// The same maps, which are those of a set.
+    pub(super) fn of_set(self, set: Set) -> Self {
+        Self {
+            set: Some(Arc::new(set)),
+            ..self
+        }
+    }
+
+    /// The set that places kernels on data of this shape as the maps do.
+    pub(super) fn set(&self, shape: &[usize]) -> Option<&Set> {
+        self.set.as_deref().filter(|set| set.shape() == shape)
     }
 
     /// The number of cells of the data.

@@ -20,6 +20,7 @@
 mod evaluator;
 mod maps;
 mod set;
+mod set_model;
 mod state;
 
 use std::sync::Arc;
@@ -107,7 +108,7 @@ impl<T: Real> Transformed<T> {
         let facts = facts(maps, shape, self.likelihood);
         Ok(Placed {
             data,
-            evaluator: Evaluator::new(self.maps.clone(), self.likelihood, data)?,
+            evaluator: Evaluator::new(self.maps.clone(), self.likelihood, self.components, data)?,
             conditional,
             specs,
             powers: self.powers,

@@ -4,6 +4,7 @@ use plca_fit::FitError;
 use plca_tensor::DataError;
 
 use super::maps::{IndexMaps, MapEntry};
+use super::set_model::Set;
 
 /// Weights below this are left out.
 const FAINT: f64 = 1e-12;
@@ -222,7 +223,7 @@ fn linear(place: f64, size: usize) -> Vec<(usize, f64)> {
 
 impl Positions {
     /// The places of the first cell of a box along a dimension.
-    fn of(self, size: usize, extent: usize) -> std::ops::Range<isize> {
+    pub(super) fn of(self, size: usize, extent: usize) -> std::ops::Range<isize> {
         let (size, extent) = (size as isize, extent as isize);
         // [EXT 2] valid 0..I - box, full -(box - 1)..I - 1, centred -⌊box/2⌋..I - 1 - ⌊box/2⌋
         match self {
@@ -304,7 +305,8 @@ impl IndexMaps {
             }
         }
         let maps = Self::from_entries(n0 * n1 * inner, k0 * k1 * inner, all)?;
-        Ok(maps.with_kernel_shape(kernel.to_vec()))
+        let set = Set::new(transformations, kernel, shape, positions);
+        Ok(maps.with_kernel_shape(kernel.to_vec()).of_set(set))
     }
 }
 

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_em::{Entries, Given, PlcaVb, PlsaVb, PlsaVbState};
 use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform};
-use plca_tensor::{Data, DenseTensor, Order, Real, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
@@ -168,7 +168,7 @@ proptest! {
         prop_assume!(values.iter().sum::<f64>() > 0.0);
         let shape = if second { vec![6, 4] } else { vec![4, 3, 2] };
         let data = DenseTensor::new(shape, values, Order::RowMajor).unwrap();
-        let mut entries = plca_tensor::Coordinates { shape: data.shape().to_vec(), indices: vec![], values: vec![] };
+        let mut entries = Coordinates { shape: data.shape().to_vec(), indices: vec![], values: vec![] };
         data.visit(&mut |index, value| {
             entries.indices.extend(index.iter().map(|&i| i as u32));
             entries.values.push(value);
@@ -265,19 +265,27 @@ fn what_does_not_go_is_refused() {
     ));
 }
 
+/// The bits do not depend on the number of threads: dense data of more than one block of the kernel, sparse ones of more than one tile, and more shapes than one
+/// part of the work.
 #[test]
 fn threads_change_no_bit() {
-    let values: Vec<f64> = (0..60 * 40)
-        .map(|i| f64::from((i * 7 + i * i) as u16 % 5))
-        .collect();
-    let data = DenseTensor::new(vec![60, 40], values, Order::RowMajor).unwrap();
-    let model = PlsaVb::builder(4)
-        .prior("basis_shape", Entries::All(0.1))
-        .build()
-        .unwrap();
-    let fit = || {
-        let run = model.on(&data).unwrap().stop(exactly(10));
+    let (rows, columns) = (900, 700);
+    let value = |i: usize| ((i * 7 + i * i) % 5) as f64;
+    let values = (0..rows * columns).map(value).collect();
+    let dense = DenseTensor::new(vec![rows, columns], values, Order::RowMajor).unwrap();
+    let mut entries = Coordinates::empty(&[rows, columns]);
+    for at in (0..rows * columns).step_by(17) {
+        entries.push(&[at / columns, at % columns], 1.0 + value(at));
+    }
+    let sparse = SparseTensor::new(entries).unwrap();
+    let plsa = PlsaVb::builder(8).prior("basis_shape", Entries::All(0.1));
+    let (plsa, plca) = (plsa.build().unwrap(), PlcaVb::builder(8).build().unwrap());
+    fn fit<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
+        let run = model.on(data).unwrap().stop(exactly(3));
         run.run(Init::default(), &mut rng()).unwrap().into_state()
-    };
-    plca_fit::laws::check_threads(fit).unwrap();
+    }
+    for data in [&dense as &dyn Data<f64>, &sparse] {
+        plca_fit::laws::check_threads(|| fit(&plsa, data)).unwrap();
+        plca_fit::laws::check_threads(|| fit(&plca, data)).unwrap();
+    }
 }

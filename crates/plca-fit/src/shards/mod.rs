@@ -3,7 +3,7 @@
 //! The data are cut along one mode, the samples: documents, cells, columns, frames. What belongs to a sample (a mixture, activations) stays
 //! with its shard, what belongs to features is copied everywhere, and an iteration sends statistics of the size of the features up and a model of
 //! that size down. The number of shards belongs to the data, not to the workers, and sums follow one fixed tree over shards: any engine, any
-//! number of workers and any order of arrival give the same bits.
+//! number of workers and any order of arrival give a bit-identical result.
 //!
 //! * [`Sharded`]: a model whose data can be cut. [`Survey`], [`Shared`], [`Local`], [`Stats`]: what engines move, with the feature `serde` as
 //!   bytes of one [version](Stats).

@@ -82,7 +82,7 @@ pub enum PartialError {
 /// The statistics of some of the shards, added up as far as a fixed binary tree over all of them allows.
 ///
 /// [`join`](Self::join) only ever adds the left and the right part of one node of the tree. So it is associative and commutative to the bit, although
-/// the addition of floating-point numbers is not: whoever holds which shards, and whichever are joined first, the [root](Self::root) has the same bits.
+/// the addition of floating-point numbers is not: whoever holds which shards, and whichever are joined first, the [root](Self::root) is bit-identical.
 /// A contiguous range of shards needs at most `2 log2 S` open nodes.
 ///
 /// ```

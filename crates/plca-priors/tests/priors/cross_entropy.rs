@@ -1,6 +1,6 @@
 //! The cross-entropy step against reference vectors, and its properties.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_priors::{
     CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, PriorRules, Schedule, Scheduled,
     SimplexPrior, Step, pair_divergences,
@@ -283,9 +283,8 @@ fn the_additive_correction_is_capped_by_the_mass() {
         }
         let mass: f64 = counts.iter().flatten().sum();
         let weight = 0.4 * mass / 2.0;
-        let mut q =
-            DMatrix::from_columns(&[own, other].map(|c| nalgebra::DVector::from_column_slice(&c)));
-        let n = DMatrix::from_columns(&counts.map(|c| nalgebra::DVector::from_column_slice(&c)));
+        let mut q = DMatrix::from_columns(&[own, other].map(|c| DVector::from_column_slice(&c)));
+        let n = DMatrix::from_columns(&counts.map(|c| DVector::from_column_slice(&c)));
         let needed = (weight * other[1]) / own[1];
         assert_eq!(needed > 1e3 * mass, capped);
         let d = needed.min(1e3 * mass);
@@ -310,5 +309,49 @@ fn the_additive_correction_is_capped_by_the_mass() {
             );
         }
         assert!((q - same).amax() < 1e-12);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Frozen columns stand only in the sums of others, and free entries share what frozen ones of their column leave. [EXT 1]
+    #[test]
+    fn frozen_entries_and_columns(
+        counts in prop::collection::vec(0.0..20.0f64, 12),
+        start in prop::collection::vec(0.05..1.0f64, 12),
+        weights in prop::collection::vec(-2.0..8.0f64, 3),
+        flags in prop::collection::vec(any::<bool>(), 12),
+        columns in prop::collection::vec(any::<bool>(), 3),
+    ) {
+        let counts = DMatrix::from_vec(4, 3, counts);
+        let mut q = DMatrix::from_vec(4, 3, start);
+        q.column_iter_mut().for_each(|mut c| c /= c.sum());
+        let pair = |i: usize, k: usize| if i == k { 0.0 } else { weights[i + k - 1] };
+        let pairs = DMatrix::from_fn(3, 3, pair);
+        let flags = DMatrix::from_vec(4, 3, flags);
+        // Flags are of columns that are partly frozen.
+        let partly = |z: usize| flags.column(z).iter().any(|f| !f);
+        let columns: Vec<bool> = (0..3).map(|z| columns[z] || !partly(z)).collect();
+        let flags = DMatrix::from_fn(4, 3, |i, z| flags[(i, z)] && !columns[z]);
+        let mut want = q.clone();
+        for i in (0..3).filter(|&i| !columns[i]) {
+            let sum = (0..3).fold(DVector::zeros(4), |s, k| s + want.column(k) * pair(i, k));
+            let free = |at: usize| !flags[(at, i)];
+            let new: Vec<f64> = (0..4).map(|at| (counts[(at, i)] - sum[at]).max(0.0)).collect();
+            let total: f64 = (0..4).filter(|&at| free(at)).map(|at| new[at]).sum();
+            let left = 1.0 - (0..4).filter(|&at| !free(at)).map(|at| want[(at, i)]).sum::<f64>();
+            for at in (0..4).filter(|&at| free(at) && total > 0.0) {
+                want[(at, i)] = left * new[at] / total;
+            }
+        }
+        let prior = CrossEntropy::pairs(pairs).unwrap();
+        let mut got = q.clone();
+        let step = Step::at(1).frozen(&columns).entries(flags.as_slice());
+        prior.update(&counts, &mut got, &step).unwrap();
+        prop_assert!((&got - &want).amax() < 1e-12, "{got} {want}");
+        for ((new, old), &frozen) in got.iter().zip(&q).zip(&flags) {
+            prop_assert!(!frozen || new == old);
+        }
     }
 }

@@ -7,6 +7,7 @@ mod gamma;
 mod golden;
 mod laws;
 mod logistic_normal;
+mod neighbours;
 mod penalty;
 mod steady;
 mod table;

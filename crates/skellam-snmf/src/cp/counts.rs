@@ -1,59 +1,30 @@
 //! Expected counts.
 
 use nalgebra::DMatrix;
+use plca_dist::random;
 use plca_fit::{
     BlockSpec, Constraint, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted,
 };
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 
+use super::others::Others;
+use super::slabs::Slabs;
 use super::unfold::Folding;
-use crate::sides::split;
-use crate::signed::{SignedData, unsupported};
+use crate::rule::Split;
+use crate::sides::{split, tame};
+use crate::signed::{drawn_atoms, mean_activation};
 
 /// Skellam factorization of a tensor.
 #[derive(Debug)]
 pub(super) struct CpCounts<T: Real> {
-    pub(super) data: SignedData<T>,
-    pub(super) folding: Folding,
+    pub(super) cells: Slabs<T>,
+    pub(super) split: Split,
+    /// The sum of the absolute values.
+    pub(super) size: f64,
     /// The mode whose factor carries the scale.
     pub(super) scale: Option<usize>,
     pub(super) specs: Vec<BlockSpec<T>>,
-}
-
-/// `w_k B[i,k] C[j,k] …`, `K` x (product of the other modes), of which the last runs fastest; without weights where a factor carries the scale.
-pub(super) fn unfolded<T: Real>(matrices: &[DMatrix<T>], scale: Option<usize>) -> DMatrix<T> {
-    let k = matrices[0].ncols();
-    let (mut out, factors) = match scale {
-        None => (matrices[1].clone(), &matrices[2..]),
-        Some(_) => (DMatrix::from_element(k, 1, T::one()), &matrices[1..]),
-    };
-    for factor in factors {
-        let n = factor.nrows();
-        out = DMatrix::from_fn(k, out.ncols() * n, |z, at| {
-            out[(z, at / n)] * factor[(at % n, z)]
-        });
-    }
-    out
-}
-
-/// Counts `K x N` of activations as those of their factors, `I x K` each, in the order of the modes, of which the last runs fastest.
-fn shared_out<T: Real>(counts: &DMatrix<T>, shape: &[usize]) -> Vec<DMatrix<T>> {
-    let mut inner = 1;
-    let factors = shape.iter().rev().map(|&n| {
-        let mut sums = DMatrix::zeros(n, counts.nrows());
-        for (at, column) in counts.column_iter().enumerate() {
-            let mut row = sums.row_mut(at / inner % n);
-            row.iter_mut()
-                .zip(column.iter())
-                .for_each(|(x, &c)| *x += c);
-        }
-        inner *= n;
-        sums
-    });
-    let mut factors: Vec<_> = factors.collect();
-    factors.reverse();
-    factors
 }
 
 impl<T: Real> Expectation<T> for CpCounts<T> {
@@ -67,22 +38,29 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             right: wanted.blocks[1..].contains(&true),
             value: wanted.value,
         };
-        let factors = [at.at(0), &unfolded(at.matrices(), self.scale)];
-        let mut counts = self.data.counts(&self.specs, factors, pass)?;
-        let shared = counts.blocks.pop().flatten();
-        counts.blocks.resize(self.specs.len(), None);
-        if let Some(shared) = shared {
-            // [SKELLAM 5] with the activations' counts shared out over their factors
-            let weights = shared.column_sum();
-            let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
-            let weights = self.scale.is_none().then_some(weights);
-            let factors = shared_out(&shared, &self.folding.sizes());
-            let all = weights.into_iter().chain(factors).enumerate();
+        let [plus, minus] = split(at.at(0));
+        let others = Others::new(at.matrices(), self.scale);
+        let names = [0, 1].map(|j: usize| &*self.specs[j].name);
+        let atoms = (at.at(0), [&plus, &minus]);
+        let passed = self.cells.pass(self.split, atoms, &others, pass, names)?;
+        let mut blocks = vec![None; self.specs.len()];
+        blocks[0] = passed.atoms.map(|mut counts| {
+            if self.specs[0].prior.is_none() {
+                tame(&mut counts);
+            }
+            counts
+        });
+        if let Some(shares) = passed.shares {
+            let weights = self.scale.is_none().then(|| shares.weights());
+            let all = weights.into_iter().chain(shares.factors()).enumerate();
             for (j, block) in all.filter(|(j, _)| wanted.blocks[1 + j]) {
-                counts.blocks[1 + j] = Some(block);
+                blocks[1 + j] = Some(block);
             }
         }
-        Ok(counts)
+        Ok(Counts {
+            blocks,
+            value: wanted.value.then_some(passed.value),
+        })
     }
 
     /// All else sums to 1, and hidden cells are counted: what carries the scale is exposed to 1.
@@ -94,45 +72,22 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let [plus, minus] = split(at.at(0));
-        let right = unfolded(at.matrices(), self.scale);
-        let lost = unsupported(&self.data.cells, [&plus, &minus], &right);
-        Ok(lost.map(|([row, column], value)| (self.folding.index(row, column), value)))
+        let others = Others::new(at.matrices(), self.scale);
+        let lost = self.cells.unsupported([&plus, &minus], &others);
+        Ok(lost.map(|([row, column], value)| (self.cells.folding.index(row, column), value)))
     }
 
-    /// Weights, or the factor that carries the scale, explain the mean absolute value of the data.
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let k = self.specs[0].shape.1;
-        let atoms = self.data.atoms(k, rng);
-        let weights = self.data.activations(k, rng).column_sum();
-        let weights = DMatrix::from_column_slice(k, 1, weights.as_slice());
-        let Some(scale) = self.scale else {
-            let mut blocks = vec![atoms, weights];
-            blocks.extend(self.specs[2..].iter().map(|spec| spec.drawn(rng)));
-            return Ok(blocks);
-        };
-        let mut blocks = vec![atoms];
-        for ((j, _), spec) in self.folding.others().zip(&self.specs[1..]) {
-            let simplex = BlockSpec::simplex("", spec.shape, spec.components);
-            let mut factor: DMatrix<T> = simplex.drawn(rng);
-            if j == scale {
-                let columns = factor.column_iter_mut().zip(weights.iter());
-                columns.for_each(|(mut column, &w)| column *= w);
-            }
-            blocks.push(factor);
-        }
-        Ok(blocks)
+        Ok(drawn(&self.cells, self.size, &self.specs, self.scale, rng))
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        let mode = |mode: usize| vec![mode as f64];
-        let scale = self.scale.map(|scale| (SCALE_MODE, mode(scale)));
-        let signed = (SIGNED_MODE, mode(self.folding.mode()));
-        std::iter::once(signed).chain(scale).collect()
+        facts(&self.cells.folding, self.scale)
     }
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.data.size
+        self.size
     }
 }
 
@@ -140,3 +95,67 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
 pub(super) const SIGNED_MODE: &str = "signed_mode";
 /// The fact of a state that says which factor carries the scale, if one does.
 pub(super) const SCALE_MODE: &str = "scale_mode";
+
+/// Random blocks: weights, or the factor that carries the scale, explain the mean absolute value of the data.
+pub(super) fn drawn<T: Real>(
+    cells: &Slabs<T>,
+    size: f64,
+    specs: &[BlockSpec<T>],
+    scale: Option<usize>,
+    rng: &mut dyn Rng,
+) -> Vec<DMatrix<T>> {
+    let (rows, k) = (cells.folding.rows(), specs[0].shape.1);
+    let atoms = drawn_atoms(rows, k, rng);
+    let each = mean_activation(size, cells.observed(), rows, k);
+    let mut weights = DMatrix::zeros(k, 1);
+    for _ in 0..cells.columns() {
+        for w in weights.iter_mut() {
+            *w += T::lit(each * (0.5 + random::uniform(rng)));
+        }
+    }
+    let Some(scale) = scale else {
+        let mut blocks = vec![atoms, weights];
+        blocks.extend(specs[2..].iter().map(|spec| spec.drawn(rng)));
+        return blocks;
+    };
+    let mut blocks = vec![atoms];
+    for ((j, _), spec) in cells.folding.others().zip(&specs[1..]) {
+        let simplex = BlockSpec::simplex("", spec.shape, spec.components);
+        let mut factor: DMatrix<T> = simplex.drawn(rng);
+        if j == scale {
+            let columns = factor.column_iter_mut().zip(weights.iter());
+            columns.for_each(|(mut column, &w)| column *= w);
+        }
+        blocks.push(factor);
+    }
+    blocks
+}
+
+/// What a state remembers.
+pub(super) fn facts(folding: &Folding, scale: Option<usize>) -> Vec<(&'static str, Vec<f64>)> {
+    let mode = |mode: usize| vec![mode as f64];
+    let scale = scale.map(|scale| (SCALE_MODE, mode(scale)));
+    let signed = (SIGNED_MODE, mode(folding.mode()));
+    std::iter::once(signed).chain(scale).collect()
+}
+
+/// The signed mode and that of the scale, as parameters remember them.
+pub(super) fn modes<T: Real>(
+    parameters: &Parameters<T>,
+) -> Result<(usize, Option<usize>), FitError> {
+    let mode = match parameters.whole(SIGNED_MODE)?[..] {
+        [mode] => mode,
+        ref other => {
+            return Err(FitError::Fact {
+                name: SIGNED_MODE,
+                got: format!("{} numbers", other.len()),
+                expected: "one".into(),
+            });
+        }
+    };
+    let scale = match parameters.fact(SCALE_MODE) {
+        None => None,
+        Some(_) => parameters.whole(SCALE_MODE)?.first().copied(),
+    };
+    Ok((mode, scale))
+}

@@ -8,27 +8,32 @@
 //! ```
 //!
 //! The EM of `[SKELLAM 5]` on the tensor unfolded along its signed mode, in which the counts of the activations `w_k B[i,k] C[j,k] …` are shared out
-//! over their factors.
+//! over their factors. Activations exist for some columns at a time.
 
 mod counts;
+mod others;
 mod priors;
+mod slabs;
 mod state;
 mod transform;
 mod unfold;
+mod vb;
 
 use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
-use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
-use crate::signed::{SignedData, law_setters};
+use crate::rule::Split;
+use crate::signed::law_setters;
 use crate::{Entries, Replicates};
 use counts::CpCounts;
 use priors::CpPriors;
 pub(crate) use priors::Shapes;
-use unfold::{Folding, unfold};
+use slabs::Slabs;
+use unfold::Folding;
 
 pub use state::SignedCpState;
+pub use vb::{SignedCpVb, SignedCpVbBuilder, SignedCpVbState};
 
 /// Factorization of a tensor of either sign into rank-one terms whose factor of one mode is signed, under the Skellam law.
 ///
@@ -91,49 +96,59 @@ impl<T: Real> SignedCp<T> {
         })
     }
 
-    fn on_cells(&self, cells: Signed<T>, folding: Folding) -> Result<Em<CpCounts<T>>, FitError> {
+    fn on_cells(&self, cells: Slabs<T>) -> Result<Em<CpCounts<T>>, FitError> {
         let scale = self.scale_mode;
-        folding.check_scale(scale)?;
-        let mut specs = specs(&folding, self.components, scale);
+        cells.folding.check_scale(scale)?;
+        let mut specs = specs(&cells.folding, self.components, scale);
         self.settings.apply(&mut specs)?;
         self.priors.apply(&mut specs)?;
-        let data = SignedData::new(cells, self.replicates, self.real_data);
-        let data = data.map_err(|error| folding.refused(error))?;
+        cells.check(self.replicates, self.real_data)?;
+        let (size, largest) = cells.sizes();
         Ok(Em(CpCounts {
-            data,
-            folding,
+            cells,
+            split: Split::new(self.replicates, largest),
+            size,
             scale,
             specs,
         }))
     }
 }
 
+/// Setters of builders that are a newtype of [`SignedCp`]; the text is the default of the priors.
+macro_rules! cp_setters {
+    ($builder:ident, $default:literal) => {
+        impl<T: Real> $builder<T> {
+            /// Sets the mode whose factor has two sides, counted from 0 (default: the first).
+            pub fn signed_mode(mut self, mode: usize) -> Self {
+                self.0.signed_mode = mode;
+                self
+            }
+
+            /// Lets the factor of a mode carry the scale (default: none, the weights do). With two modes that is the model of a matrix.
+            pub fn scale_mode(mut self, mode: Option<usize>) -> Self {
+                self.0.scale_mode = mode;
+                self
+            }
+
+            #[doc = concat!("Sets the Dirichlet shapes of the prior of `atoms`, of both sides as they stand in the block, or of `factor_j` (default: ", $default, "); the last ones set count. With priors of this kind on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`")]
+            pub fn dirichlet(mut self, block: impl Into<String>, shapes: Entries) -> Self {
+                self.0.priors.dirichlet.insert(block.into(), shapes);
+                self
+            }
+
+            #[doc = concat!("Sets the shapes and rates of the gamma prior of `weights`, or of the factor of the mode of the scale (default: ", $default, ").")]
+            pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
+                self.0.priors.gamma = Some((shape, rate));
+                self
+            }
+        }
+    };
+}
+pub(crate) use cp_setters;
+
+cp_setters!(SignedCpBuilder, "flat");
+
 impl<T: Real> SignedCpBuilder<T> {
-    /// Sets the mode whose factor has two sides, counted from 0 (default: the first).
-    pub fn signed_mode(mut self, mode: usize) -> Self {
-        self.0.signed_mode = mode;
-        self
-    }
-
-    /// Lets the factor of a mode carry the scale (default: none, the weights do). With two modes that is [`Snmf`](crate::Snmf).
-    pub fn scale_mode(mut self, mode: Option<usize>) -> Self {
-        self.0.scale_mode = mode;
-        self
-    }
-
-    /// Sets the Dirichlet shapes of the prior of `atoms`, of both sides as they stand in the block, or of `factor_j`; the last ones set count. With priors
-    /// of this kind on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`
-    pub fn dirichlet(mut self, block: impl Into<String>, shapes: Entries) -> Self {
-        self.0.priors.dirichlet.insert(block.into(), shapes);
-        self
-    }
-
-    /// Sets the shapes and rates of the gamma prior of `weights`, or of the factor of the mode of the scale.
-    pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
-        self.0.priors.gamma = Some((shape, rate));
-        self
-    }
-
     /// Gives all blocks flat priors where they have none, whose constants are part of the objective.
     pub fn with_constants(mut self) -> Self {
         self.0.priors.constants = true;
@@ -167,8 +182,8 @@ impl<T: Real> Model for SignedCp<T> {
     }
 
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
-        let (cells, folding) = unfold(data, self.signed_mode)?;
-        Ok(Box::new(self.on_cells(cells, folding)?))
+        let cells = Slabs::new(data, self.signed_mode, self.components)?;
+        Ok(Box::new(self.on_cells(cells)?))
     }
 }
 

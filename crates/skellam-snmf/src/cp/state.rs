@@ -5,7 +5,9 @@ use plca_fit::FileLayout::{Matrix, Sides, Vector};
 use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
-use super::counts::{SCALE_MODE, SIGNED_MODE, unfolded};
+use super::counts::{SIGNED_MODE, modes};
+use super::others::Others;
+use super::slabs::width;
 use super::specs;
 use super::unfold::Folding;
 use crate::check::check_shapes;
@@ -138,10 +140,18 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
 
     fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
         self.check_component(component)?;
-        let activations = unfolded(self.parameters.matrices(), self.scale);
+        let others = Others::new(self.parameters.matrices(), self.scale);
         let atoms = self.signed_atoms();
-        let rows = rows_of(&atoms, &activations, component);
-        let values = self.folding.folded(rows);
+        let [width, columns] = width(&self.folding, self.components())?;
+        let mut matrix = vec![T::zero(); self.folding.rows() * columns];
+        for first in (0..columns).step_by(width) {
+            let n = width.min(columns - first);
+            let rows = rows_of(&atoms, &others.columns(first, n), component);
+            for (to, row) in matrix.chunks_mut(columns).zip(rows.chunks(n)) {
+                to[first..][..n].copy_from_slice(row);
+            }
+        }
+        let values = self.folding.folded(matrix);
         Ok(DenseTensor::new(self.shape(), values, Order::RowMajor)?)
     }
 }
@@ -153,20 +163,7 @@ impl<T: Real> State for SignedCpState<T> {
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();
-        let mode = match parameters.whole(SIGNED_MODE)?[..] {
-            [mode] => mode,
-            ref other => {
-                return Err(FitError::Fact {
-                    name: SIGNED_MODE,
-                    got: format!("{} numbers", other.len()),
-                    expected: "one".into(),
-                });
-            }
-        };
-        let scale = match parameters.fact(SCALE_MODE) {
-            None => None,
-            Some(_) => parameters.whole(SCALE_MODE)?.first().copied(),
-        };
+        let (mode, scale) = modes(&parameters)?;
         let matrices = parameters.matrices();
         let (rows, k) = matrices.first().map_or((0, 0), |atoms| atoms.shape());
         let first = if scale.is_none() { 2 } else { 1 };

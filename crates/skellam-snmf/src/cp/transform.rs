@@ -4,11 +4,11 @@ use nalgebra::DMatrix;
 use plca_fit::{Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape};
 use plca_tensor::{Data, Factor, Real};
 
-use super::counts::unfolded;
-use super::unfold::unfold;
+use super::others::Others;
+use super::slabs::Slabs;
 use super::{SignedCp, SignedCpState, specs};
 use crate::sides::split;
-use crate::signed::{empty, explained, possible};
+use crate::signed::{empty, explained};
 
 impl<T: Real> SignedCp<T> {
     /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
@@ -67,10 +67,10 @@ impl<T: Real> SignedCp<T> {
         };
         let fixed: Vec<_> = (0..learnt.shape().len()).map(factor).collect();
         check_shape(data.shape(), &fixed)?;
-        let (mut cells, folding) = unfold(data, mode)?;
         let k = learnt.components();
+        let mut cells = Slabs::new(data, mode, k)?;
         let scale = learnt.scale_mode();
-        let specs = specs::<T>(&folding, k, scale);
+        let specs = specs::<T>(&cells.folding, k, scale);
         let free = format!("factor_{along}");
         let name = |j: usize| &*specs[j].name;
         let mut blocks: Vec<_> = learnt.parameters().matrices().to_vec();
@@ -82,11 +82,14 @@ impl<T: Real> SignedCp<T> {
         if let Some(j) = place {
             blocks[j] = specs[j].even();
         }
-        let right = unfolded(&blocks, scale);
-        let dropped = possible(&mut cells, [&plus, &minus], &right, how.impossible);
-        let dropped = dropped.map_err(|error| folding.refused(error))?;
-        let observation = |row, column| folding.index(row, column)[along];
-        let empty = empty(&cells, data.shape()[along], observation);
+        let others = Others::new(&blocks, scale);
+        let dropped = cells.possible([&plus, &minus], &others, how.impossible)?;
+        let observation = |row, column| cells.folding.index(row, column)[along];
+        let empty = empty(
+            |visit| cells.for_each(visit),
+            data.shape()[along],
+            observation,
+        );
         let mut config = self.clone();
         (config.components, config.signed_mode, config.scale_mode) = (k, mode, scale);
         for j in 0..specs.len() {
@@ -96,8 +99,8 @@ impl<T: Real> SignedCp<T> {
             };
             config.settings.freeze(name(j).into(), frozen);
         }
-        let algorithm = config.on_cells(cells, folding)?;
-        let size = algorithm.0.data.size;
+        let algorithm = config.on_cells(cells)?;
+        let size = algorithm.0.size;
         if size > 0.0 {
             // What carries the scale, if it is free.
             let scaled = weights.or(place);

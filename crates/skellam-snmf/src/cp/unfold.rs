@@ -1,8 +1,6 @@
-//! Tensors as matrices: a row for every index of the signed mode, a column for every index of the others, of which the last runs fastest.
+//! Cells of tensors as cells of matrices.
 
 use plca_fit::FitError;
-use plca_tensor::arrange::Signed;
-use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SparseTensor};
 
 /// The shape of a tensor, and which of its modes is signed.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +62,7 @@ impl Folding {
     }
 
     /// The column of a cell.
-    fn column(&self, index: &[usize]) -> usize {
+    pub(super) fn column(&self, index: &[usize]) -> usize {
         self.others().fold(0, |at, (j, n)| at * n + index[j])
     }
 
@@ -79,25 +77,20 @@ impl Folding {
         index
     }
 
-    /// A refusal that names the cell of the tensor.
-    pub(super) fn refused(&self, error: FitError) -> FitError {
-        let cell = |at: Vec<usize>| match at[..] {
-            [row, column] => self.index(row, column),
-            _ => at,
-        };
+    /// A refusal of a cell of columns from the `first` on, by the cell of the tensor.
+    pub(super) fn refused(&self, error: FitError, first: usize) -> FitError {
         match error {
             FitError::Entry {
                 index,
                 value,
                 expected,
             } => FitError::Entry {
-                index: cell(index),
+                index: match index[..] {
+                    [row, column] => self.index(row, first + column),
+                    _ => index,
+                },
                 value,
                 expected,
-            },
-            FitError::Impossible { index, value } => FitError::Impossible {
-                index: cell(index),
-                value,
             },
             other => other,
         }
@@ -117,46 +110,4 @@ impl Folding {
         };
         (0..matrix.len()).map(cell).collect()
     }
-}
-
-/// A tensor unfolded: as a list of its observed cells where the data are one, else as a dense matrix.
-pub(super) fn unfold<T: Real>(
-    data: &dyn Data<T>,
-    mode: usize,
-) -> Result<(Signed<T>, Folding), FitError> {
-    let folding = Folding::new(data.shape().to_vec(), mode)?;
-    if folding.shape.len() == 2 && mode == 0 {
-        return Ok((Signed::new(data)?, folding));
-    }
-    let too_large = || DataError::TooLarge {
-        shape: data.shape().to_vec(),
-    };
-    let sizes = folding.sizes();
-    let mut sizes = sizes.iter();
-    let columns = sizes.try_fold(1usize, |all, &n| all.checked_mul(n));
-    let columns = columns.ok_or_else(too_large)?;
-    let (rows, shape) = (folding.rows(), vec![folding.rows(), columns]);
-    if data.summary().mask == Mask::Observed {
-        if u32::try_from(columns).is_err() {
-            return Err(too_large().into());
-        }
-        let mut cells = Coordinates::empty(&shape);
-        let mut push = |index: &[usize], value: f64| {
-            cells.push(&[index[mode], folding.column(index)], T::lit(value));
-        };
-        // Zeros are observed too; entries of one cell are added up.
-        data.visit_mask(&mut |index| push(index, 0.0))?;
-        data.visit(&mut push)?;
-        let cells = SparseTensor::stored_only(cells)?;
-        return Ok((Signed::new(&cells)?, folding));
-    }
-    let cells = rows.checked_mul(columns).ok_or_else(too_large)?;
-    let mut values = Vec::new();
-    values.try_reserve_exact(cells).map_err(|_| too_large())?;
-    values.resize(cells, T::zero());
-    let at = |index: &[usize]| index[mode] * columns + folding.column(index);
-    data.visit_mask(&mut |index| values[at(index)] = T::lit(f64::NAN))?;
-    data.visit(&mut |index, value| values[at(index)] = T::lit(value))?;
-    let dense = DenseTensor::masked(shape, values, Order::RowMajor)?;
-    Ok((Signed::from_dense(dense)?, folding))
 }

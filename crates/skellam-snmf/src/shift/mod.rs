@@ -7,6 +7,7 @@
 //!
 //! `[EXT 5]`
 
+mod engine;
 mod state;
 mod vb;
 mod window;
@@ -22,7 +23,7 @@ use plca_fit::{
 };
 use plca_priors::{Gamma, PriorError};
 use plca_tensor::arrange::Signed;
-use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real, SplitRule};
+use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real};
 use rand::Rng;
 
 use crate::check::{check_numbers, not_finite};
@@ -30,6 +31,7 @@ use crate::cp::Shapes;
 use crate::rule::Split;
 use crate::signed::{explained, law_setters};
 use crate::{Entries, Replicates};
+use engine::Engine;
 use window::Window;
 
 pub use state::ShiftedSnmfState;
@@ -50,7 +52,8 @@ pub use window::Reach;
 /// places for every component, in the units of the data. What lies outside of the data is latent, as hidden cells are, so that no iteration lowers the objective
 /// whatever the [`Reach`]. With whole-data kernels along one dimension and kernels of one cell along the other it is [`Snmf`](crate::Snmf).
 ///
-/// Cost of an iteration: six sums of products of `K` atoms, taps and places, twice those of the non-negative model. `[EXT 5]`
+/// Cost of an iteration: six sums of products of `K` atoms, taps and places, twice those of the non-negative model, and by the same arithmetic: loops, products of
+/// matrices or Fourier transforms, whichever should be fastest. `[EXT 5]`
 ///
 /// ```
 /// use plca_fit::{Model, Reconstruct};
@@ -145,7 +148,8 @@ impl<T: Real> ShiftedSnmf<T> {
         specs[0].prior = Some(BlockPrior::Simplex(Arc::new(shapes)));
         specs[1].prior = Some(BlockPrior::Rate(Arc::new(gamma)));
         specs.iter().try_for_each(BlockSpec::check)?;
-        Ok(Em(ShiftCounts { placed, specs }))
+        let engine = Engine::new(placed, self.components)?;
+        Ok(Em(ShiftCounts { engine, specs }))
     }
 
     /// What of the data some atom reaches, and the sum of the absolute values of the rest.
@@ -200,7 +204,7 @@ impl<T: Real> ShiftedSnmf<T> {
         let (placed, dropped) = config.possible(placed, learnt.atoms(), how.impossible)?;
         let em = config.on_placed(placed)?;
         let (places, k) = em.0.specs[1].shape;
-        let size = em.0.placed.size;
+        let size = em.0.engine.placed.size;
         let each = if size > 0.0 { size } else { 1.0 } / (places * k) as f64;
         let even = DMatrix::from_element(places, k, T::lit(each));
         let start = vec![learnt.atoms().clone(), even];
@@ -372,16 +376,8 @@ fn clipped<T: Real>(mut counts: Vec<T>, name: &str) -> Result<Vec<T>, FitError> 
 /// Shifted atoms on data.
 #[derive(Debug)]
 struct ShiftCounts<T: Real> {
-    placed: Placed<T>,
+    engine: Engine<T>,
     specs: Vec<BlockSpec<T>>,
-}
-
-impl<T: Real> ShiftCounts<T> {
-    fn rates(&self, at: &Parameters<T>) -> [Vec<T>; 2] {
-        self.placed
-            .window
-            .rates([at.at(0).as_slice(), at.at(1).as_slice()], None)
-    }
 }
 
 impl<T: Real> Expectation<T> for ShiftCounts<T> {
@@ -390,32 +386,14 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     }
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        let mut g = self.rates(at);
-        let Placed {
-            window,
-            cells,
-            split,
-            ..
-        } = &self.placed;
-        let value = wanted.value.then(|| split.value(cells, &g[0], &g[1]));
+        let both = [at.at(0).as_slice(), at.at(1).as_slice()];
+        let blocks = [wanted.blocks[0], wanted.blocks[1]];
+        let (counts, value) = self.engine.expect(both, blocks, wanted.value);
         let mut blocks = vec![None, None];
-        if wanted.blocks.contains(&true) {
-            let [plus, minus] = &mut g;
-            split.multipliers(cells, plus, minus);
-            // [EXT 5] E = G - 1 on observed cells, 0 elsewhere
-            for side in &mut g {
-                side.iter_mut().for_each(|g| *g -= T::one());
-            }
-            let both = [at.at(0).as_slice(), at.at(1).as_slice()];
-            let counts = [
-                wanted.blocks[0].then(|| window.atom_counts(both, &g)),
-                wanted.blocks[1].then(|| window.activation_counts(both, &g)),
-            ];
-            for ((block, counts), spec) in blocks.iter_mut().zip(counts).zip(&self.specs) {
-                if let Some(counts) = counts {
-                    let counts = clipped(counts, &spec.name)?;
-                    *block = Some(DMatrix::from_vec(spec.shape.0, spec.shape.1, counts));
-                }
+        for (j, (counts, spec)) in counts.into_iter().zip(&self.specs).enumerate() {
+            if wanted.blocks[j] {
+                let counts = clipped(counts, &spec.name)?;
+                blocks[j] = Some(DMatrix::from_vec(spec.shape.0, spec.shape.1, counts));
             }
         }
         Ok(Counts { blocks, value })
@@ -428,10 +406,12 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
-        let lost = self.placed.unsupported(&self.rates(at));
+        let placed = &self.engine.placed;
+        let rates = (placed.window).rates([at.at(0).as_slice(), at.at(1).as_slice()], None);
+        let lost = placed.unsupported(&rates);
         Ok(lost.first().map(|&at| {
-            let index = unravelled(at, &self.placed.window.shape);
-            (index, self.placed.cells[at].to_f64())
+            let index = unravelled(at, &placed.window.shape);
+            (index, placed.cells[at].to_f64())
         }))
     }
 
@@ -444,10 +424,10 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.placed.size
+        self.engine.placed.size
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        facts(&self.placed.window)
+        facts(&self.engine.placed.window)
     }
 }

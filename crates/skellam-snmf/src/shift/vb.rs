@@ -9,12 +9,12 @@ use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError,
     Frozen, Model, Parameters, Reconstruct, Settings, State, Transform, Wanted,
 };
-use plca_tensor::{Data, DenseTensor, Real, SplitRule};
+use plca_tensor::{Data, DenseTensor, Real};
 use rand::Rng;
 
 use super::state::window_of;
 use super::window::{Reach, Window};
-use super::{ATOM, PLACES, Placed, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
+use super::{ATOM, Engine, PLACES, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
 use crate::signed::{explained, law_setters};
 use crate::vb::{NAMES, check_frozen};
 use crate::{Entries, Posterior, Prior, Replicates};
@@ -106,7 +106,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         prior.check()?;
         prior.check_proper()?;
         Ok(Em(ShiftBound {
-            placed,
+            engine: Engine::new(placed, self.0.components)?,
             specs,
             prior,
         }))
@@ -136,7 +136,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         config.0.settings.freeze(NAMES[0].into(), Frozen::Whole);
         let em = config.on_data(data)?;
         let (places, k) = em.0.specs[1].shape;
-        let even = em.0.placed.size.max(f64::MIN_POSITIVE) / (places * k) as f64;
+        let even = em.0.engine.placed.size.max(f64::MIN_POSITIVE) / (places * k) as f64;
         let counts = vec![T::lit(even); places * k];
         let shape = em.0.shapes_of_activations(counts);
         let start = vec![learnt.atoms_shape().clone(), shape, em.0.rates()];
@@ -214,7 +214,7 @@ fn interleaved<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
 /// Variational Bayes on data: what is expected of a block is its new posterior.
 #[derive(Debug)]
 struct ShiftBound<T: Real> {
-    placed: Placed<T>,
+    engine: Engine<T>,
     specs: Vec<BlockSpec<T>>,
     prior: Prior,
 }
@@ -265,32 +265,18 @@ impl<T: Real> ShiftBound<T> {
         wanted: &[bool],
         value: bool,
     ) -> Result<Updated<T>, FitError> {
-        let Placed {
-            window,
-            cells,
-            split,
-            ..
-        } = &self.placed;
         let both = [atoms.as_slice(), activations.as_slice()];
-        let mut g = window.rates(both, None);
-        let value = value.then(|| split.value(cells, &g[0], &g[1]));
+        let blocks = [wanted[0], wanted[1]];
+        let ([of_atoms, of_activations], value) = self.engine.expect(both, blocks, value);
         let mut new = vec![None, None, None];
-        if wanted.contains(&true) {
-            let [plus, minus] = &mut g;
-            split.multipliers(cells, plus, minus);
-            for side in &mut g {
-                side.iter_mut().for_each(|g| *g -= T::one());
-            }
-            if wanted[0] {
-                let counts = clipped(window.atom_counts(both, &g), NAMES[0])?;
-                // [EXT 5] [SKELLAM 6] α̂ <- α + counts
-                new[0] = Some(self.shapes_of_atoms(counts));
-            }
-            if wanted[1] {
-                let counts = clipped(window.activation_counts(both, &g), NAMES[1])?;
-                new[1] = Some(self.shapes_of_activations(counts));
-                new[2] = wanted[2].then(|| self.rates());
-            }
+        if wanted[0] {
+            // [EXT 5] [SKELLAM 6] α̂ <- α + counts
+            new[0] = Some(self.shapes_of_atoms(clipped(of_atoms, NAMES[0])?));
+        }
+        if wanted[1] {
+            let counts = clipped(of_activations, NAMES[1])?;
+            new[1] = Some(self.shapes_of_activations(counts));
+            new[2] = wanted[2].then(|| self.rates());
         }
         Ok((new, value))
     }
@@ -332,8 +318,8 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
         let ((rows, k), (places, _)) = (self.specs[0].shape, self.specs[1].shape);
         let mut atoms = DMatrix::from_fn(rows, k, |_, _| T::lit(random::exponential(rng)));
         plca_tensor::normalise_columns(&mut atoms);
-        let size = if self.placed.size > 0.0 {
-            self.placed.size
+        let size = if self.engine.placed.size > 0.0 {
+            self.engine.placed.size
         } else {
             1.0
         };
@@ -347,11 +333,11 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.placed.size
+        self.engine.placed.size
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        facts(&self.placed.window)
+        facts(&self.engine.placed.window)
     }
 }
 

@@ -46,7 +46,7 @@ impl<T: Real> Snmf<T> {
         let (k, n) = (learnt.components(), cells.shape().1);
         let ones = DMatrix::from_element(k, n, T::one());
         let dropped = possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
-        let empty = empty(&cells, n, |_, column| column);
+        let empty = empty(|visit| cells.for_each(visit), n, |_, column| column);
         let mut config = self.clone();
         config.components = k;
         config.settings.freeze("atoms".into(), Frozen::Whole);

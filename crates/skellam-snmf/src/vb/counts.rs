@@ -35,7 +35,7 @@ fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
 }
 
 /// Counts under a prior: the posterior shapes of the block `name`.
-fn shapes<T: Real>(
+pub(crate) fn shapes<T: Real>(
     counts: &mut DMatrix<T>,
     prior: &Entries,
     components: Components,

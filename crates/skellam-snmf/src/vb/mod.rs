@@ -24,6 +24,7 @@ use crate::posterior::least_shape;
 use crate::signed::{SignedData, law_setters};
 use crate::{Entries, Prior, Replicates};
 use counts::VbCounts;
+pub(crate) use counts::shapes;
 use start::Bound;
 
 pub use select::{Candidate, select_components};

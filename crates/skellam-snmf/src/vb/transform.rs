@@ -42,7 +42,11 @@ impl<T: Real> SnmfVb<T> {
         let [plus, _] = split(learnt.atoms_shape());
         check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
         let cells = Signed::new(data)?;
-        let empty = empty(&cells, cells.shape().1, |_, column| column);
+        let empty = empty(
+            |visit| cells.for_each(visit),
+            cells.shape().1,
+            |_, column| column,
+        );
         let mut config = self.clone();
         config.components = learnt.components();
         let frozen = [Frozen::Whole, Frozen::No, Frozen::No];

@@ -6,12 +6,12 @@ use plca_fit::{
     Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct, State,
     Transform,
 };
-use plca_tensor::{DenseTensor, Order, Real};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
-    Snmf, SnmfVb,
+    SignedCpVb, SignedCpVbBuilder, Snmf, SnmfVb,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -276,4 +276,212 @@ fn parts_of_laws_are_not_frozen() {
     assert!(matches!(matrix.build(), Err(FitError::Conflict { .. })));
     let rates = SnmfVb::<f64>::builder(2).frozen("activations_rate", Frozen::Whole);
     assert!(matches!(rates.build(), Err(FitError::Conflict { .. })));
+}
+
+/// `G±` of the limit.
+fn multipliers(v: f64, [p, q]: [f64; 2]) -> [f64; 2] {
+    let w = (v * v + 4.0 * p * q).sqrt();
+    [(w + v) / (2.0 * p), (w - v) / (2.0 * q)]
+}
+
+/// Loops, products of matrices with either stack and transforms along one and two dimensions make the step that is written in the definition. [EXT 5]
+#[test]
+fn shifted_steps_are_the_definition() {
+    let cases: [(&[usize], &[usize], usize); 6] = [
+        (&[5, 6], &[2, 3], 2),
+        (&[40, 30], &[40, 6], 2),
+        (&[30, 40], &[12, 1], 1),
+        (&[40, 36], &[11, 9], 2),
+        (&[700], &[64], 2),
+        (&[12, 14, 3], &[5, 4, 3], 1),
+    ];
+    for (shape, kernel, k) in cases {
+        for reach in [Reach::Valid, Reach::Same, Reach::Full] {
+            // Dimensions that kernels cover stay covered.
+            let reach: Vec<Reach> = shape
+                .iter()
+                .zip(kernel)
+                .map(|(n, k)| if n == k { Reach::Valid } else { reach })
+                .collect();
+            let cells: usize = shape.iter().product();
+            let mut values: Vec<f64> = (0..cells)
+                .map(|i| ((i * i * 7 + 5 * i) % 17) as f64 - 7.5)
+                .collect();
+            values[cells / 2] = f64::NAN;
+            let data = tensor::<f64>(shape, &values);
+            let model = ShiftedSnmf::<f64>::builder(k, kernel.to_vec()).reach(reach.clone());
+            let model = model.build().unwrap();
+            let algorithm = model.bind(&data).unwrap();
+            let start = Init::default()
+                .parameters(&*algorithm, &mut rng(5))
+                .unwrap();
+            let (atoms, activations) = (start.at(0), start.at(1));
+            let found = shape.iter().zip(kernel).zip(&reach);
+            let (places, offset): (Vec<usize>, Vec<usize>) =
+                found.map(|((&n, &k), r)| r.places(n, k).unwrap()).unzip();
+            let index = |mut at: usize, sizes: &[usize]| {
+                let mut index = vec![0; sizes.len()];
+                for (i, n) in index.iter_mut().zip(sizes).rev() {
+                    (*i, at) = (at % n, at / n);
+                }
+                index
+            };
+            // The cell where a tap of a copy at a place falls, if it is one of the data.
+            let meets = |tap: usize, place: usize| {
+                let (t, h) = (index(tap, kernel), index(place, &places));
+                (0..shape.len()).try_fold(0, |at, d| {
+                    let x = (h[d] + t[d]).checked_sub(offset[d])?;
+                    (x < shape[d]).then_some(at * shape[d] + x)
+                })
+            };
+            let (taps, spots) = (atoms.nrows() / 2, activations.nrows());
+            let all = |f: &mut dyn FnMut(usize, usize, Option<usize>)| {
+                for tap in 0..taps {
+                    for place in 0..spots {
+                        f(tap, place, meets(tap, place));
+                    }
+                }
+            };
+            let mut rates = vec![[0.0; 2]; cells];
+            all(&mut |tap, place, cell| {
+                let Some(cell) = cell else { return };
+                for z in 0..k {
+                    for side in 0..2 {
+                        rates[cell][side] += atoms[(2 * tap + side, z)] * activations[(place, z)];
+                    }
+                }
+            });
+            let cells = values.iter().zip(&rates);
+            let g: Vec<[f64; 2]> = cells
+                .map(|(&v, &rates)| {
+                    if v.is_nan() {
+                        [1.0; 2]
+                    } else {
+                        multipliers(v, rates)
+                    }
+                })
+                .collect();
+            let (mut theta, mut lambda) = (atoms * 0.0, activations * 0.0);
+            all(&mut |tap, place, cell| {
+                let g = cell.map_or([1.0; 2], |cell| g[cell]);
+                for z in 0..k {
+                    for (side, g) in g.iter().enumerate() {
+                        let i = 2 * tap + side;
+                        let count = atoms[(i, z)] * activations[(place, z)] * g;
+                        theta[(i, z)] += count;
+                        lambda[(place, z)] += count;
+                    }
+                }
+            });
+            theta.column_iter_mut().for_each(|mut c| c /= c.sum());
+            let mut at = start.clone();
+            algorithm.step(&mut at, false).unwrap();
+            for (got, want) in [(at.at(0), &theta), (at.at(1), &lambda)] {
+                let far = (got - want).amax();
+                assert!(
+                    far < 1e-9 * want.amax(),
+                    "{shape:?} {kernel:?} {reach:?}: {far}"
+                );
+            }
+        }
+    }
+}
+
+/// Tensors whose activations do not exist as a whole: the step that is written in the definition, from dense data and from a list of the observed cells, on any
+/// number of threads. [EXT 6]
+#[test]
+fn many_columns_are_taken_some_at_a_time() {
+    let (shape, k) = ([3, 40, 2000], 2);
+    let seen = |at: usize| at.is_multiple_of(11);
+    let value = |at: usize| ((at / 11 * 7 + at) % 13) as f64 - 5.5;
+    let cells: usize = shape.iter().product();
+    let values: Vec<f64> = (0..cells)
+        .map(|at| if seen(at) { value(at) } else { f64::NAN })
+        .collect();
+    let dense = tensor::<f64>(&shape, &values);
+    let mut list = Coordinates::empty(&shape);
+    for at in (0..cells).filter(|&at| seen(at)) {
+        list.push(&[at / 80_000, at / 2000 % 40, at % 2000], value(at));
+    }
+    let list = SparseTensor::stored_only(list).unwrap();
+    let model = SignedCp::<f64>::builder(k).build().unwrap();
+    let step = |data: &dyn Data<f64>| {
+        let algorithm = model.bind(data).unwrap();
+        let start = Init::default()
+            .parameters(&*algorithm, &mut rng(8))
+            .unwrap();
+        let mut at = start.clone();
+        algorithm.step(&mut at, false).unwrap();
+        (start, at)
+    };
+    check_threads(|| step(&dense).1.matrices().to_vec()).unwrap();
+    let (start, got) = step(&dense);
+    let [atoms, weights, b, c] = start.matrices() else {
+        panic!("four blocks");
+    };
+    let mut want = [atoms * 0.0, weights * 0.0, b * 0.0, c * 0.0];
+    for (at, &v) in values.iter().enumerate() {
+        let [f, i, j] = [at / 80_000, at / 2000 % 40, at % 2000];
+        let part =
+            |z: usize, side: usize| atoms[(f + 3 * side, z)] * weights[z] * b[(i, z)] * c[(j, z)];
+        let rates = [0, 1].map(|side| (0..k).map(|z| part(z, side)).sum::<f64>());
+        let g = if v.is_nan() {
+            [1.0; 2]
+        } else {
+            multipliers(v, rates)
+        };
+        for z in 0..k {
+            for side in 0..2 {
+                let count = part(z, side) * g[side];
+                want[0][(f + 3 * side, z)] += count;
+                want[1][z] += count;
+                want[2][(i, z)] += count;
+                want[3][(j, z)] += count;
+            }
+        }
+    }
+    for j in [0, 2, 3] {
+        want[j].column_iter_mut().for_each(|mut c| c /= c.sum());
+    }
+    for (got, want) in got.matrices().iter().zip(&want) {
+        assert!((got - want).amax() < 1e-11 * want.amax());
+    }
+    for (one, other) in got.matrices().iter().zip(step(&list).1.matrices()) {
+        assert!((one - other).amax() < 1e-11 * one.amax());
+    }
+}
+
+/// No step of variational Bayes lowers the bound, with either likelihood, either form and any signed mode. [EXT 6]
+#[test]
+fn bounds_of_tensors_never_fall() {
+    let values: Vec<f64> = (0..24)
+        .map(|i| ((i * i * 5 + i) % 11) as f64 - 5.0)
+        .map(|v| if v == 3.0 { f64::NAN } else { v })
+        .collect();
+    let data = tensor::<f64>(&[3, 2, 4], &values);
+    for replicates in [Replicates::Limit, Replicates::One] {
+        for (mode, scale) in [(0, None), (1, Some(2)), (2, Some(0)), (2, None)] {
+            let model = SignedCpVb::builder(2).signed_mode(mode).scale_mode(scale);
+            let model = model
+                .replicates(replicates)
+                .dirichlet("atoms", Entries::All(0.7));
+            let model = model.build().unwrap();
+            rises(&*model.bind(&data).unwrap(), 3, 25);
+            let fit = model.fit(&data, &mut rng(4)).unwrap();
+            let means = fit.state().means().unwrap();
+            assert!((means.atoms().column(0).sum() - 1.0).abs() < 1e-12);
+            assert_eq!((means.signed_mode(), means.scale_mode()), (mode, scale));
+            assert_eq!(fit.state().cell(&[1, 1, 2]), means.cell(&[1, 1, 2]));
+        }
+    }
+    let refused = |model: SignedCpVbBuilder<f64>| model.build().unwrap().bind(&data).err();
+    let builder = || SignedCpVb::<f64>::builder(1);
+    for model in [
+        builder().dirichlet("weights", Entries::All(1.0)),
+        builder().gamma(Entries::All(1.0), Entries::All(0.0)),
+        builder().freeze("weights_rate"),
+        builder().scale_mode(Some(0)),
+    ] {
+        assert!(refused(model).is_some());
+    }
 }

@@ -1,10 +1,10 @@
 //! The data as an engine sees them: all cells, or those of a list.
 
 use plca_tensor::parallel::{map_in_order, wide};
+use plca_tensor::shift::Folded;
 use plca_tensor::{CompensatedSum, Data, DataError, Mask, Real};
 
 use super::Measured;
-use crate::shifted::folded::Folded;
 
 /// The power of two that brings the largest value near 1.
 pub(super) fn scale_of<T: Real, U: Real>(data: &dyn Data<U>) -> Result<f64, DataError> {

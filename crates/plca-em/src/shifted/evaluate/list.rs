@@ -1,8 +1,7 @@
 //! The cells of data that take part in sums over a list.
 
+use plca_tensor::shift::Folded;
 use plca_tensor::{Data, DataError, Mask, Real};
-
-use crate::shifted::folded::Folded;
 
 /// A listed cell: channel and lane, position and value; NaN where hidden.
 #[derive(Clone, Copy, Debug)]

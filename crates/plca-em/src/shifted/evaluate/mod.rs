@@ -1,33 +1,26 @@
 //! The E-step of shifted models, by different arithmetic.
 
 mod cells;
-mod cost;
 mod direct;
 #[cfg(feature = "fft")]
 mod fft;
-#[cfg(feature = "fft")]
-mod guard;
 mod list;
 mod matrix;
-#[cfg(feature = "fft")]
-mod products;
-mod rows;
 mod sparse;
-#[cfg(feature = "fft")]
-mod spectrum;
 
-use plca_tensor::parallel::{both, wide};
+use plca_tensor::parallel::both;
+pub(crate) use plca_tensor::shift::sum_of;
+use plca_tensor::shift::{self, Folded, cost};
 use plca_tensor::{Data, DataError, Real};
 
 use super::Evaluation;
-use super::folded::Folded;
 use super::window::Window;
 
 pub(crate) use cells::Cells;
 pub(crate) use direct::Direct;
 #[cfg(feature = "fft")]
 pub(crate) use fft::Fft;
-pub(crate) use matrix::{Matrix, Stack};
+pub(crate) use matrix::Matrix;
 pub(crate) use sparse::Sparse;
 
 /// Weights, kernels and impulses, component after component.
@@ -47,6 +40,15 @@ impl<'a, T> Parts<'a, T> {
     /// Kernels and impulses.
     pub(crate) fn blocks(&self) -> [&'a [T]; 2] {
         [self.kernels, self.impulses]
+    }
+
+    /// What sums are made of.
+    pub(crate) fn linear(&self) -> shift::Parts<'a, T> {
+        shift::Parts {
+            weights: self.weights,
+            kernels: self.kernels,
+            impulses: self.impulses,
+        }
     }
 
     /// The same of one component.
@@ -132,21 +134,6 @@ impl<T: Real> Counts<T> {
     }
 }
 
-/// `Σ term(x)`, in lanes.
-pub(crate) fn sum_of<T: Copy>(values: &[T], term: impl Fn(T) -> f64) -> f64 {
-    const LANES: usize = 32;
-    wide(|| {
-        let mut sums = [0.0; LANES];
-        let (lines, rest) = values.as_chunks::<LANES>();
-        for line in lines {
-            for (sum, &x) in sums.iter_mut().zip(line) {
-                *sum += term(x);
-            }
-        }
-        sums.iter().sum::<f64>() + rest.iter().map(|&x| term(x)).sum::<f64>()
-    })
-}
-
 /// One way to compute the E-step
 ///
 /// ```math
@@ -161,11 +148,6 @@ pub(crate) trait Engine<T: Real>: std::fmt::Debug + Send + Sync {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T>;
 }
 
-/// The one that takes less time, the first if they take the same.
-fn cheaper<X>([a, b]: [(f64, X); 2]) -> (f64, X) {
-    if a.0 <= b.0 { a } else { b }
-}
-
 /// The engine asked for, which must be available, or the one that should be fastest.
 pub(crate) fn choose<T: Real>(
     folded: &Folded,
@@ -175,12 +157,9 @@ pub(crate) fn choose<T: Real>(
 ) -> Result<Box<dyn Engine<T>>, DataError> {
     let f = folded;
     let less = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
-    let stacks = [Stack::Impulses, Stack::Kernels];
-    let (by_matrix, stack) = cheaper(stacks.map(|s| (cost::matrix::<T>(f, components, s), s)));
+    let (by_matrix, stack) = cost::stack::<T>(f, components);
     #[cfg(feature = "fft")]
-    let dimensions = [2, 1].map(|n| n.min(f.size.len()));
-    #[cfg(feature = "fft")]
-    let (by_fft, transformed) = cheaper(dimensions.map(|n| (cost::fft(f, components, n), n)));
+    let (by_fft, transformed) = cost::transformed(f, components);
     let listed = list::listed(data)?;
     let fastest = [
         (cost::sparse::<T>(f, components, listed), Evaluation::Sparse),

@@ -3,13 +3,12 @@
 //! A cell takes part if it is positive or hidden. Where it is the observed cells that are listed, all others are hidden: then
 //! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.
 
+use plca_tensor::shift::{Folded, outer_index};
 use plca_tensor::{CompensatedSum, Data, DataError, Real};
 
 use super::cells::scale_of;
 use super::list::{Entry, Lines, entries};
-use super::rows::outer_index;
 use super::{Counts, Engine, Measured, Parts, Wanted};
-use crate::shifted::folded::Folded;
 use crate::shifted::window::Window;
 use plca_tensor::parallel::for_each_part;
 

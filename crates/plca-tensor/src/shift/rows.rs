@@ -1,12 +1,11 @@
 //! Sums over rows of boxes, a row being the cells along the last dimension.
 
-use plca_tensor::Real;
-
-use crate::shifted::geometry::advance;
+use super::advance;
+use crate::Real;
 
 /// Calls `f(row_a, row_b)` for all rows of a box `shape_a` whose partner is a row of the box `shape_b`, a row being the cells
 /// along the last dimension. `partner(d, fixed_d, a_d)` is the partner's index along dimension `d`, if there is one.
-pub(crate) fn meet(
+pub fn meet(
     fixed: &[usize],
     shape_a: &[usize],
     shape_b: &[usize],
@@ -92,7 +91,7 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 }
 
 /// The multi-index of row `row` of a box without its last dimension.
-pub(crate) fn outer_index(mut row: usize, shape: &[usize]) -> Vec<usize> {
+pub fn outer_index(mut row: usize, shape: &[usize]) -> Vec<usize> {
     let mut index = vec![0; shape.len() - 1];
     for (i, &n) in index.iter_mut().zip(shape).rev() {
         *i = row % n;

@@ -1,8 +1,7 @@
 //! A shifted model of any order as channels, lanes and shifted positions.
 
-use plca_tensor::Real;
-
-use super::geometry::{Geometry, advance};
+use super::advance;
+use crate::Real;
 
 /// The three kinds of dimensions, each kind folded.
 ///
@@ -13,16 +12,19 @@ use super::geometry::{Geometry, advance};
 /// P[c,d,x] = \sum_z P(z) \sum_t K[z,c,t] \, H[z,d,x-t+o]
 /// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Folded {
+pub struct Folded {
     /// Number of kernel-only cells `c`.
-    pub(crate) channels: usize,
+    pub channels: usize,
     /// Number of impulse-only cells `d`.
-    pub(crate) lanes: usize,
+    pub lanes: usize,
     /// Extents of the data along the shifted dimensions; never empty (without shifts: a single 1).
-    pub(crate) size: Vec<usize>,
-    pub(crate) kernel: Vec<usize>,
-    pub(crate) impulse: Vec<usize>,
-    pub(crate) offset: Vec<usize>,
+    pub size: Vec<usize>,
+    /// Those of a kernel.
+    pub kernel: Vec<usize>,
+    /// Those of an impulse.
+    pub impulse: Vec<usize>,
+    /// The offsets along them.
+    pub offset: Vec<usize>,
     /// For every dimension of the data what one step along it adds to `c`, `d` and `x`.
     strides: Vec<[usize; 3]>,
     /// Row of a folded block for every row of the kernels, and of the impulses; `None` if they agree.
@@ -31,18 +33,23 @@ pub(crate) struct Folded {
 
 /// Kernels or impulses of one component: `lines` boxes of `shape`, of `cells` cells in rows of `row`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Side<'a> {
-    pub(crate) lines: usize,
-    pub(crate) shape: &'a [usize],
-    pub(crate) cells: usize,
-    pub(crate) row: usize,
+pub struct Side<'a> {
+    /// Channels of the kernels, lanes of the impulses.
+    pub lines: usize,
+    /// Extents of a box.
+    pub shape: &'a [usize],
+    /// Cells of a box.
+    pub cells: usize,
+    /// Cells of a row, along the last dimension.
+    pub row: usize,
 }
 
 impl Folded {
-    pub(crate) fn new(g: &Geometry) -> Self {
-        let order = g.data.len();
+    /// From the extents of data, kernels and impulses, and the offsets.
+    pub fn new([data, kernel, impulse, offset]: [&[usize]; 4]) -> Self {
+        let order = data.len();
         let shifted: Vec<usize> = (0..order)
-            .filter(|&d| g.kernel[d] > 1 && g.impulse[d] > 1)
+            .filter(|&d| kernel[d] > 1 && (impulse[d] > 1 || kernel[d] != data[d]))
             .collect();
         let of = |shape: &[usize], none: usize| -> Vec<usize> {
             let extents: Vec<usize> = shifted.iter().map(|&d| shape[d]).collect();
@@ -57,46 +64,46 @@ impl Folded {
         for d in (0..order).rev() {
             let (kind, cells) = if shifted.contains(&d) {
                 (2, &mut positions)
-            } else if g.kernel[d] > 1 {
+            } else if kernel[d] > 1 {
                 (0, &mut channels)
             } else {
                 (1, &mut lanes)
             };
             strides[d][kind] = *cells;
-            *cells *= g.data[d];
+            *cells *= data[d];
         }
         Self {
             channels,
             lanes,
-            size: of(&g.data, 1),
-            kernel: of(&g.kernel, 1),
-            impulse: of(&g.impulse, 1),
-            offset: of(&g.offset, 0),
+            size: of(data, 1),
+            kernel: of(kernel, 1),
+            impulse: of(impulse, 1),
+            offset: of(offset, 0),
             orders: [
-                order_of(&g.kernel, &strides, 0),
-                order_of(&g.impulse, &strides, 1),
+                order_of(kernel, &strides, 0),
+                order_of(impulse, &strides, 1),
             ],
             strides,
         }
     }
 
     /// `|x|`: shifted positions.
-    pub(crate) fn positions(&self) -> usize {
+    pub fn positions(&self) -> usize {
         self.size.iter().product()
     }
 
     /// `|t|`: shifted cells of a kernel.
-    pub(crate) fn taps(&self) -> usize {
+    pub fn taps(&self) -> usize {
         self.kernel.iter().product()
     }
 
     /// `|h|`: shifted cells of an impulse.
-    pub(crate) fn places(&self) -> usize {
+    pub fn places(&self) -> usize {
         self.impulse.iter().product()
     }
 
     /// Extents along the last shifted dimension: data, kernel, impulse, offset.
-    pub(crate) fn inner(&self) -> [usize; 4] {
+    pub fn inner(&self) -> [usize; 4] {
         let last = self.size.len() - 1;
         let of = |extents: &[usize]| extents[last];
         [
@@ -108,7 +115,7 @@ impl Folded {
     }
 
     /// `c`, `d` and `x` of a cell of the data.
-    pub(crate) fn cell(&self, index: &[usize]) -> [usize; 3] {
+    pub fn cell(&self, index: &[usize]) -> [usize; 3] {
         let mut at = [0; 3];
         for (&i, strides) in index.iter().zip(&self.strides) {
             at.iter_mut().zip(strides).for_each(|(a, s)| *a += i * s);
@@ -117,7 +124,7 @@ impl Folded {
     }
 
     /// Channels and extents of the kernels (side 0), or lanes and extents of the impulses (side 1).
-    pub(crate) fn side(&self, side: usize) -> Side<'_> {
+    pub fn side(&self, side: usize) -> Side<'_> {
         let (lines, shape) = match side {
             0 => (self.channels, &self.kernel),
             _ => (self.lanes, &self.impulse),
@@ -132,7 +139,7 @@ impl Folded {
     }
 
     /// The plane `[c][d]` of a line of one side and a line of the other.
-    pub(crate) fn plane(&self, side: usize, own: usize, other: usize) -> usize {
+    pub fn plane(&self, side: usize, own: usize, other: usize) -> usize {
         match side {
             0 => own * self.lanes + other,
             _ => other * self.lanes + own,
@@ -140,7 +147,7 @@ impl Folded {
     }
 
     /// Kernels (side 0) as `[z][c][t]`, or impulses (side 1) as `[z][d][h]`.
-    pub(crate) fn fold<T: Real>(&self, side: usize, block: &[T]) -> Vec<T> {
+    pub fn fold<T: Real>(&self, side: usize, block: &[T]) -> Vec<T> {
         let Some(order) = &self.orders[side] else {
             return block.to_vec();
         };
@@ -155,7 +162,7 @@ impl Folded {
     }
 
     /// Back from [`fold`](Self::fold).
-    pub(crate) fn unfold<T: Real>(&self, side: usize, folded: Vec<T>) -> Vec<T> {
+    pub fn unfold<T: Real>(&self, side: usize, folded: Vec<T>) -> Vec<T> {
         let Some(order) = &self.orders[side] else {
             return folded;
         };

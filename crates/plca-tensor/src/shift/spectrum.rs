@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plca_tensor::parallel::{for_each_part, map_in_order, wide};
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
 use super::products::LANES;
+use crate::parallel::{for_each_part, map_in_order, wide};
 
 type C64 = Complex<f64>;
 
@@ -21,17 +21,17 @@ const LINES: usize = 1024;
 
 /// A box within the transformed area.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) first_row: usize,
-    pub(crate) first_column: usize,
-    pub(crate) width: usize,
+pub(super) struct Place {
+    pub(super) first_row: usize,
+    pub(super) first_column: usize,
+    pub(super) width: usize,
 }
 
 /// Transforms of `rows x columns` real numbers that are 0 outside a box.
 ///
 /// A spectrum is [`len`](Plan::len) real parts, then as many imaginary parts: of `columns/2 + 1` columns, one after the other,
 /// and zeros.
-pub(crate) struct Plan {
+pub(super) struct Plan {
     rows: usize,
     columns: usize,
     real: Arc<dyn RealToComplex<f64>>,
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 }
 
 /// The length `>= n` of factors 2, 3, 5 and 7 that takes the least time.
-pub(crate) fn fast_length(n: usize, even: bool) -> usize {
+pub(super) fn fast_length(n: usize, even: bool) -> usize {
     // Measured relative to a factor of 2.
     const FACTORS: [(usize, f64); 4] = [(2, 1.0), (3, 1.75), (5, 2.9), (7, 4.0)];
     let time = |length: usize| {
@@ -66,7 +66,7 @@ pub(crate) fn fast_length(n: usize, even: bool) -> usize {
 
 impl Plan {
     /// `columns` must be even.
-    pub(crate) fn new(rows: usize, columns: usize) -> Self {
+    pub(super) fn new(rows: usize, columns: usize) -> Self {
         let (mut real, mut complex) = (RealFftPlanner::new(), FftPlanner::new());
         Self {
             rows,
@@ -80,12 +80,12 @@ impl Plan {
     }
 
     /// Real, and imaginary, parts of one spectrum, with zeros.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         (self.rows * self.width()).next_multiple_of(LANES)
     }
 
     /// Real numbers of one transform.
-    pub(crate) fn cells(&self) -> usize {
+    pub(super) fn cells(&self) -> usize {
         self.rows * self.columns
     }
 
@@ -114,7 +114,7 @@ impl Plan {
     }
 
     /// The spectra of boxes of `cells` values in rows of `place.width`.
-    pub(crate) fn forward(&self, boxes: &[f64], cells: usize, place: Place, spectra: &mut [f64]) {
+    pub(super) fn forward(&self, boxes: &[f64], cells: usize, place: Place, spectra: &mut [f64]) {
         let len = self.len();
         if self.rows > 1 {
             return for_each_part(spectra, 2 * len, |at, spectrum| {
@@ -173,7 +173,7 @@ impl Plan {
 
     /// Inverse transforms, each cut to its box of `cells` values at `place`. `fill` sets real and imaginary parts of a spectrum:
     /// that of the box with the given number, from the number given next.
-    pub(crate) fn inverse(
+    pub(super) fn inverse(
         &self,
         fill: impl Fn(usize, usize, &mut [f64], &mut [f64]) + Send + Sync,
         cells: usize,

@@ -1,6 +1,6 @@
 //! Sums of products of spectra, in registers.
 
-use plca_tensor::parallel::wide;
+use crate::parallel::wide;
 
 /// Numbers that are computed together at least; spectra are multiples of it.
 pub(super) const LANES: usize = 8;

@@ -1,11 +1,9 @@
 //! Which arithmetic should be fastest: operation counts over measured rates.
 
-use plca_tensor::Real;
-
 #[cfg(feature = "fft")]
 use super::fft::lengths;
-use super::matrix::Stack;
-use crate::shifted::folded::Folded;
+use super::{Folded, Stack};
+use crate::Real;
 
 /// Operations per second of plain loops with a long inner axis.
 const DIRECT: f64 = 6e9;
@@ -44,7 +42,7 @@ fn cells(f: &Folded) -> f64 {
 }
 
 /// Seconds of plain loops.
-pub(super) fn direct<T: Real>(f: &Folded, components: usize) -> f64 {
+pub fn direct<T: Real>(f: &Folded, components: usize) -> f64 {
     let [_, k, m, _] = f.inner();
     let longest = k.max(m) as f64;
     let rows = operations(f, components) / longest;
@@ -52,15 +50,33 @@ pub(super) fn direct<T: Real>(f: &Folded, components: usize) -> f64 {
 }
 
 /// Seconds of loops over a list of cells.
-pub(super) fn sparse<T: Real>(f: &Folded, components: usize, listed: usize) -> f64 {
+pub fn sparse<T: Real>(f: &Folded, components: usize, listed: usize) -> f64 {
     let [_, kernel, _, _] = f.inner();
     let row = 6.0 * (kernel as f64) + ROW;
     let rows = (f.taps() / kernel * components) as f64;
     listed as f64 * (rows * row / (LISTED * speed::<T>()) + RATIO)
 }
 
+/// The stack that takes less time, and its seconds.
+pub fn stack<T: Real>(f: &Folded, components: usize) -> (f64, Stack) {
+    let stacks = [Stack::Impulses, Stack::Kernels];
+    cheaper(stacks.map(|stack| (matrix::<T>(f, components, stack), stack)))
+}
+
+/// How many of the last shifted dimensions are worth transforming, one or two, and the seconds.
+#[cfg(feature = "fft")]
+pub fn transformed(f: &Folded, components: usize) -> (f64, usize) {
+    let dimensions = [2, 1].map(|n| n.min(f.size.len()));
+    cheaper(dimensions.map(|n| (fft(f, components, n), n)))
+}
+
+/// The one that takes less time, the first if they take the same.
+fn cheaper<X>([a, b]: [(f64, X); 2]) -> (f64, X) {
+    if a.0 <= b.0 { a } else { b }
+}
+
 /// Seconds of a product of matrices with one of the stacks.
-pub(super) fn matrix<T: Real>(f: &Folded, components: usize, stack: Stack) -> f64 {
+fn matrix<T: Real>(f: &Folded, components: usize, stack: Stack) -> f64 {
     let [c, d, x, k] = [f.channels, f.lanes, f.positions(), components].map(|n| n as f64);
     let [t, h] = [f.taps(), f.places()].map(|n| n as f64);
     let (rows, columns, inner, stacked) = match stack {
@@ -74,7 +90,7 @@ pub(super) fn matrix<T: Real>(f: &Folded, components: usize, stack: Stack) -> f6
 
 /// Seconds of transforms along the last `transformed` shifted dimensions.
 #[cfg(feature = "fft")]
-pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
+fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
     let ([rows, columns], outer) = lengths(f, transformed);
     let length = rows as f64 * columns as f64;
     let product = |s: &Vec<usize>| s[..outer].iter().map(|&n| n as f64).product::<f64>();
@@ -90,13 +106,11 @@ pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
 #[cfg(all(test, feature = "fft"))]
 mod tests {
     use super::*;
-    use crate::{Geometry, Support};
 
     /// One problem, counted by hand: 2 channels, 5 lanes, data of 30 x 6, kernels of 4 x 3, impulses of 27 x 4, 7 components.
     #[test]
     fn estimates_are_counts_over_rates() {
-        let g = Geometry::new(&[2, 5, 30, 6], &[2, 1, 4, 3], &[Support::Valid]).unwrap();
-        let f = Folded::new(&g);
+        let f = Folded::new([&[2, 5, 30, 6], &[2, 1, 4, 3], &[1, 5, 27, 4], &[0; 4]]);
         let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-14, "{got} {want}");
         // A sum of 7 · 12 taps · 108 places for each of 10 planes, thrice, in rows of 4; 1800 cells.
         let loops = (544_320.0 + 60.0 * 136_080.0) / 6e9;

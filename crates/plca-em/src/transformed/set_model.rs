@@ -1,0 +1,213 @@
+//! Transformed kernels as the kernels of a shifted model: one for every component and transformation. No table is read.
+//!
+//! ```math
+//! P[x] = \sum_{z,t} P(z) \sum_{u'} K_{zt}[u'] \, H[z,t,x-u'],
+//! \qquad K_{zt}[u'] = \sum_u A_t[u',u] \, K[z,u]
+//! ```
+
+use std::ops::Range;
+
+use plca_tensor::parallel::for_each_part;
+use plca_tensor::{Data, DataError, Real};
+
+use super::set::{Positions, Transformation};
+use crate::placed::Placing;
+use crate::shifted::evaluate::{Counts, Parts, Wanted};
+use crate::shifted::geometry::Geometry;
+use crate::shifted::model::Evaluator;
+use crate::{Evaluation, Likelihood, Support};
+
+/// Where kernels go under one transformation.
+#[derive(Clone, Debug)]
+struct Turn {
+    /// Cell of the kernel, cell of the largest box, weight.
+    shares: Vec<(usize, usize, f64)>,
+    /// The first cell of its own box, by row and by column.
+    places: [Range<isize>; 2],
+}
+
+/// Transformations on data of a shape.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    shape: Vec<usize>,
+    /// Extents of the largest box, and of the dimensions that are not transformed.
+    extents: Vec<usize>,
+    supports: Vec<Support>,
+    /// Cells of a kernel, and of the dimensions that are not transformed.
+    cells: [usize; 2],
+    turns: Vec<Turn>,
+}
+
+impl Set {
+    /// Kernels of the first two extents of `kernel` on data of `shape`, which has those of the rest too. All boxes have a place.
+    pub(super) fn new(
+        transformations: &[Transformation],
+        kernel: &[usize],
+        shape: &[usize],
+        positions: Positions,
+    ) -> Self {
+        let turned = transformations
+            .iter()
+            .map(|t| t.shares([kernel[0], kernel[1]]));
+        let turned: Vec<_> = turned.collect();
+        let largest = [0, 1].map(|d: usize| turned.iter().map(|(e, _)| e[d]).max().unwrap_or(1));
+        let like = turned.iter().all(|(extents, _)| *extents == largest);
+        let support = match positions {
+            Positions::Valid if like => Support::Valid,
+            // Places beyond the last one of a box are not used.
+            Positions::Valid => Support::Same,
+            Positions::Full | Positions::Centred => Support::Full,
+        };
+        let turns = turned.into_iter().map(|(extents, shares)| Turn {
+            shares: (shares.into_iter())
+                .map(|(from, to, weight)| {
+                    let (row, column) = (to / extents[1], to % extents[1]);
+                    (from, row * largest[1] + column, weight)
+                })
+                .collect(),
+            places: [0, 1].map(|d| positions.of(shape[d], extents[d])),
+        });
+        let rest = &shape[2..];
+        let mut supports = vec![support; 2];
+        supports.resize(shape.len(), Support::Valid);
+        Self {
+            turns: turns.collect(),
+            shape: shape.to_vec(),
+            extents: [&largest[..], rest].concat(),
+            supports,
+            cells: [kernel.iter().product(), rest.iter().product()],
+        }
+    }
+
+    pub(super) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+}
+
+/// A shifted model of all transformed kernels.
+#[derive(Clone, Debug)]
+pub(super) struct SetModel<T: Real> {
+    set: Set,
+    geometry: Geometry,
+    shifted: Evaluator<T>,
+}
+
+impl<T: Real> SetModel<T> {
+    pub(super) fn new(
+        set: &Set,
+        likelihood: Likelihood,
+        components: usize,
+        data: &dyn Data<T>,
+    ) -> Result<Self, DataError> {
+        let geometry = Geometry::placed(&set.shape, &set.extents, &set.supports)?;
+        let all = components * set.turns.len();
+        let shifted = Evaluator::new(geometry.clone(), likelihood, Evaluation::Auto, all, data)?;
+        Ok(Self {
+            set: set.clone(),
+            geometry,
+            shifted,
+        })
+    }
+
+    /// Calls `f` with the places of a run of maps of a transformation in the impulses of the shifted model: the first, and the number of the first map.
+    fn runs(&self, turn: usize, mut f: impl FnMut(Range<usize>, usize)) {
+        let [rows, columns] = &self.set.turns[turn].places;
+        let before = self.set.turns[..turn]
+            .iter()
+            .map(|t| t.places.iter().map(Range::len).product::<usize>());
+        let mut map = before.sum();
+        let (offset, width) = (self.geometry.offset(), self.geometry.impulse_shape()[1]);
+        for row in rows.clone() {
+            // A box of its own begins where the largest does.
+            let row = row.wrapping_add_unsigned(offset[0]) as usize;
+            let first = columns.start.wrapping_add_unsigned(offset[1]) as usize;
+            let first = row * width + first;
+            f(first..first + columns.len(), map);
+            map += columns.len();
+        }
+    }
+
+    /// `K_zt`, component after component, then transformation.
+    fn kernels(&self, at: Parts<'_, T>) -> Vec<T> {
+        let ([cells, inner], turns) = (self.set.cells, &self.set.turns);
+        let size = self.geometry.kernel_cells();
+        let mut out = vec![T::zero(); at.weights.len() * turns.len() * size];
+        for_each_part(&mut out, size, |part, out| {
+            let kernel = &at.kernels[part / turns.len() * cells..][..cells];
+            for &(from, to, weight) in &turns[part % turns.len()].shares {
+                // [EXT 2] K_zt = A_t K_z
+                let to = out[to * inner..][..inner].iter_mut();
+                let from = &kernel[from * inner..][..inner];
+                to.zip(from).for_each(|(to, &k)| *to += T::lit(weight) * k);
+            }
+        });
+        out
+    }
+
+    pub(super) fn expect(&self, at: Parts<'_, T>, wanted: Wanted) -> Counts<T> {
+        let ([cells, inner], turns) = (self.set.cells, &self.set.turns);
+        let [size, places] = self.geometry.cells();
+        let k = at.weights.len();
+        let maps = at.impulses.len() / k;
+        let kernels = self.kernels(at);
+        let mut impulses = vec![T::zero(); k * turns.len() * places];
+        let mut weights = Vec::with_capacity(k * turns.len());
+        for (part, out) in impulses.chunks_exact_mut(places).enumerate() {
+            let (z, t) = (part / turns.len(), part % turns.len());
+            let own = &at.impulses[z * maps..][..maps];
+            let mut mass = T::zero();
+            self.runs(t, |to, map| {
+                let from = &own[map..][..to.len()];
+                mass += from.iter().copied().sum::<T>();
+                out[to].copy_from_slice(from);
+            });
+            if mass > T::zero() {
+                out.iter_mut().for_each(|h| *h /= mass);
+            }
+            weights.push(at.weights[z] * mass);
+        }
+        let model = Parts {
+            weights: &weights,
+            kernels: &kernels,
+            impulses: &impulses,
+            window: None,
+        };
+        let counts = self.shifted.expect(model, wanted);
+        let [of_kernels, of_impulses] = counts.blocks;
+        let mut own = [Vec::new(), Vec::new()];
+        if wanted.blocks[0] {
+            own[0] = vec![T::zero(); at.kernels.len()];
+            for_each_part(&mut own[0], cells, |z, out| {
+                let kernel = &at.kernels[z * cells..][..cells];
+                for (t, turn) in turns.iter().enumerate() {
+                    let first = (z * turns.len() + t) * size;
+                    let (turned, counts) =
+                        (&kernels[first..][..size], &of_kernels[first..][..size]);
+                    for &(from, to, weight) in &turn.shares {
+                        for c in 0..inner {
+                            let (from, to) = (from * inner + c, to * inner + c);
+                            if turned[to] > T::zero() {
+                                // [EXT 2] CK_z = pz K_z ∘ Σ_t A_tᵀ r_zt, r_zt = CK_zt / K_zt
+                                let share = T::lit(weight) * kernel[from] / turned[to];
+                                out[from] += share * counts[to];
+                            }
+                        }
+                    }
+                }
+            });
+        }
+        if wanted.blocks[1] {
+            own[1] = vec![T::zero(); at.impulses.len()];
+            for (part, counts) in of_impulses.chunks_exact(places).enumerate() {
+                let out = &mut own[1][part / turns.len() * maps..][..maps];
+                self.runs(part % turns.len(), |from, map| {
+                    out[map..][..from.len()].copy_from_slice(&counts[from]);
+                });
+            }
+        }
+        Counts {
+            blocks: own,
+            ..counts
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The factors of all modes but the signed one, whose products are the activations of an unfolded tensor: some of its columns at a time.
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+use plca_tensor::parallel::{for_each_part, map_in_order};
+
+/// Runs of the last mode that are added up together.
+const RUNS: usize = 16;
+
+/// Weights and factors, a column of `K` numbers for every index.
+#[derive(Debug)]
+pub(super) struct Others<T> {
+    k: usize,
+    /// 1 where a factor carries the scale.
+    weights: Vec<T>,
+    factors: Vec<DMatrix<T>>,
+}
+
+/// Counts of such factors, from those of activations.
+#[derive(Debug)]
+pub(super) struct Shares<T>(Vec<DMatrix<T>>);
+
+impl<T: Real> Others<T> {
+    /// Of the blocks of a state.
+    pub(super) fn new(matrices: &[DMatrix<T>], scale: Option<usize>) -> Self {
+        let k = matrices[0].ncols();
+        let (weights, factors) = match scale {
+            None => (matrices[1].as_slice().to_vec(), &matrices[2..]),
+            Some(_) => (vec![T::one(); k], &matrices[1..]),
+        };
+        Self {
+            k,
+            weights,
+            factors: factors.iter().map(DMatrix::transpose).collect(),
+        }
+    }
+
+    /// Columns that differ in the index of the last mode alone.
+    fn run(&self) -> usize {
+        self.factors.last().map_or(1, DMatrix::ncols)
+    }
+
+    /// The indices of all modes but the last that a run belongs to, the last of them first.
+    fn indices(&self, run: usize) -> impl Iterator<Item = (usize, usize)> {
+        let mut rest = run;
+        let outer = self.factors.len().saturating_sub(1);
+        (0..outer).rev().map(move |j| {
+            let n = self.factors[j].ncols();
+            let index = rest % n;
+            rest /= n;
+            (j, index)
+        })
+    }
+
+    /// `w_k B[i,k] C[j,k] …` of `n` columns, `K x n`, from the first of a run on to the end of one.
+    pub(super) fn columns(&self, first: usize, n: usize) -> DMatrix<T> {
+        let (k, run) = (self.k, self.run());
+        let mut out = DMatrix::zeros(k, n);
+        for_each_part(out.as_mut_slice(), k * run, |part, columns| {
+            let mut indices: Vec<_> = self.indices(first / run + part).collect();
+            indices.reverse();
+            let mut product = self.weights.clone();
+            for (j, i) in indices {
+                let row = &self.factors[j].as_slice()[i * k..][..k];
+                product.iter_mut().zip(row).for_each(|(p, &x)| *p *= x);
+            }
+            let last = self.factors.last().map_or(&[][..], DMatrix::as_slice);
+            for (column, row) in columns.chunks_exact_mut(k).zip(last.chunks_exact(k)) {
+                for ((to, &p), &x) in column.iter_mut().zip(&product).zip(row) {
+                    *to = p * x;
+                }
+            }
+        });
+        out
+    }
+
+    /// No counts.
+    pub(super) fn shares(&self) -> Shares<T> {
+        let none = |factor: &DMatrix<T>| DMatrix::zeros(self.k, factor.ncols());
+        Shares(self.factors.iter().map(none).collect())
+    }
+
+    /// Adds the counts of columns, as many as [`columns`](Self::columns) makes from there on, to those of the factors.
+    pub(super) fn share_out(&self, counts: &DMatrix<T>, first: usize, into: &mut Shares<T>) {
+        let (k, run) = (self.k, self.run());
+        let parts = counts.as_slice().chunks(RUNS * run * k).collect();
+        let parts = map_in_order(parts, |columns: &[T]| {
+            let mut last = vec![T::zero(); run * k];
+            let add = |sums: &mut [T], terms: &[T]| {
+                sums.iter_mut().zip(terms).for_each(|(s, &c)| *s += c);
+            };
+            let sums = columns.chunks_exact(run * k).map(|columns| {
+                add(&mut last, columns);
+                let mut sum = vec![T::zero(); k];
+                columns.chunks_exact(k).for_each(|c| add(&mut sum, c));
+                sum
+            });
+            let sums: Vec<Vec<T>> = sums.collect();
+            (last, sums)
+        });
+        let Some((own, outer)) = into.0.split_last_mut() else {
+            return;
+        };
+        let mut at = first / run;
+        for (last, sums) in parts {
+            own.iter_mut().zip(last).for_each(|(s, c)| *s += c);
+            for sum in sums {
+                for (j, i) in self.indices(at) {
+                    let to = &mut outer[j].as_mut_slice()[i * k..][..k];
+                    to.iter_mut().zip(&sum).for_each(|(s, &c)| *s += c);
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+impl<T: Real> Shares<T> {
+    /// Of the weights, `K x 1`.
+    pub(super) fn weights(&self) -> DMatrix<T> {
+        let last = self.0.last().map(|last| last.column_sum());
+        let sums = last.map_or(Vec::new(), |sums| sums.as_slice().to_vec());
+        DMatrix::from_vec(sums.len(), 1, sums)
+    }
+
+    /// Of the factors, each its size `x K`.
+    pub(super) fn factors(self) -> impl Iterator<Item = DMatrix<T>> {
+        self.0.into_iter().map(|factor| factor.transpose())
+    }
+}

@@ -1,0 +1,257 @@
+//! Tensors as matrices, some columns at a time: a row for every index of the signed mode, a column for every index of the others, of which the last runs fastest.
+
+use nalgebra::DMatrix;
+use plca_fit::{FitError, Impossible};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{
+    Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SignedModel, SignedWanted,
+    SparseTensor,
+};
+
+use super::others::{Others, Shares};
+use super::unfold::Folding;
+use crate::Replicates;
+use crate::check::scaled;
+use crate::rule::Split;
+use crate::sides::stack;
+use crate::signed::{reached, unsupported};
+
+/// Activations of a slab at most, unless a run of the last mode has more.
+const NUMBERS: usize = 1 << 16;
+
+/// A tensor unfolded along its signed mode and cut into slabs of whole runs of the last mode: lists of their observed cells where the data are one, else dense.
+#[derive(Debug)]
+pub(super) struct Slabs<T> {
+    pub(super) folding: Folding,
+    slabs: Vec<Signed<T>>,
+    /// Columns of each but the last.
+    width: usize,
+}
+
+/// What a pass over all slabs adds up: counts of atoms as a block, of the other factors, and the likelihood.
+pub(super) struct Passed<T> {
+    pub(super) atoms: Option<DMatrix<T>>,
+    pub(super) shares: Option<Shares<T>>,
+    pub(super) value: f64,
+}
+
+/// Columns of a slab, and how many there are in all.
+pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], DataError> {
+    let sizes = folding.sizes();
+    let columns = sizes.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
+    let columns = columns.ok_or_else(|| DataError::TooLarge {
+        shape: folding.shape().to_vec(),
+    })?;
+    let run = sizes.last().copied().unwrap_or(1).max(1);
+    let runs = (NUMBERS / components.max(1) / run).max(1);
+    Ok([(runs * run).min(columns.max(1)), columns])
+}
+
+impl<T: Real> Slabs<T> {
+    /// Data along a mode, for a model of so many components.
+    pub(super) fn new(
+        data: &dyn Data<T>,
+        mode: usize,
+        components: usize,
+    ) -> Result<Self, FitError> {
+        let folding = Folding::new(data.shape().to_vec(), mode)?;
+        let [width, columns] = width(&folding, components)?;
+        if folding.shape().len() == 2 && mode == 0 && width == columns {
+            let slabs = vec![Signed::new(data)?];
+            return Ok(Self {
+                folding,
+                slabs,
+                width,
+            });
+        }
+        let too_large = || DataError::TooLarge {
+            shape: data.shape().to_vec(),
+        };
+        let rows = folding.rows();
+        let starts: Vec<usize> = (0..columns).step_by(width).collect();
+        let shape = |start: usize| vec![rows, width.min(columns - start)];
+        let place = |index: &[usize]| {
+            let column = folding.column(index);
+            (column / width, [index[mode], column % width])
+        };
+        let slabs: Result<Vec<_>, DataError> = if data.summary().mask == Mask::Observed {
+            if u32::try_from(width).is_err() {
+                return Err(too_large().into());
+            }
+            let empty = starts
+                .iter()
+                .map(|&start| Coordinates::empty(&shape(start)));
+            let mut slabs: Vec<Coordinates<T>> = empty.collect();
+            let mut push = |index: &[usize], value: f64| {
+                let (slab, at) = place(index);
+                slabs[slab].push(&at, T::lit(value));
+            };
+            // Zeros are observed too; entries of one cell are added up.
+            data.visit_mask(&mut |index| push(index, 0.0))?;
+            data.visit(&mut push)?;
+            let listed = slabs
+                .into_iter()
+                .map(|cells| Signed::new(&SparseTensor::stored_only(cells)?));
+            listed.collect()
+        } else {
+            let mut slabs = Vec::new();
+            for &start in &starts {
+                let cells = shape(start)
+                    .iter()
+                    .try_fold(1usize, |n, &m| n.checked_mul(m));
+                let cells = cells.ok_or_else(too_large)?;
+                let mut values = Vec::new();
+                values.try_reserve_exact(cells).map_err(|_| too_large())?;
+                values.resize(cells, T::zero());
+                slabs.push(values);
+            }
+            let mut set = |index: &[usize], value: T| {
+                let (slab, [row, column]) = place(index);
+                let width = slabs[slab].len() / rows;
+                slabs[slab][row * width + column] = value;
+            };
+            data.visit_mask(&mut |index| set(index, T::lit(f64::NAN)))?;
+            data.visit(&mut |index, value| set(index, T::lit(value)))?;
+            let dense = slabs.into_iter().zip(&starts).map(|(values, &start)| {
+                let dense = DenseTensor::masked(shape(start), values, Order::RowMajor)?;
+                Signed::from_dense(dense)
+            });
+            dense.collect()
+        };
+        Ok(Self {
+            slabs: slabs?,
+            folding,
+            width,
+        })
+    }
+
+    /// The slabs with their first columns.
+    fn each(&self) -> impl Iterator<Item = (usize, &Signed<T>)> {
+        (0..).step_by(self.width).zip(&self.slabs)
+    }
+
+    /// Visits the observed cells, zeros included, with row, column and value.
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64)) {
+        for (first, slab) in self.each() {
+            slab.for_each(&mut |row, column, value| visit(row, first + column, value));
+        }
+    }
+
+    /// The sum of the absolute values, and the largest of them.
+    pub(super) fn sizes(&self) -> (f64, f64) {
+        let (mut sum, mut largest) = (0.0, 0.0f64);
+        self.for_each(&mut |_, _, v| {
+            sum += v.abs();
+            largest = largest.max(v.abs());
+        });
+        (sum, largest)
+    }
+
+    /// Number of observed cells.
+    pub(super) fn observed(&self) -> usize {
+        self.slabs.iter().map(Signed::observed).sum()
+    }
+
+    /// The number of columns.
+    pub(super) fn columns(&self) -> usize {
+        self.slabs.iter().map(|slab| slab.shape().1).sum()
+    }
+
+    /// Refuses the first cell that the law cannot have drawn.
+    pub(super) fn check(&self, replicates: Replicates, real: bool) -> Result<(), FitError> {
+        for (first, slab) in self.each() {
+            let checked = replicates.check_data(slab, real);
+            checked.map_err(|error| self.folding.refused(error, first))?;
+        }
+        Ok(())
+    }
+
+    /// The first cell to which the model gives probability 0: row, column, value.
+    pub(super) fn unsupported(
+        &self,
+        sides: [&DMatrix<T>; 2],
+        others: &Others<T>,
+    ) -> Option<([usize; 2], f64)> {
+        let lost = self.each().map(|(first, slab)| {
+            let right = others.columns(first, slab.shape().1);
+            let lost = unsupported(slab, sides, &right);
+            lost.map(|([row, column], value)| ([row, first + column], value))
+        });
+        lost.flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Hides the cells to which the model gives probability 0; the sum of their absolute values.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Impossible`] with the first of them, where they are to be refused.
+    pub(super) fn possible(
+        &mut self,
+        sides: [&DMatrix<T>; 2],
+        others: &Others<T>,
+        impossible: Impossible,
+    ) -> Result<f64, FitError> {
+        let Some(([row, column], value)) = self.unsupported(sides, others) else {
+            return Ok(0.0);
+        };
+        if impossible == Impossible::Refuse {
+            let index = self.folding.index(row, column);
+            return Err(FitError::Impossible { index, value });
+        }
+        let mut dropped = 0.0;
+        for (first, slab) in (0..).step_by(self.width).zip(&mut self.slabs) {
+            let right = others.columns(first, slab.shape().1);
+            slab.hide(|row, column, value| {
+                let lost = !reached(sides, &right, (row, column), value);
+                dropped += if lost { value.abs() } else { 0.0 };
+                lost
+            });
+        }
+        Ok(dropped)
+    }
+
+    /// Expected counts. `names` are of the atoms, and of what is called if the activations are no numbers.
+    pub(super) fn pass(
+        &self,
+        split: Split,
+        (atoms, sides): (&DMatrix<T>, [&DMatrix<T>; 2]),
+        others: &Others<T>,
+        wanted: SignedWanted,
+        names: [&str; 2],
+    ) -> Result<Passed<T>, FitError> {
+        let mut sums: Option<DMatrix<T>> = None;
+        let mut shares = wanted.right.then(|| others.shares());
+        let mut value = 0.0;
+        for (first, slab) in self.each() {
+            let right = others.columns(first, slab.shape().1);
+            let model = SignedModel {
+                plus: sides[0],
+                minus: sides[1],
+                right: &right,
+            };
+            let mut found = slab.pass(&model, &split, wanted);
+            value += found.value;
+            if wanted.left {
+                // [EXT 6] w th± ∘ MTTKRP_m(G±; B)
+                let own = stack(&found.plus, &found.minus);
+                sums = Some(match sums {
+                    Some(sums) => sums + own,
+                    None => own,
+                });
+            }
+            if let Some(shares) = &mut shares {
+                // [SKELLAM 5] with the activations' counts shared out over their factors
+                scaled(names[1], &mut found.right, &right)?;
+                others.share_out(&found.right, first, shares);
+            }
+        }
+        if let Some(sums) = &mut sums {
+            scaled(names[0], sums, atoms)?;
+        }
+        Ok(Passed {
+            atoms: sums,
+            shares,
+            value,
+        })
+    }
+}
