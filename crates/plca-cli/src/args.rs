@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
@@ -14,6 +14,7 @@ use serde_json::Value;
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
+use crate::ranks::World;
 use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
@@ -572,6 +573,9 @@ pub(crate) struct FitArgs {
     /// No option: the model file whose fit is made once more.
     #[arg(skip)]
     pub(crate) again: Option<PathBuf>,
+    /// No option: the processes that hold the shards together, where there are several.
+    #[arg(skip)]
+    pub(crate) world: Option<Arc<World>>,
 }
 
 #[derive(Debug, Args)]

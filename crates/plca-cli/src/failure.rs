@@ -6,13 +6,14 @@ use std::io;
 use std::path::Path;
 
 use clap::error::ErrorKind;
+use serde::{Deserialize, Serialize};
 
 use crate::help;
 use crate::interrupt;
 use crate::outputs::printable;
 
 /// A failure, as one line.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     line: String,
     status: u8,

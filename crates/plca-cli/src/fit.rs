@@ -8,8 +8,8 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model, Sense,
-    Status, Stop,
+    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model,
+    Sense, Status, Stop,
 };
 use plca_io::{Element, MANIFEST, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
@@ -30,6 +30,7 @@ use crate::online;
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
+use crate::ranks;
 use crate::restored::Restored;
 use crate::saved;
 use crate::shards;
@@ -42,9 +43,13 @@ pub(crate) const SHARE: f64 = 0.1;
 
 /// Fits; `given` are the options that stand on the command line.
 pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
-    writable(&args.output, MODEL_FILES)?;
-    for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
-        writable(path, &[])?;
+    // Of several ranks one writes, and their checkpoint is a folder.
+    if args.world.as_ref().is_none_or(|world| world.leads()) {
+        writable(&args.output, MODEL_FILES)?;
+        let checkpoint = args.checkpoint.as_ref().filter(|_| args.world.is_none());
+        for path in args.trace.iter().chain(checkpoint) {
+            writable(path, &[])?;
+        }
     }
     options::check(args, given)?;
     out_of_core::check(args)?;
@@ -88,6 +93,9 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     solver::known(args.solver, args.model)?;
     if args.stream.online.is_some() {
         online::check(args, given)?;
+    }
+    if args.world.is_some() {
+        ranks::check(args)?;
     }
     on_threads(args.threads, || match args.stream.online {
         Some(_) => args.model.online(args),
@@ -177,7 +185,7 @@ pub(crate) fn fit_on<T: Scalar>(
 }
 
 /// When a run ends.
-fn stop(args: &FitArgs) -> Result<Stop, Failure> {
+pub(crate) fn stop(args: &FitArgs) -> Result<Stop, Failure> {
     if args.check_every == 0 {
         return Err(Failure::usage("--check-every 0: at least 1 is needed"));
     }
@@ -271,7 +279,7 @@ impl<T: Scalar> Run<'_, T> {
             None => (self.begin(start, run.algorithm())?, Restored::default()),
         };
         let sense = run.algorithm().sense();
-        let posterior = has_density(run.algorithm()) || !args.sparsity.is_empty();
+        let posterior = has_density(run.algorithm().blocks()) || !args.sparsity.is_empty();
         let solver = solver::of(args, run.algorithm())?;
         let mut run = run.solver(solver).stop(self.stop.clone());
         if let Some((cooling, parts)) = &self.cooling {
@@ -357,35 +365,21 @@ impl<T: Scalar> Run<'_, T> {
 
     /// The metadata of a file. The objective is a posterior where a prior has a density.
     fn describe(&self, posterior: bool) -> Value {
-        let (args, data) = (self.args, self.data);
-        // What the checks of a checkpoint leave aside.
-        let mut settings = self.settings.clone();
-        settings["max_iter"] = json!(args.max_iter);
-        let (sha256, total) = (&self.checksum, data.total());
-        let data = json!({ "shape": data.shape(), "sha256": sha256, "total": total });
-        metadata(args, settings, data, args.model.objective(posterior))
+        let (sha256, total) = (&self.checksum, self.data.total());
+        let data = json!({ "shape": self.data.shape(), "sha256": sha256, "total": total });
+        described(self.args, self.settings.clone(), data, posterior)
     }
 
     /// Writes the model and says what it is.
     fn leave(&self, best: Ended<T>, trace: &str) -> Result<(), Failure> {
         let (args, data) = (self.args, self.data);
         let (outcome, best) = (best.outcome, best.parameters);
-        let mut summary = json!({
-            "model": args.model.name(),
-            "iterations": outcome.iterations,
-            "stop_reason": outcome.status.to_string(),
-            "objective": outcome.objective,
-        });
+        let mut summary = summary(args, outcome.iterations, &outcome.status, outcome.objective);
         let mut posterior = false;
-        let plain = match args.model.objective(false) {
-            name if name.starts_with("log_") => Some("log_likelihood"),
-            name @ ("kl_divergence" | "squared_error") => Some(name),
-            _ => None,
-        };
         let sparse = !args.sparsity.is_empty();
-        if let Some(name) = plain.filter(|_| has_priors(args) || sparse) {
+        if let Some(name) = plain(args).filter(|_| has_priors(args) || sparse) {
             let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
-            posterior = sparse || has_density(run.algorithm());
+            posterior = sparse || has_density(run.algorithm().blocks());
             let value = run.algorithm().likelihood(&best);
             summary[name] = json!(value.map_err(|e| about_data::<T>(args, e))?);
         }
@@ -395,9 +389,7 @@ impl<T: Scalar> Run<'_, T> {
         }
         let mut warnings = data::warnings(args.model, data);
         warnings.extend(outcome.restored.warnings());
-        if outcome.status == Status::MaxIterations && args.tol > 0.0 {
-            warnings.push(unfinished(args.max_iter));
-        }
+        warnings.extend(too_short(args, &outcome.status));
         if let Some(model) = &args.again {
             let fitted = saved::read(model)?;
             let then = &fitted.metadata["data"]["sha256"];
@@ -410,6 +402,42 @@ impl<T: Scalar> Run<'_, T> {
         merge(&mut model.metadata, self.describe(posterior));
         leave(args, model, summary, warnings, (trace, self.started))
     }
+}
+
+/// What a fit says of itself.
+pub(crate) fn summary(args: &FitArgs, iterations: usize, status: &Status, objective: f64) -> Value {
+    json!({
+        "model": args.model.name(),
+        "iterations": iterations,
+        "stop_reason": status.to_string(),
+        "objective": objective,
+    })
+}
+
+/// The name of the objective without priors, where it is one of its own.
+pub(crate) fn plain(args: &FitArgs) -> Option<&'static str> {
+    match args.model.objective(false) {
+        name if name.starts_with("log_") => Some("log_likelihood"),
+        name @ ("kl_divergence" | "squared_error") => Some(name),
+        _ => None,
+    }
+}
+
+/// The metadata of a file of a fit. The objective is a posterior where a prior has a density.
+pub(crate) fn described(
+    args: &FitArgs,
+    mut settings: Value,
+    data: Value,
+    posterior: bool,
+) -> Value {
+    // What the checks of a checkpoint leave aside.
+    settings["max_iter"] = json!(args.max_iter);
+    metadata(args, settings, data, args.model.objective(posterior))
+}
+
+/// A warning where a run was not done.
+pub(crate) fn too_short(args: &FitArgs, status: &Status) -> Option<String> {
+    (*status == Status::MaxIterations && args.tol > 0.0).then(|| unfinished(args.max_iter))
 }
 
 /// What to do where a run was not done.
@@ -455,13 +483,13 @@ pub(crate) fn leave(
 }
 
 /// Whether any block has a prior with a density.
-fn has_density<T: Element>(algorithm: &dyn Algorithm<T>) -> bool {
-    let mut priors = algorithm.blocks().iter().flat_map(|block| &block.prior);
+pub(crate) fn has_density<T: Element>(blocks: &[BlockSpec<T>]) -> bool {
+    let mut priors = blocks.iter().flat_map(|block| &block.prior);
     priors.any(|prior| prior.rules().has_density())
 }
 
 /// What is wrong with the data or the run.
-fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
+pub(crate) fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
     match e {
         FitError::Data(e @ (DataError::NotFinite { .. } | DataError::NoMass)) => {
             precision::refused::<T>(&args.data, &args.hidden, e)

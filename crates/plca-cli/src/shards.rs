@@ -4,7 +4,7 @@ use plca_fit::Model;
 use plca_fit::shards::{OnShards, Sharded, Shards};
 use plca_io::{Manifest, ReadOptions, ShardFolder, write_shards};
 use plca_tensor::{Data, cut, entries_along, even_ends};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision, ShardArgs};
 use crate::blocks::Arrays;
@@ -16,6 +16,7 @@ use crate::interrupt;
 use crate::models::Scalar;
 use crate::models::options::{first_given, schedule};
 use crate::outputs::report;
+use crate::ranks;
 
 /// `plca shard`.
 pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
@@ -88,6 +89,9 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
     args: &FitArgs,
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
+    if let Some(world) = &args.world {
+        return ranks::fit(args, world, make);
+    }
     // Before anything is read.
     sealed(args)?;
     if !args.data.is_dir() {
@@ -103,20 +107,37 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
         return on(args, &*data, &model, &shards, given, rank);
     }
     let folder = ShardFolder::<T>::open(&args.data)?;
-    let (given, rank) = start(args, folder.shape())?;
-    let model = make(args, rank, folder.shape())?;
-    let (count, along) = (folder.count(), folder.manifest().along);
-    let wanted = model.along(folder.shape().len());
+    let (model, given, rank) = of_folder(args, folder.manifest(), make)?;
+    on(args, &folder, &model, &folder, given, rank)
+}
+
+/// The model of the data in a folder, the blocks that are given and the number of components.
+pub(crate) fn of_folder<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+    args: &FitArgs,
+    manifest: &Manifest,
+    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
+) -> Result<(M, Arrays, usize), Failure> {
+    let (given, rank) = start(args, &manifest.shape)?;
+    let model = make(args, rank, &manifest.shape)?;
+    let (count, along) = (manifest.shards.len(), manifest.along);
+    let wanted = model.along(manifest.shape.len());
     let what = match args.shards {
-        Some(asked) if asked != count => {
+        Some(asked) if asked as usize != count => {
             format!("has {count} shards, --shards {asked} asks for others")
         }
         _ if wanted != along => format!(
             "was cut along dimension {along}, this model has its samples along dimension {wanted}"
         ),
-        _ => return on(args, &folder, &model, &folder, given, rank),
+        _ => return Ok((model, given, rank)),
     };
     Err(Failure::of(&args.data, what))
+}
+
+/// What changes the numbers of a fit of so many shards.
+pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Value, Failure> {
+    let mut settings = settings(args, rank)?;
+    settings["shards"] = json!(shards);
+    Ok(settings)
 }
 
 /// Fits a model to shards of data.
@@ -128,8 +149,7 @@ fn on<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
     given: Arrays,
     rank: usize,
 ) -> Result<(), Failure> {
-    let mut settings = settings(args, rank)?;
-    settings["shards"] = json!(shards.count());
+    let settings = settings_of(args, rank, shards.count())?;
     let model = Box::new(OnShards::new(model, shards));
     fit_on(args, data, model, given, None, settings)
 }

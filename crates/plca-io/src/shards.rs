@@ -1,5 +1,6 @@
 //! Folders of data that are cut into shards: a manifest, and a file for every shard.
 
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use plca_fit::FitError;
@@ -422,7 +423,40 @@ impl<T: Element> ShardFolder<T> {
     ///
     /// [`IoError`] naming the manifest or the file of a shard: one that is missing, was changed, holds another scalar or another shape.
     pub fn open(folder: &Path) -> Result<Self, IoError> {
-        let manifest = Manifest::read(folder)?;
+        Self::of(folder, Manifest::read(folder)?)
+    }
+
+    /// Opens a range of the shards, as if the others were not there: shape, indices and numbers of shards begin with the first one.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and [`IoError`] for a range that is not in the folder.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use plca_io::{ReadOptions, ShardFolder, write_shards};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (input, folder) = (folder.path().join("v.tns"), folder.path().join("v"));
+    /// # std::fs::write(&input, "1 1 3\n2 3 0.5\n1 1 1\n2 2 4\n")?;
+    /// # write_shards::<f64>(&input, &ReadOptions::default(), None, 2, &folder, || true)?;
+    /// let last = ShardFolder::<f64>::open_range(&folder, 1..2)?;
+    /// assert_eq!(last.manifest().shape, [2, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_range(folder: &Path, range: Range<usize>) -> Result<Self, IoError> {
+        let mut manifest = Manifest::read(folder)?;
+        let Some(shards) = manifest.shards.get(range.clone()) else {
+            let count = manifest.shards.len();
+            let what = format!("has {count} shards, {range:?} are asked for");
+            return Err(IoError::new(&folder.join(MANIFEST), what));
+        };
+        manifest.shape[manifest.along] = shards.iter().map(|shard| shard.samples).sum();
+        manifest.shards = shards.to_vec();
+        Self::of(folder, manifest)
+    }
+
+    fn of(folder: &Path, manifest: Manifest) -> Result<Self, IoError> {
         let (got, wanted) = (&manifest.scalar, scalar::<T>());
         if *got != wanted {
             let what = format!("the shards hold {got}, {wanted} is needed");
