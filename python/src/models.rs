@@ -599,6 +599,7 @@ impl Kind for Skellam {
         Ok(builder.build()?)
     }
 
+    shards!();
     explains_by_model!();
 
     fn sample(

@@ -41,6 +41,7 @@ pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
 fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|shape| shape.0.clone()),
+        allow_negative: args.signed,
         ..ReadOptions::default()
     };
     let written = interrupt::writing(|| {

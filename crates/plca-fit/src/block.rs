@@ -79,6 +79,8 @@ pub enum Frozen {
 pub enum Draw {
     /// Columns drawn uniformly from the simplex.
     Simplex,
+    /// The same, of which all of the upper half of the rows is drawn first: the sides of signed atoms.
+    Sides,
     /// `1 / rows` everywhere, without a random number.
     Even,
     /// Numbers drawn uniformly between half of this and 1.5 times this.
@@ -172,6 +174,16 @@ impl<T: Real> BlockSpec<T> {
         match &self.draw {
             Draw::Simplex => {
                 let mut m = DMatrix::from_fn(rows, columns, |_, _| T::lit(exponential(rng)));
+                normalise_columns(&mut m);
+                m
+            }
+            Draw::Sides => {
+                let mut m = DMatrix::zeros(rows, columns);
+                let half = rows / 2;
+                for (first, height) in [(0, half), (half, rows - half)] {
+                    let mut side = m.rows_mut(first, height);
+                    side.iter_mut().for_each(|x| *x = T::lit(exponential(rng)));
+                }
                 normalise_columns(&mut m);
                 m
             }

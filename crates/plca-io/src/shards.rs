@@ -124,8 +124,8 @@ impl Manifest {
 /// Cuts the data of a file into shards of about equal entries along a mode, and writes them with their manifest into a folder; returns the
 /// manifest.
 ///
-/// A sparse matrix is read entry by entry and cut into [stores](Store), by temporary files in the folder; other data are read whole and cut into
-/// dense `.npy` parts. `along` is the last mode where it is `None`. No sample is cut and no shard is without entries, so that there may be fewer
+/// A sparse matrix is read entry by entry and cut into [stores](Store), by temporary files in the folder; other data, and those that may be
+/// negative, are read whole and cut into dense `.npy` parts. `along` is the last mode where it is `None`. No sample is cut and no shard is without entries, so that there may be fewer
 /// shards than asked for. The folder is made, or is empty; the manifest is written last. `proceed` is asked before every shard.
 ///
 /// # Errors
@@ -241,6 +241,10 @@ impl Cutting<'_> {
 
     /// The entries of a sparse matrix in a file without a name, and its shape; `None` for other data.
     fn spooled<T: Element>(&self) -> Result<Option<Spooled<T>>, IoError> {
+        if self.options.allow_negative {
+            // No store holds them.
+            return Ok(None);
+        }
         let mut spool = Buckets::new(self.folder, 0..1, &LIMITS).map_err(|e| self.full(e))?;
         let mut unwritten = None;
         let read = for_each_entry(self.input, self.options, |index, value| {
@@ -312,7 +316,9 @@ impl Cutting<'_> {
             DataFile::Dense(array) => Box::new(tensor(array).map_err(refused)?),
             DataFile::Sparse(entries) => Box::new(SparseTensor::new(entries).map_err(refused)?),
         };
-        check_counts(&*data).map_err(refused)?;
+        if !self.options.allow_negative {
+            check_counts(&*data).map_err(refused)?;
+        }
         let along = self.along(data.shape().len())?;
         let entries = entries_along(&*data, along).map_err(refused)?;
         let ends = self.ends(&entries)?;

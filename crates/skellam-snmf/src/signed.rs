@@ -13,7 +13,7 @@ use rand::Rng;
 use crate::Replicates;
 use crate::check::scaled;
 use crate::rule::Split;
-use crate::sides::{normalise, split, stack, tame};
+use crate::sides::{normalise, split, stack};
 
 /// The setters of builders `$builder(model)` that say which law the data have.
 macro_rules! law_setters {
@@ -83,9 +83,6 @@ impl<T: Real> SignedData<T> {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
             scaled(&specs[0].name, &mut left, atoms)?;
-            if specs[0].prior.is_none() {
-                tame(&mut left);
-            }
             blocks[0] = Some(left);
         }
         if wanted.right {

@@ -7,10 +7,11 @@ use skellam_snmf::{Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Draws, Fitted};
-use crate::args::{self, FitArgs, SignedArgs, TransformArgs};
+use crate::args::{self, FitArgs, Precision, SignedArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `skellam`.
@@ -24,7 +25,7 @@ impl ModelKind for SkellamEm {
     }
 
     fn options(&self) -> &'static str {
-        "--m --real-data --floor --prior --priors --fix --freeze-entries --accelerate"
+        "--m --real-data --floor --prior --priors --fix --freeze-entries --accelerate --shards"
     }
 
     fn priors(&self) -> String {
@@ -37,6 +38,13 @@ impl ModelKind for SkellamEm {
 
     fn takes(&self) -> Takes {
         Takes::SignedMatrix
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     // Its normaliser is in it without a prior too.

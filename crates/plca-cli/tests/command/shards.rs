@@ -38,6 +38,9 @@ fn folders_and_files_of_shards_have_the_same_bits() {
     folder.ok("shard d.tns -o d32 --shards 7 --precision f32");
     folder.ok("shard d.tns -o rows --shards 7 --along 0");
     folder.ok("shard t.npy -o t64 --shards 7");
+    let values: Vec<f64> = (0..20 * 30).map(|n| f64::from(n * n % 11) - 4.0).collect();
+    folder.npy("s.npy", &[20, 30], &values);
+    folder.ok("shard s.npy -o s64 --shards 7 --signed");
     for (model, data, shards) in [
         ("plsa --rank 3", "d.tns", "d64"),
         ("plsa --rank 3 --given 0 --restarts 2", "d.tns", "rows"),
@@ -50,6 +53,7 @@ fn folders_and_files_of_shards_have_the_same_bits() {
         ("plca --rank 3 --temper 0.9", "t.npy", "t64"),
         ("nmf-kl --rank 3", "d.tns", "d64"),
         ("nmf-kl --rank 3 --update sequential", "d.tns", "d64"),
+        ("skellam --rank 3", "s.npy", "s64"),
     ] {
         let (kind, options) = model.split_once(' ').unwrap();
         let line = |data: &str, rest: &str| {
@@ -151,6 +155,10 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         "all shards must be searched",
     );
     refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 is not fitted to shards");
+    folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
+    refused("shard s.npy -o s", 1, "cell (0, 1)");
+    folder.ok("shard s.npy -o s2 --shards 3 --signed");
+    refused("fit plsa s2 --rank 2", 1, "cell (0, 1)");
     let out = folder.run("shard d.tns -o d --shards 3");
     assert!(
         String::from_utf8(out.stderr)

@@ -170,15 +170,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             }
             e => e,
         })?;
-        Ok(Survey {
-            version: Version,
-            along,
-            shape: shard.shape().to_vec(),
-            total: shard.total(),
-            nnz: shard.summary().nnz,
-            complete: shard.is_complete(),
-            odd: None,
-        })
+        Ok(Survey::of(shard, along))
     }
 
     /// The shared parameters of a random start: those of a start on all data at once.
@@ -480,7 +472,7 @@ pub(super) fn gathered<T: Real>(
 /// The first word of ChaCha that a start on all data draws for a block: two for every number, block after block.
 fn first_word<T: Real>(specs: &[BlockSpec<T>], block: usize) -> u128 {
     let words = |spec: &BlockSpec<T>| match spec.draw {
-        Draw::Simplex | Draw::Around(_) => 2 * spec.shape.0 as u128 * spec.shape.1 as u128,
+        Draw::Simplex | Draw::Sides | Draw::Around(_) => 2 * spec.shape.0 as u128 * spec.shape.1 as u128,
         Draw::Even | Draw::Data(_) => 0,
     };
     specs[..block].iter().map(words).sum()

@@ -1,7 +1,7 @@
 //! What engines move: where shards are, what is known of them, and the statistics that travel.
 
 use nalgebra::DMatrix;
-use plca_tensor::Real;
+use plca_tensor::{Data, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::{Merge, Version};
@@ -48,17 +48,37 @@ pub struct Survey {
     pub along: usize,
     /// The size of each mode.
     pub shape: Vec<usize>,
-    /// The sum of the observed cells.
+    /// The sum of the observed cells; of data of either sign, that of their absolute values.
     pub total: f64,
     /// The number of observed cells that are not 0.
     pub nnz: u64,
     /// Whether every cell was observed.
     pub complete: bool,
+    /// The number of observed cells, zeros included, where the model asks for it.
+    pub observed: u64,
+    /// The largest absolute value, where the model asks for it.
+    pub largest: f64,
     /// The shape of the first shard that does not fit those before it.
     pub(super) odd: Option<Vec<usize>>,
 }
 
 impl Survey {
+    /// Of a shard that is cut along a mode.
+    pub fn of<T: Real>(shard: &dyn Data<T>, along: usize) -> Self {
+        let summary = shard.summary();
+        Self {
+            version: Version,
+            along,
+            shape: shard.shape().to_vec(),
+            total: summary.total,
+            nnz: summary.nnz,
+            complete: shard.is_complete(),
+            observed: 0,
+            largest: 0.0,
+            odd: None,
+        }
+    }
+
     /// Whether shards of these sizes follow each other along the mode that is cut.
     fn fits(&self, right: &Self) -> bool {
         let same = |(mode, (a, b)): (usize, (&usize, &usize))| mode == self.along || a == b;
@@ -106,6 +126,8 @@ impl Merge for Survey {
         self.total += right.total;
         self.nnz += right.nnz;
         self.complete &= right.complete;
+        self.observed += right.observed;
+        self.largest = self.largest.max(right.largest);
     }
 }
 

@@ -1,11 +1,9 @@
 //! Expected counts.
 
-use nalgebra::DMatrix;
 use plca_fit::{BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
 use plca_tensor::{Real, SignedWanted};
-use rand::Rng;
 
-use crate::sides::split;
+use crate::sides::{split, tame};
 use crate::signed::{SignedData, unsupported};
 
 /// Skellam semi-NMF on data.
@@ -15,12 +13,13 @@ pub(super) struct SnmfCounts<T: Real> {
     pub(super) specs: Vec<BlockSpec<T>>,
 }
 
-impl<T: Real> Expectation<T> for SnmfCounts<T> {
-    fn blocks(&self) -> &[BlockSpec<T>] {
-        &self.specs
-    }
-
-    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+impl<T: Real> SnmfCounts<T> {
+    /// Expected counts, those of the atoms as large as they are.
+    pub(super) fn counted(
+        &self,
+        at: &Parameters<T>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Counts<T>, FitError> {
         let pass = SignedWanted {
             left: wanted.blocks[0],
             right: wanted.blocks[1],
@@ -28,6 +27,20 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
         };
         let factors = [at.at(0), at.at(1)];
         self.data.counts(&self.specs, factors, pass)
+    }
+}
+
+impl<T: Real> Expectation<T> for SnmfCounts<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let mut counts = self.counted(at, wanted)?;
+        if let (None, Some(atoms)) = (&self.specs[0].prior, &mut counts.blocks[0]) {
+            tame(atoms);
+        }
+        Ok(counts)
     }
 
     /// Atoms sum to 1, and hidden cells are counted: an activation is exposed to 1.
@@ -40,12 +53,6 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
         let [plus, minus] = split(at.at(0));
         let lost = unsupported(&self.data.cells, [&plus, &minus], at.at(1));
         Ok(lost.map(|(at, value)| (at.to_vec(), value)))
-    }
-
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let k = self.specs[1].shape.0;
-        let atoms = self.data.atoms(k, rng);
-        Ok(vec![atoms, self.data.activations(k, rng)])
     }
 
     /// The sum of the absolute values.

@@ -14,19 +14,20 @@
 mod counts;
 mod prior;
 mod sample;
+mod shards;
 mod state;
 mod transform;
 
 use std::sync::Arc;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Prior as BlockPrior, Settings,
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Prior as BlockPrior, Settings,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
-use crate::signed::{SignedData, law_setters};
+use crate::signed::{SignedData, law_setters, mean_activation};
 use crate::{Prior, Replicates};
 use counts::SnmfCounts;
 use prior::{Sides, gamma};
@@ -113,8 +114,9 @@ impl<T: Real> Snmf<T> {
     }
 
     fn on_cells(&self, cells: Signed<T>) -> Result<Em<SnmfCounts<T>>, FitError> {
-        let specs = self.blocks(cells.shape())?;
+        let mut specs = self.blocks(cells.shape())?;
         let data = SignedData::new(cells, self.replicates, self.real_data)?;
+        specs[1].draw = around(data.size, data.cells.observed(), &specs);
         Ok(Em(SnmfCounts { data, specs }))
     }
 }
@@ -192,10 +194,18 @@ impl<T: Real> Model for Snmf<T> {
     }
 }
 
+/// Activations between half of the one that explains the mean absolute value of the observed cells and 1.5 times it.
+fn around<T: Real>(size: f64, observed: usize, specs: &[BlockSpec<T>]) -> Draw {
+    let (rows, components) = (specs[0].shape.0 / 2, specs[0].shape.1);
+    Draw::Around(mean_activation(size, observed, rows, components))
+}
+
 /// The blocks of a matrix of this shape.
 fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
+    let mut atoms = BlockSpec::simplex("atoms", (2 * f, k), Axis::Columns);
+    atoms.draw = Draw::Sides;
     vec![
-        BlockSpec::simplex("atoms", (2 * f, k), Axis::Columns),
+        atoms,
         BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
     ]
 }

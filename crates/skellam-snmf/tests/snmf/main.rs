@@ -13,6 +13,7 @@ mod models;
 mod properties;
 mod rates;
 mod selection;
+mod shards;
 mod support;
 mod tiny;
 mod written;

@@ -1,0 +1,132 @@
+//! Skellam semi-NMF of data that are cut along their columns.
+
+use plca_fit::shards::{Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::{
+    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Sense, Wanted,
+};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, Real};
+
+use super::counts::SnmfCounts;
+use super::{Snmf, around};
+use crate::Entries;
+use crate::rule::Split;
+use crate::signed::SignedData;
+
+/// Skellam semi-NMF on a shard.
+#[derive(Debug)]
+struct SnmfShard<T: Real>(SnmfCounts<T>);
+
+impl<T: Real> Expectation<T> for SnmfShard<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.0.blocks()
+    }
+
+    // Sums over shards are to be of one unit.
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        self.0.counted(at, wanted)
+    }
+
+    fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
+        self.0.exposure(block, renewed)
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        self.0.unsupported(at)
+    }
+
+    fn unit(&self) -> f64 {
+        self.0.unit()
+    }
+}
+
+impl<T: Real> Shard<T> for SnmfShard<T> {}
+
+impl<T: Real> Snmf<T> {
+    /// The blocks for data or a shard of this shape.
+    fn specs_of(
+        &self,
+        shape: (usize, usize),
+        survey: &Survey,
+    ) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let mut specs = self.blocks(shape)?;
+        specs[1].draw = around(survey.total, survey.observed as usize, &specs);
+        Ok(specs)
+    }
+}
+
+/// The atoms are shared, activations belong to the columns.
+impl<T: Real> Sharded<T> for Snmf<T> {
+    fn along(&self, _: usize) -> usize {
+        1
+    }
+
+    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
+        (block == 1).then_some(Lie::Columns)
+    }
+
+    /// The law is of the largest value of all shards.
+    fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
+        let cells = Signed::new(shard)?;
+        let checked = self.replicates.check_data(&cells, self.real_data);
+        checked.map_err(|e| match e {
+            FitError::Entry {
+                mut index,
+                value,
+                expected,
+            } => {
+                index[1] += first;
+                FitError::Entry {
+                    index,
+                    value,
+                    expected,
+                }
+            }
+            e => e,
+        })?;
+        let mut survey = Survey::of(shard, 1);
+        survey.observed = cells.observed() as u64;
+        survey.total = 0.0;
+        cells.for_each(&mut |_, _, v| {
+            survey.total += v.abs();
+            survey.largest = survey.largest.max(v.abs());
+        });
+        Ok(survey)
+    }
+
+    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        let &[rows, columns] = &survey.shape[..] else {
+            let what = format!("data of shape {:?}, expected a matrix", survey.shape);
+            return Err(FitError::Conflict { what });
+        };
+        let mut each = self.priors.iter().flat_map(|p| [&p.shape, &p.rate]);
+        if each.any(|e| matches!(e, Entries::Each(_))) {
+            let what = "`activations` belongs to the samples of shards: its prior is one for all, or one for each component";
+            return Err(FitError::Conflict { what: what.into() });
+        }
+        Ok(Whole {
+            blocks: self.specs_of((rows, columns), survey)?,
+            sense: Sense::Maximise,
+            mass: 1.0,
+            power: 1.0,
+            facts: Vec::new(),
+            conditional: false,
+        })
+    }
+
+    fn bind_shard<'a>(
+        &'a self,
+        shard: &'a dyn Data<T>,
+        _: &[f64],
+        survey: &Survey,
+    ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        let cells = Signed::new(shard)?;
+        let specs = self.specs_of(cells.shape(), survey)?;
+        let data = SignedData {
+            cells,
+            split: Split::new(self.replicates, survey.largest),
+            size: survey.total,
+        };
+        Ok(Box::new(SnmfShard(SnmfCounts { data, specs })))
+    }
+}
