@@ -9,7 +9,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_plca-mpi");
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// A folder with the shards of the sparse matrix `d.tns`, `d64` and `d32`, and `t64`, those of the tensor `t.tns` of order 3.
+    /// A folder with the shards of the sparse matrix `d.tns`, `d64` and `d32`, `t64`, those of the tensor `t.tns` of order 3, and `s64`, those of a matrix
+    /// of either sign.
     fn new() -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         // Seven has no divisor with 60: every column has entries.
@@ -22,7 +23,14 @@ impl Folder {
         };
         let tensor: String = (0..4 * 5 * 30).map(line).collect();
         std::fs::write(folder.path("t.tns"), tensor).unwrap();
+        let cell = |n: usize| match n % 30 {
+            29 => format!("{}\n", n * n % 11),
+            _ => format!("-{},", n % 7),
+        };
+        let rows: String = (0..8 * 30).map(cell).collect();
+        std::fs::write(folder.path("s.csv"), rows).unwrap();
         for cut in [
+            "s.csv -o s64 --signed",
             "d.tns -o d64",
             "d.tns -o d32 --precision f32",
             "t.tns -o t64",
@@ -86,6 +94,7 @@ fn any_number_of_ranks_writes_the_file_of_one_process() {
         ("plca t64 --rank 3 --temper 0.9 --max-iter 25", &[2, 7]),
         ("nmf-kl d64 --rank 3 --seed 5 --max-iter 25", &[4]),
         ("nmf-kl d64 --rank 3 --update sequential --tol 1e-4", &[2]),
+        ("skellam s64 --rank 3 --max-iter 25", &[3, 4]),
     ] {
         let line = format!("fit {line} --solver em --json --output");
         folder.alone(&format!("{line} one.npz"));

@@ -156,9 +156,9 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     );
     refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 is not fitted to shards");
     folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
-    refused("shard s.npy -o s", 1, "cell (0, 1)");
+    refused("shard s.npy -o s", 1, "[0, 1]");
     folder.ok("shard s.npy -o s2 --shards 3 --signed");
-    refused("fit plsa s2 --rank 2", 1, "cell (0, 1)");
+    refused("fit plsa s2 --rank 2", 1, "[0, 1]");
     let out = folder.run("shard d.tns -o d --shards 3");
     assert!(
         String::from_utf8(out.stderr)

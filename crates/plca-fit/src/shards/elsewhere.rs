@@ -130,7 +130,7 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn unit(&self) -> f64 {
-        self.survey().total
+        self.survey().absolute
     }
 
     fn mass(&self) -> f64 {

@@ -262,7 +262,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn unit(&self) -> f64 {
-        self.survey.total
+        self.survey.absolute
     }
 
     fn mass(&self) -> f64 {

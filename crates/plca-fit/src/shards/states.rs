@@ -48,8 +48,10 @@ pub struct Survey {
     pub along: usize,
     /// The size of each mode.
     pub shape: Vec<usize>,
-    /// The sum of the observed cells; of data of either sign, that of their absolute values.
+    /// The sum of the observed cells.
     pub total: f64,
+    /// The sum of their absolute values.
+    pub absolute: f64,
     /// The number of observed cells that are not 0.
     pub nnz: u64,
     /// Whether every cell was observed.
@@ -71,6 +73,7 @@ impl Survey {
             along,
             shape: shard.shape().to_vec(),
             total: summary.total,
+            absolute: summary.absolute,
             nnz: summary.nnz,
             complete: shard.is_complete(),
             observed: 0,
@@ -102,11 +105,11 @@ impl Survey {
                 expected: self.shape.iter().enumerate().map(size).collect(),
             });
         }
-        match self.total.is_finite() {
+        match self.absolute.is_finite() {
             true => Ok(()),
             false => Err(FitError::NotFinite {
                 what: "the sum of the data".into(),
-                value: self.total,
+                value: self.absolute,
             }),
         }
     }
@@ -124,6 +127,7 @@ impl Merge for Survey {
             self.shape[self.along] += right.shape[self.along];
         }
         self.total += right.total;
+        self.absolute += right.absolute;
         self.nnz += right.nnz;
         self.complete &= right.complete;
         self.observed += right.observed;

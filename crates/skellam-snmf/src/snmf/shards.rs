@@ -50,7 +50,7 @@ impl<T: Real> Snmf<T> {
         survey: &Survey,
     ) -> Result<Vec<BlockSpec<T>>, FitError> {
         let mut specs = self.blocks(shape)?;
-        specs[1].draw = around(survey.total, survey.observed as usize, &specs);
+        specs[1].draw = around(survey.absolute, survey.observed as usize, &specs);
         Ok(specs)
     }
 }
@@ -86,11 +86,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         })?;
         let mut survey = Survey::of(shard, 1);
         survey.observed = cells.observed() as u64;
-        survey.total = 0.0;
-        cells.for_each(&mut |_, _, v| {
-            survey.total += v.abs();
-            survey.largest = survey.largest.max(v.abs());
-        });
+        cells.for_each(&mut |_, _, v| survey.largest = survey.largest.max(v.abs()));
         Ok(survey)
     }
 
@@ -125,7 +121,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         let data = SignedData {
             cells,
             split: Split::new(self.replicates, survey.largest),
-            size: survey.total,
+            size: survey.absolute,
         };
         Ok(Box::new(SnmfShard(SnmfCounts { data, specs })))
     }
