@@ -12,7 +12,7 @@ use plca_dist::{
     ln_gamma, skellam_divergence, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios,
 };
 use plca_tensor::arrange::Signed;
-use plca_tensor::{CompensatedSum, Real, SignedSums, SplitRule};
+use plca_tensor::{CompensatedSum, Real, SignedModel, SignedSums, SplitRule};
 
 use crate::rule::Split;
 use crate::{Factors, Replicates};
@@ -29,16 +29,16 @@ pub(crate) struct Watch<T> {
 }
 
 impl<T: Real> Watch<T> {
-    /// For these factors; `None` if no rate can be too small.
-    pub(crate) fn over(split: Split, factors: &Factors<T>) -> Option<Self> {
+    /// For these factors, of which activations are products of numbers that are together at most `largest`, or 1; `None` if no rate can be too
+    /// small.
+    pub(crate) fn over(split: Split, model: &SignedModel<'_, T>, largest: f64) -> Option<Self> {
         let least_of = |m: &DMatrix<T>| m.iter().fold(f64::INFINITY, |a, x| a.min(x.to_f64()));
-        let h = &factors.activations;
-        let largest = h.iter().fold(1.0f64, |a, x| a.max(x.to_f64()));
         // What is lost of a rate are products below the smallest number, with factors up to the largest.
-        let terms = factors.plus.ncols() as f64 * largest;
+        let terms = model.plus.ncols() as f64 * largest;
         let least = terms * T::TINY.to_f64() / T::EPSILON.to_f64();
         let part = 2f64.powi(-(T::MAX_EXPONENT / 4 * 3));
-        let product = least_of(&factors.plus).min(least_of(&factors.minus)) * least_of(h);
+        let atoms = least_of(model.plus).min(least_of(model.minus));
+        let product = atoms * least_of(model.right);
         (product < least.max(part * split.largest())).then(|| Self {
             split,
             least: T::lit(least),
@@ -79,6 +79,11 @@ impl<T: Real> SplitRule<T> for Watch<T> {
         self.look(cells, plus, minus);
         self.split.value(cells, plus, minus)
     }
+}
+
+/// The largest entry, or 1.
+pub(crate) fn largest<T: Real>(m: &[T]) -> f64 {
+    m.iter().fold(1.0f64, |a, x| a.max(x.to_f64()))
 }
 
 /// Logarithms of factors, a component in each row.

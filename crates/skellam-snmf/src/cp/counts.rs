@@ -42,7 +42,9 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         let others = Others::new(at.matrices(), self.scale);
         let names = [0, 1].map(|j: usize| &*self.specs[j].name);
         let atoms = (at.at(0), [&plus, &minus]);
-        let passed = self.cells.pass(self.split, atoms, &others, pass, names)?;
+        let passed = self
+            .cells
+            .pass(self.split, atoms, &others, pass, names, None)?;
         let mut blocks = vec![None; self.specs.len()];
         blocks[0] = passed.atoms.map(|mut counts| {
             if self.specs[0].prior.is_none() {

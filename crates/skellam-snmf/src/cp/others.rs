@@ -4,6 +4,8 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::parallel::{for_each_part, map_in_order};
 
+use crate::faint::largest;
+
 /// Runs of the last mode that are added up together.
 const RUNS: usize = 16;
 
@@ -35,6 +37,21 @@ impl<T: Real> Others<T> {
         }
     }
 
+    /// Of the logarithms of such blocks.
+    pub(super) fn of_logs(matrices: &[DMatrix<T>], scale: Option<usize>) -> Self {
+        let mut logs = Self::new(matrices, scale);
+        if scale.is_some() {
+            logs.weights.fill(T::zero());
+        }
+        logs
+    }
+
+    /// What products of entries, or of some of them, are at most, or 1.
+    pub(super) fn largest(&self) -> f64 {
+        let factors = self.factors.iter().map(DMatrix::as_slice);
+        factors.map(largest).product::<f64>() * largest(&self.weights)
+    }
+
     /// Columns that differ in the index of the last mode alone.
     fn run(&self) -> usize {
         self.factors.last().map_or(1, DMatrix::ncols)
@@ -54,6 +71,15 @@ impl<T: Real> Others<T> {
 
     /// `w_k B[i,k] C[j,k] …` of `n` columns, `K x n`, from the first of a run on to the end of one.
     pub(super) fn columns(&self, first: usize, n: usize) -> DMatrix<T> {
+        self.joined(first, n, |x, y| x * y)
+    }
+
+    /// The logarithms of such columns, from those of the blocks.
+    pub(super) fn ln_columns(&self, first: usize, n: usize) -> DMatrix<T> {
+        self.joined(first, n, |x, y| x + y)
+    }
+
+    fn joined(&self, first: usize, n: usize, join: impl Fn(T, T) -> T + Sync) -> DMatrix<T> {
         let (k, run) = (self.k, self.run());
         let mut out = DMatrix::zeros(k, n);
         for_each_part(out.as_mut_slice(), k * run, |part, columns| {
@@ -62,12 +88,15 @@ impl<T: Real> Others<T> {
             let mut product = self.weights.clone();
             for (j, i) in indices {
                 let row = &self.factors[j].as_slice()[i * k..][..k];
-                product.iter_mut().zip(row).for_each(|(p, &x)| *p *= x);
+                product
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(p, &x)| *p = join(*p, x));
             }
             let last = self.factors.last().map_or(&[][..], DMatrix::as_slice);
             for (column, row) in columns.chunks_exact_mut(k).zip(last.chunks_exact(k)) {
                 for ((to, &p), &x) in column.iter_mut().zip(&product).zip(row) {
-                    *to = p * x;
+                    *to = join(p, x);
                 }
             }
         });

@@ -12,6 +12,7 @@ use super::others::{Others, Shares};
 use super::unfold::Folding;
 use crate::Replicates;
 use crate::check::scaled;
+use crate::faint::{self, Logs, Watch};
 use crate::rule::Split;
 use crate::sides::stack;
 use crate::signed::{reached, unsupported};
@@ -34,6 +35,9 @@ pub(super) struct Passed<T> {
     pub(super) shares: Option<Shares<T>>,
     pub(super) value: f64,
 }
+
+/// Logarithms of both sides of the atoms, `K x F`, and of the other factors.
+pub(super) type LnFactors<'a> = &'a dyn Fn() -> Result<([DMatrix<f64>; 2], Others<f64>), FitError>;
 
 /// Columns of a slab, and how many there are in all.
 pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], DataError> {
@@ -210,7 +214,7 @@ impl<T: Real> Slabs<T> {
         Ok(dropped)
     }
 
-    /// Expected counts. `names` are of the atoms, and of what is called if the activations are no numbers.
+    /// Expected counts, from `logs` where the numbers do not do and these are given. `names` are of the atoms, and of what is called if the activations are no numbers.
     pub(super) fn pass(
         &self,
         split: Split,
@@ -218,8 +222,14 @@ impl<T: Real> Slabs<T> {
         others: &Others<T>,
         wanted: SignedWanted,
         names: [&str; 2],
+        logs: Option<LnFactors<'_>>,
     ) -> Result<Passed<T>, FitError> {
-        let mut sums: Option<DMatrix<T>> = None;
+        let (mut sums, mut counts): (Option<DMatrix<T>>, Option<DMatrix<T>>) = (None, None);
+        let add = |to: Option<DMatrix<T>>, own| match to {
+            Some(sums) => Some(sums + own),
+            None => Some(own),
+        };
+        let (largest, mut ln) = (logs.map_or(1.0, |_| others.largest()), None);
         let mut shares = wanted.right.then(|| others.shares());
         let mut value = 0.0;
         for (first, slab) in self.each() {
@@ -229,15 +239,34 @@ impl<T: Real> Slabs<T> {
                 minus: sides[1],
                 right: &right,
             };
-            let mut found = slab.pass(&model, &split, wanted);
+            let watch = logs.and_then(|_| Watch::over(split, &model, largest));
+            let mut found = match &watch {
+                None => slab.pass(&model, &split, wanted),
+                Some(watch) => slab.pass(&model, watch, wanted),
+            };
+            if let (Some(logs), true) = (logs, watch.is_some_and(|watch| watch.met())) {
+                let (atoms, ln_others) = match &mut ln {
+                    Some(ln) => ln,
+                    None => ln.insert(logs()?),
+                };
+                let logs = Logs {
+                    atoms: atoms.clone(),
+                    activations: ln_others.ln_columns(first, right.ncols()),
+                };
+                let found = faint::pass(slab, split.replicates, &logs);
+                value += found.value;
+                if wanted.left {
+                    counts = add(counts, stack(&found.plus, &found.minus));
+                }
+                if let Some(shares) = &mut shares {
+                    others.share_out(&found.right, first, shares);
+                }
+                continue;
+            }
             value += found.value;
             if wanted.left {
                 // [EXT 6] w th± ∘ MTTKRP_m(G±; B)
-                let own = stack(&found.plus, &found.minus);
-                sums = Some(match sums {
-                    Some(sums) => sums + own,
-                    None => own,
-                });
+                sums = add(sums, stack(&found.plus, &found.minus));
             }
             if let Some(shares) = &mut shares {
                 // [SKELLAM 5] with the activations' counts shared out over their factors
@@ -248,8 +277,12 @@ impl<T: Real> Slabs<T> {
         if let Some(sums) = &mut sums {
             scaled(names[0], sums, atoms)?;
         }
+        let atoms = match (sums, counts) {
+            (Some(sums), Some(counts)) => Some(sums + counts),
+            (sums, counts) => sums.or(counts),
+        };
         Ok(Passed {
-            atoms: sums,
+            atoms,
             shares,
             value,
         })

@@ -323,10 +323,12 @@ impl<T: Real> CpBound<T> {
         }
     }
 
-    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term.
+    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term. The logarithms of the factors are asked for
+    /// where the numbers do not do.
     fn update(
         &self,
         factors: &[DMatrix<T>],
+        logs: impl Fn() -> Result<Vec<DMatrix<f64>>, FitError>,
         wanted: &[bool],
         value: bool,
     ) -> Result<Updated<T>, FitError> {
@@ -339,7 +341,12 @@ impl<T: Real> CpBound<T> {
         let others = Others::new(factors, self.form.scale);
         let names = [ATOMS, &*self.specs[self.form.gamma].name];
         let atoms = (&factors[0], [&plus, &minus]);
-        let passed = self.cells.pass(self.split, atoms, &others, pass, names)?;
+        let logs = || {
+            let logs = logs()?;
+            let atoms = split(&logs[0]).map(|side| side.transpose());
+            Ok((atoms, Others::of_logs(&logs, self.form.scale)))
+        };
+        let passed = (self.cells).pass(self.split, atoms, &others, pass, names, Some(&logs))?;
         let shares = passed.shares.map(|shares| {
             let weights = self.form.scale.is_none().then(|| shares.weights());
             weights
@@ -384,7 +391,22 @@ impl<T: Real> Expectation<T> for CpBound<T> {
         let means = others.iter().map(|q| Ok(q.geometric()?.plus));
         let means = means.collect::<Result<Vec<_>, FitError>>()?;
         let factors = self.form.blocks(main[0].geometric()?, means);
-        let (blocks, fit) = self.update(&factors, wanted.blocks, wanted.value)?;
+        let logs = || {
+            let columns = |q: &Posterior<T>| Ok(q.ln_geometric()?.atoms[0].transpose());
+            let others = others
+                .iter()
+                .map(columns)
+                .collect::<Result<_, FitError>>()?;
+            let logs = main[0].ln_geometric()?;
+            let [plus, minus] = logs.atoms.map(|side| side.transpose());
+            let main = Factors {
+                plus,
+                minus,
+                activations: logs.activations,
+            };
+            Ok(self.form.blocks(main, others))
+        };
+        let (blocks, fit) = self.update(&factors, logs, wanted.blocks, wanted.value)?;
         let mut value = None;
         if wanted.value {
             let sum = |(j, factor): (usize, &DMatrix<T>), z: usize| -> f64 {
@@ -420,7 +442,8 @@ impl<T: Real> Expectation<T> for CpBound<T> {
         let specs = super::specs(&self.cells.folding, self.specs[0].shape.1, self.form.scale);
         let factors = drawn(&self.cells, self.size, &specs, self.form.scale, rng);
         let all = vec![true; self.specs.len()];
-        let (new, _) = self.update(&factors, &all, false)?;
+        let logs = || Ok(factors.iter().map(|m| m.map(|x| x.to_f64().ln())).collect());
+        let (new, _) = self.update(&factors, logs, &all, false)?;
         Ok(new.into_iter().flatten().collect())
     }
 

@@ -63,10 +63,12 @@ impl<T: Real> VbCounts<T> {
         wanted: SignedWanted,
     ) -> Result<SignedSums<T>, FitError> {
         let SignedData { cells, split, .. } = &self.data;
-        let mut sums = match Watch::over(*split, means) {
-            None => cells.pass(&means.model(), split, wanted),
+        let model = means.model();
+        let largest = faint::largest(means.activations.as_slice());
+        let mut sums = match Watch::over(*split, &model, largest) {
+            None => cells.pass(&model, split, wanted),
             Some(watch) => {
-                let sums = cells.pass(&means.model(), &watch, wanted);
+                let sums = cells.pass(&model, &watch, wanted);
                 if watch.met() {
                     return Ok(faint::pass(cells, split.replicates, &logs()?));
                 }

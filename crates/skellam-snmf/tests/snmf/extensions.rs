@@ -485,3 +485,67 @@ fn bounds_of_tensors_never_fall() {
         assert!(refused(model).is_some());
     }
 }
+
+/// Geometric means of small shapes are below the numbers of single precision, and products of several modes sooner: no datum is lost. [EXT 6]
+#[test]
+fn tensors_of_small_shapes_lose_no_datum() {
+    let values: Vec<f64> = (0..24)
+        .map(|i| ((i * i * 5 + i) % 11) as f64 - 5.0)
+        .map(|v| if v == 3.0 { f64::NAN } else { v })
+        .collect();
+    fn step<T: Real>(
+        values: &[f64],
+        (scale, replicates): (Option<usize>, Replicates),
+        shapes: [f64; 3],
+    ) -> (f64, Vec<DMatrix<f64>>) {
+        let model = SignedCpVb::<T>::builder(2)
+            .scale_mode(scale)
+            .replicates(replicates);
+        let model = model.build().unwrap();
+        let data = tensor::<T>(&[3, 2, 4], values);
+        let algorithm = model.bind(&data).unwrap();
+        let init = algorithm.blocks().iter().fold(Init::default(), |init, s| {
+            let shape = match &*s.name {
+                "atoms_shape" => shapes[0],
+                name if name.ends_with("_rate") => 1.001,
+                "weights_shape" => shapes[2],
+                _ => shapes[1],
+            };
+            let ((rows, columns), name) = (s.shape, s.name.to_string());
+            let part = |i: usize, z: usize| 1.0 + ((3 * i + z) % 5) as f64 / 1e3;
+            let block = DMatrix::from_fn(rows, columns, |i, z| T::lit(shape * part(i, z)));
+            init.block(name, block)
+        });
+        let mut at = init.parameters(&*algorithm, &mut rng(0)).unwrap();
+        let value = algorithm.step(&mut at, true).unwrap().value.unwrap();
+        let blocks = at.matrices().iter().map(|m| m.map(|x| x.to_f64()));
+        (value, blocks.collect())
+    }
+    for law in [
+        (None, Replicates::Limit),
+        (None, Replicates::One),
+        (Some(2), Replicates::Limit),
+    ] {
+        // Atoms alone, and three modes of which each has numbers.
+        for shapes in [[0.005, 1.0, 1.0], [0.05, 0.03, 0.03]] {
+            let (got, want) = (
+                step::<f32>(&values, law, shapes),
+                step::<f64>(&values, law, shapes),
+            );
+            assert!(
+                (got.0 - want.0).abs() < 1e-4 * want.0.abs(),
+                "{got:?} {want:?}"
+            );
+            for (got, want) in got.1.iter().zip(&want.1) {
+                assert!((got - want).amax() < 1e-4 * want.amax(), "{got} {want}");
+            }
+        }
+        // Below those of double precision too: every datum is in the shapes.
+        let (value, blocks) = step::<f64>(&values, law, [5e-4, 5e-4, 5e-4]);
+        let size: f64 = values.iter().filter(|v| !v.is_nan()).map(|v| v.abs()).sum();
+        assert!(
+            value.is_finite() && blocks[0].sum() - 12.0 > size - 1e-6,
+            "{blocks:?}"
+        );
+    }
+}
