@@ -109,12 +109,13 @@ pub(super) fn drawn<T: Real>(
     let (rows, k) = (cells.folding.rows(), specs[0].shape.1);
     let atoms = drawn_atoms(rows, k, rng);
     let each = mean_activation(size, cells.observed(), rows, k);
-    let mut weights = DMatrix::zeros(k, 1);
+    let mut weights = DMatrix::<f64>::zeros(k, 1);
     for _ in 0..cells.columns() {
         for w in weights.iter_mut() {
-            *w += T::lit(each * (0.5 + random::uniform(rng)));
+            *w += each * (0.5 + random::uniform(rng));
         }
     }
+    let weights: DMatrix<T> = weights.map(T::lit);
     let Some(scale) = scale else {
         let mut blocks = vec![atoms, weights];
         blocks.extend(specs[2..].iter().map(|spec| spec.drawn(rng)));

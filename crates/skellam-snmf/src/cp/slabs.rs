@@ -4,8 +4,8 @@ use nalgebra::DMatrix;
 use plca_fit::{FitError, Impossible};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{
-    Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SignedModel, SignedWanted,
-    SparseTensor,
+    Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SignedModel, SignedSums,
+    SignedWanted, SparseTensor,
 };
 
 use super::others::{Others, Shares};
@@ -20,6 +20,9 @@ use crate::signed::{reached, unsupported};
 /// Activations of a slab at most, unless a run of the last mode has more.
 const NUMBERS: usize = 1 << 16;
 
+/// Slabs at most: all their activations are formed in every pass.
+const SLABS: usize = 1 << 22;
+
 /// A tensor unfolded along its signed mode and cut into slabs of whole runs of the last mode: lists of their observed cells where the data are one, else dense.
 #[derive(Debug)]
 pub(super) struct Slabs<T> {
@@ -32,7 +35,7 @@ pub(super) struct Slabs<T> {
 /// What a pass over all slabs adds up: counts of atoms as a block, of the other factors, and the likelihood.
 pub(super) struct Passed<T> {
     pub(super) atoms: Option<DMatrix<T>>,
-    pub(super) shares: Option<Shares<T>>,
+    pub(super) shares: Option<Shares>,
     pub(super) value: f64,
 }
 
@@ -40,15 +43,21 @@ pub(super) struct Passed<T> {
 pub(super) type LnFactors<'a> = &'a dyn Fn() -> Result<([DMatrix<f64>; 2], Others<f64>), FitError>;
 
 /// Columns of a slab, and how many there are in all.
+///
+/// # Errors
+///
+/// [`DataError::TooLarge`] for more than [`SLABS`].
 pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], DataError> {
     let sizes = folding.sizes();
-    let columns = sizes.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
-    let columns = columns.ok_or_else(|| DataError::TooLarge {
-        shape: folding.shape().to_vec(),
-    })?;
     let run = sizes.last().copied().unwrap_or(1).max(1);
     let runs = (NUMBERS / components.max(1) / run).max(1);
-    Ok([(runs * run).min(columns.max(1)), columns])
+    let columns = sizes.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
+    match columns.filter(|columns| columns.div_ceil(runs * run) <= SLABS) {
+        Some(columns) => Ok([(runs * run).min(columns.max(1)), columns]),
+        None => Err(DataError::TooLarge {
+            shape: folding.shape().to_vec(),
+        }),
+    }
 }
 
 impl<T: Real> Slabs<T> {
@@ -224,10 +233,14 @@ impl<T: Real> Slabs<T> {
         names: [&str; 2],
         logs: Option<LnFactors<'_>>,
     ) -> Result<Passed<T>, FitError> {
-        let (mut sums, mut counts): (Option<DMatrix<T>>, Option<DMatrix<T>>) = (None, None);
-        let add = |to: Option<DMatrix<T>>, own| match to {
-            Some(sums) => Some(sums + own),
-            None => Some(own),
+        let (mut sums, mut counts) = (None, None);
+        // In double precision: there may be many slabs.
+        let add = |to: &mut Option<DMatrix<f64>>, found: &SignedSums<T>| {
+            let own = stack(&found.plus, &found.minus).map(|x| x.to_f64());
+            *to = Some(match to.take() {
+                Some(sums) => sums + own,
+                None => own,
+            });
         };
         let (largest, mut ln) = (logs.map_or(1.0, |_| others.largest()), None);
         let mut shares = wanted.right.then(|| others.shares());
@@ -239,7 +252,10 @@ impl<T: Real> Slabs<T> {
                 minus: sides[1],
                 right: &right,
             };
-            let watch = logs.and_then(|_| Watch::over(split, &model, largest));
+            let watch = logs.and_then(|_| {
+                let both = sides.map(DMatrix::as_slice);
+                Watch::over(split, both, right.as_slice(), atoms.ncols(), largest)
+            });
             let mut found = match &watch {
                 None => slab.pass(&model, &split, wanted),
                 Some(watch) => slab.pass(&model, watch, wanted),
@@ -256,7 +272,7 @@ impl<T: Real> Slabs<T> {
                 let found = faint::pass(slab, split.replicates, &logs);
                 value += found.value;
                 if wanted.left {
-                    counts = add(counts, stack(&found.plus, &found.minus));
+                    add(&mut counts, &found);
                 }
                 if let Some(shares) = &mut shares {
                     others.share_out(&found.right, first, shares);
@@ -266,7 +282,7 @@ impl<T: Real> Slabs<T> {
             value += found.value;
             if wanted.left {
                 // [EXT 6] w th± ∘ MTTKRP_m(G±; B)
-                sums = add(sums, stack(&found.plus, &found.minus));
+                add(&mut sums, &found);
             }
             if let Some(shares) = &mut shares {
                 // [SKELLAM 5] with the activations' counts shared out over their factors
@@ -274,6 +290,7 @@ impl<T: Real> Slabs<T> {
                 others.share_out(&found.right, first, shares);
             }
         }
+        let [mut sums, counts] = [sums, counts].map(|m| m.map(|m| m.map(T::lit)));
         if let Some(sums) = &mut sums {
             scaled(names[0], sums, atoms)?;
         }

@@ -64,8 +64,10 @@ impl<T: Real> VbCounts<T> {
     ) -> Result<SignedSums<T>, FitError> {
         let SignedData { cells, split, .. } = &self.data;
         let model = means.model();
-        let largest = faint::largest(means.activations.as_slice());
-        let mut sums = match Watch::over(*split, &model, largest) {
+        let atoms = [means.plus.as_slice(), means.minus.as_slice()];
+        let h = means.activations.as_slice();
+        let (terms, largest) = (means.plus.ncols(), faint::largest(h));
+        let mut sums = match Watch::over(*split, atoms, h, terms, largest) {
             None => cells.pass(&model, split, wanted),
             Some(watch) => {
                 let sums = cells.pass(&model, &watch, wanted);
