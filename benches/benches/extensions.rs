@@ -16,7 +16,7 @@ use plca_priors::Neighbours;
 use plca_tensor::{Data, DenseTensor, Order};
 use pntf_l2::Pntf;
 use rayon::ThreadPoolBuilder;
-use skellam_snmf::{ShiftedSnmf, SignedCp};
+use skellam_snmf::{ShiftedSnmf, ShiftedSnmfVb, SignedCp, SignedCpVb};
 
 /// Turns of a pair.
 const TURNS: usize = 21;
@@ -175,26 +175,24 @@ fn shifts(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
     let [data, counts] = signed(shape);
     let plain = Shifted::builder(k, kernel.to_vec()).build().expect(OWN);
     let both = ShiftedSnmf::builder(k, kernel.to_vec()).build().expect(OWN);
-    let name = format!("siskellam, {name}");
-    pair(
-        &name,
-        2.6,
-        (&both, &data, &Init::default()),
-        (&plain, &counts),
-    );
+    let vb = ShiftedSnmfVb::builder(k, kernel.to_vec());
+    let (vb, start) = (vb.build().expect(OWN), Init::default());
+    let called = format!("siskellam, {name}");
+    pair(&called, 2.6, (&both, &data, &start), (&plain, &counts));
+    let called = format!("siskellam-vb, {name}");
+    pair(&called, 1.3, (&vb, &data, &start), (&both, &data));
 }
 
 fn tensors(name: &str, shape: &[usize], mode: usize, k: usize) {
     let [data, counts] = signed(shape);
     let plain = Plca::builder(k).build().expect(OWN);
     let both = SignedCp::builder(k).signed_mode(mode).build().expect(OWN);
-    let name = format!("skellam-cp, {name}, mode {mode} signed");
-    pair(
-        &name,
-        2.6,
-        (&both, &data, &Init::default()),
-        (&plain, &counts),
-    );
+    let vb = SignedCpVb::builder(k).signed_mode(mode);
+    let (vb, start) = (vb.build().expect(OWN), Init::default());
+    let called = format!("skellam-cp, {name}, mode {mode} signed");
+    pair(&called, 2.6, (&both, &data, &start), (&plain, &counts));
+    let called = format!("skellam-cp-vb, {name}, mode {mode} signed");
+    pair(&called, 1.3, (&vb, &data, &start), (&both, &data));
 }
 
 /// Turned copies, beside as many kernels as there are copies.

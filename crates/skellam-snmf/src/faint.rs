@@ -19,30 +19,36 @@ use crate::{Factors, Replicates};
 
 /// A rule that notes data whose own rate, positive for positive ones, is too small to go by.
 #[derive(Debug)]
-pub(crate) struct Watch<T> {
+pub(crate) struct Watch {
     split: Split,
     /// Smaller rates have lost digits.
-    least: T,
+    least: f64,
     /// Rates smaller than this part of the datum give multipliers that overflow.
-    part: T,
+    part: f64,
     met: AtomicBool,
 }
 
-impl<T: Real> Watch<T> {
-    /// For these factors; `None` if no rate can be too small.
-    pub(crate) fn over(split: Split, factors: &Factors<T>) -> Option<Self> {
-        let least_of = |m: &DMatrix<T>| m.iter().fold(f64::INFINITY, |a, x| a.min(x.to_f64()));
-        let h = &factors.activations;
-        let largest = h.iter().fold(1.0f64, |a, x| a.max(x.to_f64()));
+impl Watch {
+    /// For rates that are sums of so many products of an entry of the atoms and one of the activations, which are products of numbers that are together
+    /// at most `largest`, or 1; `None` if no rate can be too small.
+    pub(crate) fn over<T: Real>(
+        split: Split,
+        atoms: [&[T]; 2],
+        activations: &[T],
+        terms: usize,
+        largest: f64,
+    ) -> Option<Self> {
+        let least_of = |m: &[T]| m.iter().fold(f64::INFINITY, |a, x| a.min(x.to_f64()));
         // What is lost of a rate are products below the smallest number, with factors up to the largest.
-        let terms = factors.plus.ncols() as f64 * largest;
+        let terms = terms as f64 * largest;
         let least = terms * T::TINY.to_f64() / T::EPSILON.to_f64();
         let part = 2f64.powi(-(T::MAX_EXPONENT / 4 * 3));
-        let product = least_of(&factors.plus).min(least_of(&factors.minus)) * least_of(h);
+        let [plus, minus] = atoms.map(least_of);
+        let product = plus.min(minus) * least_of(activations);
         (product < least.max(part * split.largest())).then(|| Self {
             split,
-            least: T::lit(least),
-            part: T::lit(part),
+            least,
+            part,
             met: AtomicBool::new(false),
         })
     }
@@ -53,13 +59,14 @@ impl<T: Real> Watch<T> {
     }
 
     #[inline(always)]
-    fn look(&self, cells: &[T], plus: &[T], minus: &[T]) {
+    fn look<T: Real>(&self, cells: &[T], plus: &[T], minus: &[T]) {
+        let (least, part) = (T::lit(self.least), T::lit(self.part));
         let mut faint = false;
         for ((&v, &p), &q) in cells.iter().zip(plus).zip(minus) {
             let own = if v > T::zero() { p } else { q };
             let size = if v > T::zero() { v } else { -v };
             // No comparison holds for a hidden cell.
-            faint |= (size > T::zero()) & ((own < self.least) | (own < size * self.part));
+            faint |= (size > T::zero()) & ((own < least) | (own < size * part));
         }
         if faint {
             self.met.store(true, Ordering::Relaxed);
@@ -67,7 +74,7 @@ impl<T: Real> Watch<T> {
     }
 }
 
-impl<T: Real> SplitRule<T> for Watch<T> {
+impl<T: Real> SplitRule<T> for Watch {
     #[inline(always)]
     fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
         self.look(cells, plus, minus);
@@ -79,6 +86,11 @@ impl<T: Real> SplitRule<T> for Watch<T> {
         self.look(cells, plus, minus);
         self.split.value(cells, plus, minus)
     }
+}
+
+/// The largest entry, or 1.
+pub(crate) fn largest<T: Real>(m: &[T]) -> f64 {
+    m.iter().fold(1.0f64, |a, x| a.max(x.to_f64()))
 }
 
 /// Logarithms of factors, a component in each row.
@@ -182,8 +194,6 @@ pub(crate) fn pass<T: Real>(
             }
         }
     });
-    // Differences may end a rounding error below 0.
-    let narrow = |x: f64| T::lit(if x < 0.0 { 0.0 } else { x });
     let [plus, minus] = left.map(|m| m.transpose().map(narrow));
     SignedSums {
         plus,
@@ -193,8 +203,13 @@ pub(crate) fn pass<T: Real>(
     }
 }
 
+/// A count in the scalar; differences may end a rounding error below 0.
+pub(crate) fn narrow<T: Real>(count: f64) -> T {
+    T::lit(if count < 0.0 { 0.0 } else { count })
+}
+
 /// Expected counts of both sides of a cell and its part of the likelihood, from the logarithms of its rates.
-fn explained(replicates: Replicates, v: f64, ln: [f64; 2]) -> ([f64; 2], f64) {
+pub(crate) fn explained(replicates: Replicates, v: f64, ln: [f64; 2]) -> ([f64; 2], f64) {
     let rates @ [p, q] = ln.map(f64::exp);
     let m = replicates.number();
     let (size, own) = (v.abs(), usize::from(v < 0.0));

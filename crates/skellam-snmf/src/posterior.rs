@@ -2,11 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
-use plca_fit::FitError;
+use plca_fit::{FitError, Parameters};
 use plca_priors::Components;
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::check::{check_shapes, not_finite};
+use crate::check::{check_shapes, check_values, not_finite};
 use crate::faint::Logs;
 use crate::{Factors, Prior};
 
@@ -24,6 +24,15 @@ pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
     } else {
         (1e-150, "a finite number >= 1e-150")
     }
+}
+
+/// Refuses shapes of a start that are too small to be fitted.
+pub(crate) fn check_held<T: Real>(at: &Parameters<T>) -> Result<(), FitError> {
+    let (least, expected) = least_shape::<T>();
+    // As the scalar has it: the prior may be as small.
+    let least = T::lit(least);
+    let mut shapes = at.blocks().filter(|(name, _)| name.ends_with("_shape"));
+    shapes.try_for_each(|(name, block)| check_values(name, block, expected, |x| x >= least))
 }
 
 /// A variational posterior: a distribution of the atoms and one of the activations. `[SKELLAM eq. 41]`, `[SKELLAM eq. 42]`

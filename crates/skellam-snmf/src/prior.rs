@@ -26,7 +26,7 @@ fn check(
 }
 
 /// Refuses a block of another shape, of `k` components.
-fn check_shape(
+pub(crate) fn check_shape(
     name: &str,
     entries: &Entries,
     expected: (usize, usize),

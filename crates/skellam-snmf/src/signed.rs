@@ -35,6 +35,63 @@ macro_rules! law_setters {
 }
 pub(crate) use law_setters;
 
+/// Variational Bayes `$vb(model)` of a model: its builder and its binding, by a method `on_data`, and the reconstruction of a state, of the shape that is given, by
+/// its means.
+macro_rules! bayesian {
+    ($vb:ident, $builder:ident, $state:ident, |$this:ident| $shape:expr) => {
+        impl<T: Real> $builder<T> {
+            /// Checks the settings.
+            ///
+            /// # Errors
+            ///
+            /// [`FitError::Setting`] without components or replicates. Priors are checked when the model meets its data.
+            pub fn build(self) -> Result<$vb<T>, FitError> {
+                crate::check::check_numbers(self.0.components, self.0.replicates)?;
+                Ok($vb(self.0))
+            }
+        }
+
+        impl<T: Real> plca_fit::Model for $vb<T> {
+            type Scalar = T;
+            type State = $state<T>;
+
+            fn components(&self) -> usize {
+                self.0.components
+            }
+
+            fn bind<'a>(
+                &'a self,
+                data: &'a dyn Data<T>,
+            ) -> Result<Box<dyn plca_fit::Algorithm<T> + 'a>, FitError> {
+                Ok(Box::new(self.on_data(data)?))
+            }
+        }
+
+        impl<T: Real> Reconstruct for $state<T> {
+            fn shape(&self) -> Vec<usize> {
+                let $this = self;
+                $shape
+            }
+
+            fn components(&self) -> usize {
+                self.atoms_shape().ncols()
+            }
+
+            fn cell(&self, index: &[usize]) -> f64 {
+                self.means().map_or(f64::NAN, |means| means.cell(index))
+            }
+
+            fn cells(
+                &self,
+                component: Option<usize>,
+            ) -> Result<plca_tensor::DenseTensor<T>, FitError> {
+                self.means()?.cells(component)
+            }
+        }
+    };
+}
+pub(crate) use bayesian;
+
 /// Data with the E-step of their law.
 #[derive(Debug)]
 pub(crate) struct SignedData<T> {

@@ -42,7 +42,9 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         let others = Others::new(at.matrices(), self.scale);
         let names = [0, 1].map(|j: usize| &*self.specs[j].name);
         let atoms = (at.at(0), [&plus, &minus]);
-        let passed = self.cells.pass(self.split, atoms, &others, pass, names)?;
+        let passed = self
+            .cells
+            .pass(self.split, atoms, &others, pass, names, None)?;
         let mut blocks = vec![None; self.specs.len()];
         blocks[0] = passed.atoms.map(|mut counts| {
             if self.specs[0].prior.is_none() {
@@ -107,12 +109,13 @@ pub(super) fn drawn<T: Real>(
     let (rows, k) = (cells.folding.rows(), specs[0].shape.1);
     let atoms = drawn_atoms(rows, k, rng);
     let each = mean_activation(size, cells.observed(), rows, k);
-    let mut weights = DMatrix::zeros(k, 1);
+    let mut weights = DMatrix::<f64>::zeros(k, 1);
     for _ in 0..cells.columns() {
         for w in weights.iter_mut() {
-            *w += T::lit(each * (0.5 + random::uniform(rng)));
+            *w += each * (0.5 + random::uniform(rng));
         }
     }
+    let weights: DMatrix<T> = weights.map(T::lit);
     let Some(scale) = scale else {
         let mut blocks = vec![atoms, weights];
         blocks.extend(specs[2..].iter().map(|spec| spec.drawn(rng)));

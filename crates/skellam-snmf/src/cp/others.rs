@@ -4,6 +4,8 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::parallel::{for_each_part, map_in_order};
 
+use crate::faint::largest;
+
 /// Runs of the last mode that are added up together.
 const RUNS: usize = 16;
 
@@ -16,9 +18,9 @@ pub(super) struct Others<T> {
     factors: Vec<DMatrix<T>>,
 }
 
-/// Counts of such factors, from those of activations.
+/// Counts of such factors, from those of activations: sums of many, in double precision.
 #[derive(Debug)]
-pub(super) struct Shares<T>(Vec<DMatrix<T>>);
+pub(super) struct Shares(Vec<DMatrix<f64>>);
 
 impl<T: Real> Others<T> {
     /// Of the blocks of a state.
@@ -33,6 +35,21 @@ impl<T: Real> Others<T> {
             weights,
             factors: factors.iter().map(DMatrix::transpose).collect(),
         }
+    }
+
+    /// Of the logarithms of such blocks.
+    pub(super) fn of_logs(matrices: &[DMatrix<T>], scale: Option<usize>) -> Self {
+        let mut logs = Self::new(matrices, scale);
+        if scale.is_some() {
+            logs.weights.fill(T::zero());
+        }
+        logs
+    }
+
+    /// What products of entries, or of some of them, are at most, or 1.
+    pub(super) fn largest(&self) -> f64 {
+        let factors = self.factors.iter().map(DMatrix::as_slice);
+        factors.map(largest).product::<f64>() * largest(&self.weights)
     }
 
     /// Columns that differ in the index of the last mode alone.
@@ -54,20 +71,33 @@ impl<T: Real> Others<T> {
 
     /// `w_k B[i,k] C[j,k] …` of `n` columns, `K x n`, from the first of a run on to the end of one.
     pub(super) fn columns(&self, first: usize, n: usize) -> DMatrix<T> {
+        self.joined(first, n, |x, y| x * y)
+    }
+
+    /// The logarithms of such columns, from those of the blocks.
+    pub(super) fn ln_columns(&self, first: usize, n: usize) -> DMatrix<T> {
+        self.joined(first, n, |x, y| x + y)
+    }
+
+    fn joined(&self, first: usize, n: usize, join: impl Fn(T, T) -> T + Sync) -> DMatrix<T> {
         let (k, run) = (self.k, self.run());
         let mut out = DMatrix::zeros(k, n);
         for_each_part(out.as_mut_slice(), k * run, |part, columns| {
             let mut indices: Vec<_> = self.indices(first / run + part).collect();
             indices.reverse();
+            // [EXT 6] w_k Π_{j != m} B_j[i_j,k]
             let mut product = self.weights.clone();
             for (j, i) in indices {
                 let row = &self.factors[j].as_slice()[i * k..][..k];
-                product.iter_mut().zip(row).for_each(|(p, &x)| *p *= x);
+                product
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(p, &x)| *p = join(*p, x));
             }
             let last = self.factors.last().map_or(&[][..], DMatrix::as_slice);
             for (column, row) in columns.chunks_exact_mut(k).zip(last.chunks_exact(k)) {
                 for ((to, &p), &x) in column.iter_mut().zip(&product).zip(row) {
-                    *to = p * x;
+                    *to = join(p, x);
                 }
             }
         });
@@ -75,27 +105,30 @@ impl<T: Real> Others<T> {
     }
 
     /// No counts.
-    pub(super) fn shares(&self) -> Shares<T> {
+    pub(super) fn shares(&self) -> Shares {
         let none = |factor: &DMatrix<T>| DMatrix::zeros(self.k, factor.ncols());
         Shares(self.factors.iter().map(none).collect())
     }
 
     /// Adds the counts of columns, as many as [`columns`](Self::columns) makes from there on, to those of the factors.
-    pub(super) fn share_out(&self, counts: &DMatrix<T>, first: usize, into: &mut Shares<T>) {
+    pub(super) fn share_out(&self, counts: &DMatrix<T>, first: usize, into: &mut Shares) {
         let (k, run) = (self.k, self.run());
         let parts = counts.as_slice().chunks(RUNS * run * k).collect();
         let parts = map_in_order(parts, |columns: &[T]| {
-            let mut last = vec![T::zero(); run * k];
-            let add = |sums: &mut [T], terms: &[T]| {
-                sums.iter_mut().zip(terms).for_each(|(s, &c)| *s += c);
+            let mut last = vec![0.0; run * k];
+            let add = |sums: &mut [f64], terms: &[T]| {
+                sums.iter_mut()
+                    .zip(terms)
+                    .for_each(|(s, c)| *s += c.to_f64());
             };
+            // [EXT 6] C_j = w B_j * (MTTKRP_j(G+) + MTTKRP_j(G-)): what others than mode j share
             let sums = columns.chunks_exact(run * k).map(|columns| {
                 add(&mut last, columns);
-                let mut sum = vec![T::zero(); k];
+                let mut sum = vec![0.0; k];
                 columns.chunks_exact(k).for_each(|c| add(&mut sum, c));
                 sum
             });
-            let sums: Vec<Vec<T>> = sums.collect();
+            let sums: Vec<Vec<f64>> = sums.collect();
             (last, sums)
         });
         let Some((own, outer)) = into.0.split_last_mut() else {
@@ -115,16 +148,19 @@ impl<T: Real> Others<T> {
     }
 }
 
-impl<T: Real> Shares<T> {
+impl Shares {
     /// Of the weights, `K x 1`.
-    pub(super) fn weights(&self) -> DMatrix<T> {
+    pub(super) fn weights<T: Real>(&self) -> DMatrix<T> {
         let last = self.0.last().map(|last| last.column_sum());
-        let sums = last.map_or(Vec::new(), |sums| sums.as_slice().to_vec());
+        // [EXT 6] n = sum_i (p + q)
+        let sums = last.map_or(Vec::new(), |sums| sums.iter().map(|&n| T::lit(n)).collect());
         DMatrix::from_vec(sums.len(), 1, sums)
     }
 
     /// Of the factors, each its size `x K`.
-    pub(super) fn factors(self) -> impl Iterator<Item = DMatrix<T>> {
-        self.0.into_iter().map(|factor| factor.transpose())
+    pub(super) fn factors<T: Real>(self) -> impl Iterator<Item = DMatrix<T>> {
+        self.0
+            .into_iter()
+            .map(|factor| factor.transpose().map(T::lit))
     }
 }

@@ -4,20 +4,24 @@ use nalgebra::DMatrix;
 use plca_fit::{FitError, Impossible};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{
-    Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SignedModel, SignedWanted,
-    SparseTensor,
+    Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SignedModel, SignedSums,
+    SignedWanted, SparseTensor,
 };
 
 use super::others::{Others, Shares};
 use super::unfold::Folding;
 use crate::Replicates;
 use crate::check::scaled;
+use crate::faint::{self, Logs, Watch};
 use crate::rule::Split;
 use crate::sides::stack;
 use crate::signed::{reached, unsupported};
 
 /// Activations of a slab at most, unless a run of the last mode has more.
 const NUMBERS: usize = 1 << 16;
+
+/// Slabs at most: all their activations are formed in every pass.
+const SLABS: usize = 1 << 22;
 
 /// A tensor unfolded along its signed mode and cut into slabs of whole runs of the last mode: lists of their observed cells where the data are one, else dense.
 #[derive(Debug)]
@@ -31,20 +35,29 @@ pub(super) struct Slabs<T> {
 /// What a pass over all slabs adds up: counts of atoms as a block, of the other factors, and the likelihood.
 pub(super) struct Passed<T> {
     pub(super) atoms: Option<DMatrix<T>>,
-    pub(super) shares: Option<Shares<T>>,
+    pub(super) shares: Option<Shares>,
     pub(super) value: f64,
 }
 
+/// Logarithms of both sides of the atoms, `K x F`, and of the other factors.
+pub(super) type LnFactors<'a> = &'a dyn Fn() -> Result<([DMatrix<f64>; 2], Others<f64>), FitError>;
+
 /// Columns of a slab, and how many there are in all.
+///
+/// # Errors
+///
+/// [`DataError::TooLarge`] for more than [`SLABS`].
 pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], DataError> {
     let sizes = folding.sizes();
-    let columns = sizes.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
-    let columns = columns.ok_or_else(|| DataError::TooLarge {
-        shape: folding.shape().to_vec(),
-    })?;
     let run = sizes.last().copied().unwrap_or(1).max(1);
     let runs = (NUMBERS / components.max(1) / run).max(1);
-    Ok([(runs * run).min(columns.max(1)), columns])
+    let columns = sizes.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
+    match columns.filter(|columns| columns.div_ceil(runs * run) <= SLABS) {
+        Some(columns) => Ok([(runs * run).min(columns.max(1)), columns]),
+        None => Err(DataError::TooLarge {
+            shape: folding.shape().to_vec(),
+        }),
+    }
 }
 
 impl<T: Real> Slabs<T> {
@@ -210,7 +223,7 @@ impl<T: Real> Slabs<T> {
         Ok(dropped)
     }
 
-    /// Expected counts. `names` are of the atoms, and of what is called if the activations are no numbers.
+    /// Expected counts, from `logs` where the numbers do not do and these are given. `names` are of the atoms, and of what is called if the activations are no numbers.
     pub(super) fn pass(
         &self,
         split: Split,
@@ -218,8 +231,18 @@ impl<T: Real> Slabs<T> {
         others: &Others<T>,
         wanted: SignedWanted,
         names: [&str; 2],
+        logs: Option<LnFactors<'_>>,
     ) -> Result<Passed<T>, FitError> {
-        let mut sums: Option<DMatrix<T>> = None;
+        let (mut sums, mut counts) = (None, None);
+        // In double precision: there may be many slabs.
+        let add = |to: &mut Option<DMatrix<f64>>, found: &SignedSums<T>| {
+            let own = stack(&found.plus, &found.minus).map(|x| x.to_f64());
+            *to = Some(match to.take() {
+                Some(sums) => sums + own,
+                None => own,
+            });
+        };
+        let (largest, mut ln) = (logs.map_or(1.0, |_| others.largest()), None);
         let mut shares = wanted.right.then(|| others.shares());
         let mut value = 0.0;
         for (first, slab) in self.each() {
@@ -229,15 +252,37 @@ impl<T: Real> Slabs<T> {
                 minus: sides[1],
                 right: &right,
             };
-            let mut found = slab.pass(&model, &split, wanted);
+            let watch = logs.and_then(|_| {
+                let both = sides.map(DMatrix::as_slice);
+                Watch::over(split, both, right.as_slice(), atoms.ncols(), largest)
+            });
+            let mut found = match &watch {
+                None => slab.pass(&model, &split, wanted),
+                Some(watch) => slab.pass(&model, watch, wanted),
+            };
+            if let (Some(logs), true) = (logs, watch.is_some_and(|watch| watch.met())) {
+                let (atoms, ln_others) = match &mut ln {
+                    Some(ln) => ln,
+                    None => ln.insert(logs()?),
+                };
+                let logs = Logs {
+                    atoms: atoms.clone(),
+                    activations: ln_others.ln_columns(first, right.ncols()),
+                };
+                let found = faint::pass(slab, split.replicates, &logs);
+                value += found.value;
+                if wanted.left {
+                    add(&mut counts, &found);
+                }
+                if let Some(shares) = &mut shares {
+                    others.share_out(&found.right, first, shares);
+                }
+                continue;
+            }
             value += found.value;
             if wanted.left {
                 // [EXT 6] w th± ∘ MTTKRP_m(G±; B)
-                let own = stack(&found.plus, &found.minus);
-                sums = Some(match sums {
-                    Some(sums) => sums + own,
-                    None => own,
-                });
+                add(&mut sums, &found);
             }
             if let Some(shares) = &mut shares {
                 // [SKELLAM 5] with the activations' counts shared out over their factors
@@ -245,11 +290,16 @@ impl<T: Real> Slabs<T> {
                 others.share_out(&found.right, first, shares);
             }
         }
+        let [mut sums, counts] = [sums, counts].map(|m| m.map(|m| m.map(T::lit)));
         if let Some(sums) = &mut sums {
             scaled(names[0], sums, atoms)?;
         }
+        let atoms = match (sums, counts) {
+            (Some(sums), Some(counts)) => Some(sums + counts),
+            (sums, counts) => sums.or(counts),
+        };
         Ok(Passed {
-            atoms: sums,
+            atoms,
             shares,
             value,
         })

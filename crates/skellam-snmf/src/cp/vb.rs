@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::{self, Matrix, Sides, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, FitError, Frozen,
-    Model, Parameters, Reconstruct, State, Wanted,
+    Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, FitError, Frozen, Parameters,
+    Reconstruct, State, Wanted,
 };
 use plca_priors::Components;
-use plca_tensor::{Data, DenseTensor, Real, SignedWanted};
+use plca_tensor::{Data, Real, SignedWanted};
 use rand::Rng;
 
 use super::counts::{drawn, modes};
@@ -17,10 +17,11 @@ use super::others::Others;
 use super::slabs::Slabs;
 use super::unfold::Folding;
 use super::{SignedCp, SignedCpState, cp_setters};
-use crate::posterior::least_shape;
+use crate::posterior::{check_held, least_shape};
+use crate::prior::check_shape;
 use crate::rule::Split;
 use crate::sides::{split, stack};
-use crate::signed::law_setters;
+use crate::signed::{bayesian, law_setters};
 use crate::vb::shapes;
 use crate::{Entries, Factors, Posterior, Prior, Replicates};
 
@@ -97,30 +98,9 @@ impl<T: Real> SignedCpVb<T> {
     }
 }
 
-impl<T: Real> SignedCpVbBuilder<T> {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components or replicates. Priors are checked when the model meets its data.
-    pub fn build(self) -> Result<SignedCpVb<T>, FitError> {
-        crate::check::check_numbers(self.0.components, self.0.replicates)?;
-        Ok(SignedCpVb(self.0))
-    }
-}
-
-impl<T: Real> Model for SignedCpVb<T> {
-    type Scalar = T;
-    type State = SignedCpVbState<T>;
-
-    fn components(&self) -> usize {
-        self.0.components
-    }
-
-    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
-        Ok(Box::new(self.on_data(data)?))
-    }
-}
+bayesian!(SignedCpVb, SignedCpVbBuilder, SignedCpVbState, |state| {
+    state.folding.shape().to_vec()
+});
 
 /// Which block has the gamma shapes; that of their rates follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -230,11 +210,12 @@ impl Form {
         }
         shapes[self.gamma] = shape;
         shapes[self.gamma + 1] = rate;
+        for (spec, entries) in specs.iter().zip(&shapes) {
+            check_shape(&spec.name, entries, spec.shape, cp.components)?;
+        }
         let rows = specs[0].shape.0 / 2;
         let side = |first: usize| match &shapes[0] {
-            Entries::Each(each) if each.nrows() == 2 * rows => {
-                Entries::Each(each.rows(first, rows).into_owned())
-            }
+            Entries::Each(each) => Entries::Each(each.rows(first, rows).into_owned()),
             other => other.clone(),
         };
         let main = Prior {
@@ -244,22 +225,16 @@ impl Form {
             rate: self.turned_entries(&shapes[self.gamma + 1]),
         };
         main.check_proper()?;
-        let k = cp.components;
-        let columns = specs[self.gamma].shape.0 * specs[self.gamma].shape.1 / k;
-        let mut laws = vec![(main, (rows, columns))];
-        for &j in &of_dirichlet[1..] {
-            let prior = Prior {
-                plus: shapes[j].clone(),
-                ..Prior::flat()
-            };
-            laws.push((prior, (specs[j].shape.0, 0)));
-        }
-        for (prior, sizes) in &laws {
+        let of_factor = |&j: &usize| Prior {
+            plus: shapes[j].clone(),
+            ..Prior::flat()
+        };
+        let others = of_dirichlet[1..].iter().map(of_factor);
+        let priors: Vec<Prior> = std::iter::once(main).chain(others).collect();
+        for prior in &priors {
             prior.check()?;
-            prior.check_shape(*sizes, k)?;
             prior.check_least(least_shape::<T>())?;
         }
-        let priors = laws.into_iter().map(|(prior, _)| prior).collect();
         Ok(Laws { shapes, priors })
     }
 }
@@ -323,10 +298,12 @@ impl<T: Real> CpBound<T> {
         }
     }
 
-    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term.
+    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term. The logarithms of the factors are asked for
+    /// where the numbers do not do.
     fn update(
         &self,
         factors: &[DMatrix<T>],
+        logs: impl Fn() -> Result<Vec<DMatrix<f64>>, FitError>,
         wanted: &[bool],
         value: bool,
     ) -> Result<Updated<T>, FitError> {
@@ -339,7 +316,12 @@ impl<T: Real> CpBound<T> {
         let others = Others::new(factors, self.form.scale);
         let names = [ATOMS, &*self.specs[self.form.gamma].name];
         let atoms = (&factors[0], [&plus, &minus]);
-        let passed = self.cells.pass(self.split, atoms, &others, pass, names)?;
+        let logs = || {
+            let logs = logs()?;
+            let atoms = split(&logs[0]).map(|side| side.transpose());
+            Ok((atoms, Others::of_logs(&logs, self.form.scale)))
+        };
+        let passed = (self.cells).pass(self.split, atoms, &others, pass, names, Some(&logs))?;
         let shares = passed.shares.map(|shares| {
             let weights = self.form.scale.is_none().then(|| shares.weights());
             weights
@@ -384,7 +366,22 @@ impl<T: Real> Expectation<T> for CpBound<T> {
         let means = others.iter().map(|q| Ok(q.geometric()?.plus));
         let means = means.collect::<Result<Vec<_>, FitError>>()?;
         let factors = self.form.blocks(main[0].geometric()?, means);
-        let (blocks, fit) = self.update(&factors, wanted.blocks, wanted.value)?;
+        let logs = || {
+            let columns = |q: &Posterior<T>| Ok(q.ln_geometric()?.atoms[0].transpose());
+            let others = others
+                .iter()
+                .map(columns)
+                .collect::<Result<_, FitError>>()?;
+            let logs = main[0].ln_geometric()?;
+            let [plus, minus] = logs.atoms.map(|side| side.transpose());
+            let main = Factors {
+                plus,
+                minus,
+                activations: logs.activations,
+            };
+            Ok(self.form.blocks(main, others))
+        };
+        let (blocks, fit) = self.update(&factors, logs, wanted.blocks, wanted.value)?;
         let mut value = None;
         if wanted.value {
             let sum = |(j, factor): (usize, &DMatrix<T>), z: usize| -> f64 {
@@ -410,8 +407,9 @@ impl<T: Real> Expectation<T> for CpBound<T> {
         Ok(Counts { blocks, value })
     }
 
-    /// Under a posterior everything has some probability.
-    fn unsupported(&self, _: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+    /// Under a posterior everything has some probability, if its shapes can be held.
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        check_held(at)?;
         Ok(None)
     }
 
@@ -420,7 +418,8 @@ impl<T: Real> Expectation<T> for CpBound<T> {
         let specs = super::specs(&self.cells.folding, self.specs[0].shape.1, self.form.scale);
         let factors = drawn(&self.cells, self.size, &specs, self.form.scale, rng);
         let all = vec![true; self.specs.len()];
-        let (new, _) = self.update(&factors, &all, false)?;
+        let logs = || Ok(factors.iter().map(|m| m.map(|x| x.to_f64().ln())).collect());
+        let (new, _) = self.update(&factors, logs, &all, false)?;
         Ok(new.into_iter().flatten().collect())
     }
 
@@ -477,24 +476,6 @@ impl<T: Real> SignedCpVbState<T> {
             at.with_fact(name, numbers)
         };
         SignedCpState::wrap(facts.into_iter().fold(means, with))
-    }
-}
-
-impl<T: Real> Reconstruct for SignedCpVbState<T> {
-    fn shape(&self) -> Vec<usize> {
-        self.folding.shape().to_vec()
-    }
-
-    fn components(&self) -> usize {
-        self.atoms_shape().ncols()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.means().map_or(f64::NAN, |means| means.cell(index))
-    }
-
-    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
-        self.means()?.cells(component)
     }
 }
 

@@ -12,7 +12,7 @@ use plca_tensor::shift::{Folded, Parts, Stack, cost, direct};
 use plca_tensor::{CompensatedSum, DenseTensor, Order, Real, SignedModel, SignedWanted, SplitRule};
 
 use super::Placed;
-use crate::rule::Split;
+use crate::faint::{Watch, largest};
 
 /// Cells of one part.
 const PART: usize = 4096;
@@ -47,6 +47,12 @@ pub(super) struct Engine<T> {
 
 /// Expected counts of atoms and activations, empty where they were not wanted, and the likelihood.
 pub(super) type Expected<T> = ([Vec<T>; 2], Option<f64>);
+
+/// Sums over `E` of kernels and impulses, as far as they were wanted, and the likelihood.
+type Sums<T> = ([Option<Vec<T>>; 2], Option<f64>);
+
+/// Logarithms of atoms and activations, in the layout of the blocks.
+pub(super) type LnBlocks<'a> = &'a dyn Fn() -> Result<[DMatrix<f64>; 2], FitError>;
 
 impl<T: Real> Engine<T> {
     pub(super) fn new(placed: Placed<T>, components: usize) -> Result<Self, FitError> {
@@ -100,14 +106,43 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    /// Expected counts under these atoms and activations, and the likelihood.
+    /// Expected counts under these atoms and activations, and the likelihood; from `logs` where the numbers do not do and these are given.
     pub(super) fn expect(
         &self,
+        blocks @ [atoms, activations]: [&[T]; 2],
+        wanted: [bool; 2],
+        value: bool,
+        logs: Option<LnBlocks<'_>>,
+    ) -> Result<Expected<T>, FitError> {
+        let split = self.placed.split;
+        let terms = atoms.len() / 2;
+        let over = || {
+            Watch::over(
+                split,
+                [atoms, &[]],
+                activations,
+                terms,
+                largest(activations),
+            )
+        };
+        let Some((logs, watch)) = logs.and_then(|logs| Some((logs, over()?))) else {
+            return Ok(self.by_numbers(&split, blocks, wanted, value));
+        };
+        let found = self.by_numbers(&watch, blocks, wanted, value);
+        if watch.met() {
+            return Ok(self.placed.faint(&logs()?));
+        }
+        Ok(found)
+    }
+
+    fn by_numbers<R: SplitRule<T> + SplitRule<f64>>(
+        &self,
+        rule: &R,
         [atoms, activations]: [&[T]; 2],
         wanted: [bool; 2],
         value: bool,
     ) -> Expected<T> {
-        let (f, split) = (&self.folded, &self.placed.split);
+        let f = &self.folded;
         let [kernels, impulses] = [f.fold(0, atoms), f.fold(1, activations)];
         let k = atoms.len() / (2 * self.placed.window.taps());
         let weights = vec![T::one(); k];
@@ -120,11 +155,13 @@ impl<T: Real> Engine<T> {
         let (sums, value) = match &self.how {
             How::Direct(cells) => {
                 let mut e = direct::model(f, &model);
-                let value = excess(f, *split, cells, &mut e, any, value);
+                let value = excess(f, rule, cells, &mut e, any, value);
                 let sums = |side: usize| direct::sums(f, &model, &e, side);
                 ([0, 1].map(|side| wanted[side].then(|| sums(side))), value)
             }
-            How::Matrix(stack, cells) => self.by_matrix(*stack, cells, &model, wanted, value),
+            How::Matrix(stack, cells) => {
+                self.by_matrix(rule, (*stack, cells), &model, wanted, value)
+            }
             #[cfg(feature = "fft")]
             How::Transforms {
                 transforms,
@@ -143,7 +180,7 @@ impl<T: Real> Engine<T> {
                 };
                 let mut b = transforms.take();
                 transforms.model(&model, sides, |v| v >= 0.0, *own, &mut b);
-                let value = excess(f, *split, cells, &mut b.p, any, value);
+                let value = excess(f, rule, cells, &mut b.p, any, value);
                 if any {
                     transforms.prepare(&model, self.placed.size, &mut b);
                 }
@@ -163,7 +200,7 @@ impl<T: Real> Engine<T> {
                 let columns = sums.chunks_exact_mut(cells).zip(block.chunks_exact(cells));
                 for ((sums, block), other) in columns.zip(others) {
                     // [EXT 5] Σ_h la G = Σ la + corr(E, la), Σ th G = Σ th + corr(E, th)
-                    let whole: T = other.iter().copied().sum();
+                    let whole = T::lit(other.iter().map(|x| x.to_f64()).sum());
                     let pairs = sums.iter_mut().zip(block);
                     pairs.for_each(|(s, &x)| *s = x * (whole + *s));
                 }
@@ -178,12 +215,12 @@ impl<T: Real> Engine<T> {
     /// The sums over `E` by products of matrices.
     fn by_matrix(
         &self,
-        stack: Stack,
-        cells: &Signed<T>,
+        rule: &impl SplitRule<T>,
+        (stack, cells): (Stack, &Signed<T>),
         model: &Parts<'_, T>,
         wanted: [bool; 2],
         value: bool,
-    ) -> ([Option<Vec<T>>; 2], Option<f64>) {
+    ) -> Sums<T> {
         let f = &self.folded;
         let [left, right] = stack.factors(f, model);
         // Rows of a side that stand together.
@@ -205,7 +242,7 @@ impl<T: Real> Engine<T> {
             right: wanted[1],
             value,
         };
-        let found = cells.pass(&rates, &Excess(self.placed.split), pass);
+        let found = cells.pass(&rates, &Excess(rule), pass);
         let kernels = wanted[0].then(|| {
             let mut both = left;
             for (side, sums) in [found.plus, found.minus].iter().enumerate() {
@@ -228,7 +265,7 @@ impl<T: Real> Engine<T> {
 /// [EXT 5] `E = G - 1` on observed cells, 0 elsewhere, in place of the rates of both sides, if it is wanted; and the likelihood.
 fn excess<T: Real>(
     f: &Folded,
-    split: Split,
+    rule: &impl SplitRule<T>,
     cells: &[T],
     rates: &mut [T],
     wanted: bool,
@@ -245,12 +282,12 @@ fn excess<T: Real>(
         parts,
         |(cells, (plus, minus)): (&[T], (&mut [T], &mut [T]))| {
             let found = if value {
-                split.value(cells, plus, minus)
+                rule.value(cells, plus, minus)
             } else {
                 0.0
             };
             if wanted {
-                Excess(split).multipliers(cells, plus, minus);
+                Excess(rule).multipliers(cells, plus, minus);
             }
             found
         },
@@ -260,9 +297,9 @@ fn excess<T: Real>(
 
 /// `E = G - 1` of a rule.
 #[derive(Clone, Copy, Debug)]
-struct Excess(Split);
+struct Excess<'a, R>(&'a R);
 
-impl<T: Real> SplitRule<T> for Excess {
+impl<T: Real, R: SplitRule<T>> SplitRule<T> for Excess<'_, R> {
     fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
         self.0.multipliers(cells, plus, minus);
         for side in [plus, minus] {

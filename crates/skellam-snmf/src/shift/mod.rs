@@ -8,6 +8,7 @@
 //! `[EXT 5]`
 
 mod engine;
+mod faint;
 mod state;
 mod vb;
 mod window;
@@ -107,7 +108,7 @@ impl<T: Real> ShiftedSnmf<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for data of another order and for kernels without a place.
+    /// [`FitError::Conflict`] for data of another order and for kernels without a place, [`FitError::Data`] for 2^31 cells, taps or places and more.
     pub fn places(&self, shape: &[usize]) -> Result<Vec<usize>, FitError> {
         Ok(Window::new(shape, &self.kernel, &self.reach)?.places)
     }
@@ -388,7 +389,7 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let both = [at.at(0).as_slice(), at.at(1).as_slice()];
         let blocks = [wanted.blocks[0], wanted.blocks[1]];
-        let (counts, value) = self.engine.expect(both, blocks, wanted.value);
+        let (counts, value) = self.engine.expect(both, blocks, wanted.value, None)?;
         let mut blocks = vec![None, None];
         for (j, (counts, spec)) in counts.into_iter().zip(&self.specs).enumerate() {
             if wanted.blocks[j] {

@@ -37,7 +37,7 @@ impl<T: Real> ShiftedSnmfState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for kernels without a place, [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    /// [`FitError::Conflict`] for kernels without a place, [`FitError::Data`] for 2^31 cells, taps or places and more, [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
     pub fn new(
         shape: &[usize],
         kernel: &[usize],

@@ -6,16 +6,20 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::FileLayout::{self, Stack};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError,
-    Frozen, Model, Parameters, Reconstruct, Settings, State, Transform, Wanted,
+    Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
+    Parameters, Reconstruct, Settings, State, Transform, Wanted,
 };
-use plca_tensor::{Data, DenseTensor, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::engine::LnBlocks;
 use super::state::window_of;
 use super::window::{Reach, Window};
 use super::{ATOM, Engine, PLACES, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
-use crate::signed::{explained, law_setters};
+use crate::faint::Logs;
+use crate::posterior::{check_held, least_shape};
+use crate::prior::check_shape;
+use crate::signed::{bayesian, explained, law_setters};
 use crate::vb::{NAMES, check_frozen};
 use crate::{Entries, Posterior, Prior, Replicates};
 
@@ -69,7 +73,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for data of another order and for kernels without a place.
+    /// As of [`ShiftedSnmf::places`].
     pub fn places(&self, shape: &[usize]) -> Result<Vec<usize>, FitError> {
         self.0.places(shape)
     }
@@ -79,32 +83,31 @@ impl<T: Real> ShiftedSnmfVb<T> {
         let mut specs = specs(&placed.window, self.0.components);
         self.0.settings.apply(&mut specs)?;
         check_frozen([0, 1, 2].map(|j: usize| &specs[j].frozen))?;
-        let ([taps, k], spots) = ([placed.window.taps(), self.0.components], specs[1].shape.0);
-        let side = |s: usize| match &self.0.shapes {
-            Entries::Each(each) if each.shape() == (2 * taps, k) => {
-                Ok(Entries::Each(DMatrix::from_fn(taps, k, |t, z| {
-                    each[(2 * t + s, z)]
-                })))
-            }
-            Entries::All(shape) => Ok(Entries::All(*shape)),
-            _ => Err(other(NAMES[0])),
-        };
-        let of_places = |entries: &Entries, name| match entries {
-            Entries::Each(each) if each.shape() == (spots, k) => {
-                Ok(Entries::Each(each.transpose()))
-            }
-            Entries::All(value) => Ok(Entries::All(*value)),
-            _ => Err(other(name)),
-        };
         let [shape, rate] = &self.0.gamma;
+        for (spec, entries) in specs.iter().zip([&self.0.shapes, shape, rate]) {
+            check_shape(&spec.name, entries, spec.shape, self.0.components)?;
+        }
+        let side = |s: usize| match &self.0.shapes {
+            Entries::Each(each) => {
+                let (rows, k) = each.shape();
+                let of_tap = |t, z| each[(2 * t + s, z)];
+                Entries::Each(DMatrix::from_fn(rows / 2, k, of_tap))
+            }
+            other => other.clone(),
+        };
+        let of_places = |entries: &Entries| match entries {
+            Entries::Each(each) => Entries::Each(each.transpose()),
+            other => other.clone(),
+        };
         let prior = Prior {
-            plus: side(0)?,
-            minus: side(1)?,
-            shape: of_places(shape, NAMES[1])?,
-            rate: of_places(rate, NAMES[2])?,
+            plus: side(0),
+            minus: side(1),
+            shape: of_places(shape),
+            rate: of_places(rate),
         };
         prior.check()?;
         prior.check_proper()?;
+        prior.check_least(least_shape::<T>())?;
         Ok(Em(ShiftBound {
             engine: Engine::new(placed, self.0.components)?,
             specs,
@@ -116,7 +119,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`Model::bind`] and of a run.
+    /// [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`bind`](plca_fit::Model::bind) and of a run.
     pub fn transform(
         &self,
         learnt: &ShiftedSnmfVbState<T>,
@@ -144,38 +147,14 @@ impl<T: Real> ShiftedSnmfVb<T> {
     }
 }
 
-fn other(name: &str) -> FitError {
-    FitError::Conflict {
-        what: format!("the prior of `{name}` is of another shape than the block"),
-    }
-}
-
 shift_setters!(ShiftedSnmfVbBuilder, "1 and 0.001");
 
-impl<T: Real> ShiftedSnmfVbBuilder<T> {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components or replicates.
-    pub fn build(self) -> Result<ShiftedSnmfVb<T>, FitError> {
-        crate::check::check_numbers(self.0.components, self.0.replicates)?;
-        Ok(ShiftedSnmfVb(self.0))
-    }
-}
-
-impl<T: Real> Model for ShiftedSnmfVb<T> {
-    type Scalar = T;
-    type State = ShiftedSnmfVbState<T>;
-
-    fn components(&self) -> usize {
-        self.0.components
-    }
-
-    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
-        Ok(Box::new(self.on_data(data)?))
-    }
-}
+bayesian!(
+    ShiftedSnmfVb,
+    ShiftedSnmfVbBuilder,
+    ShiftedSnmfVbState,
+    |state| state.window.shape.clone()
+);
 
 fn specs<T: Real>(window: &Window, k: usize) -> Vec<BlockSpec<T>> {
     let positive =
@@ -231,6 +210,7 @@ impl<T: Real> ShiftBound<T> {
             } else {
                 &self.prior.minus
             };
+            // [EXT 5] [SKELLAM 6] α̂ <- α + counts
             *x += T::lit(side.get(z * (rows / 2) + i / 2, axis));
         }
         DMatrix::from_vec(rows, k, counts)
@@ -240,6 +220,7 @@ impl<T: Real> ShiftBound<T> {
     fn shapes_of_activations(&self, mut counts: Vec<T>) -> DMatrix<T> {
         let (places, k) = self.specs[1].shape;
         for (at, x) in counts.iter_mut().enumerate() {
+            // [EXT 5] [SKELLAM 6] ŝ <- a + counts
             *x += T::lit(self.of_place(&self.prior.shape, at));
         }
         DMatrix::from_vec(places, k, counts)
@@ -254,23 +235,26 @@ impl<T: Real> ShiftBound<T> {
     /// `b̂ = b + 1`.
     fn rates(&self) -> DMatrix<T> {
         let (places, k) = self.specs[2].shape;
+        // [EXT 5] [SKELLAM 6] b̂ <- b + 1
         let rates = (0..places * k).map(|at| T::lit(self.of_place(&self.prior.rate, at) + 1.0));
         DMatrix::from_iterator(places, k, rates)
     }
 
-    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term.
+    /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term. The logarithms of the factors are asked for
+    /// where the numbers do not do.
     fn update(
         &self,
         [atoms, activations]: [&DMatrix<T>; 2],
+        logs: LnBlocks<'_>,
         wanted: &[bool],
         value: bool,
     ) -> Result<Updated<T>, FitError> {
         let both = [atoms.as_slice(), activations.as_slice()];
         let blocks = [wanted[0], wanted[1]];
-        let ([of_atoms, of_activations], value) = self.engine.expect(both, blocks, value);
+        let found = self.engine.expect(both, blocks, value, Some(logs))?;
+        let ([of_atoms, of_activations], value) = found;
         let mut new = vec![None, None, None];
         if wanted[0] {
-            // [EXT 5] [SKELLAM 6] α̂ <- α + counts
             new[0] = Some(self.shapes_of_atoms(clipped(of_atoms, NAMES[0])?));
         }
         if wanted[1] {
@@ -292,7 +276,13 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
         let means = q.geometric()?;
         let atoms = interleaved(&means.plus, &means.minus);
         let activations = means.activations.transpose();
-        let (blocks, fit) = self.update([&atoms, &activations], wanted.blocks, wanted.value)?;
+        let logs = || {
+            let Logs { atoms, activations } = q.ln_geometric()?;
+            let [plus, minus] = atoms.map(|side| side.transpose());
+            Ok([interleaved(&plus, &minus), activations.transpose()])
+        };
+        let factors = [&atoms, &activations];
+        let (blocks, fit) = self.update(factors, &logs, wanted.blocks, wanted.value)?;
         let value = match fit {
             None => None,
             Some(fit) => {
@@ -308,8 +298,9 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
         Ok(Counts { blocks, value })
     }
 
-    /// Under a posterior everything has some probability.
-    fn unsupported(&self, _: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+    /// Under a posterior everything has some probability, if its shapes can be held.
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        check_held(at)?;
         Ok(None)
     }
 
@@ -327,7 +318,9 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
         let activations = DMatrix::from_fn(places, k, |_, _| {
             T::lit(mean * (0.5 + random::uniform(rng)))
         });
-        let (new, _) = self.update([&atoms, &activations], &[true; 3], false)?;
+        let factors = [&atoms, &activations];
+        let logs = || Ok(factors.map(|m| m.map(|x| x.to_f64().ln())));
+        let (new, _) = self.update(factors, &logs, &[true; 3], false)?;
         Ok(new.into_iter().flatten().collect())
     }
 
@@ -390,24 +383,6 @@ impl<T: Real> ShiftedSnmfVbState<T> {
             interleaved(&means.plus, &means.minus),
             means.activations.transpose(),
         )
-    }
-}
-
-impl<T: Real> Reconstruct for ShiftedSnmfVbState<T> {
-    fn shape(&self) -> Vec<usize> {
-        self.window.shape.clone()
-    }
-
-    fn components(&self) -> usize {
-        self.atoms_shape().ncols()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.means().map_or(f64::NAN, |means| means.cell(index))
-    }
-
-    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
-        self.means()?.cells(component)
     }
 }
 

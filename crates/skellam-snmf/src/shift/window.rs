@@ -1,8 +1,8 @@
 //! Where kernels meet the data.
 
 use plca_fit::FitError;
-use plca_tensor::Real;
 use plca_tensor::shift::{Folded, Parts, advance, direct};
+use plca_tensor::{DataError, Real};
 
 /// Where kernels may lie along a dimension of the data.
 ///
@@ -29,18 +29,16 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// The number of places along a dimension of the data, for kernels of an extent, and the offset; `None` without a place.
+    /// The number of places along a dimension of the data, for kernels of an extent, and the offset; `None` for kernels of no extent or larger than the data.
     pub fn places(self, size: usize, extent: usize) -> Option<(usize, usize)> {
-        if extent == 0 {
-            return None;
-        }
+        let before = extent.checked_sub(1)?;
+        let inside = size.checked_sub(before).filter(|&places| places > 0)?;
         // [SPEC 5.2]
         match self {
-            Self::Valid => (size + 1).checked_sub(extent).map(|m| (m, 0)),
+            Self::Valid => Some((inside, 0)),
             Self::Same => Some((size, 0)),
-            Self::Full => size.checked_add(extent - 1).map(|m| (m, extent - 1)),
+            Self::Full => size.checked_add(before).map(|places| (places, before)),
         }
-        .filter(|&(places, _)| places > 0)
     }
 
     fn number(self) -> usize {
@@ -64,6 +62,10 @@ pub(super) struct Window {
 
 impl Window {
     /// Kernels on data of a shape; one reach for all dimensions, or one for each.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for kernels without a place, [`FitError::Data`] for 2^31 cells, taps or places and more.
     pub(super) fn new(
         shape: &[usize],
         kernel: &[usize],
@@ -90,7 +92,15 @@ impl Window {
             })
         });
         let found = found.collect::<Result<Vec<_>, _>>()?;
-        let (places, offset) = found.into_iter().unzip();
+        let (places, offset): (Vec<_>, _) = found.into_iter().unzip();
+        for extents in [shape, kernel, &places] {
+            // The rows of both sides have numbers of 32 bits.
+            let times = |rows: u32, &n: &usize| rows.checked_mul(u32::try_from(n).ok()?);
+            if extents.iter().try_fold(2, times).is_none() {
+                let shape = extents.to_vec();
+                return Err(DataError::TooLarge { shape }.into());
+            }
+        }
         Ok(Self {
             shape: shape.to_vec(),
             kernel: kernel.to_vec(),
@@ -110,6 +120,21 @@ impl Window {
 
     pub(super) fn spots(&self) -> usize {
         self.places.iter().product()
+    }
+
+    /// The taps that reach a cell, each with its place.
+    pub(super) fn reaching(&self, cell: &[usize]) -> Vec<(usize, usize)> {
+        let mut tap = vec![0; cell.len()];
+        let pairs = (0..self.taps()).filter_map(|t| {
+            // [EXT 5] h = x - t + o
+            let place = (0..cell.len()).try_fold(0, |at, d| {
+                let h = (cell[d] + self.offset[d]).checked_sub(tap[d])?;
+                (h < self.places[d]).then_some(at * self.places[d] + h)
+            });
+            advance(&mut tap, &self.kernel);
+            place.map(|h| (t, h))
+        });
+        pairs.collect()
     }
 
     /// The numbers of the supports.

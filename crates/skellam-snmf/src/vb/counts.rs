@@ -63,10 +63,14 @@ impl<T: Real> VbCounts<T> {
         wanted: SignedWanted,
     ) -> Result<SignedSums<T>, FitError> {
         let SignedData { cells, split, .. } = &self.data;
-        let mut sums = match Watch::over(*split, means) {
-            None => cells.pass(&means.model(), split, wanted),
+        let model = means.model();
+        let atoms = [means.plus.as_slice(), means.minus.as_slice()];
+        let h = means.activations.as_slice();
+        let (terms, largest) = (means.plus.ncols(), faint::largest(h));
+        let mut sums = match Watch::over(*split, atoms, h, terms, largest) {
+            None => cells.pass(&model, split, wanted),
             Some(watch) => {
-                let sums = cells.pass(&means.model(), &watch, wanted);
+                let sums = cells.pass(&model, &watch, wanted);
                 if watch.met() {
                     return Ok(faint::pass(cells, split.replicates, &logs()?));
                 }

@@ -14,8 +14,8 @@ use super::counts::{VbCounts, blocks};
 use super::{SnmfVb, SnmfVbState};
 use crate::Entries;
 use crate::SnmfState;
-use crate::check::{check_shapes, check_values};
-use crate::posterior::least_shape;
+use crate::check::check_shapes;
+use crate::posterior::check_held;
 use crate::sides::stack;
 use crate::signed::unsupported;
 
@@ -106,11 +106,7 @@ impl<T: Real> Algorithm<T> for Bound<T> {
 
     /// Refuses shapes too small to be fitted.
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        let (least, expected) = least_shape::<T>();
-        // As the scalar has it: the prior may be as small.
-        let least = T::lit(least);
-        let mut shapes = at.blocks().take(2);
-        shapes.try_for_each(|(name, block)| check_values(name, block, expected, |x| x >= least))
+        check_held(at)
     }
 
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
