@@ -2,9 +2,9 @@
 
     python python/benches/atlas.py FOLDER [--cells 1000000] [--genes 30000] [--entries 2e8] [--shards 64] [--quick]
 
-FOLDER takes the shards, 8 bytes an entry, and keeps them for the next run. Every fit is a run of `mpirun`; it prints seconds of an iteration, the peak of
-memory of each rank and its bytes beside what K x genes numbers come to. What is measured on this machine and what is derived from it for 16 ranks is
-told apart.
+FOLDER takes the shards, 8 bytes an entry, in a folder of its own for every size, and keeps them for the next run. Every fit is a run of `mpirun`. It
+prints seconds of an iteration, the peak of memory of each rank, and its bytes of an iteration beside those of K x genes numbers. Each line says whether
+it was measured on this machine or derived from that for 16 ranks.
 """
 
 import argparse
@@ -21,11 +21,13 @@ from scipy import sparse
 
 #: Bytes of the model and of the statistics of K components: P(gene | topic) in double precision.
 WORD = 8
+#: Of the simulated counts.
+SEED = 7
 
 
 def write_shard(path, cells, genes, entries, number):
     """Counts of a few programmes of genes: genes of an entry are drawn from the programme of its cell, and few are hit twice."""
-    draw = np.random.default_rng([7, number])
+    draw = np.random.default_rng([SEED, number])
     # Genes of a programme: ranks by a power law, turned by the programme.
     ranks = (genes * draw.random(entries) ** 3).astype(np.int64)
     cell = np.sort(draw.integers(cells, size=entries))
@@ -36,25 +38,25 @@ def write_shard(path, cells, genes, entries, number):
     counts = (1 + draw.geometric(0.6, size=key.size)).astype(np.float32)
     rows = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=cells))])
     X = sparse.csr_matrix((counts, gene.astype(np.int32), rows), shape=(cells, genes))
-    part = path.with_suffix(".part.npz")
-    sparse.save_npz(part, X, compressed=False)
+    # Of another ending than shards have, until it is whole.
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        sparse.save_npz(file, X, compressed=False)
     part.rename(path)
     return X.nnz
 
 
 def write(folder, cells, genes, entries, shards):
-    """The shards that are not there yet, and how many entries there are."""
+    """The folder of these sizes with the shards that were not there yet, and how many entries there are."""
+    folder = folder / f"{cells}x{genes}-{int(entries)}-{shards}-{SEED}"
     facts = folder / "facts.json"
     folder.mkdir(parents=True, exist_ok=True)
-    known = json.loads(facts.read_text()) if facts.exists() else {}
-    wanted = {"cells": cells, "genes": genes, "entries": entries, "shards": shards}
-    if known.get("wanted") != wanted:
-        known = {"wanted": wanted, "found": []}
-    for number in range(len(known["found"]), shards):
+    found = json.loads(facts.read_text()) if facts.exists() else []
+    for number in range(len(found), shards):
         path = folder / f"cells-{number:05}.npz"
-        known["found"].append(write_shard(path, cells // shards, genes, int(entries) // shards, number))
-        facts.write_text(json.dumps(known))
-    return sum(known["found"])
+        found.append(write_shard(path, cells // shards, genes, int(entries) // shards, number))
+        facts.write_text(json.dumps(found))
+    return folder, sum(found)
 
 
 def rank(folder, components, iterations):
@@ -112,25 +114,29 @@ def main():
         return
     if given.quick:
         given.cells, given.genes, given.entries, given.shards = 4000, 500, 2e5, 8
-    entries = write(given.folder, given.cells, given.genes, given.entries, given.shards)
+    folder, entries = write(given.folder, given.cells, given.genes, given.entries, given.shards)
     print(f"{given.cells} cells x {given.genes} genes, {entries:.3g} entries in {given.shards} shards, K = {given.components}")
     formula = WORD * given.components * given.genes
-    arguments = [str(given.folder), "--rank", f"--components={given.components}", f"--iterations={given.iterations}"]
+    arguments = [str(folder), "--rank", f"--components={given.components}", f"--iterations={given.iterations}"]
     seconds, objectives = {}, set()
     for ranks in (1, 2):
         found = run(ranks, arguments)
         seconds[ranks] = max(step for step, _, _ in found["ranks"])
         objectives.add(found["objective"])
         peaks = " and ".join(f"{peak / 2**30:.2f} GiB" for _, peak, _ in found["ranks"])
-        print(f"measured: {ranks} rank{'s' * (ranks > 1)}: {seconds[ranks]:.3f} s an iteration, peak {peaks}")
+        each = 1e9 * seconds[ranks] / entries
+        print(f"measured: {ranks} rank{'s' * (ranks > 1)}: {seconds[ranks]:.3f} s an iteration, {each:.1f} ns an entry, peak {peaks}")
         for _, _, traffic in found["ranks"]:
-            # One more pass, for the last objective alone, sends next to nothing.
-            up = traffic["up"] / given.iterations
-            print(f"measured: bytes up of an iteration {up:.0f}, {up / formula:.4f} of the formula")
+            up = traffic["up"]
+            print(f"measured: bytes up of an iteration {up}, {up / formula:.4f} of the formula")
     print(f"measured: two ranks {seconds[1] / seconds[2]:.2f} times as fast as one; equal objectives: {len(objectives) == 1}")
-    # Every rank works a sixteenth; the model goes up and down a tree of four levels at 10 GbE.
+    # Amdahl: t(p) = serial + shared / p. So t(1) = serial + shared and t(2) = serial + shared / 2, and serial = 2 t(2) - t(1). Noise may make it negative.
+    serial = max(0.0, 2 * seconds[2] - seconds[1])
+    work = serial + (seconds[1] - serial) / 16
+    # The statistics go up and the sum goes down a tree of four levels at 10 GbE, 1.25e9 bytes a second.
     talk = 2 * 4 * formula / 1.25e9
-    print(f"derived: 16 ranks, one thread each, 10 GbE: {seconds[1] / 16:.3f} s of work and {talk:.3f} s of talk an iteration")
+    print(f"derived: serial part of an iteration {serial:.3f} s")
+    print(f"derived: 16 ranks, one thread each, 10 GbE: {work:.3f} s of work and {talk:.3f} s of communication an iteration")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from __future__ import annotations
 import copyreg
 import hashlib
 import json
-import pickle
+import uuid
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,13 @@ import numpy as np
 from scipy import sparse
 
 from . import _core
-from ._data import contiguous, describe, seed_of, threads, unpacked
+from ._data import contiguous, coordinates, describe, seed_of, threads, unmasked, unpacked
 from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ._base import Factorization
 
@@ -36,26 +37,91 @@ Place = tuple[int, int, int]
 _SWAPPED = {"w": "h", "h": "w"}
 
 
-def load(source: Any, missing: str | None, transposed: bool, sent: bool = False) -> _core.Shard:
+def load(
+    source: Any, missing: str | None, transposed: bool, sent: bool = False, hashed: bool = False
+) -> _core.Shard:
     """A shard: of an array, of a file of one, or of a part ``(folder, number, single)`` of what ``plca shard`` has cut.
 
-    One that may be ``sent`` to another process keeps the arrays that it was made of.
+    One that may be ``sent`` to another process keeps the arrays that it was made of; the arrays of a ``hashed`` one give it its `digest`.
     """
     if isinstance(source, tuple):
         folder, number, single = source
+        if missing is not None:
+            raise ValueError(f"missing is {missing!r}: the shards of `plca shard` have no hidden cells, expected None")
         return _core.Shard({"folder": folder, "shard": number}, single, sent)
     if isinstance(source, (str, Path)):
-        source = sparse.load_npz(source) if str(source).endswith(".npz") else np.load(source)
-    X = unpacked(source)
+        source = _read(source)
+    X, observed = unmasked(unpacked(source), None)
     X = X if sparse.issparse(X) else np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    return _core.Shard(describe(X, None, missing, transposed), bool(X.dtype == np.float32), sent)
+    _check_cells(X, observed, missing)
+    arrays = describe(X, observed, missing, transposed)
+    return _core.Shard(arrays, bool(X.dtype == np.float32), sent, _digest(arrays) if hashed else None)
 
 
-def _received(arrays: dict[str, Any], single: bool, sent: bool) -> _core.Shard:
+def _read(path: str | Path) -> Any:
+    try:
+        return sparse.load_npz(path) if str(path).endswith(".npz") else np.load(path)
+    except (OSError, MemoryError):
+        # These name the file, or are not about it.
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is not a whole file of one array or sparse matrix: {error}") from error
+
+
+def _check_cells(X: Any, observed: Any, missing: str | None) -> None:
+    """Refuses a cell that is no count, by its index in the shard."""
+    if sparse.issparse(X) and X.format not in ("csr", "csc"):
+        X = X.tocoo()
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(invalid="ignore"):
+        wrong = ~((values >= 0) & (values < np.inf))
+    if missing == "nan":
+        wrong &= ~np.isnan(values)
+    if observed is not None:
+        wrong &= observed
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    if sparse.issparse(X):
+        index = [int(at[first]) for at in coordinates(X.tocoo())]
+    else:
+        index = [int(at) for at in np.unravel_index(first, X.shape)]
+    value = values.ravel()[first]
+    hint = "; missing='nan' takes NaN as a hidden cell" if np.isnan(value) and not sparse.issparse(X) else ""
+    raise ValueError(f"entry {index} is {value}, expected a finite number >= 0{hint}")
+
+
+def _digest(arrays: dict[str, Any]) -> str:
+    """SHA-256 of what a shard is made of."""
+    found = hashlib.sha256()
+    for name, value in sorted(arrays.items()):
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, np.ndarray):
+                found.update(f"{name} {part.dtype} {part.shape} {part.flags.c_contiguous}".encode())
+                found.update(part.ravel(order="K").view(np.uint8))
+            else:
+                found.update(f"{name} {part}".encode())
+    return found.hexdigest()
+
+
+def opened(
+    sources: Sequence[Any], first: int, how: tuple[str | None, bool], sent: bool = False, hashed: bool = False
+) -> list[_core.Shard]:
+    """Shards, the first of which has the number ``first``, as of :func:`load`; a source may be a function that returns one."""
+    shards = []
+    for number, source in enumerate(sources, first):
+        try:
+            shards.append(load(source() if callable(source) else source, *how, sent=sent, hashed=hashed))
+        except ValueError as error:
+            raise ValueError(f"shard {number}: {error}") from error
+    return shards
+
+
+def _received(arrays: dict[str, Any], single: bool, sent: bool, digest: str | None) -> _core.Shard:
     """A shard whose arrays are views into a message, at any address."""
-    return _core.Shard({name: _placed(array) for name, array in arrays.items()}, single, sent)
+    return _core.Shard({name: _placed(array) for name, array in arrays.items()}, single, sent, digest)
 
 
 def _placed(array: Any) -> Any:
@@ -67,51 +133,81 @@ def _placed(array: Any) -> Any:
 copyreg.pickle(_core.Shard, lambda shard: (_received, shard.__reduce__()[1]))
 
 
-def parts(path: str | Path) -> tuple[list[Any], int | None]:
-    """The shards of a folder, and the mode that ``plca shard`` has cut; ``None`` for a folder of files, one of each shard in the order of names."""
-    folder = Path(path)
+def sourced(X: Any) -> tuple[Sequence[Any], int | None]:
+    """Where the shards are: those of a sequence or of a folder. Of a folder that ``plca shard`` has made also the mode that is cut."""
+    if isinstance(X, (str, Path)):
+        return _parts(Path(X).absolute())
+    if not isinstance(X, Sequence):
+        raise ValueError(f"X is of {type(X).__name__}: expected a sequence of shards or a folder of them")
+    # Of a process that works in another folder.
+    return [Path(source).absolute() if isinstance(source, (str, Path)) else source for source in X], None
+
+
+def _parts(folder: Path) -> tuple[list[Any], int | None]:
     manifest = folder / "manifest.json"
     if manifest.exists():
-        known = json.loads(manifest.read_text())
-        single = known["scalar"] == "f32"
-        return [(str(folder), n, single) for n in range(len(known["shards"]))], int(known["along"])
+        try:
+            known = json.loads(manifest.read_text())
+            single = known["scalar"] == "f32"
+            return [(str(folder), n, single) for n in range(len(known["shards"]))], int(known["along"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{manifest} is no manifest of `plca shard`: {error!r}") from error
     files = sorted(str(file) for file in folder.iterdir() if file.suffix in (".npz", ".npy"))
     if not files:
         raise ValueError(f"{folder} has neither a manifest.json of `plca shard` nor parts in .npz or .npy")
     return list(files), None
 
 
+def write(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all."""
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 class Engine:
     """Whoever holds the shards of a fit.
 
-    `traffic` counts bytes: of statistics that came ``up`` from all workers, of models that went ``down``, and `passes`.
+    `traffic` has the bytes of an iteration for a range of shards: of the statistics that it sends ``up``, and of the model that it is sent, or of
+    the sum of all statistics, ``down``; and the number of ``passes`` over all shards.
     """
+
+    #: Whether warnings of the fit are given here.
+    warns = True
 
     def __init__(self, count: int) -> None:
         if count < 1:
             raise ValueError("no shards: expected one at least")
         self.count = count
-        #: What a fit is of: data, settings and seed.
-        self.key = ""
+        #: What a fit is of, besides its shards: what a checkpoint must agree with.
+        self.known: dict[str, Any] = {}
         self.traffic = {"up": 0, "down": 0, "passes": 0}
 
     def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
         """What is known of all shards, the samples of each, and whether they are in single precision."""
         raise NotImplementedError
 
-    def resumed(self, sheet: Sheet) -> bytes | None:
-        """The state of a fit of the same `key` that ended before its time, whose shards are then as they were."""
+    def resumed(self, sheet: Sheet, max_iter: int) -> bytes | None:
+        """The state of the same fit that was ended, whose shards are then as they were."""
         return None
 
-    def saves(self) -> tuple[int, Callable[[bytes], None]] | None:
-        """After how many iterations the state of the fit is saved, and by whom."""
+    def saves(self) -> tuple[int, Callable[[int, bytes], None]] | None:
+        """After how many iterations the state of the fit is saved, and by whom: called with the number of iterations and the state."""
         return None
+
+    def watch(self, estimator: Any) -> Any:
+        """What looks at the fit at every check, as of `Factorization._watch`."""
+        return estimator._watch()
 
     def agreed(self, seed: int) -> int:
         """The seed, where several drive the fit that of the first."""
         return seed
 
-    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int, stream: int) -> None:
+    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int) -> None:
         """Makes what belongs to the samples of every shard."""
         raise NotImplementedError
 
@@ -124,10 +220,14 @@ class Engine:
         raise NotImplementedError
 
     def _passed(self, shared: bytes, partials: Sequence[bytes]) -> bytes:
-        self.traffic["passes"] += 1
-        self.traffic["down"] += len(shared) * len(partials)
-        self.traffic["up"] += sum(map(len, partials))
+        self._count(max(map(len, partials)), len(shared))
         return _core.shard_join(partials)
+
+    def _count(self, up: int, down: int) -> None:
+        # A pass that asks for the objective alone sends less than an iteration.
+        self.traffic["up"] = max(self.traffic["up"], up)
+        self.traffic["down"] = max(self.traffic["down"], down)
+        self.traffic["passes"] += 1
 
 
 # What a worker does with a range of shards: pure functions, for engines that send them.
@@ -141,15 +241,15 @@ def surveyed(sheet: Sheet, shards: Sequence[_core.Shard], first: int, count: int
 
 
 def begun(
-    sheet: Sheet, shards: Sequence[_core.Shard], places: Sequence[Place], shared: bytes, seed: int, stream: int
+    sheet: Sheet, shards: Sequence[_core.Shard], places: Sequence[Place], shared: bytes, seed: int
 ) -> tuple[bytes, list[bytes]]:
-    return b"", _core.shard_begin_local(sheet, shards, places, shared, seed, stream)
+    return b"", _core.shard_begin_local(sheet, shards, places, shared, seed)
 
 
 def stepped(
     sheet: Sheet, shards: Sequence[_core.Shard], state: tuple[bytes, list[bytes]], shared: bytes, counts: bool, value: bool
 ) -> tuple[bytes, list[bytes]]:
-    """The partial sum of their statistics, and what belongs to their samples."""
+    """The partial sum of their statistics, and what belongs to their samples, if counts are asked for."""
     return _core.shard_step(sheet, shards, state[1], shared, counts, value)
 
 
@@ -173,10 +273,10 @@ class OneProcess(Engine):
     def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
         return surveyed(sheet, self.shards, 0, self.count)
 
-    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int, stream: int) -> None:
+    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int) -> None:
         self.sheet = sheet
         places = [(n, self.count, first) for n, first in enumerate(firsts)]
-        self.state = begun(sheet, self.shards, places, shared, seed, stream)
+        self.state = begun(sheet, self.shards, places, shared, seed)
 
     def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
         state = stepped(self.sheet, self.shards, self.state, shared, counts, value)
@@ -193,8 +293,8 @@ def transposes(estimator: Factorization, along: int | None) -> bool:
     return along is None and not isinstance(estimator, PLSA)
 
 
-def _check(estimator: Factorization) -> None:
-    """Refuses settings that need all data at once."""
+def check(estimator: Factorization) -> None:
+    """Refuses settings that need all data at once, before any are read."""
     name = type(estimator).__name__
     if not isinstance(estimator, (NMF, PLCA, PLSA)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
         raise ValueError(f"shards: expected PLSA, PLCA or NMF under the Kullback-Leibler divergence, got {name}")
@@ -210,7 +310,6 @@ def _check(estimator: Factorization) -> None:
 
 def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     """Fits an estimator to the shards that an engine holds; ``along`` is the mode of the model that a folder is cut along."""
-    _check(estimator)
     model, options = estimator._model(), estimator._options()
     if model == "plsa" and along == 1:
         options["given"] = "columns"
@@ -222,7 +321,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
         "threads": threads(estimator.n_jobs),
     }
     survey, sizes, single = engine.survey(sheet)
-    shape, cut, _ = _core.shard_known(survey)
+    shape, cut = _core.shard_known(survey)
     expected = [0, 1] if model == "plsa" else [len(shape) - 1]
     if cut not in expected or along not in (None, cut):
         raise ValueError(f"shards: cut along dimension {along}, {type(estimator).__name__} has its samples along {cut}")
@@ -235,16 +334,27 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
         options["prior"] = {names.get(name, name): prior for name, prior in priors.items()}
     sheet.update(components=k, single=single)
     seed = engine.agreed(seed_of(estimator.random_state))
-    shared = _core.shard_begin(sheet, survey, seed, 0)
-    known = {**sheet, "threads": None, "survey": survey, "seed": seed, "version": _core.__version__}
-    engine.key = hashlib.sha256(pickle.dumps(known)).hexdigest()
-    resume = engine.resumed(sheet)
+    shared = _core.shard_begin(sheet, survey, seed)
+    stop = estimator._stop()
+    engine.known = {
+        "model": model,
+        "n_components": k,
+        "the shape of the data": list(theirs),
+        "the precision of the data": "single" if single else "double",
+        # Arrays of priors as lists, so that equal ones are written alike.
+        "settings of the model": json.dumps(options, sort_keys=True, default=lambda array: np.asarray(array).tolist()),
+        "random_state": seed,
+        "tol": stop["tol"],
+        "check_every": stop["check_every"],
+        "the version of plcakit": _core.__version__,
+    }
+    resume = engine.resumed(sheet, int(estimator.max_iter))
     if resume is None:
-        engine.begin(sheet, [0, *accumulate(sizes)][:-1], shared, seed, 0)
-    watch, ended = estimator._watch(), {}
+        engine.begin(sheet, [0, *accumulate(sizes)][:-1], shared, seed)
+    watch, ended = engine.watch(estimator), {}
     try:
         course = {
-            "stop": estimator._stop(),
+            "stop": stop,
             "likelihood": estimator._wants_likelihood and bool(priors),
             "watch": watch,
             "save": engine.saves(),
@@ -264,10 +374,14 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     result["arrays"] = {names.get(name, name): _turned(model, block, name) for name, block in blocks.items()}
     result.update(metadata=metadata, restored=[], error=None)
     estimator._keep(result, theirs, k, seed)
+    # Of an earlier fit, as shards have no names of features.
+    for name in ("feature_names_in_", "n_features_in_"):
+        estimator.__dict__.pop(name, None)
     if len(theirs) == 2:
         estimator.n_features_in_ = theirs[1]
     estimator.traffic_ = dict(engine.traffic)
-    estimator._warn(result)
+    if engine.warns:
+        estimator._warn(result)
     return estimator
 
 

@@ -6,15 +6,16 @@ Every rank holds a range of the shards and makes the same run: sums are joined b
 from __future__ import annotations
 
 import pickle
+import re
 import traceback
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._shards import Engine, Sheet, begun, finished, load, parts, stepped, surveyed, transposes
+from ._shards import Engine, Sheet, begun, check, finished, opened, sourced, stepped, surveyed, transposes, write
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -35,8 +36,8 @@ def fit(
 ) -> Any:
     """Fit an estimator to data in shards, on all ranks of a communicator; every rank calls this, and gets the same estimator.
 
-    Starts, iterations and the end are those of one process over the same shards, to the bit: :func:`plcakit.shards.fit`. A rank that fails ends
-    all of them.
+    The result is bit-identical to that of one process over the same shards, :func:`plcakit.shards.fit`. An error on one rank is raised on all of
+    them, or ends all of them. ``callback`` and ``verbose`` are for the first rank: it calls the callback, and all ranks follow its answer.
 
     Parameters
     ----------
@@ -48,16 +49,18 @@ def fit(
     comm : mpi4py.MPI.Comm, default=None
         The ranks; ``None``: all.
     checkpoint : path-like, default=None
-        A folder that all ranks share, in which the state is kept. A fit of the same data and settings that was ended before its time goes on from there,
-        with any number of ranks and the bits of one that was not; ``trace_`` then begins there.
+        A folder that all ranks share, in which the state is kept, for one fit at a time. The same fit goes on from there if it was ended, with any
+        number of ranks, and has the same bits as one that was not ended; ``trace_`` then begins there. The same fit has the same shards in the same order and
+        the same settings, ``random_state`` a whole number; only ``max_iter`` may be another, and not below the iterations done. Anything else is a
+        ``ValueError`` that says what differs.
     save_every : int, default=10
         After how many iterations the state is saved.
 
     Returns
     -------
     estimator : object
-        The estimator itself. ``traffic_`` has the bytes of statistics that this rank gave (``up``) and of sums that it took (``down``), and the number of
-        passes.
+        The estimator itself. ``traffic_`` has the bytes of an iteration, of the statistics that this rank gives (``up``) and of their sum over all
+        ranks that it takes (``down``), and the number of ``passes`` over the data.
 
     Examples
     --------
@@ -68,19 +71,48 @@ def fit(
     >>> topics = fit(PLSA(20, random_state=0, n_jobs=1), "counts.shards")        # doctest: +SKIP
     """
     comm = _world() if comm is None else comm
-    sources, along = parts(X) if isinstance(X, (str, Path)) else (X, None)
-    if not isinstance(sources, Sequence):
-        raise ValueError(f"X is of {type(X).__name__}: expected a sequence of shards or a folder of them")
-    how = (estimator.missing, transposes(estimator, along))
+    engine: _Ranks | None = None
     try:
-        return _fit(estimator, _Ranks(comm, sources, how, checkpoint, save_every), along)
+        engine = _Ranks(comm, estimator, X, checkpoint, save_every)
+        return _fit(estimator, engine, engine.along)
+    except _Told as told:
+        error = told.error
     except BaseException:
+        if engine is not None:
+            engine.drop()
         if comm.size == 1:
             raise
         # The others would wait for ever.
         traceback.print_exc()
         comm.Abort(1)
         raise
+    if engine is not None:
+        engine.drop()
+    raise error
+
+
+class _Told(Exception):
+    """An error that all ranks have heard of, so that none waits for another."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _together(comm: Any, of: Callable[[], Any]) -> list[Any]:
+    """What ``of`` answers on every rank; where it fails on one, all of them raise."""
+    answer, error = None, None
+    try:
+        answer = of()
+    except BaseException as failure:
+        error = failure
+    found = comm.allgather((answer, None if error is None else f"{type(error).__name__}: {error}"))
+    if error is not None:
+        raise _Told(error)
+    for rank, (_, what) in enumerate(found):
+        if what is not None:
+            raise _Told(RuntimeError(f"rank {rank} of MPI failed, {what}"))
+    return [answer for answer, _ in found]
 
 
 def _joined(left: bytes, right: bytes) -> bytes:
@@ -91,88 +123,171 @@ def _part(folder: Path, shard: int, turn: str) -> Path:
     return folder / f"shard-{shard:05}-{turn}"
 
 
+#: Names of files beside a checkpoint: those of shards, of a run and its turn, and those that were not written to their end.
+_BESIDE = re.compile(r"shard-\d{5,}-(?P<turn>[0-9a-f]{32}-[01])(\.[0-9a-f]{32}\.part)?|checkpoint\.[0-9a-f]{32}\.part")
+
+
+def _differing(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """What two fits differ in, in words."""
+    found = [name for name in ours if name != "data" and theirs.get(name) != ours[name]]
+    old, new = theirs["data"], ours["data"]
+    if len(old) != len(new):
+        found.append(f"the number of shards, {len(old)} and {len(new)}")
+    elif old != new and sorted(old) == sorted(new):
+        found.append("the order of the shards")
+    elif old != new:
+        first = next(n for n, (a, b) in enumerate(zip(old, new)) if a != b)
+        found.append(f"the data of shard {first}")
+    return found
+
+
+class _Watched:
+    """What looks at a fit on the first rank; its answer goes to all of them."""
+
+    def __init__(self, comm: Any, watch: Any) -> None:
+        self.comm, self.watch = comm, watch
+
+    def __call__(self, start: int, iteration: int, objective: float) -> bool:
+        def own() -> bool:
+            return self.watch is not None and self.watch(start, iteration, objective)
+
+        return bool(_together(self.comm, own)[0])
+
+    def close(self, **ended: Any) -> None:
+        if self.watch is not None:
+            self.watch.close(**ended)
+
+
 class _Ranks(Engine):
-    def __init__(
-        self,
-        comm: Any,
-        sources: Sequence[Any],
-        how: tuple[str | None, bool],
-        checkpoint: str | Path | None,
-        save_every: int,
-    ) -> None:
-        super().__init__(len(sources))
-        if comm.size > self.count:
-            raise ValueError(f"{comm.size} ranks for {self.count} shards: expected one shard for each at least")
+    def __init__(self, comm: Any, estimator: Any, X: Any, checkpoint: str | Path | None, save_every: int) -> None:
         self.comm, self.save_every = comm, save_every
         self.folder = None if checkpoint is None else Path(checkpoint)
+        self.warns = comm.rank == 0
+        #: The files of the last state, and those of one that is being written.
         self.saved: str | None = None
-        ends = [self.count * rank // comm.size for rank in range(comm.size + 1)]
-        self.first, self.end = ends[comm.rank : comm.rank + 2]
-        own = sources[self.first : self.end]
-        self.shards = [load(source() if callable(source) else source, *how) for source in own]
+        self.unsaved: list[Path] = []
+
+        def own() -> tuple[int, int | None]:
+            check(estimator)
+            sources, along = sourced(X)
+            super(_Ranks, self).__init__(len(sources))
+            if comm.size > self.count:
+                raise ValueError(f"{comm.size} ranks for {self.count} shards: expected one shard for each at least")
+            ends = [self.count * rank // comm.size for rank in range(comm.size + 1)]
+            self.first, self.end = ends[comm.rank : comm.rank + 2]
+            how = (estimator.missing, transposes(estimator, along))
+            # Only a checkpoint asks whether the data are the same.
+            hashed = self.folder is not None
+            self.shards = opened(sources[self.first : self.end], self.first, how, hashed=hashed)
+            return self.count, along
+
+        views = _together(comm, own)
+        for rank, (count, _) in enumerate(views):
+            if count != views[0][0]:
+                raise _Told(ValueError(f"X has {views[0][0]} shards on rank 0 of MPI and {count} on rank {rank}"))
+        self.along = views[0][1]
+        #: Of the names of files: those of another run are others.
+        self.run, self.turn = comm.bcast(uuid.uuid4().hex), 0
+
+    def drop(self) -> None:
+        """Removes what was not saved to its end."""
+        for path in self.unsaved:
+            path.unlink(missing_ok=True)
 
     def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
-        found = self.comm.allgather(surveyed(sheet, self.shards, self.first, self.count))
+        found = _together(self.comm, partial(surveyed, sheet, self.shards, self.first, self.count))
         partials, sizes, single = zip(*found)
         if len(set(single)) > 1:
-            raise ValueError("shards: expected all in one precision")
+            raise _Told(ValueError("shards: expected all in one precision"))
         return _core.shard_join(partials, True), [size for of in sizes for size in of], single[0]
 
-    def resumed(self, sheet: Sheet) -> bytes | None:
+    def resumed(self, sheet: Sheet, max_iter: int) -> bytes | None:
         if self.folder is None:
             return None
-        found = None
-        if self.comm.rank == 0:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / "checkpoint"
-            if path.exists():
-                found = pickle.loads(path.read_bytes())
-                if found[0] != self.key:
-                    raise ValueError(f"{path} is of other data, settings or seed")
-        found = self.comm.bcast(found)
+        folder = self.folder
+        digests = self.comm.allgather([shard.digest for shard in self.shards])
+        self.known["data"] = [digest for of in digests for digest in of]
+        found = _together(self.comm, partial(self._resumed, folder, max_iter))[0]
         if found is None:
             return None
-        _, self.saved, state = found
-        self.sheet = sheet
-        own = range(self.first, self.end)
-        self.state = (b"", [_part(self.folder, n, self.saved).read_bytes() for n in own])
+        self.saved, state = found
+
+        def own() -> list[bytes]:
+            return [_part(folder, n, found[0]).read_bytes() for n in range(self.first, self.end)]
+
+        self.sheet, self.state = sheet, (b"", self._own(own))
         return state
+
+    def _own(self, of: Callable[[], Any]) -> Any:
+        """What ``of`` answers on this rank, if it does on all of them."""
+        answers: list[Any] = []
+        _together(self.comm, lambda: answers.append(of()))
+        return answers[0]
+
+    def _resumed(self, folder: Path, max_iter: int) -> tuple[str, bytes] | None:
+        """What the checkpoint has, on the first rank, which also removes what a run has left that was killed."""
+        if self.comm.rank != 0:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        path, turn, state = folder / "checkpoint", None, b""
+        if path.exists():
+            try:
+                known, turn, iteration, state = pickle.loads(path.read_bytes())
+                differing = _differing(known, self.known)
+            except Exception as error:
+                raise ValueError(f"{path} is no checkpoint of plcakit.mpi: {error!r}") from error
+            if differing:
+                raise ValueError(f"{path} is of another fit, which differs in {', '.join(differing)}: expected the same fit, or another folder")
+            if iteration > max_iter:
+                raise ValueError(f"{path} is of iteration {iteration}, beyond max_iter={max_iter}")
+        for other in folder.iterdir():
+            name = _BESIDE.fullmatch(other.name)
+            if name is not None and (turn is None or name["turn"] != turn or other.suffix == ".part"):
+                other.unlink(missing_ok=True)
+        return None if turn is None else (turn, state)
 
     def saves(self) -> Any:
         return None if self.folder is None else (max(1, self.save_every), partial(self._save, self.folder))
 
-    def _save(self, folder: Path, state: bytes) -> None:
-        turn = self.comm.bcast(uuid.uuid4().hex)
-        for shard, local in zip(range(self.first, self.end), self.state[1]):
-            _part(folder, shard, turn).write_bytes(local)
-        self.comm.barrier()
-        if self.comm.rank == 0:
-            # Last, and whole or not at all.
-            part = folder / "checkpoint.part"
-            part.write_bytes(pickle.dumps((self.key, turn, state)))
-            part.replace(folder / "checkpoint")
-        self.comm.barrier()
-        if self.saved is not None:
-            for shard in range(self.first, self.end):
-                _part(folder, shard, self.saved).unlink(missing_ok=True)
-        self.saved = turn
+    def _save(self, folder: Path, iteration: int, state: bytes) -> None:
+        # Two sets of files: the last state stays until this one is whole.
+        old, new = self.saved, f"{self.run}-{self.turn}"
+        own = range(self.first, self.end)
+        self.unsaved = [_part(folder, shard, new) for shard in own]
+
+        def parts() -> None:
+            for path, local in zip(self.unsaved, self.state[1]):
+                write(path, local)
+
+        def whole() -> None:
+            if self.comm.rank == 0:
+                write(folder / "checkpoint", pickle.dumps((self.known, new, iteration, state)))
+
+        _together(self.comm, parts)
+        _together(self.comm, whole)
+        self.saved, self.turn, self.unsaved = new, 1 - self.turn, []
+        if old is not None:
+            for shard in own:
+                _part(folder, shard, old).unlink(missing_ok=True)
 
     def agreed(self, seed: int) -> int:
         return int(self.comm.bcast(seed))
 
-    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int, stream: int) -> None:
+    def watch(self, estimator: Any) -> Any:
+        own = estimator._watch() if self.comm.rank == 0 else None
+        return _Watched(self.comm, own) if self.comm.bcast(own is not None) else None
+
+    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int) -> None:
         self.sheet = sheet
         places = [(n, self.count, firsts[n]) for n in range(self.first, self.end)]
-        self.state = begun(sheet, self.shards, places, shared, seed, stream)
+        self.state = begun(sheet, self.shards, places, shared, seed)
 
     def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
         state = stepped(self.sheet, self.shards, self.state, shared, counts, value)
         if counts:
             self.state = state
         total = self.comm.allreduce(state[0], op=_joined)
-        self.traffic["passes"] += 1
-        self.traffic["up"] += len(state[0])
-        self.traffic["down"] += len(total)
+        self._count(len(state[0]), len(total))
         return total
 
     def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from ._shards import OneProcess, load, parts, transposes
+from ._shards import OneProcess, check, opened, sourced, transposes
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -26,7 +24,7 @@ def fit(estimator: Any, X: Any) -> Any:
     Returns
     -------
     estimator : object
-        The estimator itself.
+        The estimator itself. ``traffic_`` has the bytes of an iteration, as of :func:`plcakit.dask.fit`.
 
     Examples
     --------
@@ -38,8 +36,7 @@ def fit(estimator: Any, X: Any) -> Any:
     >>> topics.components_.shape == (3, counts.shape[1])
     True
     """
-    sources, along = parts(X) if isinstance(X, (str, Path)) else (X, None)
-    if not isinstance(sources, Sequence):
-        raise ValueError(f"X is of {type(X).__name__}: expected a sequence of shards or a folder of them")
+    check(estimator)
+    sources, along = sourced(X)
     how = (estimator.missing, transposes(estimator, along))
-    return _fit(estimator, OneProcess([load(source, *how) for source in sources]), along)
+    return _fit(estimator, OneProcess(opened(sources, 0, how)), along)

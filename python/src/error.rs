@@ -1,5 +1,7 @@
 //! What is refused, as the exceptions of Python.
 
+use std::error::Error;
+
 use plca::fit::{ConsensusError, FitError};
 use plca::io::{IoError, NoRoom};
 use plca::tensor::DataError;
@@ -28,8 +30,11 @@ impl Refused {
 }
 
 impl From<FitError> for Refused {
+    /// With what it comes from: a prior alone does not say why it refused its counts.
     fn from(e: FitError) -> Self {
-        Self::Value(e.to_string())
+        let causes = std::iter::successors(Some(&e as &dyn Error), |&e| e.source());
+        let causes: Vec<String> = causes.map(|e| e.to_string()).collect();
+        Self::Value(causes.join(": "))
     }
 }
 

@@ -4,6 +4,7 @@ mod data;
 mod error;
 mod models;
 mod options;
+mod outcome;
 mod run;
 mod shards;
 mod starts;
@@ -133,20 +134,8 @@ fn fit_as<'py, T: Scalar>(
     let (fitted, result) = fitted;
     result.set_item("arrays", to_dict::<T>(py, &fitted.file.arrays)?)?;
     result.set_item("metadata", fitted.file.metadata.to_string())?;
-    result.set_item("iterations", fitted.iterations)?;
-    result.set_item("status", fitted.status.to_string())?;
-    result.set_item("converged", run::converged(&fitted.status))?;
-    result.set_item("objective", fitted.objective)?;
-    result.set_item("likelihood", fitted.likelihood)?;
-    result.set_item("posterior", fitted.posterior)?;
+    fitted.outcome.tell(&result)?;
     result.set_item("restored", fitted.restored)?;
-    let (iterations, objectives): (Vec<u64>, Vec<f64>) =
-        fitted.trace.iter().map(|&(i, x)| (i as u64, x)).unzip();
-    let trace = (
-        PyArray1::from_vec(py, iterations),
-        PyArray1::from_vec(py, objectives),
-    );
-    result.set_item("trace", trace)?;
     Ok(result)
 }
 

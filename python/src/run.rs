@@ -76,7 +76,7 @@ pub(crate) fn init<T: Scalar>(name: &str) -> Result<Init<T>, Refused> {
 const COPIES: usize = 4;
 
 /// Refuses parameters that could not be held: running out of memory later would end the process.
-fn reasonable(k: usize, shape: &[usize]) -> Result<(), Refused> {
+pub(crate) fn reasonable(k: usize, shape: &[usize]) -> Result<(), Refused> {
     let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
     let room = room::<f64>(&[COPIES, k, indices]);
     room.map(drop).map_err(|e| {
@@ -413,7 +413,7 @@ impl Job<f64> for Likely<'_> {
             if choosing.control.interrupt().is_raised() {
                 return Err(FitError::Interrupted.into());
             }
-            let (ln_lik, total) = (fitted.objective, train.total());
+            let (ln_lik, total) = (fitted.outcome.objective, train.total());
             let state = state::<K, f64>(fitted.file)?;
             let density = |index: &[usize]| state.cell(index) / total;
             Ok(Row {

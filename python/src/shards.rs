@@ -9,15 +9,13 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use numpy::PyArray1;
 use plca::fit::shards::{
-    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shards, Shared, Stats,
-    Survey,
+    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
 };
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, State, Status, Stop,
 };
-use plca::io::{ModelFile, ShardFolder};
+use plca::io::{ModelFile, ShardPart};
 use plca::tensor::Data;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -30,6 +28,7 @@ use crate::data::{Held, Scalar, item};
 use crate::error::{Refused, wrong};
 use crate::models::{self, Asked, Job, Kind};
 use crate::options::Options;
+use crate::outcome::{Outcome, is_posterior};
 use crate::run;
 use crate::supervise::supervise;
 use crate::to_dict;
@@ -37,8 +36,8 @@ use crate::to_dict;
 /// The data of a shard.
 enum Content<T: Scalar> {
     Memory(Box<dyn Data<T>>),
-    /// A folder, which reads it at every pass.
-    File(ShardFolder<T>, u32),
+    /// A file of a folder, which is read at every pass.
+    File(ShardPart<T>),
 }
 
 impl<T: Scalar> Content<T> {
@@ -48,14 +47,7 @@ impl<T: Scalar> Content<T> {
     ) -> Result<O, FitError> {
         match self {
             Self::Memory(data) => each(&**data),
-            Self::File(folder, shard) => {
-                let mut found = None;
-                folder.read(*shard, &mut |data| {
-                    found = Some(each(data)?);
-                    Ok(())
-                })?;
-                Ok(found.expect("a folder hands its shard over once"))
-            }
+            Self::File(part) => part.read(each)?,
         }
     }
 }
@@ -68,6 +60,9 @@ pub(crate) struct Shard {
     /// Whether it is in single precision.
     #[pyo3(get)]
     single: bool,
+    /// What tells its data from others: the checksum of its file, or that of its arrays where it was asked for.
+    #[pyo3(get)]
+    digest: Option<String>,
     bytes: usize,
     content: Box<dyn Any + Send + Sync>,
 }
@@ -81,15 +76,15 @@ impl Shard {
     }
 }
 
-fn content<T: Scalar>(
-    py: Python<'_>,
-    arrays: &Bound<'_, PyDict>,
-) -> PyResult<(usize, Box<dyn Any + Send + Sync>)> {
+/// The digest of a file, the bytes of memory, and the data.
+type Opened = (Option<String>, usize, Box<dyn Any + Send + Sync>);
+
+fn content<T: Scalar>(py: Python<'_>, arrays: &Bound<'_, PyDict>) -> PyResult<Opened> {
     let content = match (item(arrays, "folder")?, item(arrays, "shard")?) {
         (Some(folder), Some(shard)) => {
             let (folder, shard): (PathBuf, u32) = (folder.extract()?, shard.extract()?);
-            let opened = py.detach(|| ShardFolder::<T>::open(&folder));
-            Content::File(opened.map_err(Refused::from)?, shard)
+            let opened = py.detach(|| ShardPart::<T>::open(&folder, shard));
+            Content::File(opened.map_err(Refused::from)?)
         }
         _ => {
             let held = Held::<T>::typed(arrays)?;
@@ -97,27 +92,41 @@ fn content<T: Scalar>(
             Content::Memory(py.detach(|| view.owned())?)
         }
     };
-    let bytes = match &content {
-        Content::Memory(data) => data.summary().nnz as usize * (size_of::<T>() + 4 * 2),
-        Content::File(..) => 0,
+    let (digest, bytes) = match &content {
+        Content::Memory(data) => {
+            let entries = data.summary().nnz as usize;
+            (None, entries * (size_of::<T>() + 4 * 2))
+        }
+        Content::File(part) => (Some(part.sha256().to_string()), 0),
     };
-    Ok((bytes, Box::new(content)))
+    Ok((digest, bytes, Box::new(content)))
 }
 
 /// What a pickle of a shard is made of.
-type Reduced<'py> = (Bound<'py, PyType>, (Bound<'py, PyDict>, bool, bool));
+type Reduced<'py> = (
+    Bound<'py, PyType>,
+    (Bound<'py, PyDict>, bool, bool, Option<String>),
+);
 
 #[pymethods]
 impl Shard {
     #[new]
-    fn new(py: Python<'_>, arrays: Bound<'_, PyDict>, single: bool, sent: bool) -> PyResult<Self> {
-        let (bytes, content) = match single {
+    #[pyo3(signature = (arrays, single, sent, digest=None))]
+    fn new(
+        py: Python<'_>,
+        arrays: Bound<'_, PyDict>,
+        single: bool,
+        sent: bool,
+        digest: Option<String>,
+    ) -> PyResult<Self> {
+        let (of_file, bytes, content) = match single {
             true => content::<f32>(py, &arrays)?,
             false => content::<f64>(py, &arrays)?,
         };
         Ok(Self {
             arrays: sent.then(|| arrays.unbind()),
             single,
+            digest: of_file.or(digest),
             bytes,
             content,
         })
@@ -128,7 +137,8 @@ impl Shard {
         match &shard.arrays {
             Some(arrays) => {
                 let arrays = arrays.bind(slf.py()).clone();
-                Ok((slf.get_type(), (arrays, shard.single, true)))
+                let digest = shard.digest.clone();
+                Ok((slf.get_type(), (arrays, shard.single, true, digest)))
             }
             None => Err(PyTypeError::new_err("this shard was not made to be sent")),
         }
@@ -294,7 +304,10 @@ impl<S: Merge> Sum<S> {
     where
         S: Serialize,
     {
-        encode(&self.0.unwrap_or(Partial::empty(0)))
+        match &self.0 {
+            Some(sum) => encode(sum),
+            None => wrong("shards: expected one at least"),
+        }
     }
 }
 
@@ -360,11 +373,11 @@ fn survey<'py, T: Scalar>(
     Ok((PyBytes::new(py, &sum), sizes))
 }
 
-/// The shape, the cut mode and the number of entries of all data.
+/// The shape and the cut mode of all data.
 #[pyfunction]
-pub(crate) fn shard_known(survey: &[u8]) -> PyResult<(Vec<usize>, usize, u64)> {
+pub(crate) fn shard_known(survey: &[u8]) -> PyResult<(Vec<usize>, usize)> {
     let survey = surveyed(survey)?;
-    Ok((survey.shape, survey.along, survey.nnz))
+    Ok((survey.shape, survey.along))
 }
 
 fn surveyed(bytes: &[u8]) -> Result<Survey, Refused> {
@@ -374,22 +387,27 @@ fn surveyed(bytes: &[u8]) -> Result<Survey, Refused> {
     Ok(survey)
 }
 
-/// The shared parameters of a random start: that of a stream of the seed.
+/// The shared parameters of a random start.
 #[pyfunction]
 pub(crate) fn shard_begin<'py>(
     py: Python<'py>,
     sheet: Sheet<'py>,
     survey: &[u8],
     seed: u64,
-    stream: u64,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let seed = Seed { seed, stream };
+    let seed = start(seed);
     let shared = by_scalar!(sheet, begin(sheet.known()?, surveyed(survey)?, seed))?;
     Ok(PyBytes::new(py, &shared))
 }
 
+/// The stream of random numbers of a first start, as of the command.
+fn start(seed: u64) -> Seed {
+    Seed { seed, stream: 0 }
+}
+
 fn begin<T: Scalar>(known: Known, survey: Survey, seed: Seed) -> Result<Vec<u8>, Refused> {
     let shape = survey.shape.clone();
+    run::reasonable(known.components, &shape)?;
     known.on::<T, _>(&shape, |model, _| encode(&model.begin(&survey, seed)?))
 }
 
@@ -402,9 +420,8 @@ pub(crate) fn shard_begin_local<'py>(
     places: Vec<(u32, u32, usize)>,
     shared: &[u8],
     seed: u64,
-    stream: u64,
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let seed = Seed { seed, stream };
+    let seed = start(seed);
     by_scalar!(
         sheet,
         begin_local(py, &sheet, &shards, &placed(places), shared, seed)
@@ -431,7 +448,7 @@ fn begin_local<'py, T: Scalar>(
     Ok(messages(py, locals))
 }
 
-/// A pass over shards: the partial sum of their statistics, and what belongs to their samples afterwards.
+/// A pass over shards: the partial sum of their statistics, and what belongs to their samples afterwards, where counts were asked for.
 #[pyfunction]
 pub(crate) fn shard_step<'py>(
     py: Python<'py>,
@@ -469,10 +486,10 @@ fn step<'py, T: Scalar>(
                 ended,
                 |mut local, place, data| {
                     sum.add(place, model.e_step(data, &mut local, &shared, ask)?)?;
-                    encode(&local)
+                    ask.counts.then(|| encode(&local)).transpose()
                 },
             )?;
-            Ok((sum.encoded()?, locals))
+            Ok((sum.encoded()?, locals.into_iter().flatten().collect()))
         })
     })?;
     Ok((PyBytes::new(py, &sum), messages(py, locals)))
@@ -590,7 +607,7 @@ pub(crate) struct Course<'py> {
     likelihood: bool,
     /// `watch(start, iteration, objective)`, as of `fit`.
     watch: Option<Bound<'py, PyAny>>,
-    /// `save(state)` after every so many iterations.
+    /// `save(iteration, state)` after every so many iterations.
     save: Option<(usize, Bound<'py, PyAny>)>,
     /// Such a state, of shards that are as they were then.
     resume: Option<PyBackedBytes>,
@@ -617,31 +634,14 @@ pub(crate) fn shard_fit<'py>(
     let result = PyDict::new(py);
     result.set_item("shared", PyBytes::new(py, &fitted.shared))?;
     result.set_item("scale", fitted.scale)?;
-    result.set_item("iterations", fitted.iterations)?;
-    result.set_item("status", fitted.status.to_string())?;
-    result.set_item("converged", run::converged(&fitted.status))?;
-    result.set_item("objective", fitted.objective)?;
-    result.set_item("likelihood", fitted.likelihood)?;
-    result.set_item("posterior", fitted.posterior)?;
-    let (iterations, objectives): (Vec<u64>, Vec<f64>) =
-        fitted.trace.iter().map(|&(i, x)| (i as u64, x)).unzip();
-    let trace = (
-        PyArray1::from_vec(py, iterations),
-        PyArray1::from_vec(py, objectives),
-    );
-    result.set_item("trace", trace)?;
+    fitted.outcome.tell(&result)?;
     Ok(result)
 }
 
 struct Ran {
     shared: Vec<u8>,
     scale: Vec<f64>,
-    iterations: usize,
-    status: Status,
-    objective: f64,
-    likelihood: Option<f64>,
-    posterior: bool,
-    trace: Vec<(usize, f64)>,
+    outcome: Outcome,
 }
 
 fn fit<T: Scalar>(
@@ -669,7 +669,8 @@ fn fit<T: Scalar>(
                     && it.iteration.is_multiple_of((*every).max(1))
                 {
                     let state = encode(&(&*at.borrow(), it.checkpoint()))?;
-                    save.call1((PyBytes::new(save.py(), &state),))?;
+                    let state = PyBytes::new(save.py(), &state);
+                    save.call1((it.iteration, state))?;
                 }
                 match (&course.watch, it.measured) {
                     (Some(watch), Some(point)) => {
@@ -691,29 +692,15 @@ fn fit<T: Scalar>(
         let run = Run::<Parameters<T>>::new(Box::new(elsewhere()?));
         let run = run.solver(Solver::Em).stop(stop).observe(observer);
         let fit = run.resume(from)?;
-        let objective = fit.objective();
-        if !objective.is_finite() {
-            return wrong(format!("X: the objective became {objective}"));
+        // All blocks: the algorithm itself has the shared ones alone.
+        let blocks = model.whole(at.borrow().survey())?.blocks;
+        let mut outcome = Outcome::of(&fit, is_posterior(&blocks))?;
+        if course.likelihood {
+            outcome.likelihood = Some(elsewhere()?.likelihood(at.borrow().parameters())?);
         }
-        let elsewhere = elsewhere()?;
-        let mut priors = elsewhere.blocks().iter().flat_map(|block| &block.prior);
-        let posterior = priors.any(|prior| prior.rules().has_density());
-        let likelihood = match course.likelihood {
-            true => Some(elsewhere.likelihood(at.borrow().parameters())?),
-            false => None,
-        };
         Ok(Ran {
             scale: fit.state().fact("scale").unwrap_or_default().to_vec(),
-            iterations: fit.iterations(),
-            status: fit.status().clone(),
-            objective,
-            likelihood,
-            posterior,
-            trace: fit
-                .trace()
-                .iter()
-                .map(|p| (p.iteration, p.objective))
-                .collect(),
+            outcome,
             shared: encode(&*at.borrow())?,
         })
     });

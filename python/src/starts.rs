@@ -19,6 +19,7 @@ use rayon::ThreadPoolBuilder;
 
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
+use crate::outcome::{Outcome, is_posterior};
 use crate::supervise::Control;
 
 /// How a model is fitted, and from how many starts.
@@ -36,31 +37,20 @@ pub(crate) struct Starts<'a, T: Scalar> {
 /// What a fit found.
 pub(crate) struct Fitted {
     pub(crate) file: ModelFile,
-    pub(crate) iterations: usize,
-    pub(crate) status: Status,
-    pub(crate) objective: f64,
-    pub(crate) likelihood: Option<f64>,
-    pub(crate) trace: Vec<(usize, f64)>,
+    pub(crate) outcome: Outcome,
     pub(crate) restored: Vec<String>,
-    pub(crate) posterior: bool,
     maximised: bool,
 }
 
 impl Fitted {
-    fn of<S: State>(fit: Fit<Parameters<S::Scalar>>, posterior: bool, maximised: bool) -> Self {
-        let trace = fit.trace().iter().map(|p| (p.iteration, p.objective));
+    fn of<S: State>(fit: &Fit<Parameters<S::Scalar>>, outcome: Outcome, maximised: bool) -> Self {
         let events = fit.events().iter().filter_map(|event| match event {
             Event::SupportRestored { block, .. } => Some(block.clone()),
             _ => None,
         });
         Self {
-            iterations: fit.iterations(),
-            status: fit.status().clone(),
-            objective: fit.objective(),
-            likelihood: None,
-            trace: trace.collect(),
+            outcome,
             restored: events.collect(),
-            posterior,
             maximised,
             file: ModelFile::of_parameters::<S>(&fit.state().widened()),
         }
@@ -68,8 +58,8 @@ impl Fitted {
 
     fn is_better_than(&self, other: &Self) -> bool {
         match self.maximised {
-            true => self.objective > other.objective,
-            false => self.objective < other.objective,
+            true => self.outcome.objective > other.outcome.objective,
+            false => self.outcome.objective < other.outcome.objective,
         }
     }
 }
@@ -150,8 +140,7 @@ impl<T: Scalar> Starts<'_, T> {
         let run = model.on(data)?;
         let algorithm = run.algorithm();
         let maximised = algorithm.sense() == Sense::Maximise;
-        let mut priors = algorithm.blocks().iter().flat_map(|block| &block.prior);
-        let posterior = priors.any(|prior| prior.rules().has_density());
+        let posterior = is_posterior(algorithm.blocks());
         let mut rng = plca::seed(self.seed);
         rng.set_stream(u64::from(start));
         let at = self.init.parameters(algorithm, &mut rng)?;
@@ -167,20 +156,11 @@ impl<T: Scalar> Starts<'_, T> {
         };
         let run = run.solver(self.solver).stop(self.stop.clone());
         let fit = run.observe(observer).resume(Checkpoint::new(at))?;
-        let (objective, iterations) = (fit.objective(), fit.iterations());
-        if !objective.is_finite() {
-            return wrong(format!(
-                "X: the objective became {objective} after {iterations} iterations"
-            ));
+        let mut outcome = Outcome::of(&fit, posterior)?;
+        if self.likelihood {
+            outcome.likelihood = Some(model.bind_to(data)?.likelihood(fit.state())?);
         }
-        let likelihood = match self.likelihood {
-            true => Some(model.bind_to(data)?.likelihood(fit.state())?),
-            false => None,
-        };
-        Ok(Fitted {
-            likelihood,
-            ..Fitted::of::<S>(fit, posterior, maximised)
-        })
+        Ok(Fitted::of::<S>(&fit, outcome, maximised))
     }
 }
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from plcakit import NMF, PLCA, PLSA, _core
-from plcakit._shards import OneProcess, load, surveyed
+from plcakit._shards import OneProcess, load, sourced, surveyed
 from plcakit.shards import fit
 
 K = 4
@@ -124,6 +124,76 @@ def test_what_shards_cannot_do_is_said():
         fit(PLSA(2), [shards[0], np.ones((2, 30))])
     with pytest.raises(ValueError, match="message of shards"):
         _core.shard_join([b"\x07nonsense"])
+    # More than any machine holds.
+    with pytest.raises(MemoryError, match="`n_components` is 100000000000"):
+        fit(PLSA(10**11), shards)
+    # Settings are looked at before a folder is.
+    with pytest.raises(ValueError, match="solver is 'fast'"):
+        fit(PLSA(2, solver="fast"), "no such folder")
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        fit(PLSA(2), "no such folder")
+
+
+def test_errors_name_their_place(tmp_path):
+    X = data()
+    shards = cut(X, 3)
+    # Samples of the shard first, also where the model has them last.
+    for model in (PLSA, NMF):
+        for value in (np.nan, np.inf, -1.0):
+            bad = shards[1].copy()
+            bad[5, 7] = value
+            for form in (np.asarray, sparse.csr_matrix, sparse.coo_matrix):
+                with pytest.raises(ValueError, match=rf"shard 1: entry \[5, 7\] is {value}, expected a finite number"):
+                    fit(model(2), [shards[0], form(bad), shards[2]])
+    torn = tmp_path / "torn.npz"
+    sparse.save_npz(torn, sparse.csr_matrix(shards[1]))
+    torn.write_bytes(torn.read_bytes()[:200])
+    with pytest.raises(ValueError, match="shard 1: .*torn.npz is not a whole file"):
+        fit(PLSA(2), [shards[0], torn])
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(ValueError, match="manifest.json is no manifest"):
+        fit(PLSA(2), tmp_path)
+    with pytest.raises(ValueError, match="prior on `basis` may leave a cell without support"):
+        fit(PLSA(2, prior={"basis": "dirichlet:0.5"}), shards)
+
+
+def test_a_masked_array_hides_its_cells():
+    X = data()
+    hidden = np.random.default_rng(1).uniform(size=X.shape) < 0.1
+    model = fit(PLSA(K, random_state=5, max_iter=9, tol=0), cut(np.ma.array(X, mask=hidden)))
+    marked = fit(PLSA(K, random_state=5, max_iter=9, tol=0, missing="nan"), cut(np.where(hidden, np.nan, X)))
+    assert bits(model) == bits(marked)
+
+
+@pytest.mark.parametrize("name", models())
+def test_a_shard_may_be_without_mass(name):
+    X = data()
+    X[20:30] = 0.0
+    for form in (np.asarray, sparse.csr_matrix):
+        whole = models(solver="em")[name].fit(form(X if name == "plsa" else X.T))
+        model = fit(models()[name], [form(X[a:b]) for a, b in ((0, 20), (20, 30), (30, 70))])
+        assert model.objective_ == pytest.approx(whole.objective_, rel=1e-12)
+        both = model.reconstruct(), whole.reconstruct() if name == "plsa" else whole.reconstruct().T
+        np.testing.assert_allclose(*both, rtol=1e-8, atol=1e-8)
+    with pytest.raises(ValueError, match="no observed entry is positive"):
+        fit(models()[name], [np.zeros((2, 5)), np.zeros((3, 5))])
+
+
+def test_a_prior_on_the_samples_alone_makes_a_posterior():
+    prior = {"mixture": "dirichlet:1.5"}
+    model = fit(PLSA(K, prior=prior, random_state=0, max_iter=5, tol=0), cut(data()))
+    whole = PLSA(K, prior=prior, random_state=0, max_iter=5, tol=0).fit(data())
+    assert model._objective_name() == whole._objective_name() == "log_posterior"
+
+
+def test_names_of_features_of_an_earlier_fit_are_forgotten():
+    pandas = pytest.importorskip("pandas")
+    model = PLSA(2, random_state=0, max_iter=3, tol=0)
+    model.fit(pandas.DataFrame(data()[:, :3], columns=["a", "b", "c"]))
+    assert len(model.feature_names_in_) == 3
+    fit(model, cut(data()))
+    assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == 31
+    fit(PLCA(2, max_iter=3, tol=0), [np.ones((2, 3, 4))])
 
 
 def test_callback_and_stop():
@@ -135,10 +205,29 @@ def test_callback_and_stop():
         fit(PLSA(K, random_state=0, callback=lambda it, objective: 1 / 0), cut(data()))
 
 
-def test_a_folder_of_the_command(tmp_path):
+def command():
     plca = os.environ.get("PLCA") or shutil.which("plca")
     if plca is None:
         pytest.skip("the command is not here")
+    return plca
+
+
+def test_one_part_of_a_folder_is_opened(tmp_path):
+    np.save(tmp_path / "v.npy", data().T)
+    subprocess.run([command(), "shard", tmp_path / "v.npy", "-o", tmp_path / "cut", "--shards", "3", "--json"], check=True)
+    with pytest.raises(ValueError, match="missing is 'nan': the shards of `plca shard` have no hidden cells"):
+        fit(PLSA(2, missing="nan"), tmp_path / "cut")
+    sources, along = sourced(tmp_path / "cut")
+    assert (len(sources), along) == (3, 1)
+    # The others are not looked at.
+    (tmp_path / "cut" / "shard-00001.npy").unlink()
+    assert load(sources[0], None, True).digest != load(sources[2], None, True).digest
+    with pytest.raises(OSError, match="shard-00001.npy"):
+        load(sources[1], None, True)
+
+
+def test_a_folder_of_the_command(tmp_path):
+    plca = command()
     X = data()
     np.save(tmp_path / "v.npy", X.T)
     subprocess.run([plca, "shard", tmp_path / "v.npy", "-o", tmp_path / "cut", "--shards", "9", "--json"], check=True)
@@ -207,11 +296,13 @@ def test_a_lost_worker_changes_nothing(tmp_path, shared, turn):
     one = fit(models(check_every=1)["nmf"], shards)
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
-        timers = []
+        timers, seen = [], []
 
         def kill(iteration, objective):
+            seen.append(iteration)
             if iteration == 3 + turn and not timers:
                 pids = sorted(client.run(os.getpid).values())
+                assert len(pids) == 2
                 # While the tasks of the next iterations run.
                 timers.append(threading.Timer(0.02 * turn, os.kill, (pids[turn % 2], signal.SIGKILL)))
                 timers[0].start()
@@ -220,8 +311,36 @@ def test_a_lost_worker_changes_nothing(tmp_path, shared, turn):
         model = models(callback=kill, check_every=1)["nmf"]
         many = on_dask(model, shards, client=client, folder=folder, save_every=4)
         timers[0].join()
-    assert bits(many) == bits(one)
+    # It went on after the kill.
+    assert bits(many) == bits(one) and seen[-1] == one.n_iter_ - 1 > 3 + turn
     assert not shared or not list(folder.iterdir())
+
+
+def test_dask_leaves_nothing_in_its_folder(tmp_path, monkeypatch):
+    distributed = with_dask()
+    from plcakit.dask import fit as on_dask
+
+    monkeypatch.chdir(tmp_path)
+    folder, seen = tmp_path / "state", []
+
+    def end(iteration, objective):
+        seen.append(len(list(folder.rglob("*-0"))))
+        # As a worker that was lost while it wrote.
+        for part in folder.iterdir():
+            (part / "3-0.0123.part").touch()
+        if iteration == 9:
+            raise ZeroDivisionError
+
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        # Workers have a folder of their own.
+        (tmp_path / "else").mkdir()
+        client.run(os.chdir, tmp_path / "else")
+        model = models(callback=end, check_every=1)["nmf"]
+        with pytest.raises(ZeroDivisionError):
+            folder.mkdir()
+            on_dask(model, cut(data()), client=client, folder="state", save_every=2)
+    assert max(seen) > 0 and not list(folder.iterdir()) and not list((tmp_path / "else").iterdir())
 
 
 def test_a_cluster_without_workers_ends_the_fit():
@@ -289,12 +408,16 @@ KILLED = textwrap.dedent(
     from mpi4py import MPI
     import pickle
     at = int(sys.argv[4])
-    def kill(iteration, objective):
-        if iteration == at and MPI.COMM_WORLD.rank == MPI.COMM_WORLD.size - 1:
+    from plcakit import mpi
+    whole = mpi._Ranks.__call__
+    def until(self, shared, counts, value):
+        if self.traffic["passes"] == at and self.comm.rank == self.comm.size - 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    model = fit(models(callback=kill, check_every=1)["plca"], cut(data()), checkpoint=sys.argv[3], save_every=4)
+        return whole(self, shared, counts, value)
+    mpi._Ranks.__call__ = until
+    model = fit(models(check_every=1)["plca"], cut(data()), checkpoint=sys.argv[3], save_every=4)
     if MPI.COMM_WORLD.rank == 0:
-        open(sys.argv[2], "wb").write(pickle.dumps(bits(model)))
+        open(sys.argv[2], "wb").write(pickle.dumps((bits(model), model.trace_)))
     """
 )
 
@@ -311,12 +434,128 @@ def test_mpi_goes_on_after_a_kill_with_other_ranks(tmp_path, turn):
         arguments = [str(Path(__file__).parent), str(out), str(tmp_path / "state"), str(at)]
         return subprocess.run([*command, *arguments], timeout=300, capture_output=True).returncode
 
-    assert run(3, 1 + turn) != 0 and not out.exists()
-    assert run(2, 12 + turn) != 0 and not out.exists()
-    assert run(4, -1) == 0
-    found, one = pickle.loads(out.read_bytes()), bits(fit(models(check_every=1)["plca"], cut(data())))
-    # All but the trace, which begins where the last run did.
+    # A pass is an iteration: each is killed in the middle of one, after states were saved.
+    assert run(3, 6 + turn) != 0 and not out.exists()
+    first = (6 + turn) // 4 * 4
+    assert run(2, 5) != 0 and not out.exists()
+    second = (first + 5) // 4 * 4
+    # As a run that was killed while it wrote.
+    left = tmp_path / "state" / f"shard-00003-{'0' * 32}-1.{'1' * 32}.part"
+    left.touch()
+    assert run(4, -1) == 0 and not left.exists()
+    found, trace = pickle.loads(out.read_bytes())
+    model = fit(models(check_every=1)["plca"], cut(data()))
+    one = bits(model)
     assert found[:3] == one[:3] and found[4] == one[4]
+    # The trace begins where the last run did.
+    assert trace["iteration"][0] == second == first + 4
+    np.testing.assert_array_equal(trace, model.trace_[second:])
+    # One state: a file for every shard, and the checkpoint.
+    assert len(list((tmp_path / "state").iterdir())) == SHARDS + 1
+
+
+TOLD = textwrap.dedent(
+    """
+    import sys
+    import numpy as np
+    sys.path.insert(0, sys.argv[1])
+    from test_shards import K, cut, data
+    from plcakit import PLSA
+    from plcakit.mpi import fit
+    from mpi4py import MPI
+    comm, folder = MPI.COMM_WORLD, sys.argv[2]
+
+    def said(of, **settings):
+        settings = {"random_state": 5, "max_iter": 23, "tol": 0, "n_jobs": 1, **settings}
+        try:
+            of(PLSA(K, **settings))
+        except Exception as error:
+            return comm.gather(f"{type(error).__name__}: {error}")
+        return comm.gather(None)
+
+    def show(name, found):
+        if comm.rank == 0:
+            print(name, "|".join(map(str, found)), sep="=")
+
+    # A folder that only the first rank sees.
+    show("folder", said(lambda model: fit(model, folder if comm.rank == 0 else folder + "-not")))
+    bad = cut(data())
+    bad[-1][0, 3] = np.nan
+    show("cell", said(lambda model: fit(model, bad)))
+    # A callback is called on the first rank alone, and ends all of them.
+    called = []
+    def end(iteration, objective):
+        called.append(iteration)
+        return iteration >= 3
+    ended = []
+    show("callback", said(lambda model: ended.append(fit(model, cut(data())).n_iter_), callback=end, check_every=1, verbose=2))
+    found = comm.gather((ended, len(called)))
+    show("ended", found or [])
+    def fail(iteration, objective):
+        return 1 / 0
+    show("failed", said(lambda model: fit(model, cut(data())), callback=fail))
+    # Checkpoints.
+    state = folder + "/state"
+    X = data()
+    def at(**more):
+        return lambda model: fit(model, more.pop("shards", cut(X)), checkpoint=more.pop("checkpoint", state), save_every=4)
+    show("first", said(at()))
+    show("again", said(at()))
+    other = data(1)
+    show("data", said(at(shards=[*cut(X)[:-1], cut(other)[-1]])))
+    show("order", said(at(shards=cut(X)[:-2] + cut(X)[:-3:-1])))
+    show("number", said(at(shards=cut(X, 8))))
+    show("seed", said(at(), random_state=6))
+    show("tol", said(at(), tol=1e-3))
+    show("fewer", said(at(), max_iter=9))
+    show("more", said(at(), max_iter=29))
+    if comm.rank == 0:
+        import os
+        os.mkdir(folder + "/full")
+        # No file can be renamed to it.
+        os.mkdir(folder + "/full/checkpoint.d")
+    from plcakit import mpi
+    whole = mpi.write
+    def write(path, content):
+        if path.name == "checkpoint":
+            raise OSError("no room")
+        whole(path, content)
+    mpi.write = write
+    show("full", said(at(checkpoint=folder + "/full")))
+    if comm.rank == 0:
+        show("left", sorted(os.listdir(folder + "/full")))
+    """
+)
+
+
+def test_all_ranks_hear_of_an_error(tmp_path):
+    mpirun = with_mpi()
+    np.save(tmp_path / "a.npy", data()[:40])
+    np.save(tmp_path / "b.npy", data()[40:])
+    command = [mpirun, "--oversubscribe", "--allow-run-as-root", "-n", "2", sys.executable, "-c", TOLD]
+    run = subprocess.run([*command, str(Path(__file__).parent), str(tmp_path)], timeout=300, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    lines = [line.partition("=") for line in run.stdout.splitlines()]
+    found = {name: text.split("|") for name, _, text in lines if text}
+    assert "rank 1 of MPI failed, FileNotFoundError" in found["folder"][0]
+    assert found["folder"][1].startswith("FileNotFoundError")
+    assert "shard 15: entry [0, 3] is nan" in found["cell"][0] and "shard 15" in found["cell"][1]
+    assert found["callback"] == ["None", "None"] and found["ended"] == ["([4], 4)", "([4], 0)"]
+    # Verbose on the first rank alone.
+    assert sum("iteration 2," in line for line in run.stdout.splitlines()) == 1
+    assert found["failed"][0].startswith("ZeroDivisionError") and "ZeroDivisionError" in found["failed"][1]
+    assert found["first"] == found["again"] == found["more"] == ["None", "None"]
+    for name, what in {
+        "data": "differs in the data of shard 15:",
+        "order": "differs in the order of the shards:",
+        "number": "the number of shards, 16 and 8",
+        "seed": "differs in random_state:",
+        "tol": "differs in tol:",
+        "fewer": "iteration 20, beyond max_iter=9",
+        "full": "OSError: no room",
+    }.items():
+        assert all(what in text for text in found[name]), (name, found[name])
+    assert found["left"] == ["checkpoint.d"]
 
 
 @pytest.mark.parametrize("module, package", [("plcakit.dask", "dask"), ("plcakit.mpi", "mpi4py")])
@@ -333,6 +572,23 @@ def test_traffic_does_not_depend_on_the_samples():
 
     of = [run(PLSA(K, random_state=0, max_iter=3, tol=0), engine).traffic_ for engine in (few, many)]
     for way in ("up", "down"):
-        sizes = [traffic[way] / traffic["passes"] for traffic in of]
+        sizes = [traffic[way] for traffic in of]
         assert abs(sizes[0] - sizes[1]) < 16
-        assert sizes[0] < 8 * (K * 31 + K) + 200
+        # Of an iteration: the shared block, and little besides.
+        assert 0 <= sizes[0] - 8 * K * 31 < 200
+    # Not of the whole fit, nor of all samples.
+    longer = fit(PLSA(K, random_state=0, max_iter=30, tol=0), cut(data())).traffic_
+    assert abs(longer["up"] - of[0]["up"]) < 16 and longer["passes"] > 30 - 1
+
+
+def test_a_pass_without_counts_sends_no_samples():
+    from plcakit._shards import begun, stepped
+
+    shard = load(data(), None, False)
+    sheet = {"model": "plsa", "components": 1, "options": {}, "threads": 1}
+    survey, _, single = surveyed(sheet, [shard], 0, 1)
+    sheet.update(components=K, single=single)
+    shared = _core.shard_begin(sheet, survey, 0)
+    state = begun(sheet, [shard], [(0, 1, 0)], shared, 0)
+    assert stepped(sheet, [shard], state, shared, False, True)[1] == []
+    assert len(stepped(sheet, [shard], state, shared, True, False)[1]) == 1

@@ -13,13 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use plca_fit::shards::{
-    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shards, Shared, Stats,
-    Survey,
+    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
 };
 use plca_fit::{
     Algorithm, Checkpoint, FitError, Iteration, Model, Parameters, Run, Solver, Status,
 };
-use plca_io::{Manifest, ModelFile, ShardFolder, write_atomically};
+use plca_io::{Manifest, ModelFile, ShardPart, write_atomically};
 use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -210,8 +209,7 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
 /// The shards of a rank.
 #[derive(Debug)]
 struct Own<T: Scalar> {
-    folder: ShardFolder<T>,
-    places: Vec<Place>,
+    shards: Vec<(Place, ShardPart<T>)>,
     /// The first shard of every rank, and the number of shards.
     firsts: Vec<usize>,
 }
@@ -226,22 +224,20 @@ impl<T: Scalar> Own<T> {
         let firsts: Vec<usize> = (0..=ranks).map(|rank| count * rank / ranks).collect();
         let rank = world.ranks.rank();
         let range = firsts[rank]..firsts[rank + 1];
-        let (mut places, mut first) = (Vec::new(), 0);
+        let (mut shards, mut first) = (Vec::new(), 0);
         for (shard, entry) in manifest.shards.iter().enumerate() {
             if range.contains(&shard) {
-                places.push(Place {
-                    shard: shard as u32,
+                let shard = shard as u32;
+                let place = Place {
+                    shard,
                     shards: count as u32,
                     first,
-                });
+                };
+                shards.push((place, ShardPart::open(&args.data, shard)?));
             }
             first += entry.samples;
         }
-        Ok(Self {
-            folder: ShardFolder::open_range(&args.data, range)?,
-            places,
-            firsts,
-        })
+        Ok(Self { shards, firsts })
     }
 
     /// Goes through the shards.
@@ -249,14 +245,9 @@ impl<T: Scalar> Own<T> {
         &self,
         mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<O, FitError>,
     ) -> Result<Vec<O>, FitError> {
-        let mut all = Vec::new();
-        for (n, &place) in self.places.iter().enumerate() {
-            self.folder.read(n as u32, &mut |data| {
-                all.push(of(n, place, data)?);
-                Ok(())
-            })?;
-        }
-        Ok(all)
+        let shards = self.shards.iter().enumerate();
+        let all = shards.map(|(n, (place, shard))| shard.read(|data| of(n, *place, data))?);
+        all.collect()
     }
 
     /// The sum of what there is of each, as far as the tree over all shards allows.
@@ -264,7 +255,7 @@ impl<T: Scalar> Own<T> {
         &self,
         mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<S, FitError>,
     ) -> Result<Partial<S>, FitError> {
-        let count = self.places.first().map_or(0, |place| place.shards);
+        let count = self.shards.first().map_or(0, |(place, _)| place.shards);
         let mut sum = Partial::empty(count);
         self.each(|n, place, data| {
             let leaf = Partial::leaf(place.shard, place.shards, of(n, place, data)?)?;
@@ -421,11 +412,9 @@ impl<T: Scalar> Crew<'_, T> {
             postcard::from_bytes(&bytes).map_err(|e| Failure::by(&path, e))
         };
         let read = || -> Result<(State<T>, Vec<Local<T>>), Failure> {
-            let locals = self
-                .own
-                .places
-                .iter()
-                .map(local)
+            let shards = self.own.shards.iter();
+            let locals = shards
+                .map(|(place, _)| local(place))
                 .collect::<Result<_, _>>()?;
             Ok((decode(&state)?, locals))
         };
@@ -463,7 +452,7 @@ impl<T: Scalar> Crew<'_, T> {
             .replace(Some(iteration))
             .filter(|&n| n != iteration)
         {
-            for place in &self.own.places {
+            for (place, _) in &self.own.shards {
                 // What stays is forgotten by the run that goes on from here.
                 let _ = std::fs::remove_file(part(folder, place.shard, before));
             }

@@ -9,7 +9,11 @@ pub(crate) fn unsupported<T: Real>(
     data: &dyn Data<T>,
     model: &Cp<'_, T>,
 ) -> Result<Option<(Vec<usize>, f64)>, DataError> {
-    check_counts(data)?;
+    match check_counts(data) {
+        // A shard may be without mass, of data that have some.
+        Err(DataError::NoMass) => return Ok(None),
+        checked => checked?,
+    }
     let positive = |values: &[T]| values.iter().all(|&x| x > T::zero());
     let some = |weights: &[T]| weights.iter().any(|&w| w > T::zero());
     if model.weights.is_none_or(some) && model.factors.iter().all(|f| positive(f.values())) {

@@ -113,13 +113,6 @@ pub struct BlockSpec<T: Real> {
 /// The divisor of the counts of a block of rates.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
 pub enum Exposure<T: Real> {
     /// One number for every component.
     PerComponent(Vec<T>),

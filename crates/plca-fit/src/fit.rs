@@ -32,13 +32,6 @@ pub enum Event {
 /// Where a run stands: all that is needed to go on as if it had not been interrupted.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
 pub struct Checkpoint<T: Real> {
     pub(super) parameters: Parameters<T>,
     pub(super) memory: Memory,

@@ -8,7 +8,7 @@
 //! | fitted states | [`save`], [`load`] |
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
-//! | folders of shards | [`write_shards`], [`ShardFolder`] |
+//! | folders of shards | [`write_shards`], [`ShardFolder`], [`ShardPart`] |
 //! | checksums of what is read | [`Sealed`], [`sha256_file`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
 //! | any other output | [`write_atomically`], [`Pending`] |
@@ -62,6 +62,6 @@ pub use model::{
 };
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;
-pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, write_shards};
+pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, ShardPart, write_shards};
 pub use state::{block_of, load, save};
 pub use store::{Store, StoreWriter};

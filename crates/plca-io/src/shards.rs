@@ -1,6 +1,5 @@
 //! Folders of data that are cut into shards: a manifest, and a file for every shard.
 
-use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use plca_fit::FitError;
@@ -83,6 +82,17 @@ impl Manifest {
             Ok(manifest)
         };
         attempt().map_err(|e| e.of(&path))
+    }
+
+    /// The manifest of shards of this scalar.
+    fn of_scalar<T: Element>(folder: &Path) -> Result<Self, IoError> {
+        let manifest = Self::read(folder)?;
+        let (got, wanted) = (&manifest.scalar, scalar::<T>());
+        if *got != wanted {
+            let what = format!("the shards hold {got}, {wanted} is needed");
+            return Err(IoError::new(&folder.join(MANIFEST), what));
+        }
+        Ok(manifest)
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -374,12 +384,33 @@ fn tensor<T: Element>(array: Array<T>) -> Result<DenseTensor<T>, DataError> {
 #[derive(Debug)]
 pub struct ShardFolder<T: Element> {
     manifest: Manifest,
-    parts: Vec<Part<T>>,
+    parts: Vec<ShardPart<T>>,
     summary: Summary,
 }
 
+/// One shard of a folder that [`write_shards`] wrote, for a worker that holds a few of them: no other file is opened.
+///
+/// ```
+/// use plca_io::{ReadOptions, ShardPart, write_shards};
+/// use plca_tensor::Data;
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let input = folder.join("v.tns");
+/// std::fs::write(&input, "1 1 3\n2 3 0.5\n1 1 1\n2 2 4\n")?;
+/// let manifest = write_shards::<f64>(&input, &ReadOptions::default(), None, 2, &folder.join("v"), || true)?;
+/// let shard = ShardPart::<f64>::open(&folder.join("v"), 1)?;
+/// assert_eq!(shard.sha256(), manifest.shards[1].sha256);
+/// assert_eq!(shard.read(|data| data.total())?, 4.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
-enum Part<T: Element> {
+pub struct ShardPart<T: Element> {
+    content: Content<T>,
+    sha256: String,
+}
+
+#[derive(Debug)]
+enum Content<T: Element> {
     Store(Box<OutOfCore<T, Store<T>>>),
     Npy(PathBuf, Vec<usize>),
 }
@@ -388,7 +419,66 @@ fn unread(e: IoError) -> DataError {
     DataError::Source(SourceError::new(e))
 }
 
-impl<T: Element> Part<T> {
+impl<T: Element> ShardPart<T> {
+    /// Opens a shard of a folder, counted from 0, and verifies the checksum of its file.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] naming the manifest or the file, as of [`ShardFolder::open`]; the folder, if it has no such shard.
+    pub fn open(folder: &Path, shard: u32) -> Result<Self, IoError> {
+        let manifest = Manifest::of_scalar::<T>(folder)?;
+        match manifest.shards.get(shard as usize) {
+            Some(entry) => Self::of(folder, &manifest, entry),
+            None => {
+                let count = manifest.shards.len();
+                let what = format!("has {count} shards, counted from 0, and no shard {shard}");
+                Err(IoError::new(folder, what))
+            }
+        }
+    }
+
+    fn of(folder: &Path, manifest: &Manifest, shard: &ShardEntry) -> Result<Self, IoError> {
+        let path = folder.join(&shard.file);
+        let (found, written) = (sha256_file(&path)?, &shard.sha256);
+        if found != *written {
+            let what = format!("was changed: SHA-256 {found}, the manifest says {written}");
+            return Err(IoError::new(&path, what));
+        }
+        let mut shape = manifest.shape.clone();
+        shape[manifest.along] = shard.samples;
+        Ok(Self {
+            content: Content::open(path, shape)?,
+            sha256: found,
+        })
+    }
+
+    /// SHA-256 of the file.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Hands the data of the shard over.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Source`] naming the file, if it cannot be read.
+    pub fn read<O>(&self, each: impl FnOnce(&dyn Data<T>) -> O) -> Result<O, DataError> {
+        let (path, shape) = match &self.content {
+            Content::Store(data) => return Ok(each(&**data)),
+            Content::Npy(path, shape) => (path, shape),
+        };
+        let data = match read_data_with::<T>(path, &ReadOptions::default()).map_err(unread)? {
+            DataFile::Dense(array) => tensor(array)?,
+            DataFile::Sparse(_) => return Err(unread(IoError::new(path, "is not dense"))),
+        };
+        match data.shape() == shape {
+            true => Ok(each(&data)),
+            false => Err(unread(of_other_shape(path, data.shape(), shape))),
+        }
+    }
+}
+
+impl<T: Element> Content<T> {
     fn open(path: PathBuf, shape: Vec<usize>) -> Result<Self, IoError> {
         if path.extension().is_some_and(|e| e == "npy") {
             return Ok(Self::Npy(path, shape));
@@ -398,21 +488,6 @@ impl<T: Element> Part<T> {
         match data.shape() == shape {
             true => Ok(Self::Store(Box::new(data))),
             false => Err(of_other_shape(&path, data.shape(), &shape)),
-        }
-    }
-
-    fn read<O>(&self, each: impl FnOnce(&dyn Data<T>) -> O) -> Result<O, DataError> {
-        let (path, shape) = match self {
-            Self::Store(data) => return Ok(each(&**data)),
-            Self::Npy(path, shape) => (path, shape),
-        };
-        let data = match read_data_with::<T>(path, &ReadOptions::default()).map_err(unread)? {
-            DataFile::Dense(array) => tensor(array)?,
-            DataFile::Sparse(_) => return Err(unread(IoError::new(path, "is not dense"))),
-        };
-        match data.shape() == shape {
-            true => Ok(each(&data)),
-            false => Err(unread(of_other_shape(path, data.shape(), shape))),
         }
     }
 }
@@ -429,57 +504,10 @@ impl<T: Element> ShardFolder<T> {
     ///
     /// [`IoError`] naming the manifest or the file of a shard: one that is missing, was changed, holds another scalar or another shape.
     pub fn open(folder: &Path) -> Result<Self, IoError> {
-        Self::of(folder, Manifest::read(folder)?)
-    }
-
-    /// Opens a range of the shards, as if the others were not there: shape, indices and numbers of shards begin with the first one.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), and [`IoError`] for a range that is not in the folder.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use plca_io::{ReadOptions, ShardFolder, write_shards};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let (input, folder) = (folder.path().join("v.tns"), folder.path().join("v"));
-    /// # std::fs::write(&input, "1 1 3\n2 3 0.5\n1 1 1\n2 2 4\n")?;
-    /// # write_shards::<f64>(&input, &ReadOptions::default(), None, 2, &folder, || true)?;
-    /// let last = ShardFolder::<f64>::open_range(&folder, 1..2)?;
-    /// assert_eq!(last.manifest().shape, [2, 2]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn open_range(folder: &Path, range: Range<usize>) -> Result<Self, IoError> {
-        let mut manifest = Manifest::read(folder)?;
-        let Some(shards) = manifest.shards.get(range.clone()) else {
-            let count = manifest.shards.len();
-            let what = format!("has {count} shards, {range:?} are asked for");
-            return Err(IoError::new(&folder.join(MANIFEST), what));
-        };
-        manifest.shape[manifest.along] = shards.iter().map(|shard| shard.samples).sum();
-        manifest.shards = shards.to_vec();
-        Self::of(folder, manifest)
-    }
-
-    fn of(folder: &Path, manifest: Manifest) -> Result<Self, IoError> {
-        let (got, wanted) = (&manifest.scalar, scalar::<T>());
-        if *got != wanted {
-            let what = format!("the shards hold {got}, {wanted} is needed");
-            return Err(IoError::new(&folder.join(MANIFEST), what));
-        }
-        let mut parts = Vec::new();
-        for shard in &manifest.shards {
-            let path = folder.join(&shard.file);
-            let (found, written) = (sha256_file(&path)?, &shard.sha256);
-            if found != *written {
-                let what = format!("was changed: SHA-256 {found}, the manifest says {written}");
-                return Err(IoError::new(&path, what));
-            }
-            let mut shape = manifest.shape.clone();
-            shape[manifest.along] = shard.samples;
-            parts.push(Part::open(path, shape)?);
-        }
+        let manifest = Manifest::of_scalar::<T>(folder)?;
+        let parts = manifest.shards.iter();
+        let parts = parts.map(|shard| ShardPart::of(folder, &manifest, shard));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
         let summary = Summary::of(Mask::Complete, |each| visit(&manifest, &parts, each));
         let summary = summary.map_err(|e| IoError::new(folder, e))?;
         Ok(Self {
@@ -497,7 +525,7 @@ impl<T: Element> ShardFolder<T> {
 
 fn visit<T: Element>(
     manifest: &Manifest,
-    parts: &[Part<T>],
+    parts: &[ShardPart<T>],
     each: &mut dyn FnMut(&[usize], f64),
 ) -> Result<(), DataError> {
     let (mut first, mut global) = (0, vec![0; manifest.shape.len()]);

@@ -26,13 +26,6 @@ use crate::product::conflict;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
 pub struct OnlineState<T: Real> {
     /// The weights of the components, `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,

@@ -249,8 +249,8 @@ impl Groups<'_> {
             });
             objectives.extend(model.objective(&shared, &stats).unwrap());
             if ask.counts {
-                let report = model.m_step(&mut shared, stats).unwrap();
-                assert_eq!(report.objective.as_ref(), objectives.last());
+                let objective = model.m_step(&mut shared, stats).unwrap();
+                assert_eq!(objective.as_ref(), objectives.last());
             }
         }
         (shared, locals, objectives)
@@ -340,8 +340,8 @@ fn bits_do_not_depend_on_groups_or_threads() {
     }
 }
 
-fn agrees<T: Real>(tolerance: f64) {
-    for case in cases::<T>() {
+fn agree<T: Real>(cases: Vec<Case<T>>, tolerance: f64) {
+    for case in cases {
         let run = case
             .model
             .piece()
@@ -384,12 +384,71 @@ fn agrees<T: Real>(tolerance: f64) {
 
 #[test]
 fn objectives_are_those_of_one_piece() {
-    agrees::<f64>(1e-12);
+    agree(cases::<f64>(), 1e-12);
 }
 
 #[test]
 fn objectives_are_those_of_one_piece_in_single_precision() {
-    agrees::<f32>(1e-5);
+    agree(cases::<f32>(), 1e-5);
+}
+
+/// Data of which a whole shard has no mass, as columns in one piece may have none.
+#[test]
+fn a_shard_may_be_without_mass() {
+    let matrix = |hidden| {
+        let v = dense::<f64>(&[23, SAMPLES], hidden);
+        let mut values = vec![0.0; 23 * SAMPLES];
+        v.visit(&mut |at, x| {
+            values[at[0] * SAMPLES + at[1]] = if at[1] / 40 == 1 { 0.0 } else { x }
+        })
+        .unwrap();
+        v.visit_mask(&mut |at| values[at[0] * SAMPLES + at[1]] = f64::NAN)
+            .unwrap();
+        DenseTensor::masked(vec![23, SAMPLES], values, Order::RowMajor).unwrap()
+    };
+    fn empty(
+        name: &'static str,
+        model: impl Both<f64> + 'static,
+        data: impl Data<f64> + 'static,
+    ) -> Case<f64> {
+        let shards = cut(&data, 1, &[40, 80, SAMPLES]).unwrap();
+        assert_eq!((shards.len(), shards[1].total()), (3, 0.0), "{name}");
+        Case {
+            name,
+            shards,
+            model: Box::new(model),
+            data: Box::new(data),
+        }
+    }
+    let plsa = || Plsa::<f64>::builder(K).build().unwrap();
+    let plca = || Plca::<f64>::builder(K).build().unwrap();
+    let nmf = |update| Nmf::<f64>::builder(K).update(update).build().unwrap();
+    let cases = vec![
+        empty("plsa", plsa(), matrix(0.0)),
+        empty("plsa, sparse", plsa(), sparse(&matrix(0.0))),
+        empty("plsa, hidden", plsa(), matrix(0.2)),
+        empty("plca", plca(), sparse(&matrix(0.0))),
+        empty("plca, hidden", plca(), matrix(0.2)),
+        empty("nmf", nmf(Update::Simultaneous), matrix(0.0)),
+        empty("nmf in turn", nmf(Update::Sequential), sparse(&matrix(0.0))),
+        empty("nmf, imputed", nmf(Update::Simultaneous), matrix(0.2)),
+    ];
+    // A mixture that nothing is known of stays where it began.
+    let (start, _) = in_process(&cases[0], Solver::Em, 0);
+    let (end, _) = in_process(&cases[0], Solver::Em, 5);
+    let mixture = |at: &Parameters<f64>| at.block("mixture").unwrap().columns(40, 40).into_owned();
+    assert_eq!(mixture(&end), mixture(&start));
+    agree(cases, 1e-12);
+
+    let none = dense::<f64>(&[23, SAMPLES], 0.0);
+    let none = DenseTensor::new(
+        none.shape().to_vec(),
+        vec![0.0; 23 * SAMPLES],
+        Order::RowMajor,
+    );
+    let shards = cut(&none.unwrap(), 1, &[40, SAMPLES]).unwrap();
+    let error = InProcess::new(&plsa(), &shards).unwrap_err();
+    assert_eq!(error, FitError::Data(DataError::NoMass));
 }
 
 /// Starts are drawn shard by shard, and have the bits of a start on all data.

@@ -85,10 +85,10 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         let (mut shared, stats) = self.pass(at, Ask::step(measure))?;
-        let report = self.model.m_step(&mut shared, stats)?;
+        let objective = self.model.m_step(&mut shared, stats)?;
         *at = shared.parameters().clone();
         self.shared.replace(shared);
-        Ok(Stepped::of(report.objective))
+        Ok(Stepped::of(objective))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {

@@ -195,7 +195,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         let mut shared = self.shared(at);
         let (stats, mut locals) = self.pass(at, &shared, Ask::step(measure))?;
-        let report = self.model.m_step(&mut shared, stats)?;
+        let objective = self.model.m_step(&mut shared, stats)?;
         for local in &mut locals {
             let shard = local.place.shard;
             if local.pending == Pending::Nothing {
@@ -208,7 +208,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
         let free = self.whole.blocks.iter().zip(blocks);
         let free = free.map(|(spec, block)| (spec.frozen != Frozen::Whole).then_some(block));
         at.advance(free.collect());
-        Ok(Stepped::of(report.objective))
+        Ok(Stepped::of(objective))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {

@@ -36,6 +36,6 @@ mod version;
 pub use elsewhere::{Elsewhere, Engine};
 pub use in_process::{InProcess, OnShards, Shards, Visit};
 pub use partial::{Merge, Node, Partial, PartialError};
-pub use sharded::{Apart, Divided, Imputes, InTurn, Lie, Report, Shard, Sharded, Whole};
+pub use sharded::{Apart, Divided, Imputes, InTurn, Lie, Shard, Sharded, Whole};
 pub use states::{Ask, Local, Place, Seed, Shared, Stats, Survey};
 use version::Version;

@@ -24,8 +24,10 @@ pub struct Node {
 impl Node {
     /// The shards that it covers, of so many.
     pub fn shards(self, shards: u32) -> Range<u32> {
-        let end = |place: u64| (place << self.level).min(shards.into()) as u32;
-        end(self.place.into())..end(u64::from(self.place) + 1)
+        // From level 32 on a node holds all shards that there can be; what is read from bytes may name any level.
+        let level = self.level.min(32);
+        let end = |place: u128| (place << level).min(shards.into()) as u32;
+        end(self.place.into())..end(u128::from(self.place) + 1)
     }
 
     fn sibling(self) -> Self {

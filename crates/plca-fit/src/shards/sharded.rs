@@ -99,14 +99,6 @@ pub trait InTurn<T: Real> {
     fn renew(&self, at: &mut Parameters<T>) -> Result<(), FitError>;
 }
 
-/// The record of an M-step over all shards.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Report {
-    /// The objective of the parameters before it, if it was measured.
-    pub objective: Option<f64>,
-}
-
 /// A model whose data can be cut into shards of samples.
 ///
 /// What belongs to a sample stays with its shard ([`Local`]), what belongs to features is copied everywhere ([`Shared`]). An iteration is
@@ -160,16 +152,18 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`FitError::Data`] for negative data or none, the index that of all data.
+    /// [`FitError::Data`] for negative data, the index that of all data. A shard may be without mass: its samples keep their start.
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
         let along = self.along(shard.shape().len());
-        check_counts(shard).map_err(|e| match e {
-            DataError::Negative { mut index, value } => {
+        match check_counts(shard) {
+            // Whether all shards together have mass is seen by `Survey::check`.
+            Ok(()) | Err(DataError::NoMass) => {}
+            Err(DataError::Negative { mut index, value }) => {
                 index[along] += first;
-                DataError::Negative { index, value }
+                return Err(DataError::Negative { index, value }.into());
             }
-            e => e,
-        })?;
+            Err(e) => return Err(e.into()),
+        }
         Ok(Survey::of(shard, along))
     }
 
@@ -286,13 +280,14 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Ok(stats)
     }
 
-    /// Makes the shared parameters of the next iteration from the statistics of all shards.
+    /// Makes the shared parameters of the next iteration from the statistics of all shards; returns the objective before it, if it was
+    /// measured.
     ///
     /// # Errors
     ///
     /// [`FitError::Support`], those of [`BlockSpec::m_step`], [`FitError::Conflict`] for statistics of another model; `shared` is then as it
     /// was.
-    fn m_step(&self, shared: &mut Shared<T>, stats: Stats) -> Result<Report, FitError> {
+    fn m_step(&self, shared: &mut Shared<T>, stats: Stats) -> Result<Option<f64>, FitError> {
         stats.check_support()?;
         let whole = self.whole(&shared.survey)?;
         let objective = objective(self, &whole, shared, &stats);
@@ -339,7 +334,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         }
         shared.parameters.advance(new);
         (shared.sums, shared.scale) = (sums, scale);
-        Ok(Report { objective })
+        Ok(objective)
     }
 
     /// The objective from the statistics of all shards, if they have it.
@@ -472,7 +467,9 @@ pub(super) fn gathered<T: Real>(
 /// The first word of ChaCha that a start on all data draws for a block: two for every number, block after block.
 fn first_word<T: Real>(specs: &[BlockSpec<T>], block: usize) -> u128 {
     let words = |spec: &BlockSpec<T>| match spec.draw {
-        Draw::Simplex | Draw::Sides | Draw::Around(_) => 2 * spec.shape.0 as u128 * spec.shape.1 as u128,
+        Draw::Simplex | Draw::Sides | Draw::Around(_) => {
+            2 * spec.shape.0 as u128 * spec.shape.1 as u128
+        }
         Draw::Even | Draw::Data(_) => 0,
     };
     specs[..block].iter().map(words).sum()

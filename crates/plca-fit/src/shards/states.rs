@@ -1,7 +1,7 @@
 //! What engines move: where shards are, what is known of them, and the statistics that travel.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, DataError, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::{Merge, Version};
@@ -9,7 +9,6 @@ use crate::{Exposure, FitError, Parameters};
 
 /// The source of everything drawn: a seed, and a stream of its own for every start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Seed {
     /// The seed of ChaCha8.
     pub seed: u64,
@@ -52,8 +51,6 @@ pub struct Survey {
     pub total: f64,
     /// The sum of their absolute values.
     pub absolute: f64,
-    /// The number of observed cells that are not 0.
-    pub nnz: u64,
     /// Whether every cell was observed.
     pub complete: bool,
     /// The number of observed cells, zeros included, where the model asks for it.
@@ -74,7 +71,6 @@ impl Survey {
             shape: shard.shape().to_vec(),
             total: summary.total,
             absolute: summary.absolute,
-            nnz: summary.nnz,
             complete: shard.is_complete(),
             observed: 0,
             largest: 0.0,
@@ -89,11 +85,12 @@ impl Survey {
         (self.along, self.shape.len()) == (right.along, right.shape.len()) && modes.all(same)
     }
 
-    /// Refuses data that are none.
+    /// Refuses data that cannot be fitted.
     ///
     /// # Errors
     ///
-    /// [`FitError::DataShape`] for the first shard of other sizes than those before it, [`FitError::NotFinite`] for their sum.
+    /// [`FitError::DataShape`] for the first shard of other sizes than those before it, [`FitError::NotFinite`] for their sum,
+    /// [`DataError::NoMass`] where all observed cells are 0.
     pub fn check(&self) -> Result<(), FitError> {
         if let Some(odd) = &self.odd {
             let size = |(mode, n): (usize, &usize)| match mode == self.along {
@@ -105,12 +102,15 @@ impl Survey {
                 expected: self.shape.iter().enumerate().map(size).collect(),
             });
         }
-        match self.absolute.is_finite() {
-            true => Ok(()),
-            false => Err(FitError::NotFinite {
+        if !self.absolute.is_finite() {
+            return Err(FitError::NotFinite {
                 what: "the sum of the data".into(),
                 value: self.absolute,
-            }),
+            });
+        }
+        match self.absolute > 0.0 {
+            true => Ok(()),
+            false => Err(DataError::NoMass.into()),
         }
     }
 }
@@ -128,7 +128,6 @@ impl Merge for Survey {
         }
         self.total += right.total;
         self.absolute += right.absolute;
-        self.nnz += right.nnz;
         self.complete &= right.complete;
         self.observed += right.observed;
         self.largest = self.largest.max(right.largest);
@@ -137,7 +136,6 @@ impl Merge for Survey {
 
 /// What is wanted of a pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ask {
     /// Counts, for a step.
     pub counts: bool,
@@ -179,13 +177,6 @@ impl Ask {
 /// The parameters that all shards share, and what follows from sums over all of them.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
 pub struct Shared<T: Real> {
     pub(super) version: Version,
     pub(super) survey: Survey,
@@ -248,13 +239,6 @@ pub(super) enum Pending<T: Real> {
 /// What belongs to the samples of a shard: it never leaves its worker, but for a checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
 pub struct Local<T: Real> {
     pub(super) version: Version,
     pub(super) place: Place,

@@ -117,3 +117,14 @@ fn what_is_counted_twice_or_missing_is_refused() {
     }
     assert_eq!(Node { level: 2, place: 1 }.shards(7), 4..7);
 }
+
+/// Nodes that are read from bytes may be at any level.
+#[test]
+fn a_level_above_every_tree_is_no_overflow() {
+    for level in [31, 32, 63, 64, u32::MAX] {
+        assert_eq!(Node { level, place: 0 }.shards(7), 0..7);
+        for place in [1, u32::MAX] {
+            assert!(Node { level, place }.shards(7).is_empty());
+        }
+    }
+}

@@ -21,7 +21,8 @@ mod transform;
 use std::sync::Arc;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Prior as BlockPrior, Settings,
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Prior as BlockPrior,
+    Settings,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
