@@ -68,7 +68,7 @@ def rank(folder, components, iterations):
 
     comm = MPI.COMM_WORLD
 
-    # Between two looks at the objective, which costs about as much as an iteration.
+    # Between two looks at the objective, which costs about as much as an iteration. The first rank looks, and waits for all others in every iteration.
     seen = []
     model = PLSA(
         components,
@@ -81,12 +81,12 @@ def rank(folder, components, iterations):
         callback=lambda iteration, _: seen.append((iteration, time.perf_counter())),
     )
     fit(model, [str(path) for path in sorted(Path(folder).glob("cells-*.npz"))], comm=comm)
-    iteration, ends = np.transpose(seen)
-    steps = np.diff(ends) / np.diff(iteration)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    found = comm.gather((float(np.median(steps)), peak, model.traffic_))
+    found = comm.gather((peak, model.traffic_))
     if comm.rank == 0:
-        print(json.dumps({"ranks": found, "objective": float(model.objective_)}))
+        iteration, ends = np.transpose(seen)
+        seconds = float(np.median(np.diff(ends) / np.diff(iteration)))
+        print(json.dumps({"seconds": seconds, "ranks": found, "objective": float(model.objective_)}))
 
 
 def run(ranks, arguments):
@@ -121,17 +121,17 @@ def main():
     seconds, objectives = {}, set()
     for ranks in (1, 2):
         found = run(ranks, arguments)
-        seconds[ranks] = max(step for step, _, _ in found["ranks"])
+        seconds[ranks] = found["seconds"]
         objectives.add(found["objective"])
-        peaks = " and ".join(f"{peak / 2**30:.2f} GiB" for _, peak, _ in found["ranks"])
+        peaks = " and ".join(f"{peak / 2**30:.2f} GiB" for peak, _ in found["ranks"])
         each = 1e9 * seconds[ranks] / entries
         print(f"measured: {ranks} rank{'s' * (ranks > 1)}: {seconds[ranks]:.3f} s an iteration, {each:.1f} ns an entry, peak {peaks}")
-        for _, _, traffic in found["ranks"]:
+        for _, traffic in found["ranks"]:
             up = traffic["up"]
             print(f"measured: bytes up of an iteration {up}, {up / formula:.4f} of the formula")
     print(f"measured: two ranks {seconds[1] / seconds[2]:.2f} times as fast as one; equal objectives: {len(objectives) == 1}")
-    # Amdahl: t(p) = serial + shared / p. So t(1) = serial + shared and t(2) = serial + shared / 2, and serial = 2 t(2) - t(1). Noise may make it negative.
-    serial = max(0.0, 2 * seconds[2] - seconds[1])
+    # Amdahl: t(p) = serial + shared / p. So t(1) = serial + shared and t(2) = serial + shared / 2, and serial = 2 t(2) - t(1). Noise may put it out of range.
+    serial = min(max(0.0, 2 * seconds[2] - seconds[1]), seconds[1])
     work = serial + (seconds[1] - serial) / 16
     # The statistics go up and the sum goes down a tree of four levels at 10 GbE, 1.25e9 bytes a second.
     talk = 2 * 4 * formula / 1.25e9

@@ -62,7 +62,17 @@ impl<T: Real> Stored<'_, T> {
         let scale = 1.0 / self.scale.to_f64();
         match request.rule {
             Rule::Poisson | Rule::Gradient => {
-                check_counts(data)?;
+                match check_counts(data) {
+                    // A part of data may be without mass: nothing is counted.
+                    Err(DataError::NoMass) => {
+                        let mut counts = model.exposures(&modes);
+                        let counted = counts.iter_mut().flatten();
+                        counted.for_each(|counts| counts.fill(T::zero()));
+                        let value = request.value.then_some(0.0);
+                        return Ok(Expected { counts, value });
+                    }
+                    checked => checked?,
+                }
                 let mut pass = pass();
                 let rows = pass.balance_rows();
                 let rows = rows.as_deref();

@@ -133,7 +133,11 @@ pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
         joints: Vec::new(),
     };
     if let Rule::Poisson | Rule::Gradient = request.rule {
-        counts_only::<T>(data.summary())?;
+        match counts_only::<T>(data.summary()) {
+            // A part of data may be without mass: nothing is counted.
+            Err(DataError::NoMass) => {}
+            checked => checked?,
+        }
     }
     match request.rule {
         Rule::Poisson => data.visit(&mut |index, v| {
