@@ -23,6 +23,7 @@ from ._data import contiguous, coordinates, describe, seed_of, threads, unmasked
 from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
+from ._skellam import SkellamSNMF
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +34,16 @@ if TYPE_CHECKING:
 Sheet = dict[str, Any]
 #: Number of a shard, how many there are, and its first sample.
 Place = tuple[int, int, int]
+#: What marks a hidden cell, whether arrays are transposed, whether values may be negative.
+Reading = tuple[str | None, bool, bool]
+#: Into how many shards a file of AnnData is cut, as `plca shard` cuts its data.
+SHARDS = 64
 #: What the samples are in the blocks of the estimator, and in those of the model, which has them last.
 _SWAPPED = {"w": "h", "h": "w"}
 
 
 def load(
-    source: Any, missing: str | None, transposed: bool, sent: bool = False, hashed: bool = False
+    source: Any, missing: str | None, transposed: bool, signed: bool = False, sent: bool = False, hashed: bool = False
 ) -> _core.Shard:
     """A shard: of an array, of a file of one, or of a part ``(folder, number, single)`` of what ``plca shard`` has cut.
 
@@ -55,7 +60,7 @@ def load(
     X = X if sparse.issparse(X) else np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    _check_cells(X, observed, missing)
+    _check_cells(X, observed, missing, signed)
     arrays = describe(X, observed, missing, transposed)
     return _core.Shard(arrays, bool(X.dtype == np.float32), sent, _digest(arrays) if hashed else None)
 
@@ -70,13 +75,13 @@ def _read(path: str | Path) -> Any:
         raise ValueError(f"{path} is not a whole file of one array or sparse matrix: {error}") from error
 
 
-def _check_cells(X: Any, observed: Any, missing: str | None) -> None:
-    """Refuses a cell that is no count, by its index in the shard."""
+def _check_cells(X: Any, observed: Any, missing: str | None, signed: bool) -> None:
+    """Refuses a cell that the model does not take, by its index in the shard."""
     if sparse.issparse(X) and X.format not in ("csr", "csc"):
         X = X.tocoo()
     values = X.data if sparse.issparse(X) else X
     with np.errstate(invalid="ignore"):
-        wrong = ~((values >= 0) & (values < np.inf))
+        wrong = ~np.isfinite(values) if signed else ~((values >= 0) & (values < np.inf))
     if missing == "nan":
         wrong &= ~np.isnan(values)
     if observed is not None:
@@ -90,7 +95,7 @@ def _check_cells(X: Any, observed: Any, missing: str | None) -> None:
         index = [int(at) for at in np.unravel_index(first, X.shape)]
     value = values.ravel()[first]
     hint = "; missing='nan' takes NaN as a hidden cell" if np.isnan(value) and not sparse.issparse(X) else ""
-    raise ValueError(f"entry {index} is {value}, expected a finite number >= 0{hint}")
+    raise ValueError(f"entry {index} is {value}, expected a finite number{'' if signed else ' >= 0'}{hint}")
 
 
 def _digest(arrays: dict[str, Any]) -> str:
@@ -107,7 +112,7 @@ def _digest(arrays: dict[str, Any]) -> str:
 
 
 def opened(
-    sources: Sequence[Any], first: int, how: tuple[str | None, bool], sent: bool = False, hashed: bool = False
+    sources: Sequence[Any], first: int, how: Reading, sent: bool = False, hashed: bool = False
 ) -> list[_core.Shard]:
     """Shards, the first of which has the number ``first``, as of :func:`load`; a source may be a function that returns one."""
     shards = []
@@ -133,10 +138,44 @@ def _placed(array: Any) -> Any:
 copyreg.pickle(_core.Shard, lambda shard: (_received, shard.__reduce__()[1]))
 
 
+class Cells:
+    """Observations of a file of AnnData, which are read when they are called for."""
+
+    def __init__(self, path: Path, first: int, end: int) -> None:
+        self.path, self.first, self.end = path, first, end
+
+    def __call__(self) -> Any:
+        annotated = _annotated(self.path)
+        try:
+            return annotated.X[self.first : self.end]
+        finally:
+            annotated.file.close()
+
+
+def _annotated(path: Path) -> Any:
+    try:
+        import anndata
+    except ImportError as error:
+        raise ImportError(f"{path} needs anndata: pip install 'plcakit[ad]'") from error
+    return anndata.read_h5ad(path, backed="r")
+
+
+def _cells(path: Path) -> list[Any]:
+    annotated = _annotated(path)
+    try:
+        count = annotated.n_obs
+    finally:
+        annotated.file.close()
+    many = min(SHARDS, count)
+    ends = [count * n // many for n in range(many + 1)]
+    return [Cells(path, a, b) for a, b in zip(ends, ends[1:])]
+
+
 def sourced(X: Any) -> tuple[Sequence[Any], int | None]:
-    """Where the shards are: those of a sequence or of a folder. Of a folder that ``plca shard`` has made also the mode that is cut."""
+    """Where the shards are: those of a sequence, of a file of AnnData or of a folder. Of a folder that ``plca shard`` has made also the mode that is cut."""
     if isinstance(X, (str, Path)):
-        return _parts(Path(X).absolute())
+        path = Path(X).absolute()
+        return (_cells(path), None) if path.suffix == ".h5ad" else _parts(path)
     if not isinstance(X, Sequence):
         raise ValueError(f"X is of {type(X).__name__}: expected a sequence of shards or a folder of them")
     # Of a process that works in another folder.
@@ -288,17 +327,20 @@ class OneProcess(Engine):
         return finished(self.sheet, self.shards, self.state, shared)
 
 
-def transposes(estimator: Factorization, along: int | None) -> bool:
-    """Whether the model has the samples of arrays in its last mode."""
-    return along is None and not isinstance(estimator, PLSA)
+def reading(estimator: Factorization, along: int | None) -> Reading:
+    """How shards are read: what marks a hidden cell, whether the model has the samples of arrays in its last mode, whether values may be negative."""
+    transposed = along is None and not isinstance(estimator, PLSA)
+    return estimator.missing, transposed, isinstance(estimator, SkellamSNMF)
 
 
 def check(estimator: Factorization) -> None:
     """Refuses settings that need all data at once, before any are read."""
     name = type(estimator).__name__
-    if not isinstance(estimator, (NMF, PLCA, PLSA)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
-        raise ValueError(f"shards: expected PLSA, PLCA or NMF under the Kullback-Leibler divergence, got {name}")
+    if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
+        raise ValueError(f"shards: expected PLSA, PLCA, NMF under the Kullback-Leibler divergence or SkellamSNMF, got {name}")
     estimator._validate_params()
+    if isinstance(estimator, SkellamSNMF) and estimator.method != "em":
+        raise ValueError(f"shards: method is {estimator.method!r}, expected 'em'")
     plain = {"solver": ("auto", "em"), "init": (None, "random"), "n_init": (1,), "warm_start": (False,)}
     for setting, expected in plain.items():
         value = getattr(estimator, setting)
@@ -325,8 +367,8 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     expected = [0, 1] if model == "plsa" else [len(shape) - 1]
     if cut not in expected or along not in (None, cut):
         raise ValueError(f"shards: cut along dimension {along}, {type(estimator).__name__} has its samples along {cut}")
-    # As the estimator has them: samples first.
-    theirs = tuple(shape) if cut == 0 else tuple(shape[::-1])
+    # As the estimator has them: samples first, but of those that transpose their data.
+    theirs = tuple(shape) if cut == 0 or estimator._transposed else tuple(shape[::-1])
     k = estimator._components(theirs, None)
     names = _names(model, len(shape))
     priors = estimator._priors(estimator._block_shapes(theirs, k))
@@ -378,7 +420,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     for name in ("feature_names_in_", "n_features_in_"):
         estimator.__dict__.pop(name, None)
     if len(theirs) == 2:
-        estimator.n_features_in_ = theirs[1]
+        estimator.n_features_in_ = theirs[0 if estimator._transposed else 1]
     estimator.traffic_ = dict(engine.traffic)
     if engine.warns:
         estimator._warn(result)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._shards import Engine, Sheet, begun, check, finished, opened, partial_of, sourced, stepped, surveyed, transposes, write
+from ._shards import Engine, Reading, Sheet, begun, check, finished, opened, partial_of, reading, sourced, stepped, surveyed, write
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -47,12 +47,12 @@ def fit(
 
     Parameters
     ----------
-    estimator : PLSA, PLCA or NMF
+    estimator : PLSA, PLCA, NMF or SkellamSNMF
         What is fitted, by the solver ``"em"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
     X : dask.array.Array, sequence, or path-like
         The data, samples first. Of an array, chunks of samples are the shards. Of a sequence, each item is one: an array or sparse matrix, a file
-        ``.npz`` or ``.npy``, or a delayed object that becomes an array. A path is a folder that ``plca shard`` has made, or one of such files; every
-        worker must be able to read it.
+        ``.npz`` or ``.npy``, or a delayed object that becomes an array. A path is a folder that ``plca shard`` has made, one of such files, or a
+        file of AnnData, ``.h5ad``, whose cells become 64 shards; every worker must be able to read it.
     client : dask.distributed.Client, default=None
         The cluster; ``None`` takes the current client.
     ranges : int, default=None
@@ -93,7 +93,7 @@ def fit(
     client = distributed.get_client() if client is None else client
     check(estimator)
     sources, along = _sources(X)
-    how = (estimator.missing, transposes(estimator, along))
+    how = reading(estimator, along)
     engine = _Dask(client, sources, how, ranges, folder, save_every, retries, timeout)
     try:
         return _fit(estimator, engine, along)
@@ -110,7 +110,7 @@ def _sources(X: Any) -> tuple[list[Any], int | None]:
     return list(sources), along
 
 
-def _loaded(how: tuple[str | None, bool], first: int, *sources: Any) -> list[_core.Shard]:
+def _loaded(how: Reading, first: int, *sources: Any) -> list[_core.Shard]:
     return opened(sources, first, how, sent=True)
 
 
@@ -140,7 +140,7 @@ class _Dask(Engine):
         self,
         client: Any,
         sources: Sequence[Any],
-        how: tuple[str | None, bool],
+        how: Reading,
         ranges: int | None,
         folder: str | Path | None,
         save_every: int,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._shards import Engine, Sheet, begun, check, finished, opened, sourced, stepped, surveyed, transposes, write
+from ._shards import Engine, Sheet, begun, check, finished, opened, reading, sourced, stepped, surveyed, write
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -41,7 +41,7 @@ def fit(
 
     Parameters
     ----------
-    estimator : PLSA, PLCA or NMF
+    estimator : PLSA, PLCA, NMF or SkellamSNMF
         What is fitted, by the solver ``"em"``. ``n_jobs`` is the number of threads of a rank. It is changed in place.
     X : sequence or path-like
         The data, samples first, as of :func:`plcakit.shards.fit`. An item of a sequence may be a function that returns a shard: a rank calls those
@@ -175,7 +175,7 @@ class _Ranks(Engine):
                 raise ValueError(f"{comm.size} ranks for {self.count} shards: expected one shard for each at least")
             ends = [self.count * rank // comm.size for rank in range(comm.size + 1)]
             self.first, self.end = ends[comm.rank : comm.rank + 2]
-            how = (estimator.missing, transposes(estimator, along))
+            how = reading(estimator, along)
             # Only a checkpoint asks whether the data are the same.
             hashed = self.folder is not None
             self.shards = opened(sources[self.first : self.end], self.first, how, hashed=hashed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._shards import OneProcess, check, opened, sourced, transposes
+from ._shards import OneProcess, check, opened, reading, sourced
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -15,11 +15,11 @@ def fit(estimator: Any, X: Any) -> Any:
 
     Parameters
     ----------
-    estimator : PLSA, PLCA or NMF
+    estimator : PLSA, PLCA, NMF or SkellamSNMF
         What is fitted, by the solver ``"em"``. It is changed in place.
     X : sequence or path-like
-        The data, samples first: arrays, sparse matrices or files ``.npz`` and ``.npy``, each a shard; or a folder of such files, or one that
-        ``plca shard`` has made, whose shards are read at every iteration.
+        The data, samples first: arrays, sparse matrices or files ``.npz`` and ``.npy``, each a shard; a folder of such files; one that
+        ``plca shard`` has made, whose shards are read at every iteration; or a file of AnnData, ``.h5ad``, whose cells become 64 shards.
 
     Returns
     -------
@@ -38,5 +38,5 @@ def fit(estimator: Any, X: Any) -> Any:
     """
     check(estimator)
     sources, along = sourced(X)
-    how = (estimator.missing, transposes(estimator, along))
+    how = reading(estimator, along)
     return _fit(estimator, OneProcess(opened(sources, 0, how)), along)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from plcakit import NMF, PLCA, PLSA, _core
+from plcakit import NMF, PLCA, PLSA, SkellamSNMF, _core
 from plcakit._shards import OneProcess, load, sourced, surveyed
 from plcakit.shards import fit
 
@@ -66,6 +66,36 @@ def test_as_one_piece(name, form):
     np.testing.assert_allclose(*both, rtol=tolerance, atol=tolerance)
     if name in ("nmf", "penalised"):
         assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=1e-4 if form == "single" else 1e-10)
+
+
+def test_data_of_either_sign():
+    X = data() - 2.0
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.1] = np.nan
+    for X, settings in [
+        (np.nan_to_num(X), {}),
+        (X, {"missing": "nan", "replicates": 1, "prior": {"atoms": "dirichlet:1.1", "activations": "gamma:1.5,0.1"}}),
+    ]:
+        settings = {"random_state": 5, "max_iter": 100, "tol": 0, **settings}
+        whole = SkellamSNMF(K, solver="em", **settings).fit(X)
+        sharded = fit(SkellamSNMF(K, **settings), cut(X))
+        assert sharded.objective_ == pytest.approx(whole.objective_, rel=1e-12)
+        assert sharded.components_.shape == (K, 31) and sharded.n_features_in_ == 31
+        np.testing.assert_allclose(sharded.reconstruct(), whole.reconstruct(), rtol=1e-6, atol=1e-8)
+        assert sharded.transform(X).shape == (70, K)
+    with pytest.raises(ValueError, match=r"shard 0: entry \[0, 0\] is inf, expected a finite number$"):
+        fit(SkellamSNMF(K), [np.full((3, 4), np.inf)])
+    with pytest.raises(ValueError, match="method is 'vb'"):
+        fit(SkellamSNMF(K, method="vb"), cut(data()))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_file_of_annotated_data_is_cut_into_its_cells(form, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    X = data()
+    anndata.AnnData(form(X)).write_h5ad(tmp_path / "cells.h5ad")
+    settings = {"random_state": 5, "max_iter": 9, "tol": 0}
+    model = fit(PLSA(K, **settings), tmp_path / "cells.h5ad")
+    assert bits(model) == bits(fit(PLSA(K, **settings), cut(form(X), 64)))
 
 
 def test_hidden_cells():
