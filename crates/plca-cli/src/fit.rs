@@ -30,6 +30,7 @@ use crate::online;
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
+use crate::refit;
 use crate::restored::Restored;
 use crate::saved;
 use crate::shards;
@@ -395,28 +396,24 @@ impl<T: Scalar> Run<'_, T> {
         }
         let mut warnings = data::warnings(args.model, data);
         warnings.extend(outcome.restored.warnings());
-        if outcome.status == Status::MaxIterations && args.tol > 0.0 {
-            warnings.push(unfinished(args.max_iter));
-        }
-        if let Some(model) = &args.again {
-            let fitted = saved::read(model)?;
-            let then = &fitted.metadata["data"]["sha256"];
-            if *then != *self.checksum {
-                let (data, model) = (args.data.display(), model.display());
-                warnings.push(format!("{data} holds other data than those of {model}"));
-            }
-        }
+        let free = args.model.free_blocks(data.shape().len());
+        let fixed = free.iter().all(|name| args.fix.contains(name));
+        let cut = outcome.status == Status::MaxIterations && !fixed;
+        warnings.extend(unfinished(cut, args.max_iter, args.tol));
         let mut model = args.model.file(&best.widened());
         merge(&mut model.metadata, self.describe(posterior));
         leave(args, model, summary, warnings, (trace, self.started))
     }
 }
 
-/// What to do where a run was not done.
-pub(crate) fn unfinished(max_iter: usize) -> String {
-    format!(
-        "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
-    )
+/// What to do where a run was cut before it was done; nothing where all that was asked for was done.
+pub(crate) fn unfinished(cut: bool, max_iter: usize, tol: f64) -> Option<String> {
+    let what = || {
+        format!(
+            "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
+        )
+    };
+    (cut && max_iter > 0 && tol > 0.0).then(what)
 }
 
 /// The metadata of any file of a run.
@@ -424,7 +421,6 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
     json!({
         "model": args.model.name(),
         "settings": settings,
-        "request": args.request,
         "seed": args.seed,
         "version": env!("CARGO_PKG_VERSION"),
         "data": data,
@@ -435,11 +431,22 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
 /// Leaves the files of a fit, and says what it is.
 pub(crate) fn leave(
     args: &FitArgs,
-    model: ModelFile,
+    mut model: ModelFile,
     summary: Value,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
     (trace, started): (&str, Instant),
 ) -> Result<(), Failure> {
+    if let Some(path) = &args.again {
+        let fitted = saved::read(path)?.metadata;
+        warnings.extend(refit::changed(
+            path,
+            &fitted,
+            &model.metadata,
+            &args.request,
+        ));
+    }
+    // Here alone: checkpoints are the same whatever the names of what is read.
+    model.metadata["request"] = args.request.clone();
     let leaving = Leaving {
         output: &args.output,
         model,
@@ -450,6 +457,7 @@ pub(crate) fn leave(
         started,
         json: args.json,
         quiet: args.quiet,
+        piped: args.piped,
     };
     leaving.leave()
 }

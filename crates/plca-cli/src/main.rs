@@ -62,7 +62,7 @@ fn run(line: Vec<OsString>) -> Result<(), Failure> {
         (arguments, matches) = parsed(line)?;
     }
     if let (Command::Fit(a), Some((_, matches))) = (&mut arguments.command, matches.subcommand()) {
-        a.request = refit::request(matches);
+        a.request = refit::request(a, matches);
         a.again = again;
     }
     let given = args::given(&matches);
@@ -80,9 +80,9 @@ fn parsed(line: Vec<OsString>) -> Result<(Arguments, ArgMatches), Failure> {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => e.exit(),
-        _ => Failure::from(e),
+        _ => Failure::on_line(&line, e),
     };
-    let matches = help::command().try_get_matches_from(line);
+    let matches = help::command().try_get_matches_from(&line);
     let matches = matches.map_err(refused)?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(refused)?;
     Ok((arguments, matches))

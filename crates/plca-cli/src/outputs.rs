@@ -140,6 +140,8 @@ pub(crate) struct Leaving<'a> {
     pub(crate) started: Instant,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// Standard output is the model's: no summary.
+    pub(crate) piped: bool,
 }
 
 impl Leaving<'_> {
@@ -166,7 +168,7 @@ impl Leaving<'_> {
             None => None,
         };
         let model = plca_io::pending_model(self.output, &self.model, self.single)?;
-        report(self.json, self.quiet, &self.summary)?;
+        report(self.json, self.quiet || self.piped, &self.summary)?;
         // Files have their names once everything is on the disk; no model is without its trace.
         trace.map_or(Ok(()), Pending::keep)?;
         Ok(model.keep()?)

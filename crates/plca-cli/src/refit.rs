@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
+use plca_fit::Solver;
 use serde_json::{Map, Value, json};
 
-use crate::args::RefitArgs;
+use crate::args::{FitArgs, RefitArgs};
 use crate::failure::Failure;
 use crate::help;
 use crate::saved;
@@ -26,7 +28,7 @@ const OF_A_RUN: &[&str] = &[
 ];
 
 /// What a command line of `fit` asks for, as a model file keeps it: files of data, and options with their values.
-pub(crate) fn request(matches: &ArgMatches) -> Value {
+pub(crate) fn request(args: &FitArgs, matches: &ArgMatches) -> Value {
     let mut data = Vec::new();
     let mut options = Map::new();
     for arg in fit().get_arguments() {
@@ -48,7 +50,36 @@ pub(crate) fn request(matches: &ArgMatches) -> Value {
             (_, None) => {}
         }
     }
+    if args.out_of_core.is_some() && args.solver == Solver::Auto {
+        // Data on the disk leave no choice, which a run in memory would have.
+        options.insert("solver".to_string(), json!([Solver::Em.name()]));
+    }
     json!({ "data": data, "options": options })
+}
+
+/// Files that a fit reads beside its data: their checksums are in the settings.
+const FILES: &[&str] = &["freeze_entries", "init", "mask", "priors"];
+
+/// What a fit read that was not what the model file of this path was fitted to, as warnings.
+pub(crate) fn changed(path: &Path, then: &Value, now: &Value, request: &Value) -> Vec<String> {
+    let (path, mut warnings) = (path.display(), Vec::new());
+    if then["data"]["sha256"] != now["data"]["sha256"] {
+        // As they were named: a stream is read from another file.
+        let data = request["data"].as_array().into_iter().flatten();
+        let data: Vec<&str> = data.filter_map(Value::as_str).collect();
+        let data = data.join(", ");
+        warnings.push(format!("{data}: other data than those of {path}"));
+    }
+    let (then, now) = (&then["settings"], &now["settings"]);
+    // What is asked for only now is no change of a file.
+    let other = FILES
+        .iter()
+        .filter(|&&name| !then[name].is_null() && then[name] != now[name]);
+    warnings.extend(other.map(|name| {
+        let option = name.replace('_', "-");
+        format!("--{option}: not the file that {path} was fitted with")
+    }));
+    warnings
 }
 
 fn fit() -> clap::Command {
@@ -67,18 +98,16 @@ pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
     let request = &file.metadata["request"];
     let model = file.metadata["model"].as_str().ok_or_else(unknown)?;
     let options = request["options"].as_object().ok_or_else(unknown)?;
-    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
+    // A stream is data.
+    let is_option = |word: &OsString| word != "-" && word.to_string_lossy().starts_with('-');
     let from = args.fit.iter().position(is_option);
     let (data, given) = args.fit.split_at(from.unwrap_or(args.fit.len()));
+    let end = given.iter().position(|word| word == "--");
+    let (given, last) = given.split_at(end.unwrap_or(given.len()));
+    let data = [data, last.get(1..).unwrap_or_default()].concat();
     let fit = fit();
     let named: BTreeSet<String> = given.iter().filter_map(|word| long(&fit, word)).collect();
     let mut line: Vec<OsString> = vec!["plca".into(), "fit".into(), model.into()];
-    if data.is_empty() {
-        let kept = request["data"].as_array().into_iter().flatten();
-        line.extend(kept.filter_map(Value::as_str).map(OsString::from));
-    } else {
-        line.extend(data.iter().cloned());
-    }
     for (name, values) in options {
         // A file from elsewhere asks for nothing but what a fit finds.
         let known = |arg: &&Arg| {
@@ -101,6 +130,14 @@ pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
         }
     }
     line.extend(given.iter().cloned());
+    // Names of data may begin like options.
+    line.push("--".into());
+    if data.is_empty() {
+        let kept = request["data"].as_array().into_iter().flatten();
+        line.extend(kept.filter_map(Value::as_str).map(OsString::from));
+    } else {
+        line.extend(data);
+    }
     Ok(line)
 }
 
