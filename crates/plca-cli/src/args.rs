@@ -554,7 +554,7 @@ pub(crate) struct FitArgs {
     /// Continues from a checkpoint: bit-identical to a run in one piece
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) resume: Option<PathBuf>,
-    /// A JSON line per checked iteration: iteration, objective, seconds
+    /// A JSON line per checked iteration, written as it goes
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) trace: Option<PathBuf>,
     /// The summary as one JSON line on standard output
@@ -581,6 +581,9 @@ pub(crate) struct FitArgs {
 pub(crate) struct RefitArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
+    /// Leaves out options of the fit, by their names without dashes: --without prior,seed.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) without: Vec<String>,
     /// Perhaps files of data in place of those of the fit, then --output FILE and any options of fit, in place of those of the fit.
     #[arg(
         value_name = "DATA | OPTION",

@@ -28,7 +28,7 @@ use crate::models::Scalar;
 use crate::models::options::{self, schedule};
 use crate::online;
 use crate::out_of_core::{self, load};
-use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
+use crate::outputs::{Leaving, MODEL_FILES, Trace, distinct, merge, writable};
 use crate::precision;
 use crate::refit;
 use crate::restored::Restored;
@@ -169,10 +169,9 @@ pub(crate) fn fit_on<T: Scalar>(
         cooling,
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
-        // With all files read.
-        started: Instant::now(),
     };
-    let mut trace = String::new();
+    // With all files read.
+    let mut trace = Trace::new(args.trace.as_deref(), Instant::now());
     let best = run.starts(&mut trace)?;
     run.leave(best, &trace)
 }
@@ -203,12 +202,11 @@ struct Run<'a, T: Element> {
     cooling: Option<(Cooling, HeldOut<'a, T>)>,
     settings: Value,
     checksum: String,
-    started: Instant,
 }
 
 impl<T: Scalar> Run<'_, T> {
     /// The best of all starts.
-    fn starts(&self, trace: &mut String) -> Result<Ended<T>, Failure> {
+    fn starts(&self, trace: &mut Trace<'_>) -> Result<Ended<T>, Failure> {
         let free = self.args.model.free_blocks(self.data.shape().len());
         let complete = free.iter().all(|n| self.given.contains_key(n));
         // With every block given all starts are the same.
@@ -260,7 +258,7 @@ impl<T: Scalar> Run<'_, T> {
         start: u64,
         from: Option<(Checkpoint<T>, Restored)>,
         best: Option<&Ended<T>>,
-        trace: &mut String,
+        trace: &mut Trace<'_>,
     ) -> Result<Ended<T>, Failure> {
         let args = self.args;
         let run = self
@@ -284,11 +282,7 @@ impl<T: Scalar> Run<'_, T> {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
-                trace.push_str(&trace_line(
-                    start,
-                    (point.iteration, point.objective),
-                    self.started,
-                ));
+                failure = trace.line(start, (point.iteration, point.objective)).err();
             }
             let blocks = it.events.iter().filter_map(|event| match event {
                 Event::SupportRestored { block, .. } => Some(block.clone()),
@@ -297,6 +291,7 @@ impl<T: Scalar> Run<'_, T> {
             restored.note(blocks.collect());
             interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
+                && failure.is_none()
                 && (interrupted || (it.iteration as u64).is_multiple_of(every))
             {
                 let written = checkpoint(it.checkpoint(), (start, &restored), best);
@@ -332,7 +327,7 @@ impl<T: Scalar> Run<'_, T> {
             let done = format!("{iterations} iterations of start {start}");
             return Err(interrupt::after(&done, args.checkpoint.as_deref()));
         }
-        trace.push_str(&trace_line(start, (iterations, objective), self.started));
+        trace.line(start, (iterations, objective))?;
         if !objective.is_finite() {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
@@ -368,7 +363,7 @@ impl<T: Scalar> Run<'_, T> {
     }
 
     /// Writes the model and says what it is.
-    fn leave(&self, best: Ended<T>, trace: &str) -> Result<(), Failure> {
+    fn leave(&self, best: Ended<T>, trace: &Trace<'_>) -> Result<(), Failure> {
         let (args, data) = (self.args, self.data);
         let (outcome, best) = (best.outcome, best.parameters);
         let mut summary = json!({
@@ -402,7 +397,7 @@ impl<T: Scalar> Run<'_, T> {
         warnings.extend(unfinished(cut, args.max_iter, args.tol));
         let mut model = args.model.file(&best.widened());
         merge(&mut model.metadata, self.describe(posterior));
-        leave(args, model, summary, warnings, (trace, self.started))
+        leave(args, model, summary, warnings, trace)
     }
 }
 
@@ -434,7 +429,7 @@ pub(crate) fn leave(
     mut model: ModelFile,
     summary: Value,
     mut warnings: Vec<String>,
-    (trace, started): (&str, Instant),
+    trace: &Trace<'_>,
 ) -> Result<(), Failure> {
     if let Some(path) = &args.again {
         let fitted = saved::read(path)?.metadata;
@@ -451,10 +446,10 @@ pub(crate) fn leave(
         output: &args.output,
         model,
         single: args.precision == Precision::F32,
-        trace: args.trace.as_deref().map(|path| (path, trace)),
+        trace: Some(trace),
         summary,
         warnings,
-        started,
+        started: trace.started,
         json: args.json,
         quiet: args.quiet,
         piped: args.piped,

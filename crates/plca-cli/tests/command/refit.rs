@@ -170,3 +170,116 @@ fn names_of_data_may_begin_like_options() {
     folder.ok("refit c.npz --output b.npz --quiet -- -d.csv");
     assert_eq!(folder.model("a.npz").arrays, folder.model("b.npz").arrays);
 }
+
+/// Files are data wherever they stand.
+#[test]
+fn data_may_stand_behind_options() {
+    let folder = Folder::with_counts();
+    folder.text("e.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
+    folder.ok("fit plca d.csv --rank 2 --output a.npz --quiet");
+    folder.ok("refit a.npz --seed 1 e.csv --output b.npz -k3 --quiet");
+    folder.ok("fit plca e.csv --rank 3 --seed 1 --output c.npz --quiet");
+    assert_eq!(folder.found("b.npz").arrays, folder.found("c.npz").arrays);
+    let request = &folder.model("b.npz").metadata["request"];
+    assert_eq!(request["data"], json!(["e.csv"]));
+}
+
+#[test]
+fn options_can_be_left_out() {
+    let folder = Folder::with_counts();
+    folder.ok("fit tiplca d.csv --rank 1 --kernel 2x2 --rotations 2 --mirror --seed 3 --output a.npz --quiet");
+    folder.ok("fit tiplca d.csv --rank 1 --kernel 2x2 --angles 0,90 --output c.npz --quiet");
+    for line in [
+        "refit a.npz --without rotations,mirror,seed --angles 0,90 --output b.npz --quiet",
+        "refit a.npz --angles 0,90 --output b.npz --without rotations --quiet --without=mirror,seed",
+    ] {
+        folder.ok(line);
+        assert!(folder.bytes("b.npz") == folder.bytes("c.npz"), "{line}");
+    }
+    let asked = "--without prior: a.npz was fitted with kernel, mirror, rank, rotations, seed";
+    folder.fails(2, "refit a.npz --without prior --output b.npz", &[asked]);
+    assert!(folder.ok("refit --help").contains("--without"));
+}
+
+/// A path of the system need not be text: it is taken as it is, or refused with one line.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_need_not_be_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::with_counts();
+    let name = |text: &str| {
+        OsStr::from_bytes(
+            &text
+                .bytes()
+                .map(|b| if b == b'?' { 0xff } else { b })
+                .collect::<Vec<_>>(),
+        )
+        .to_os_string()
+    };
+    let run = |line: &str| {
+        let mut command = folder.program(crate::folder::PROGRAM);
+        command.args(line.split_whitespace().map(name));
+        let out = command.output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    for (old, new) in [("d.csv", "?.csv"), ("d.csv", "-?.csv")] {
+        std::fs::copy(folder.path(old), folder.path("").join(name(new))).unwrap();
+    }
+    folder.text("d.tns", "1 1 3\n1 2 1\n2 2 5\n2 3 4\n");
+    std::fs::copy(folder.path("d.tns"), folder.path("").join(name("?.tns"))).unwrap();
+    for line in [
+        "fit plca ?.csv --rank 2 --output ?.npz --trace ?.jsonl --checkpoint ?.c --checkpoint-every 5 --quiet",
+        "fit plca --rank 2 --output o.npz --quiet -- -?.csv",
+        "fit plca ?.csv --init ?.npz --output o.npz --quiet",
+        "fit plsa ?.tns --rank 2 --out-of-core ?.store --output o.npz --quiet",
+        "fit plsa ?.tns --rank 2 --out-of-core ?.store --output o.npz --quiet",
+        "fit plsa ?.csv ?.csv --rank 2 --online average --output o.npz --quiet",
+        "transform ?.npz ?.csv --output ?.safetensors --quiet",
+        "reconstruct ?.npz --output ?.npy",
+        "sample ?.npz --draws 3 --output ?.npy",
+        "inspect ?.npz",
+        "compare ?.npz ?.npz",
+        "report ?.npz --trace ?.jsonl --output ?.html",
+        "select plca ?.csv --ranks 1,2",
+        "consensus plca ?.csv --ranks 2 --restarts 4 --threshold 9 --output o.npz --runs ?runs",
+        "shard ?.tns --output ?shards",
+        "fit plsa ?shards --rank 2 --output o.npz --quiet",
+    ] {
+        assert_eq!(run(line), (Some(0), String::new()), "{line}");
+    }
+    for (status, line, part) in [
+        (1, "refit ?.npz --output o.npz", "names in UTF-8"),
+        (1, "inspect ??.npz", "??.npz"),
+        (1, "fit plca ??.csv --rank 2 --output o.npz", "??.csv"),
+        (
+            1,
+            "fit plca d.csv --rank 2 --output ??/o.npz",
+            "its folder does not exist",
+        ),
+        (
+            2,
+            "fit plca d.csv --rank ? --output o.npz",
+            "plca fit --help",
+        ),
+        (2, "fit ? d.csv --rank 2 --output o.npz", "plca fit --help"),
+        (
+            2,
+            "fit plca d.csv --rank 2 --output o.npz --?",
+            "plca fit --help",
+        ),
+        (2, "refit ?.npz --output o.npz --without ?", "UTF-8"),
+        (2, "completions ?", "plca completions --help"),
+        (2, "man ?", "help"),
+        (2, "?", "plca --help"),
+    ] {
+        let (found, error) = run(line);
+        assert_eq!(found, Some(status), "{line}: {error}");
+        assert!(
+            error.starts_with("error: ") && error.matches('\n').count() == 1,
+            "{line}: {error}"
+        );
+        let part = part.replace('?', "\u{fffd}");
+        assert!(error.contains(&part), "{line}: {error}");
+    }
+}
