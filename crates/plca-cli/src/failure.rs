@@ -97,6 +97,11 @@ impl Failure {
         if e.kind() == ErrorKind::InvalidSubcommand {
             said.push_str(&format!("; expected one of {}", help::commands()));
         }
+        if e.kind() == ErrorKind::InvalidUtf8 {
+            let wrong = line.iter().filter(|word| word.to_str().is_none());
+            let wrong: Vec<_> = wrong.map(|word| word.to_string_lossy()).collect();
+            said.push_str(&format!(": '{}'", wrong.join("', '")));
+        }
         let command = line.get(1).and_then(|word| word.to_str());
         match command.filter(|name| help::is_command(name)) {
             Some(name) => Self::usage(format!("{said}; see plca {name} --help")),

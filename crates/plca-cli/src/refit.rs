@@ -14,6 +14,7 @@ use crate::args::{FitArgs, RefitArgs};
 use crate::failure::Failure;
 use crate::help;
 use crate::saved;
+use crate::solver;
 
 /// Options that say where a run writes and how fast it is, not what it finds.
 const OF_A_RUN: &[&str] = &[
@@ -55,8 +56,8 @@ pub(crate) fn request(args: &FitArgs, matches: &ArgMatches) -> Value {
             (_, None) => {}
         }
     }
-    if args.out_of_core.is_some() && args.solver == Solver::Auto {
-        // Data on the disk leave no choice, which a run in memory would have.
+    if solver::of_the_store(args) {
+        // A run in memory would have the choice.
         options.insert("solver".to_string(), json!([Solver::Em.name()]));
     }
     json!({ "data": data, "options": options })

@@ -221,7 +221,7 @@ fn a_trace_is_written_as_the_run_goes() {
     assert_eq!(run.wait().unwrap().code(), Some(130));
     assert_eq!(folder.names(), ["d.csv", "t"]);
     for line in String::from_utf8(folder.bytes("t")).unwrap().lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let line: Value = serde_json::from_str(line).unwrap();
         assert!(line["objective"].is_number(), "{line}");
     }
     // What fails before the first iteration has no trace.

@@ -260,7 +260,7 @@ fn names_need_not_be_text() {
         (
             2,
             "fit plca d.csv --rank ? --output o.npz",
-            "plca fit --help",
+            "arguments: '?'; see plca fit --help",
         ),
         (2, "fit ? d.csv --rank 2 --output o.npz", "plca fit --help"),
         (
@@ -268,7 +268,11 @@ fn names_need_not_be_text() {
             "fit plca d.csv --rank 2 --output o.npz --?",
             "plca fit --help",
         ),
-        (2, "refit ?.npz --output o.npz --without ?", "UTF-8"),
+        (
+            2,
+            "refit ?.npz --without ? --output o.npz",
+            "arguments: '?.npz', '?'; see",
+        ),
         (2, "completions ?", "plca completions --help"),
         (2, "man ?", "help"),
         (2, "?", "plca --help"),
