@@ -150,6 +150,7 @@ fn standard_output_may_be_full_or_closed() {
         let traced = line.contains("--trace").then(|| "t.jsonl".to_string());
         let expected: Vec<String> = before.iter().cloned().chain(traced).collect();
         assert_eq!(folder.names(), expected, "{line}");
+        let _ = std::fs::remove_file(folder.path("t.jsonl"));
     }
     for line in lines {
         let (reader, writer) = std::io::pipe().unwrap();
