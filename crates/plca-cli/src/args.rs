@@ -378,7 +378,7 @@ pub(crate) enum BoxPositions {
 #[derive(Debug, Args)]
 pub(crate) struct TurnArgs {
     /// Rotations by 360 i/N degrees [default: 1]
-    #[arg(long, value_name = "N", conflicts_with = "angles", value_parser = clap::value_parser!(u16).range(1..), help_heading = MODEL)]
+    #[arg(long, value_name = "N", conflicts_with = "angles", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..), help_heading = MODEL)]
     pub(crate) rotations: Option<u16>,
     /// Rotations by these angles in degrees, in place of --rotations
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_hyphen_values = true, value_parser = number, help_heading = MODEL)]
@@ -431,7 +431,7 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) turns: TurnArgs,
     /// The dimension that is given [default: 1]
-    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
     pub(crate) given: Option<u8>,
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
@@ -456,7 +456,7 @@ pub(crate) struct FitArgs {
     ///
     /// Along the last dimension, plsa: along the one that is given. The results are those of any number of machines on the same
     /// shards. A folder that `plca shard` made is cut already.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub(crate) shards: Option<u32>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
@@ -555,7 +555,7 @@ pub(crate) struct FitArgs {
     /// Continues from a checkpoint: bit-identical to a run in one piece
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) resume: Option<PathBuf>,
-    /// A JSON line per checked iteration: iteration, objective, seconds
+    /// A JSON line per checked iteration, written as it goes
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) trace: Option<PathBuf>,
     /// The summary as one JSON line on standard output
@@ -564,6 +564,9 @@ pub(crate) struct FitArgs {
     /// Errors only: no progress bar, summary or warnings
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
+    /// No option: the output goes to standard output, which has no summary.
+    #[arg(skip)]
+    pub(crate) piped: bool,
     /// No option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
@@ -582,6 +585,9 @@ pub(crate) struct FitArgs {
 pub(crate) struct RefitArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
+    /// Leaves out options of the fit, by their names without dashes: --without prior,seed.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) without: Vec<String>,
     /// Perhaps files of data in place of those of the fit, then --output FILE and any options of fit, in place of those of the fit.
     #[arg(
         value_name = "DATA | OPTION",
@@ -654,6 +660,9 @@ pub(crate) struct TransformArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+    /// No option: the output goes to standard output, which has no summary.
+    #[arg(skip)]
+    pub(crate) piped: bool,
 }
 
 #[derive(Debug, Args)]
@@ -766,10 +775,10 @@ pub(crate) struct ShardArgs {
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     /// Number of shards, of about equal entries; fewer where fewer samples have any.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) shards: u32,
     /// Dimension of the samples [default: the last].
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) along: Option<usize>,
     /// Scalars of the shards, and of the fits of them.
     #[arg(long, default_value = "f64")]
@@ -807,7 +816,7 @@ pub(crate) struct ConsensusArgs {
     )]
     pub(crate) ranks: Option<String>,
     /// Fits of every rank, from start 0, 1, … of the seed: those of plca fit --restarts.
-    #[arg(long, value_name = "R", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "R", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) restarts: u64,
     /// Fits made elsewhere, in place of MODEL and DATA: an .npz with the arrays spectra, a row for each component of each fit, and X, a row
     /// for each sample.
@@ -836,7 +845,7 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     pub(crate) runs: Option<PathBuf>,
     /// plsa: the dimension that is given.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) given: Option<u8>,
     /// As for fit.
     #[arg(long, default_value = "auto", value_parser = solvers())]

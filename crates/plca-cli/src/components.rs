@@ -5,6 +5,7 @@ use std::path::Path;
 use plca_io::{Array, ModelFile};
 
 use crate::failure::Failure;
+use crate::models::options::has;
 use crate::models::{Kind, MODELS};
 use crate::saved;
 
@@ -19,6 +20,11 @@ pub(crate) struct Fit {
 impl Fit {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let file = saved::read(path)?;
+        let empty = |array: &Array<f64>| array.shape.contains(&0);
+        if let Some((name, array)) = file.arrays.iter().find(|(_, array)| empty(array)) {
+            let what = format!("`{name}` is empty, of shape {:?}", array.shape);
+            return Err(Failure::of(path, what));
+        }
         let name = file.metadata["model"].as_str().unwrap_or_default();
         let kind = MODELS.iter().find(|model| model.name() == name).copied();
         let rank = file.metadata["settings"]["rank"].as_u64();
@@ -38,11 +44,36 @@ impl Fit {
         shape.map_or(2, Vec::len)
     }
 
+    /// Whether the components of a block have an entry for each row of the data, dimension 0.
+    pub(crate) fn is_of_rows(&self, block: &str) -> bool {
+        let settings = &self.file.metadata["settings"];
+        let block = block.strip_suffix("_shape").unwrap_or(block);
+        let other = |option: &str, name: &str, default: u64| {
+            has(self.kind, option) && settings[name].as_u64().unwrap_or(default) != default
+        };
+        match block {
+            // Kernels are smaller than the data.
+            _ if has(self.kind, "--kernel") => false,
+            "basis" | "mixture" => (block == "mixture") == other("--given", "given", 1),
+            "atoms" => !other("--signed-mode", "signed_mode", 0),
+            _ => matches!(block, "factor_0" | "w" | "centres"),
+        }
+    }
+
     /// The components of an array, if it has any.
     pub(crate) fn components(&self, block: &str) -> Option<Components<'_>> {
         let array = self.file.arrays.get(block)?;
         let axis = self.kind.component_axis(block);
-        (array.shape.get(axis) == Some(&self.rank)).then_some(Components { array, axis })
+        // Of data of either sign alone; plus and minus are the last dimension.
+        let signed = has(self.kind, "--m")
+            && block.strip_suffix("_shape").unwrap_or(block) == "atoms"
+            && array.shape.last() == Some(&2);
+        let components = Components {
+            array,
+            axis,
+            signed,
+        };
+        (array.shape.get(axis) == Some(&self.rank)).then_some(components)
     }
 }
 
@@ -50,6 +81,8 @@ impl Fit {
 pub(crate) struct Components<'a> {
     array: &'a Array<f64>,
     axis: usize,
+    /// Every entry is a pair, plus and minus.
+    pub(crate) signed: bool,
 }
 
 impl Components<'_> {

@@ -16,6 +16,7 @@ use crate::args::ConsensusArgs;
 use crate::blocks::{Arrays, lacking, matrix};
 use crate::data::load_for;
 use crate::failure::Failure;
+use crate::fit::unfinished;
 use crate::interrupt;
 use crate::limits::{on_threads, reasonable};
 use crate::models::Kind;
@@ -105,6 +106,9 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
     };
     let all = runs.all()?;
     let mut out = Outputs::default();
+    let cut = all.iter().any(|of_rank| of_rank.cut);
+    out.warnings
+        .extend(unfinished(cut, args.max_iter, args.tol));
     for (&rank, of_rank) in ranks.iter().zip(all) {
         let source = Source {
             path,

@@ -1,11 +1,12 @@
 //! Why the command ends without an output.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::help;
@@ -77,6 +78,38 @@ impl Failure {
         Self::new(what).with_status(2)
     }
 
+    /// What is wrong with a command line and what would be right, without the usage below it.
+    pub(crate) fn on_line(line: &[OsString], mut e: clap::Error) -> Self {
+        // It is in `help`, and would be told from what was typed by its words alone.
+        e.remove(ContextKind::Usage);
+        let text = e.render().to_string();
+        let text = text.trim_start_matches("error: ");
+        let text = text
+            .rsplit_once("\n\nFor more information")
+            .map_or(text, |(text, _)| text);
+        let mut said = String::new();
+        for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+            match part.strip_prefix("tip: ") {
+                Some(tip) => said.push_str(&format!("; {tip}")),
+                None if said.is_empty() => said.push_str(part),
+                None => said.push_str(&format!(" {part}")),
+            }
+        }
+        if e.kind() == ErrorKind::InvalidSubcommand {
+            said.push_str(&format!("; expected one of {}", help::commands()));
+        }
+        if e.kind() == ErrorKind::InvalidUtf8 {
+            let wrong = line.iter().filter(|word| word.to_str().is_none());
+            let wrong: Vec<_> = wrong.map(|word| word.to_string_lossy()).collect();
+            said.push_str(&format!(": '{}'", wrong.join("', '")));
+        }
+        let command = line.get(1).and_then(|word| word.to_str());
+        match command.filter(|name| help::is_command(name)) {
+            Some(name) => Self::usage(format!("{said}; see plca {name} --help")),
+            None => Self::usage(format!("{said}; see plca --help")),
+        }
+    }
+
     /// A run that somebody ended: exit status 130.
     pub(crate) fn interrupted(what: impl fmt::Display) -> Self {
         Self::new(what).with_status(interrupt::STATUS)
@@ -119,32 +152,6 @@ fn chain(e: &dyn Error) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(&self.line.replace('\n', " ")))
-    }
-}
-
-impl From<clap::Error> for Failure {
-    /// What is wrong with a command line and what would be right, without the usage below it.
-    fn from(e: clap::Error) -> Self {
-        let text = e.render().to_string();
-        let text = text.trim_start_matches("error: ");
-        let mut line = String::new();
-        let parts = text.lines().map(str::trim);
-        for part in parts.take_while(|part| !part.starts_with("Usage:")) {
-            match part.strip_prefix("tip: ") {
-                _ if part.is_empty() || part.starts_with("For more information") => {}
-                Some(tip) => line.push_str(&format!("; {tip}")),
-                None if line.is_empty() => line.push_str(part),
-                None => line.push_str(&format!(" {part}")),
-            }
-        }
-        if e.kind() == ErrorKind::InvalidSubcommand {
-            line.push_str(&format!("; expected one of {}", help::commands()));
-        }
-        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
-        let command = usage.unwrap_or("plca").split_whitespace();
-        let command = command.take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
-        let command: Vec<&str> = command.collect();
-        Self::usage(format!("{line}; see {} --help", command.join(" ")))
     }
 }
 

@@ -28,9 +28,10 @@ use crate::models::Scalar;
 use crate::models::options::{self, schedule};
 use crate::online;
 use crate::out_of_core::{self, load};
-use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
+use crate::outputs::{Leaving, MODEL_FILES, Trace, distinct, merge, writable};
 use crate::precision;
 use crate::ranks;
+use crate::refit;
 use crate::restored::Restored;
 use crate::saved;
 use crate::shards;
@@ -176,10 +177,9 @@ pub(crate) fn fit_on<T: Scalar>(
         cooling,
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
-        // With all files read.
-        started: Instant::now(),
     };
-    let mut trace = String::new();
+    // With all files read.
+    let mut trace = Trace::new(args.trace.as_deref(), Instant::now());
     let best = run.starts(&mut trace)?;
     run.leave(best, &trace)
 }
@@ -210,12 +210,11 @@ struct Run<'a, T: Element> {
     cooling: Option<(Cooling, HeldOut<'a, T>)>,
     settings: Value,
     checksum: String,
-    started: Instant,
 }
 
 impl<T: Scalar> Run<'_, T> {
     /// The best of all starts.
-    fn starts(&self, trace: &mut String) -> Result<Ended<T>, Failure> {
+    fn starts(&self, trace: &mut Trace<'_>) -> Result<Ended<T>, Failure> {
         let free = self.args.model.free_blocks(self.data.shape().len());
         let complete = free.iter().all(|n| self.given.contains_key(n));
         // With every block given all starts are the same.
@@ -267,7 +266,7 @@ impl<T: Scalar> Run<'_, T> {
         start: u64,
         from: Option<(Checkpoint<T>, Restored)>,
         best: Option<&Ended<T>>,
-        trace: &mut String,
+        trace: &mut Trace<'_>,
     ) -> Result<Ended<T>, Failure> {
         let args = self.args;
         let run = self
@@ -291,11 +290,7 @@ impl<T: Scalar> Run<'_, T> {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
-                trace.push_str(&trace_line(
-                    start,
-                    (point.iteration, point.objective),
-                    self.started,
-                ));
+                failure = trace.line(start, (point.iteration, point.objective)).err();
             }
             let blocks = it.events.iter().filter_map(|event| match event {
                 Event::SupportRestored { block, .. } => Some(block.clone()),
@@ -304,6 +299,7 @@ impl<T: Scalar> Run<'_, T> {
             restored.note(blocks.collect());
             interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
+                && failure.is_none()
                 && (interrupted || (it.iteration as u64).is_multiple_of(every))
             {
                 let written = checkpoint(it.checkpoint(), (start, &restored), best);
@@ -339,7 +335,7 @@ impl<T: Scalar> Run<'_, T> {
             let done = format!("{iterations} iterations of start {start}");
             return Err(interrupt::after(&done, args.checkpoint.as_deref()));
         }
-        trace.push_str(&trace_line(start, (iterations, objective), self.started));
+        trace.line(start, (iterations, objective))?;
         if !objective.is_finite() {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
@@ -371,7 +367,7 @@ impl<T: Scalar> Run<'_, T> {
     }
 
     /// Writes the model and says what it is.
-    fn leave(&self, best: Ended<T>, trace: &str) -> Result<(), Failure> {
+    fn leave(&self, best: Ended<T>, trace: &Trace<'_>) -> Result<(), Failure> {
         let (args, data) = (self.args, self.data);
         let (outcome, best) = (best.outcome, best.parameters);
         let mut summary = summary(args, outcome.iterations, &outcome.status, outcome.objective);
@@ -389,18 +385,13 @@ impl<T: Scalar> Run<'_, T> {
         }
         let mut warnings = data::warnings(args.model, data);
         warnings.extend(outcome.restored.warnings());
-        warnings.extend(too_short(args, &outcome.status));
-        if let Some(model) = &args.again {
-            let fitted = saved::read(model)?;
-            let then = &fitted.metadata["data"]["sha256"];
-            if *then != *self.checksum {
-                let (data, model) = (args.data.display(), model.display());
-                warnings.push(format!("{data} holds other data than those of {model}"));
-            }
-        }
+        let free = args.model.free_blocks(data.shape().len());
+        let fixed = free.iter().all(|name| args.fix.contains(name));
+        let cut = outcome.status == Status::MaxIterations && !fixed;
+        warnings.extend(unfinished(cut, args.max_iter, args.tol));
         let mut model = args.model.file(&best.widened());
         merge(&mut model.metadata, self.describe(posterior));
-        leave(args, model, summary, warnings, (trace, self.started))
+        leave(args, model, summary, warnings, trace)
     }
 }
 
@@ -435,16 +426,14 @@ pub(crate) fn described(
     metadata(args, settings, data, args.model.objective(posterior))
 }
 
-/// A warning where a run was not done.
-pub(crate) fn too_short(args: &FitArgs, status: &Status) -> Option<String> {
-    (*status == Status::MaxIterations && args.tol > 0.0).then(|| unfinished(args.max_iter))
-}
-
-/// What to do where a run was not done.
-pub(crate) fn unfinished(max_iter: usize) -> String {
-    format!(
-        "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
-    )
+/// What to do where a run was cut before it was done; nothing where all that was asked for was done.
+pub(crate) fn unfinished(cut: bool, max_iter: usize, tol: f64) -> Option<String> {
+    let what = || {
+        format!(
+            "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
+        )
+    };
+    (cut && max_iter > 0 && tol > 0.0).then(what)
 }
 
 /// The metadata of any file of a run.
@@ -452,7 +441,6 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
     json!({
         "model": args.model.name(),
         "settings": settings,
-        "request": args.request,
         "seed": args.seed,
         "version": env!("CARGO_PKG_VERSION"),
         "data": data,
@@ -463,21 +451,33 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
 /// Leaves the files of a fit, and says what it is.
 pub(crate) fn leave(
     args: &FitArgs,
-    model: ModelFile,
+    mut model: ModelFile,
     summary: Value,
-    warnings: Vec<String>,
-    (trace, started): (&str, Instant),
+    mut warnings: Vec<String>,
+    trace: &Trace<'_>,
 ) -> Result<(), Failure> {
+    if let Some(path) = &args.again {
+        let fitted = saved::read(path)?.metadata;
+        warnings.extend(refit::changed(
+            path,
+            &fitted,
+            &model.metadata,
+            &args.request,
+        ));
+    }
+    // Here alone: checkpoints are the same whatever the names of what is read.
+    model.metadata["request"] = args.request.clone();
     let leaving = Leaving {
         output: &args.output,
         model,
         single: args.precision == Precision::F32,
-        trace: args.trace.as_deref().map(|path| (path, trace)),
+        trace: Some(trace),
         summary,
         warnings,
-        started,
+        started: trace.started,
         json: args.json,
         quiet: args.quiet,
+        piped: args.piped,
     };
     leaving.leave()
 }

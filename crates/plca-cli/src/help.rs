@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory};
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::models::options::{has, takes};
-use crate::models::{Kind, MODELS, Takes};
+use crate::models::{Kind, MODELS, SCORED, Takes};
 
 /// Columns of the help of a model.
 const WIDTH: usize = 100;
@@ -16,18 +16,21 @@ const WIDTH: usize = 100;
 /// The command line as it is parsed. Options that only some models take say which.
 pub(crate) fn command() -> Command {
     let mut command = Arguments::command();
-    for name in ["fit", "select"] {
-        command = command.mut_subcommand(name, |command| command.mut_args(told_of));
+    let scored = |model: &Kind| SCORED.contains(&model.name());
+    let scored: Vec<Kind> = MODELS.iter().copied().filter(scored).collect();
+    for (name, models) in [("fit", MODELS), ("select", &scored)] {
+        command =
+            command.mut_subcommand(name, |command| command.mut_args(|arg| told_of(arg, models)));
     }
     command
 }
 
-/// An option with the models that take it, where not all of them do.
-fn told_of(arg: Arg) -> Arg {
+/// An option with those of the models of a command that take it, where not all of them do.
+fn told_of(arg: Arg, models: &[Kind]) -> Arg {
     let Some(option) = option(&arg) else {
         return arg;
     };
-    let (taking, others): (Vec<Kind>, Vec<Kind>) = MODELS
+    let (taking, others): (Vec<Kind>, Vec<Kind>) = models
         .iter()
         .copied()
         .partition(|model| has(*model, &option));
@@ -153,6 +156,11 @@ pub(crate) fn commands() -> String {
     let command = Arguments::command();
     let names = command.get_subcommands().map(Command::get_name);
     names.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a command has this name.
+pub(crate) fn is_command(name: &str) -> bool {
+    Arguments::command().find_subcommand(name).is_some()
 }
 
 /// Completions of the command line for a shell.

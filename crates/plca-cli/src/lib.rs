@@ -98,7 +98,7 @@ fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
         (arguments, matches) = parsed(line)?;
     }
     if let (Command::Fit(a), Some((_, matches))) = (&mut arguments.command, matches.subcommand()) {
-        a.request = refit::request(matches);
+        a.request = refit::request(a, matches);
         a.again = again;
     }
     let given = args::given(&matches);
@@ -114,9 +114,9 @@ fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
 fn parsed(line: Vec<OsString>) -> Result<(Arguments, ArgMatches), Failure> {
     let refused = |e: clap::Error| match e.kind() {
         kind if is_help(kind) => e.exit(),
-        _ => Failure::from(e),
+        _ => Failure::on_line(&line, e),
     };
-    let matches = help::command().try_get_matches_from(line);
+    let matches = help::command().try_get_matches_from(&line);
     let matches = matches.map_err(refused)?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(refused)?;
     Ok((arguments, matches))

@@ -1,10 +1,11 @@
 //! Where the command writes, and what it says.
 
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use plca_io::{ModelFile, Pending};
+use plca_io::ModelFile;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -134,12 +135,14 @@ pub(crate) struct Leaving<'a> {
     pub(crate) model: ModelFile,
     /// Scalars of the model file are `f32`.
     pub(crate) single: bool,
-    pub(crate) trace: Option<(&'a Path, &'a str)>,
+    pub(crate) trace: Option<&'a Trace<'a>>,
     pub(crate) summary: Value,
     pub(crate) warnings: Vec<String>,
     pub(crate) started: Instant,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// Standard output is the model's: no summary.
+    pub(crate) piped: bool,
 }
 
 impl Leaving<'_> {
@@ -157,18 +160,10 @@ impl Leaving<'_> {
     }
 
     fn write(&self) -> Result<(), Failure> {
-        let trace = match self.trace {
-            Some((path, trace)) => {
-                let mut pending = Pending::new(path)?;
-                pending.write(|w| w.write_all(trace.as_bytes()))?;
-                Some(pending)
-            }
-            None => None,
-        };
         let model = plca_io::pending_model(self.output, &self.model, self.single)?;
-        report(self.json, self.quiet, &self.summary)?;
-        // Files have their names once everything is on the disk; no model is without its trace.
-        trace.map_or(Ok(()), Pending::keep)?;
+        report(self.json, self.quiet || self.piped, &self.summary)?;
+        // The model has its name once everything is on the disk: none is without its trace.
+        self.trace.map_or(Ok(()), Trace::saved)?;
         Ok(model.keep()?)
     }
 }
@@ -180,13 +175,55 @@ pub(crate) fn merge(all: &mut Value, extra: Value) {
     }
 }
 
-/// A line of a trace.
-pub(crate) fn trace_line(
-    start: u64,
-    (iteration, objective): (usize, f64),
-    started: Instant,
-) -> String {
-    let seconds = started.elapsed().as_secs_f64();
-    let line = json!({ "start": start, "iteration": iteration, "objective": objective, "seconds": seconds });
-    format!("{line}\n")
+/// The trace of a run: a line is in its file as soon as it is known, and stays there where the run fails.
+pub(crate) struct Trace<'a> {
+    path: Option<&'a Path>,
+    /// Begun with the first line: what fails before leaves what was there.
+    file: Option<File>,
+    pub(crate) started: Instant,
+}
+
+impl<'a> Trace<'a> {
+    pub(crate) fn new(path: Option<&'a Path>, started: Instant) -> Self {
+        Self {
+            path,
+            file: None,
+            started,
+        }
+    }
+
+    pub(crate) fn line(
+        &mut self,
+        start: u64,
+        (iteration, objective): (usize, f64),
+    ) -> Result<(), Failure> {
+        let Some(path) = self.path else {
+            return Ok(());
+        };
+        let seconds = self.started.elapsed().as_secs_f64();
+        let line = json!({ "start": start, "iteration": iteration, "objective": objective, "seconds": seconds });
+        let mut write = || -> std::io::Result<()> {
+            let mut file = match self.file.take() {
+                Some(file) => file,
+                None => File::create(path)?,
+            };
+            // In one piece, and without a buffer.
+            file.write_all(format!("{line}\n").as_bytes())?;
+            self.file = Some(file);
+            Ok(())
+        };
+        write().map_err(|e| Failure::by(path, e))
+    }
+
+    /// Waits until the lines are on the disk; pipes and devices have none.
+    fn saved(&self) -> Result<(), Failure> {
+        let (Some(path), Some(file)) = (self.path, &self.file) else {
+            return Ok(());
+        };
+        let saved = file.metadata().and_then(|found| match found.is_file() {
+            true => file.sync_all(),
+            false => Ok(()),
+        });
+        saved.map_err(|e| Failure::by(path, e))
+    }
 }

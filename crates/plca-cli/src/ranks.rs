@@ -30,12 +30,12 @@ use crate::checkpoint::belongs;
 use crate::failure::Failure;
 use crate::fit::{
     about_data, described, has_density, has_priors, leave, plain, progress_bar, sealed, stop,
-    summary, too_short,
+    summary, unfinished,
 };
 use crate::interrupt;
 use crate::models::Scalar;
 use crate::models::options::{first_given, schedule};
-use crate::outputs::{merge, trace_line};
+use crate::outputs::{Trace, merge};
 use crate::shards::{of_folder, settings_of};
 use crate::solver::extrapolated;
 
@@ -201,6 +201,7 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
         locals: RefCell::default(),
         saved: Cell::default(),
         failure: RefCell::default(),
+        untold: RefCell::default(),
         interrupted: Cell::default(),
     };
     crew.run()
@@ -293,6 +294,8 @@ struct Crew<'a, T: Scalar> {
     saved: Cell<Option<usize>>,
     /// What has ended the run.
     failure: RefCell<Option<Failure>>,
+    /// What this rank alone has failed at, of which the next pass tells the others.
+    untold: RefCell<Option<Failure>>,
     /// Whether any rank was interrupted before the last pass.
     interrupted: Cell<bool>,
 }
@@ -331,7 +334,10 @@ impl<T: Scalar> Crew<'_, T> {
             self.model.e_step(data, &mut locals[n].clone(), shared, ask)
         });
         let own = own.map(|sum| (sum, interrupt::requested()));
-        let own = own.map_err(|e| self.about(e));
+        let own = match self.untold.take() {
+            Some(e) => Err(e),
+            None => own.map_err(|e| self.about(e)),
+        };
         let (sum, interrupted) = self.world.all(own, |left, right| {
             Ok((self.joined(left.0, right.0)?, left.1 || right.1))
         })?;
@@ -468,13 +474,17 @@ impl<T: Scalar> Crew<'_, T> {
         let elsewhere = || Elsewhere::new(self.model, self, &at).map_err(|e| self.ended(e));
         let started = Instant::now();
         interrupt::iterating();
-        let (bar, mut trace) = (progress_bar(args), String::new());
+        let bar = progress_bar(args);
+        let path = args.trace.as_deref().filter(|_| self.world.leads());
+        let mut trace = Trace::new(path, started);
         let observer = |it: &Iteration<'_, T>| {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
                 let point = (point.iteration, point.objective);
-                trace.push_str(&trace_line(0, point, started));
+                if let Err(e) = trace.line(0, point) {
+                    self.untold.replace(Some(e));
+                }
             }
             let interrupted = self.interrupted.get();
             if let (Some(folder), Some(every)) = (&args.checkpoint, args.checkpoint_every)
@@ -502,7 +512,11 @@ impl<T: Scalar> Crew<'_, T> {
             let done = format!("{iterations} iterations");
             return Err(interrupt::after(&done, args.checkpoint.as_deref()));
         }
-        trace.push_str(&trace_line(0, (iterations, objective), started));
+        let traced = match self.untold.take() {
+            Some(e) => Err(e),
+            None => trace.line(0, (iterations, objective)),
+        };
+        self.world.agreed(traced)?;
         if !objective.is_finite() {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
@@ -531,8 +545,9 @@ impl<T: Scalar> Crew<'_, T> {
             &mut model.metadata,
             described(args, settings, data, posterior),
         );
-        let warnings = too_short(args, fit.status()).into_iter().collect();
-        leave(args, model, summary, warnings, (&trace, started))
+        let cut = *fit.status() == Status::MaxIterations;
+        let warnings = unfinished(cut, args.max_iter, args.tol);
+        leave(args, model, summary, warnings.into_iter().collect(), &trace)
     }
 
     /// What belongs to the samples of all shards, on rank 0.

@@ -31,7 +31,7 @@ table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0;vertical-align:top
 .all{display:grid;grid-template-columns:repeat(auto-fill,minmax(19rem,1fr));gap:1rem}.one{border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem}
 svg{width:100%;height:auto;display:block}path{fill:none;stroke:var(--mark);stroke-width:1.2;vector-effect:non-scaling-stroke}path.other{stroke:var(--other)}rect.bar{fill:var(--mark)}rect.on{fill:var(--mark)}rect.off{fill:var(--other)}
 .soft{color:var(--soft);font-size:.85rem}.word{display:grid;grid-template-columns:9rem 1fr;gap:.5rem;align-items:center;font-size:.88rem}.word span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.word i{display:block;height:.6rem;background:var(--mark);border-radius:2px}";
+.word i{display:block;height:.6rem;background:var(--mark);border-radius:2px}.word i.other{background:var(--other)}";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     writable(&args.output, &["html"])?;
@@ -96,7 +96,11 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
             _ = write!(page, "<h2>{}</h2>{}", escaped(name), bars(&array.values));
             continue;
         }
-        let words = labels.filter(|labels| extents == [labels.len()]);
+        let entries: &[usize] = match components.signed {
+            true => &extents[..extents.len() - 1],
+            false => &extents,
+        };
+        let words = labels.filter(|labels| fit.is_of_rows(name) && *entries == [labels.len()]);
         used |= words.is_some();
         let shape: Vec<String> = array.shape.iter().map(usize::to_string).collect();
         _ = write!(
@@ -120,7 +124,7 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
     }
     if let (Some(path), Some(labels), false) = (&args.labels, labels, used) {
         let what = format!(
-            "has {} lines, as many as no block has entries: one line per row of the data is needed",
+            "has {} lines, as many as no block of {name} has entries for the rows of the data: one line per row is needed",
             labels.len()
         );
         return Err(Failure::of(path, what));
@@ -159,48 +163,54 @@ fn escaped(text: &str) -> String {
 
 /// One component: its largest entries by name, a curve, or a picture.
 fn component(all: &Components<'_>, z: usize, words: Option<&[String]>, top: usize) -> String {
-    let values = all.get(z);
+    let mut values = all.get(z);
+    let mut extents = all.extents();
+    let mut sides = vec![values.clone()];
+    if all.signed {
+        extents.pop();
+        let side = |s| values.iter().skip(s).step_by(2).copied().collect();
+        sides = vec![side(0), side(1)];
+        let pairs = values.chunks_exact(2);
+        values = pairs.map(|pair| pair[0] - pair[1]).collect();
+    }
     if let Some(words) = words {
         return largest(&values, words, top);
     }
-    let extents: Vec<usize> = all.extents().into_iter().filter(|&n| n > 1).collect();
+    extents.retain(|&n| n > 1);
     match extents[..] {
-        [] | [_] => curves(&[values]),
-        // Plus and minus of a signed model, say.
-        [_, 2] => {
-            let side = |s| values.iter().skip(s).step_by(2).copied().collect();
-            curves(&[side(0), side(1)])
-        }
-        [2, n] => curves(&[values[..n].to_vec(), values[n..].to_vec()]),
-        [rows, columns] => picture(&values, (rows, columns)),
-        [rows, columns, 2] => {
-            let pairs = values.chunks_exact(2);
-            let difference: Vec<f64> = pairs.map(|pair| pair[0] - pair[1]).collect();
-            picture(&difference, (rows, columns))
-        }
+        [] | [_] => curves(&sides),
         [rows, ref rest @ ..] => picture(&values, (rows, rest.iter().product())),
     }
 }
 
-/// The largest entries by name.
+/// The largest entries by name, negative ones in another colour.
 fn largest(values: &[f64], words: &[String], top: usize) -> String {
     let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-    let most = order.first().map_or(0.0, |&at| values[at]);
+    order.sort_by(|&a, &b| values[b].abs().total_cmp(&values[a].abs()));
+    let most = order.first().map_or(0.0, |&at| values[at].abs());
     let rows = order.into_iter().take(top).map(|at| {
         let (word, value) = (escaped(&words[at]), values[at]);
-        let width = if most > 0.0 { 100.0 * value.max(0.0) / most } else { 0.0 };
+        let width = if most > 0.0 { 100.0 * value.abs() / most } else { 0.0 };
+        let class = if value < 0.0 { " class=\"other\"" } else { "" };
         format!(
-            "<div class=\"word\" title=\"{value:.4e}\"><span>{word}</span><i style=\"width:{width:.1}%\"></i></div>"
+            "<div class=\"word\" title=\"{value:.4e}\"><span>{word}</span><i{class} style=\"width:{width:.1}%\"></i></div>"
         )
     });
     rows.collect()
 }
 
+/// A number of few characters, whatever its size.
+fn short(x: f64) -> String {
+    match x == 0.0 || (1e-3..1e5).contains(&x.abs()) {
+        true => format!("{x:.4}"),
+        false => format!("{x:.3e}"),
+    }
+}
+
 /// Horizontal bars, one per component.
 fn bars(values: &[f64]) -> String {
     let labels: Vec<String> = (0..values.len())
-        .map(|z| format!("{z}: {:.4}", values[z]))
+        .map(|z| format!("{z}: {}", short(values[z])))
         .collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.truncate(MOST_COMPONENTS);
@@ -271,18 +281,23 @@ fn drawn(curves: &[Vec<(f64, f64)>], classes: &[&str]) -> String {
     }
     svg.push_str("</svg>");
     if low.is_finite() {
-        _ = write!(svg, "<div class=\"soft\">{low:.4} to {high:.4}</div>");
+        _ = write!(
+            svg,
+            "<div class=\"soft\">{} to {}</div>",
+            short(low),
+            short(high)
+        );
     }
     svg
 }
 
 /// A picture: the stronger a cell, the more opaque; negative ones in another colour.
 fn picture(values: &[f64], (rows, columns): (usize, usize)) -> String {
-    let step = rows.max(columns).div_ceil(MOST_PIXELS);
-    let (height, width) = (rows.div_ceil(step), columns.div_ceil(step));
+    let (down, across) = (rows.div_ceil(MOST_PIXELS), columns.div_ceil(MOST_PIXELS));
+    let (height, width) = (rows.div_ceil(down), columns.div_ceil(across));
     let cell = |i: usize, j: usize| {
-        let rows = i * step..((i + 1) * step).min(rows);
-        let columns_of = || j * step..((j + 1) * step).min(columns);
+        let rows = i * down..((i + 1) * down).min(rows);
+        let columns_of = || j * across..((j + 1) * across).min(columns);
         let cells = rows.flat_map(|i| columns_of().map(move |j| values[i * columns + j]));
         let cells: Vec<f64> = cells.collect();
         cells.iter().sum::<f64>() / cells.len() as f64

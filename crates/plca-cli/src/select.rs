@@ -1,7 +1,7 @@
 //! `plca select`: a table of scores per number of components.
 
 use plca_em::{Plca, Selection, effective_parameters};
-use plca_fit::{Init, Model, Reconstruct, Solver, Stop};
+use plca_fit::{Init, Model, Reconstruct, Solver, Status, Stop};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
-use crate::fit::{HELD_OUT_STREAM, SHARE};
+use crate::fit::{HELD_OUT_STREAM, SHARE, unfinished};
 use crate::limits::{on_threads, reasonable};
 use crate::models::options::{need_matrix, refuse, refuse_foreign};
 use crate::outputs::{print, warn};
@@ -42,6 +42,8 @@ pub(crate) struct Table {
     pub(crate) sample_size: f64,
     /// Objects with `rank`, `score` (smaller is better), `log_likelihood` and `parameters`.
     pub(crate) rows: Vec<Value>,
+    /// A fit was ended by `--max-iter`.
+    pub(crate) cut: bool,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     }
     refuse_foreign(args.model, given)?;
     stop(args).check().map_err(Failure::usage)?;
-    let table = on_threads(args.threads, || args.model.select(args))??;
+    let mut table = on_threads(args.threads, || args.model.select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
     if let Some(row) = table.rows.iter().find(wrong) {
         // Numbers that are none are null in JSON.
@@ -60,6 +62,8 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
         let what = format!("rank {rank}: the score {what} is not finite");
         return Err(Failure::of(&args.data, what));
     }
+    let unfinished = unfinished(table.cut, args.max_iter, args.tol);
+    table.warnings.extend(unfinished);
     report(args, table)
 }
 
@@ -95,6 +99,7 @@ where
     }
     Ok(Fitted {
         ln_lik: best.objective(),
+        cut: *best.status() == Status::MaxIterations,
         density: density(best.into_state(), data),
     })
 }
@@ -114,6 +119,8 @@ type Best<'a> = dyn Fn(&dyn Data<f64>) -> Result<Fitted, Failure> + 'a;
 pub(crate) struct Fitted {
     /// Log-likelihood of the data that were fitted.
     pub(crate) ln_lik: f64,
+    /// It was ended by `--max-iter`.
+    pub(crate) cut: bool,
     /// Probability of a cell among those that were observed.
     pub(crate) density: Box<Density>,
 }
@@ -139,14 +146,15 @@ fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Densi
 }
 
 impl Candidate<'_> {
-    fn row(&self, selection: &Selection<'_, ChaCha8Rng>) -> Result<Value, Failure> {
+    /// A row of the table, and whether its fit was cut.
+    fn row(&self, selection: &Selection<'_, ChaCha8Rng>) -> Result<(Value, bool), Failure> {
         let fitted = (self.fit)(selection.train())?;
         let score = selection.score(fitted.ln_lik, self.parameters, &fitted.density)?;
         let mut row = self.size.clone();
         row["score"] = json!(score);
         row["log_likelihood"] = json!(fitted.ln_lik);
         row["parameters"] = json!(self.parameters);
-        Ok(row)
+        Ok((row, fitted.cut))
     }
 }
 
@@ -202,6 +210,7 @@ pub(crate) fn table<'a>(
     let rows = (candidates.iter().map(|c| c.row(&selection)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| e.about(&args.data))?;
+    let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     match criterion {
         plca_em::Criterion::HeldOut if !counts => warnings.push(
             "the data are no counts: cells are held out, and the score is their divergence per unit"
@@ -218,6 +227,7 @@ pub(crate) fn table<'a>(
         criterion: label,
         sample_size: data.total(),
         rows,
+        cut: cut.contains(&true),
         warnings,
     })
 }
@@ -229,6 +239,7 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
         sample_size,
         rows,
         warnings,
+        ..
     } = table;
     let value = |at: usize, name: &str| rows[at][name].as_f64().unwrap_or(f64::NAN);
     let best = (0..rows.len()).min_by(|&a, &b| value(a, "score").total_cmp(&value(b, "score")));

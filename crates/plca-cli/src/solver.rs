@@ -35,14 +35,20 @@ pub(crate) fn known(solver: Solver, model: Kind) -> Result<(), Failure> {
 
 /// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
 pub(crate) fn asked(args: &FitArgs) -> Solver {
-    let em = of_em(args).is_some()
-        || args.tol == 0.0
-        || args.out_of_core.is_some()
-        || !args.model.separates();
     match args.solver {
-        Solver::Auto if em => Solver::Em,
+        Solver::Auto if is_em(args) || args.out_of_core.is_some() => Solver::Em,
         named => named,
     }
+}
+
+/// Whether `auto` is EM wherever the data are.
+fn is_em(args: &FitArgs) -> bool {
+    of_em(args).is_some() || args.tol == 0.0 || !args.model.separates()
+}
+
+/// Whether a run is one of EM only because its data are on the disk.
+pub(crate) fn of_the_store(args: &FitArgs) -> bool {
+    args.out_of_core.is_some() && args.solver == Solver::Auto && !is_em(args)
 }
 
 /// The solver of a run on data.

@@ -24,11 +24,11 @@ impl Streams {
         match &mut arguments.command {
             Command::Fit(a) => {
                 inputs.push(&mut a.data);
-                output = Some((&mut a.output, "npz", Some((a.json, &mut a.quiet))));
+                output = Some((&mut a.output, "npz", Some((a.json, &mut a.piped))));
             }
             Command::Transform(a) => {
                 inputs.extend([&mut a.model, &mut a.data]);
-                output = Some((&mut a.output, "npz", Some((a.json, &mut a.quiet))));
+                output = Some((&mut a.output, "npz", Some((a.json, &mut a.piped))));
             }
             Command::Reconstruct(a) => {
                 inputs.push(&mut a.model);
@@ -60,13 +60,13 @@ impl Streams {
             ));
         }
         if let Some((path, extension, summary)) = output.filter(|(path, ..)| is_stream(path)) {
-            if let Some((json, quiet)) = summary {
+            if let Some((json, piped)) = summary {
                 if json {
                     return Err(Failure::usage(
                         "--output - does not go with --json: both are standard output",
                     ));
                 }
-                *quiet = true;
+                *piped = true;
             }
             let file = temporary(extension).map_err(Failure::new)?;
             *path = file.path().to_path_buf();

@@ -73,6 +73,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         started,
         json: args.json,
         quiet: args.quiet,
+        piped: args.piped,
     };
     leaving.leave()
 }
@@ -137,9 +138,8 @@ pub(crate) fn explain(
     }
     arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
     let fit = explained.fit;
-    if *fit.status() == Status::MaxIterations && args.tol > 0.0 {
-        warnings.push(unfinished(args.max_iter));
-    }
+    let cut = *fit.status() == Status::MaxIterations;
+    warnings.extend(unfinished(cut, args.max_iter, args.tol));
     Ok(Found {
         arrays,
         summary: json!({

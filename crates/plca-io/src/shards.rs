@@ -135,8 +135,9 @@ impl Manifest {
 /// manifest.
 ///
 /// A sparse matrix is read entry by entry and cut into [stores](Store), by temporary files in the folder; other data, and those that may be
-/// negative, are read whole and cut into dense `.npy` parts. `along` is the last mode where it is `None`. No sample is cut and no shard is without entries, so that there may be fewer
-/// shards than asked for. The folder is made, or is empty; the manifest is written last. `proceed` is asked before every shard.
+/// negative, are read whole and cut into dense `.npy` parts. `along` is the last mode where it is `None`. No sample is cut and no shard is
+/// without entries, so that there may be fewer shards than asked for. The folder is made, or is empty; the manifest is written last, and a
+/// failure leaves the folder as it was. `proceed` is asked before every shard.
 ///
 /// # Errors
 ///
@@ -166,6 +167,8 @@ pub fn write_shards<T: Element>(
     proceed: impl Fn() -> bool,
 ) -> Result<Manifest, IoError> {
     let sha256 = sha256_file(input)?;
+    let new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let new: Vec<&Path> = folder.ancestors().take_while(new).collect();
     let made = std::fs::create_dir_all(folder).and_then(|()| std::fs::read_dir(folder));
     if made.map_err(|e| IoError::new(folder, e))?.next().is_some() {
         return Err(IoError::new(folder, "is not empty"));
@@ -178,27 +181,17 @@ pub fn write_shards<T: Element>(
         folder,
         proceed: &proceed,
     };
-    let (shape, along, shards) = match cutting.spooled::<T>()? {
-        Some((spool, shape)) => cutting.stores(spool, shape, &sha256)?,
-        None => cutting.parts::<T>()?,
-    };
-    // Otherwise the manifest would bear the checksum of one file and the shards hold another.
-    if sha256_file(input)? != sha256 {
-        return Err(IoError::new(input, "was changed while it was read"));
-    }
-    let manifest = Manifest {
-        version: VERSION,
-        shape,
-        along,
-        scalar: scalar::<T>(),
-        input: sha256,
-        shards,
-    };
-    write_atomically(&folder.join(MANIFEST), |w| {
-        Ok(serde_json::to_writer_pretty(w, &manifest)?)
-    })?;
-    Ok(manifest)
+    cutting.all::<T>(sha256).inspect_err(|_| {
+        // What cannot be removed stays; a folder with files of others is not removed.
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let shards = files.filter(|file| file.file_name().to_string_lossy().starts_with(SHARD));
+        shards.for_each(|file| drop(std::fs::remove_file(file.path())));
+        new.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+    })
 }
+
+/// Begins the name of a shard.
+const SHARD: &str = "shard-";
 
 struct Cutting<'a> {
     input: &'a Path,
@@ -216,6 +209,30 @@ type Cut = (Vec<usize>, usize, Vec<ShardEntry>);
 type Spooled<T> = (Buckets<T>, [usize; 2]);
 
 impl Cutting<'_> {
+    /// Writes all shards, and then their manifest.
+    fn all<T: Element>(&self, sha256: String) -> Result<Manifest, IoError> {
+        let (shape, along, shards) = match self.spooled::<T>()? {
+            Some((spool, shape)) => self.stores(spool, shape, &sha256)?,
+            None => self.parts::<T>()?,
+        };
+        // Otherwise the manifest would bear the checksum of one file and the shards hold another.
+        if sha256_file(self.input)? != sha256 {
+            return Err(IoError::new(self.input, "was changed while it was read"));
+        }
+        let manifest = Manifest {
+            version: VERSION,
+            shape,
+            along,
+            scalar: scalar::<T>(),
+            input: sha256,
+            shards,
+        };
+        write_atomically(&self.folder.join(MANIFEST), |w| {
+            Ok(serde_json::to_writer_pretty(w, &manifest)?)
+        })?;
+        Ok(manifest)
+    }
+
     fn full(&self, e: std::io::Error) -> IoError {
         Fault::from(e).of(self.folder)
     }
@@ -244,7 +261,7 @@ impl Cutting<'_> {
         if !(self.proceed)() {
             return Err(IoError::new(self.folder, "cutting was interrupted"));
         }
-        let name = format!("shard-{shard:05}.{extension}");
+        let name = format!("{SHARD}{shard:05}.{extension}");
         let path = self.folder.join(&name);
         Ok((name, path))
     }

@@ -38,6 +38,8 @@ pub(crate) struct OfRank {
     /// The spectra of all restarts, one after the other, in columns.
     pub(crate) spectra: DMatrix<f64>,
     pub(crate) objectives: Vec<f64>,
+    /// A fit was ended by `--max-iter`.
+    pub(crate) cut: bool,
     /// The dimension of the samples.
     pub(crate) samples: usize,
 }
@@ -46,6 +48,8 @@ pub(crate) struct OfRank {
 struct Ended {
     spectra: DMatrix<f64>,
     objective: f64,
+    /// By `--max-iter`.
+    cut: bool,
 }
 
 /// Files are written one at a time: only so a second interruption knows whether it comes within a write.
@@ -92,6 +96,7 @@ impl Runs<'_> {
             Ok(OfRank {
                 spectra: DMatrix::from_iterator(runs[0].spectra.nrows(), restarts * rank, columns),
                 objectives: runs.iter().map(|run| run.objective).collect(),
+                cut: runs.iter().any(|run| run.cut),
                 samples,
             })
         };
@@ -137,6 +142,7 @@ impl Runs<'_> {
             );
             return Err(Failure::of(self.path, what));
         }
+        let cut = *fit.status() == Status::MaxIterations;
         let status = fit.status().to_string();
         let state = fit.into_state();
         let spectra = state.block(candidate.block).cloned();
@@ -153,7 +159,11 @@ impl Runs<'_> {
             let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
             interrupt::writing(|| plca_io::write_checkpoint(&path, &file))?;
         }
-        Ok(Some(Ended { spectra, objective }))
+        Ok(Some(Ended {
+            spectra,
+            objective,
+            cut,
+        }))
     }
 
     /// Everything that changes the numbers of a fit, but its rank and restart.
@@ -214,5 +224,6 @@ fn stored(path: &Path, settings: &Value, block: &str) -> Result<Ended, Failure> 
     Ok(Ended {
         spectra: needed(path, &mut file.arrays, block)?,
         objective,
+        cut: file.metadata["stop_reason"] == Status::MaxIterations.to_string(),
     })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nalgebra::DMatrix;
 use plca_em::{Entries, nominal_parameters};
-use plca_fit::{FitError, Init, Model};
+use plca_fit::{FitError, Init, Model, Status};
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
@@ -89,7 +89,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
     }
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let about = |e| Failure::by(&args.data, e);
-    let mut rows = Vec::new();
+    let (mut rows, mut cut) = (Vec::new(), false);
     for rank in ranks(&args.ranks)? {
         reasonable("--ranks", rank, data.shape())?;
         let model = make(rank, data.shape())?;
@@ -97,6 +97,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
         let run = model.on(&*data).map_err(about)?.stop(select::stop(args));
         let run = run.restarts(u32::try_from(args.restarts).unwrap_or(u32::MAX));
         let fit = run.run(Init::default(), &mut rng).map_err(about)?;
+        cut |= *fit.status() == Status::MaxIterations;
         // [EXT 3] ELBO + ln K!, of which smaller negatives are better
         let labels: f64 = (1..=rank).map(|k| (k as f64).ln()).sum();
         rows.push(json!({
@@ -109,6 +110,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
         criterion: "elbo",
         sample_size: select::observed(&*data).map_err(|e| Failure::by(&args.data, e))?,
         rows,
+        cut,
         warnings: data::warnings(args.model, &*data),
     })
 }

@@ -54,6 +54,17 @@ models! {
     ntf::LeeSeung,
 }
 
+/// Names of the models that have a table of scores.
+pub(crate) const SCORED: &[&str] = &[
+    "plca",
+    "plsa",
+    "nmf-kl",
+    "siplca",
+    "plca-vb",
+    "plsa-vb",
+    "skellam-vb",
+];
+
 /// A model by its name.
 pub(crate) type Kind = &'static dyn ModelKind;
 
@@ -116,7 +127,8 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         let name = self.name();
         Err(Failure::usage(format!(
-            "{name} has no table of scores; expected one of plca, plsa, nmf-kl, siplca, plca-vb, plsa-vb, skellam-vb"
+            "{name} has no table of scores; expected one of {}",
+            SCORED.join(", ")
         )))
     }
     /// The model of so many components of `plca consensus`.

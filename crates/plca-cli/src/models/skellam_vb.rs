@@ -1,6 +1,6 @@
 //! `skellam-vb`: data of either sign as a difference of rates, by variational Bayes.
 
-use plca_fit::{AnyModel as _, FitError, Reconstruct as _, State as _};
+use plca_fit::{AnyModel as _, FitError, Reconstruct as _, State as _, Status};
 use plca_io::Element;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -142,6 +142,9 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
         criterion: "elbo",
         sample_size: select::observed(data).map_err(|e| Failure::by(&args.data, e))?,
         rows: rows.collect::<Result<_, FitError>>().map_err(about)?,
+        cut: found
+            .iter()
+            .any(|c| *c.fit.status() == Status::MaxIterations),
         warnings: data::warnings(args.model, data),
     })
 }

@@ -19,7 +19,7 @@ use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::{leave, metadata};
 use crate::models::options::{first_given, refuse, temper};
-use crate::outputs::{folder_of, merge, trace_line};
+use crate::outputs::{Trace, folder_of, merge};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
 use crate::{given, interrupt};
@@ -215,7 +215,8 @@ impl Run<'_> {
                 what,
             ));
         }
-        let (mut trace, mut first) = (String::new(), Some(first));
+        let mut trace = Trace::new(args.trace.as_deref(), self.started);
+        let mut first = Some(first);
         interrupt::iterating();
         while place.passes < passes {
             while let Some(file) = self.files.get(place.blocks) {
@@ -261,7 +262,7 @@ impl Run<'_> {
             place.blocks = 0;
             place.ln_lik = [0.0, place.ln_lik[0]];
             let blocks = place.state.batches as usize;
-            trace.push_str(&trace_line(0, (blocks, place.ln_lik[1]), self.started));
+            trace.line(0, (blocks, place.ln_lik[1]))?;
         }
         self.leave(&place, &trace)
     }
@@ -315,7 +316,7 @@ impl Run<'_> {
     }
 
     /// Writes the model and says what it is.
-    fn leave<T: Element>(&self, place: &Place<T>, trace: &str) -> Result<(), Failure> {
+    fn leave<T: Element>(&self, place: &Place<T>, trace: &Trace<'_>) -> Result<(), Failure> {
         let (args, state) = (self.args, &place.state);
         let mut arrays = self.shared(state);
         let total: f64 = place.sums.iter().sum();
@@ -346,7 +347,7 @@ impl Run<'_> {
         warnings.extend(place.restored.warnings());
         let metadata = metadata(args, settings, data, OBJECTIVE);
         let model = ModelFile { arrays, metadata };
-        leave(args, model, summary, warnings, (trace, self.started))
+        leave(args, model, summary, warnings, trace)
     }
 }
 

@@ -202,3 +202,32 @@ fn a_trace_may_go_into_a_pipe() {
         assert_eq!(lines(&out.stderr), expected, "{said}");
     }
 }
+
+/// Whoever looks into a trace sees how far its run is, and a run that ends without a model leaves it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_is_written_as_the_run_goes() {
+    let folder = Folder::with_counts();
+    folder.text("t", "an older trace\n");
+    let mut run = folder.start(
+        "fit plca d.csv --rank 2 --tol 0 --max-iter 2000000000 --check-every 10000 --quiet --output o.npz --trace t",
+    );
+    let begun = || folder.bytes("t").starts_with(b"{") && folder.bytes("t").ends_with(b"\n");
+    while !begun() && run.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    assert!(run.try_wait().unwrap().is_none() && begun());
+    assert!(crate::folder::interrupt(&run));
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.names(), ["d.csv", "t"]);
+    for line in String::from_utf8(folder.bytes("t")).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(line["objective"].is_number(), "{line}");
+    }
+    // What fails before the first iteration has no trace.
+    folder.fails(
+        1,
+        "fit plca no.csv --rank 2 --output o.npz --trace t",
+        &["no.csv"],
+    );
+}

@@ -23,6 +23,15 @@ fn the_readme_commands_run() {
 
     folder.text("signed.csv", "1,-2,3,5\n-4,6,0,-1\n2,2,-7,1\n");
 
+    std::fs::create_dir_all(folder.path("examples/data")).unwrap();
+    folder.text(
+        "examples/data/corpus.mtx",
+        include_str!("../../../../examples/data/corpus.mtx"),
+    );
+    folder.text(
+        "examples/data/words.txt",
+        include_str!("../../../../examples/data/words.txt"),
+    );
     let readme = include_str!("../../../../README.md");
     let commands = readme.lines().filter_map(|line| line.strip_prefix("plca "));
     let mut run = 0;

@@ -1,5 +1,7 @@
 //! `plca report`, the manual and the completions.
 
+use plca_io::{Array, write_model};
+
 use crate::Folder;
 
 #[test]
@@ -124,5 +126,142 @@ fn a_run_that_is_cut_says_so() {
     ] {
         let out = folder.run(line);
         assert!(out.status.success() && out.stderr.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn empty_arrays_have_no_page() {
+    let folder = Folder::with_counts();
+    folder.ok("fit siplca d.csv --rank 2 --kernel 2x2 --max-iter 2 --tol 0 --output m.npz --quiet");
+    let mut model = folder.model("m.npz");
+    let empty = Array::new(vec![2, 2, 5, 0], vec![]);
+    model.arrays.insert("kernels".into(), empty);
+    write_model(&folder.path("bad.npz"), &model, false).unwrap();
+    let what = "`kernels` is empty, of shape [2, 2, 5, 0]";
+    folder.fails(1, "report bad.npz --output r.html", &["bad.npz", what]);
+    folder.fails(1, "compare m.npz bad.npz", &["bad.npz", what]);
+}
+
+/// The headings of the arrays whose entries have names on the page of a fit.
+fn named(folder: &Folder, model: &str) -> Vec<String> {
+    folder.ok(&format!(
+        "fit {model} --max-iter 3 --tol 0 --quiet --output m.npz"
+    ));
+    folder.ok("report m.npz --labels words.txt --output r.html");
+    let page = String::from_utf8(folder.bytes("r.html")).unwrap();
+    let blocks = page.split("<h2>").filter(|part| part.contains(">sea<"));
+    blocks
+        .map(|part| part.split(['<', ' ']).next().unwrap().to_string())
+        .collect()
+}
+
+/// Rows and columns are as many: a block is one of rows by what it is, not by its size.
+#[test]
+fn labels_name_the_rows_alone() {
+    let folder = Folder::new();
+    folder.text("d.csv", "3,1,4\n1,5,9\n2,6,5\n");
+    folder.text("words.txt", "sea\nship\nwind\n");
+    for (model, expected) in [
+        ("plca d.csv --rank 2", &["factor_0"][..]),
+        ("plsa d.csv --rank 2", &["basis"]),
+        ("plsa d.csv --rank 2 --given 0", &["mixture"]),
+        ("nmf-kl d.csv --rank 2", &["w"]),
+        ("skellam d.csv --rank 2", &["atoms"]),
+        ("skellam-vb d.csv --rank 2", &["atoms", "atoms_shape"]),
+        ("skellam-cp d.csv --rank 2", &["atoms"]),
+        ("skellam-cp d.csv --rank 2 --signed-mode 1", &["factor_0"]),
+        ("snmf-ding d.csv --rank 2", &["basis"]),
+        ("kmeans d.csv --rank 2", &["centres"]),
+    ] {
+        assert_eq!(named(&folder, model), expected, "{model}");
+    }
+    folder.ok("fit siplca d.csv --rank 2 --kernel 3x1 --max-iter 3 --tol 0 --output m.npz --quiet");
+    folder.fails(
+        1,
+        "report m.npz --labels words.txt --output no.html",
+        &["words.txt", "3 lines"],
+    );
+}
+
+/// Which models have signs does not follow from a shape; pictures keep the short axis; small numbers are no zeros.
+#[test]
+fn pages_show_what_is_there() {
+    let folder = Folder::with_counts();
+    folder.ok("fit siplca d.csv --rank 2 --kernel 3x2 --max-iter 3 --tol 0 --output m.npz --quiet");
+    let page = |name: &str| {
+        folder.ok(&format!("report {name} --output r.html"));
+        String::from_utf8(folder.bytes("r.html")).unwrap()
+    };
+    let kernels = |page: &str| {
+        page.split("<h2>")
+            .find(|part| part.starts_with("kernels"))
+            .map(str::to_string)
+    };
+    let drawn = kernels(&page("m.npz")).unwrap();
+    assert!(
+        !drawn.contains("<path") && drawn.contains("<rect"),
+        "{drawn}"
+    );
+    let mut model = folder.model("m.npz");
+    let long = Array::new(vec![2, 3, 2000], vec![1.0; 12000]);
+    model.arrays.insert("kernels".into(), long);
+    let small = Array::new(vec![2], vec![1.25e-9, 1.0 - 1.25e-9]);
+    model.arrays.insert("weights".into(), small);
+    write_model(&folder.path("long.npz"), &model, false).unwrap();
+    let page = page("long.npz");
+    assert!(page.contains("0: 1.250e-9"), "{page}");
+    let drawn = kernels(&page).unwrap();
+    assert!(drawn.contains("viewBox=\"0 0 48 3\""), "{drawn}");
+}
+
+/// Nothing was there to converge, or nobody asked for more.
+#[test]
+fn a_run_without_a_choice_is_not_cut() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output m.npz --quiet");
+    for line in [
+        "fit plca d.csv --rank 2 --max-iter 0 --output o.npz",
+        "transform m.npz d.csv --max-iter 0 --output o.npz",
+        "fit plca d.csv --init m.npz --fix weights,factor_0,factor_1 --max-iter 2 --output o.npz",
+    ] {
+        let out = folder.run(line);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), error.as_str()), (Some(0), ""), "{line}");
+    }
+}
+
+/// Of many runs it is said once.
+#[test]
+fn a_sweep_that_is_cut_says_so() {
+    let folder = Folder::with_counts();
+    for sweep in [
+        "select plca d.csv --ranks 1..3",
+        "select siplca d.csv --ranks 1,2 --kernel 2x2",
+        "select plca-vb d.csv --ranks 1,2",
+        "select skellam-vb d.csv --ranks 1,2",
+        "consensus plca d.csv --ranks 2 --restarts 4 --threshold 9 --output o.npz --runs kept",
+        // From what was kept.
+        "consensus plca d.csv --ranks 2 --restarts 4 --threshold 9 --output o.npz --runs kept",
+    ] {
+        let out = folder.run(&format!("{sweep} --max-iter 2 --tol 1e-300"));
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(0), "{sweep}: {error}");
+        assert!(
+            error.starts_with("warning: --max-iter 2 ended") && error.lines().count() == 1,
+            "{sweep}: {error}"
+        );
+    }
+    for sweep in [
+        "select plca d.csv --ranks 1..3 --max-iter 2 --tol 0",
+        "select plca d.csv --ranks 1..3",
+        "consensus plca d.csv --ranks 2 --restarts 4 --threshold 9 --output o.npz --max-iter 2 --tol 0",
+    ] {
+        let out = folder.run(sweep);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(
+            (out.status.code(), error.as_str()),
+            (Some(0), ""),
+            "{sweep}"
+        );
     }
 }

@@ -208,3 +208,21 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     std::fs::remove_file(&shard).unwrap();
     refused(fit, 1, "shard-00002.store");
 }
+
+#[test]
+fn shards_that_are_not_made_leave_no_folder() {
+    let folder = folder();
+    for data in ["d.tns", "t.npy"] {
+        for new in ["new", "new/one"] {
+            folder.fails(
+                1,
+                &format!("shard {data} -o {new} --along 5"),
+                &[data, "there is no dimension 5"],
+            );
+        }
+        // A folder that was there stays.
+        std::fs::create_dir_all(folder.path("there")).unwrap();
+        folder.fails(1, &format!("shard {data} -o there --along 5"), &[data]);
+        assert_eq!(std::fs::read_dir(folder.path("there")).unwrap().count(), 0);
+    }
+}

@@ -84,3 +84,47 @@ fn what_is_wrong_with_a_stream_is_said_of_it() {
     }
     assert_eq!(folder.names(), ["d.csv"]);
 }
+
+/// Standard output is taken, standard error is not.
+#[test]
+fn what_is_to_be_warned_of_is_said_beside_a_stream() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output m.npz --quiet");
+    for line in [
+        "fit plca d.csv --rank 2 --max-iter 2 --output -",
+        "transform m.npz d.csv --tol 1e-300 --max-iter 2 --output -",
+    ] {
+        let (status, model, error) = piped(&folder, line, b"");
+        assert_eq!(status, Some(0), "{line}: {error}");
+        assert!(
+            error.starts_with("warning: --max-iter 2") && error.lines().count() == 1,
+            "{line}: {error}"
+        );
+        std::fs::write(folder.path("o.npz"), &model).unwrap();
+        assert!(!folder.model("o.npz").arrays.is_empty());
+        let (_, _, error) = piped(&folder, &format!("{line} --quiet"), b"");
+        assert_eq!(error, "", "{line}");
+    }
+}
+
+/// A refit reads a stream where it is told to, and names it as it was.
+#[test]
+fn a_stream_may_take_the_place_of_the_data() {
+    let folder = Folder::with_counts();
+    folder.text("e.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
+    folder.ok("fit plca d.csv --rank 2 --output a.npz --quiet");
+    for (input, expected) in [
+        ("d.csv", ""),
+        ("e.csv", "-: other data than those of a.npz"),
+    ] {
+        let (status, _, error) = piped(
+            &folder,
+            "refit a.npz - --output b.npz",
+            &folder.bytes(input),
+        );
+        let said = error.trim_end().trim_start_matches("warning: ");
+        assert_eq!((status, said), (Some(0), expected));
+        let warnings = &folder.model("b.npz").metadata["warnings"];
+        assert_eq!(warnings[0].as_str().unwrap_or_default(), expected);
+    }
+}

@@ -609,3 +609,60 @@ fn each_says_in_one_line_what_was_expected() {
         folder.fails(status, line, parts);
     }
 }
+
+/// An error says where its help is, whatever the value that it is about.
+#[test]
+fn errors_of_values_name_the_help_of_their_command() {
+    let folder = Folder::with_counts();
+    for (line, parts) in [
+        (
+            "fit plca d.csv --rank x --output o.npz",
+            &["'x'", "'--rank <K>'", "see plca fit --help"][..],
+        ),
+        (
+            "select plca d.csv --ranks 2 --seed x",
+            &["see plca select --help"],
+        ),
+        (
+            "fit nothing d.csv --output o.npz",
+            &["'nothing'", "see plca fit --help"],
+        ),
+        (
+            "fit plsa d.csv --rank 2 --shards -1 --output o.npz",
+            &["-1", "'--shards <N>'"],
+        ),
+        (
+            "fit plsa d.csv --rank 2 --given -1 --output o.npz",
+            &["-1", "'--given <D>'"],
+        ),
+        (
+            "fit tiplca d.csv --rank 2 --kernel 2x2 --rotations -1 --output o.npz",
+            &["-1", "'--rotations <N>'"],
+        ),
+        (
+            "shard d.csv --along -1 --output s",
+            &["'-1'", "'--along <D>'", "see plca shard --help"],
+        ),
+        (
+            "shard d.csv --shards -1 --output s",
+            &["-1", "'--shards <N>'"],
+        ),
+        (
+            "consensus plca d.csv --ranks 2 --restarts -1 --output o.npz",
+            &["-1", "'--restarts <R>'"],
+        ),
+    ] {
+        folder.fails(2, line, parts);
+    }
+    let value = "1\nUsage: plca elsewhere\n\nFor more information, try this";
+    let mut command = folder.program(crate::folder::PROGRAM);
+    command.args(["fit", "plca", "d.csv", "--output", "o.npz", "--rank", value]);
+    let error = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    for part in [
+        "a whole number",
+        "plca elsewhere",
+        "; see plca fit --help\n",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}

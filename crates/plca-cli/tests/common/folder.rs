@@ -70,13 +70,21 @@ impl Folder {
         command.spawn().unwrap()
     }
 
-    /// Runs a line that must succeed, silent on standard error but for the warning that a run was cut.
+    /// Runs a line that must succeed, silent on standard error but for the warning that a run was cut, and change no file that it does
+    /// not name.
     pub(crate) fn ok(&self, line: &str) -> String {
+        let before = self.contents();
         let out = self.run(line);
         let err = String::from_utf8(out.stderr).unwrap();
         let cut = |line: &&str| line.starts_with("warning: --max-iter ");
         let err: String = err.lines().filter(|line| !cut(line)).collect();
         assert_eq!((out.status.code(), err.as_str()), (Some(0), ""), "{line}");
+        let after = self.contents();
+        let changed = after.iter().filter(|file| !before.contains(file));
+        let gone = before.iter().filter(|(name, _)| !self.path(name).exists());
+        for (name, _) in changed.chain(gone) {
+            assert!(line.contains(name.as_str()), "{line}: {name} was changed");
+        }
         String::from_utf8(out.stdout).unwrap()
     }
 
