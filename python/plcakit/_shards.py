@@ -337,7 +337,7 @@ def check(estimator: Factorization) -> None:
     """Refuses settings that need all data at once, before any are read."""
     name = type(estimator).__name__
     if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
-        raise ValueError(f"shards: expected PLSA, PLCA, NMF under the Kullback-Leibler divergence or SkellamSNMF, got {name}")
+        raise ValueError(f"shards: expected PLSA, PLCA, SkellamSNMF, or NMF under the Kullback-Leibler divergence, got {name}")
     estimator._validate_params()
     if isinstance(estimator, SkellamSNMF) and estimator.method != "em":
         raise ValueError(f"shards: method is {estimator.method!r}, expected 'em'")

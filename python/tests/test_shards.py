@@ -44,6 +44,12 @@ def models(**more):
     }
 
 
+def every(**more):
+    """With a model of data of either sign, whose samples its estimator has first."""
+    settings = {"random_state": 5, "max_iter": 23, "tol": 0, **more}
+    return {**models(**more), "skellam": SkellamSNMF(K, **settings)}
+
+
 def bits(model):
     blocks = {name: block.tobytes() for name, block in model._blocks.items()}
     return blocks, model.objective_, model.n_iter_, model.trace_.tobytes(), model._metadata
@@ -141,7 +147,7 @@ def test_what_shards_cannot_do_is_said():
     for model, what in [
         (PLSA(2, solver="fast"), "solver is 'fast'"),
         (PLSA(2, n_init=2), "n_init is 2"),
-        (NMF(2, beta_loss="frobenius"), "expected PLSA, PLCA or NMF"),
+        (NMF(2, beta_loss="frobenius"), "expected PLSA, PLCA, SkellamSNMF, or NMF"),
         (PLSA(2, freeze="basis"), "freeze needs a start"),
     ]:
         with pytest.raises(ValueError, match=what):
@@ -297,8 +303,8 @@ def test_dask_has_the_bits_of_one_process(workers):
         n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None
     )
     with cluster, distributed.Client(cluster) as client:
-        for name, model in models(max_iter=9).items():
-            one = fit(models(max_iter=9)[name], shards)
+        for name, model in every(max_iter=9).items():
+            one = fit(every(max_iter=9)[name], shards)
             many = on_dask(model, shards, client=client, ranges=workers, save_every=4)
             assert bits(many) == bits(one), name
             assert many.traffic_["passes"] == one.traffic_["passes"]
@@ -404,10 +410,10 @@ RANKS = textwrap.dedent(
     import sys
     import numpy as np
     sys.path.insert(0, sys.argv[1])
-    from test_shards import bits, cut, data, models
+    from test_shards import bits, cut, data, every
     from plcakit.mpi import fit
     import pickle
-    found = {name: bits(fit(model, cut(data()))) for name, model in models().items()}
+    found = {name: bits(fit(model, cut(data()))) for name, model in every().items()}
     from mpi4py import MPI
     found = MPI.COMM_WORLD.gather(found)
     if MPI.COMM_WORLD.rank == 0:
@@ -425,7 +431,7 @@ def test_mpi_has_the_bits_of_one_process(tmp_path, ranks):
     command = [mpirun, "--oversubscribe", "--allow-run-as-root", "-n", str(ranks), sys.executable, "-c", RANKS]
     out = tmp_path / "found"
     subprocess.run([*command, str(Path(__file__).parent), str(out)], check=True, timeout=300)
-    one = {name: bits(fit(model, cut(data()))) for name, model in models().items()}
+    one = {name: bits(fit(model, cut(data()))) for name, model in every().items()}
     assert pickle.loads(out.read_bytes()) == one
 
 
