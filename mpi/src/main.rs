@@ -7,6 +7,9 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, Root, Source};
 use plca_cli::Ranks;
 
+/// Bytes at once: MPI counts them in 31 bits.
+const CHUNK: usize = 1 << 30;
+
 /// All ranks of MPI.
 #[derive(Debug)]
 struct World;
@@ -25,11 +28,21 @@ impl Ranks for World {
     }
 
     fn send(&self, to: usize, message: &[u8]) {
-        world().process_at_rank(to as i32).send(message);
+        let world = world();
+        let to = world.process_at_rank(to as i32);
+        to.send(&(message.len() as u64));
+        message.chunks(CHUNK).for_each(|chunk| to.send(chunk));
     }
 
     fn receive(&self, from: usize) -> Vec<u8> {
-        world().process_at_rank(from as i32).receive_vec().0
+        let world = world();
+        let from = world.process_at_rank(from as i32);
+        let (length, _) = from.receive::<u64>();
+        let mut message = vec![0; length as usize];
+        for chunk in message.chunks_mut(CHUNK) {
+            from.receive_into(chunk);
+        }
+        message
     }
 
     fn broadcast(&self, mut message: Vec<u8>) -> Vec<u8> {
@@ -38,7 +51,9 @@ impl Ranks for World {
         let mut length = message.len() as u64;
         root.broadcast_into(&mut length);
         message.resize(length as usize, 0);
-        root.broadcast_into(&mut message[..]);
+        for chunk in message.chunks_mut(CHUNK) {
+            root.broadcast_into(chunk);
+        }
         message
     }
 }

@@ -61,6 +61,8 @@ impl Folder {
     /// The command that runs a line on ranks.
     fn ranks(&self, count: usize, line: &str) -> Command {
         let mut command = Command::new("mpirun");
+        // Ranks that wait for each other are a failure.
+        command.args(["--timeout", "120"]);
         command.args(["--oversubscribe", "--allow-run-as-root", "-n"]);
         command.arg(count.to_string()).arg(PROGRAM);
         command.current_dir(self.0.path()).args(line.split(' '));
@@ -99,6 +101,7 @@ fn any_number_of_ranks_writes_the_file_of_one_process() {
         let line = format!("fit {line} --solver em --json --output");
         folder.alone(&format!("{line} one.npz"));
         for &count in counts {
+            let _ = std::fs::remove_file(folder.path("all.npz"));
             let summary = folder.together(count, &format!("{line} all.npz"));
             assert_eq!(summary.lines().count(), 1, "{summary}");
             assert!(
@@ -126,6 +129,13 @@ fn a_killed_run_goes_on_with_other_ranks() {
     folder.alone(&format!("{line} --output one.npz"));
     for (state, before, after) in [("a", 4, 3), ("b", 2, 1), ("c", 3, 7)] {
         let kept = format!("{line} --checkpoint {state} --checkpoint-every");
+        // Names that are almost those of parts of a checkpoint.
+        let others = ["samples-2024.csv", "samples-1-2", "samples-00001-x"]
+            .map(|n| Path::new(state).join(n));
+        std::fs::create_dir(folder.path(state)).unwrap();
+        for other in &others {
+            std::fs::write(folder.0.path().join(other), "mine").unwrap();
+        }
         let mut run = folder.ranks(before, &format!("{kept} 2 --output lost.npz"));
         let mut run = run.spawn().unwrap();
         while !folder.path(state).join("checkpoint").exists() {
@@ -147,7 +157,8 @@ fn a_killed_run_goes_on_with_other_ranks() {
         let trace = std::fs::read_to_string(folder.path(&format!("{state}.jsonl"))).unwrap();
         assert!(!trace.contains("\"iteration\":0,"), "{trace}");
         // Seven shards and where the run stands: nothing stays of other iterations.
-        assert_eq!(std::fs::read_dir(folder.path(state)).unwrap().count(), 8);
+        let count = std::fs::read_dir(folder.path(state)).unwrap().count();
+        assert_eq!(count, 8 + others.len());
     }
     // A checkpoint of another fit.
     let other = line.replace("--rank 3", "--rank 2");
@@ -179,6 +190,8 @@ fn what_one_rank_fails_at_ends_all() {
     );
     refused(&folder, 2, &fit("d.tns"), "d.tns: is no folder of shards");
     refused(&folder, 8, &fit("d64"), "8 ranks for 7 shards");
+    // Rank 0 alone writes, and fails at it.
+    refused(&folder, 3, &fit("d64 --trace /dev/full"), "/dev/full");
     refused(&folder, 2, "inspect m.npz", "ranks have one command, fit");
     // Only the last rank looks at the last shard.
     let shard = folder.path("d64/shard-00006.store");

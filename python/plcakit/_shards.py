@@ -78,7 +78,9 @@ def _read(path: str | Path) -> Any:
 def _check_cells(X: Any, observed: Any, missing: str | None, signed: bool) -> None:
     """Refuses a cell that the model does not take, by its index in the shard."""
     if sparse.issparse(X) and X.format not in ("csr", "csc"):
-        X = X.tocoo()
+        # Several entries of a cell are its sum.
+        X = X.tocoo(copy=True)
+        X.sum_duplicates()
     values = X.data if sparse.issparse(X) else X
     with np.errstate(invalid="ignore"):
         wrong = ~np.isfinite(values) if signed else ~((values >= 0) & (values < np.inf))
@@ -157,7 +159,15 @@ def _annotated(path: Path) -> Any:
         import anndata
     except ImportError as error:
         raise ImportError(f"{path} needs anndata: pip install 'plcakit[ad]'") from error
-    return anndata.read_h5ad(path, backed="r")
+    annotated = anndata.read_h5ad(path, backed="r")
+    try:
+        if annotated.n_obs and "X" in annotated.file:
+            return annotated
+    except BaseException:
+        annotated.file.close()
+        raise
+    annotated.file.close()
+    raise ValueError(f"{path} has no cells or no X, expected counts of one cell at least")
 
 
 def _cells(path: Path) -> list[Any]:

@@ -102,6 +102,16 @@ def test_a_file_of_annotated_data_is_cut_into_its_cells(form, tmp_path):
     settings = {"random_state": 5, "max_iter": 9, "tol": 0}
     model = fit(PLSA(K, **settings), tmp_path / "cells.h5ad")
     assert bits(model) == bits(fit(PLSA(K, **settings), cut(form(X), 64)))
+    for name, cells in [("none", anndata.AnnData(form(X)[:0])), ("without", anndata.AnnData(shape=(4, 3)))]:
+        cells.write_h5ad(tmp_path / f"{name}.h5ad")
+        with pytest.raises(ValueError, match=f"{name}.h5ad has no cells or no X"):
+            fit(PLSA(K), tmp_path / f"{name}.h5ad")
+
+
+def test_entries_of_a_cell_are_its_sum():
+    X = sparse.coo_matrix(([3.0, -1.0, 5.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    settings = {"random_state": 5, "max_iter": 9, "tol": 0}
+    assert bits(fit(PLSA(2, **settings), [X])) == bits(fit(PLSA(2, **settings), [X.tocsr()]))
 
 
 def test_hidden_cells():

@@ -175,6 +175,23 @@ pub(crate) fn merge(all: &mut Value, extra: Value) {
     }
 }
 
+/// A new file, or what takes lines at its end: another writer of the same terminal, pipe or log keeps its own.
+fn created(path: &Path) -> std::io::Result<File> {
+    let file = File::options().create(true).append(true).open(path)?;
+    // `/dev/stderr` leads to a name of this process, and that to what is open.
+    let (mut at, mut links) = (path.to_path_buf(), 0);
+    let open = |at: &Path| at.starts_with("/dev") || at.starts_with("/proc");
+    while !open(&at) && links < 40 {
+        let Ok(next) = at.read_link() else { break };
+        at = at.with_file_name(next);
+        links += 1;
+    }
+    if !open(&at) && file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
 /// The trace of a run: a line is in its file as soon as it is known, and stays there where the run fails.
 pub(crate) struct Trace<'a> {
     path: Option<&'a Path>,
@@ -205,7 +222,7 @@ impl<'a> Trace<'a> {
         let mut write = || -> std::io::Result<()> {
             let mut file = match self.file.take() {
                 Some(file) => file,
-                None => File::create(path)?,
+                None => created(path)?,
             };
             // In one piece, and without a buffer.
             file.write_all(format!("{line}\n").as_bytes())?;

@@ -129,8 +129,13 @@ fn encode(what: &impl Serialize) -> Result<Vec<u8>, Failure> {
 }
 
 fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Failure> {
-    let what = postcard::from_bytes(bytes);
-    what.map_err(|e| Failure::new(format_args!("a message of shards: {e}")))
+    match postcard::take_from_bytes(bytes) {
+        Ok((what, [])) => Ok(what),
+        // A rank that has ended sooner than others sends another kind of message.
+        _ => Err(Failure::new(
+            "the ranks are not in step: expected one program, the same options and one kind of processor for all",
+        )),
+    }
 }
 
 /// Gives a command to this rank. Ranks share the cores of their machines: each has one thread unless it is told otherwise.
@@ -383,7 +388,7 @@ impl<T: Scalar> Crew<'_, T> {
             let path = folder.join(CHECKPOINT);
             // Also removes what killed processes left half-written.
             interrupt::trying(|| plca_io::can_write(&path))?;
-            if !path.exists() {
+            if !path.try_exists().map_err(|e| Failure::by(&path, e))? {
                 forget(folder, None).map_err(|e| Failure::by(folder, e))?;
                 return Ok(None);
             }
@@ -422,7 +427,11 @@ impl<T: Scalar> Crew<'_, T> {
             let locals = shards
                 .map(|(place, _)| local(place))
                 .collect::<Result<_, _>>()?;
-            Ok((decode(&state)?, locals))
+            let state = postcard::from_bytes(&state);
+            Ok((
+                state.map_err(|e| Failure::by(&folder.join(CHECKPOINT), e))?,
+                locals,
+            ))
         };
         let (state, locals) = self.world.agreed(read())?;
         self.locals.replace(locals);
@@ -579,14 +588,17 @@ impl<T: Scalar> Crew<'_, T> {
 
 /// Removes what a run that was killed left of other iterations than that of the checkpoint.
 fn forget(folder: &Path, iteration: Option<usize>) -> std::io::Result<()> {
-    let ending = iteration.map(|iteration| format!("-{iteration}"));
+    // What others have put there is not touched.
+    let of = |path: &Path| -> Option<usize> {
+        let name = path.file_name()?.to_str()?;
+        let (shard, iteration) = name.strip_prefix(PART)?.split_once('-')?;
+        let (shard, iteration) = (shard.parse().ok()?, iteration.parse().ok()?);
+        (part(folder, shard, iteration) == path).then_some(iteration)
+    };
     for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let kept = ending.as_ref().is_some_and(|ending| name.ends_with(ending));
-        if name.starts_with(PART) && !kept {
-            std::fs::remove_file(entry.path())?;
+        let path = entry?.path();
+        if of(&path).is_some_and(|of| iteration != Some(of)) {
+            std::fs::remove_file(path)?;
         }
     }
     Ok(())

@@ -201,6 +201,23 @@ fn a_trace_may_go_into_a_pipe() {
         assert!(said.starts_with(r#"{"iteration":"#), "{said}");
         assert_eq!(lines(&out.stderr), expected, "{said}");
     }
+    // A log keeps what is in it, and what is said later stands after the trace.
+    let line =
+        "fit plca d.csv --rank 2 --tol 0 --max-iter 20 --output o.npz --trace /dev/stderr --seed 1";
+    folder.text("log", "earlier\n");
+    let log = std::fs::File::options()
+        .append(true)
+        .open(folder.path("log"));
+    let mut command = folder.program(crate::folder::PROGRAM);
+    let command = command.args(line.split_whitespace()).stderr(log.unwrap());
+    let status = command
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let log = String::from_utf8(folder.bytes("log")).unwrap();
+    assert!(log.starts_with("earlier\n{\"iteration\":"), "{log}");
+    assert_eq!(lines(log.as_bytes()), 1 + expected, "{log}");
 }
 
 /// Whoever looks into a trace sees how far its run is, and a run that ends without a model leaves it.

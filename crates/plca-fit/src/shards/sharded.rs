@@ -152,7 +152,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`FitError::Data`] for negative data, the index that of all data. A shard may be without mass: its samples keep their start.
+    /// [`FitError::Data`] for negative data, the index that of all data. A shard may be without mass, as long as not all are.
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
         let along = self.along(shard.shape().len());
         match check_counts(shard) {
