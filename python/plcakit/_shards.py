@@ -107,7 +107,7 @@ def _digest(arrays: dict[str, Any]) -> str:
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, np.ndarray):
                 found.update(f"{name} {part.dtype} {part.shape} {part.flags.c_contiguous}".encode())
-                found.update(part.ravel(order="K").view(np.uint8))
+                found.update(part.ravel(order="K").view(np.uint8).data)
             else:
                 found.update(f"{name} {part}".encode())
     return found.hexdigest()
