@@ -180,7 +180,7 @@ fn created(path: &Path) -> std::io::Result<File> {
     let file = File::options().create(true).append(true).open(path)?;
     // `/dev/stderr` leads to a name of this process, and that to what is open.
     let (mut at, mut links) = (path.to_path_buf(), 0);
-    let open = |at: &Path| at.starts_with("/dev") || at.starts_with("/proc");
+    let open = |at: &Path| at.starts_with("/dev/fd") || at.starts_with("/proc");
     while !open(&at) && links < 40 {
         let Ok(next) = at.read_link() else { break };
         at = at.with_file_name(next);

@@ -1,19 +1,17 @@
 //! What the models of data of either sign share.
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
-use plca_dist::random;
 use plca_fit::{
-    Algorithm, BlockSpec, Counts, Explained, FitError, Impossible, State, Transform, begin,
-    uncertified,
+    Algorithm, Axis, BlockSpec, Counts, Draw, Explained, FitError, Impossible, State, Transform,
+    begin, uncertified,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
-use rand::Rng;
 
 use crate::Replicates;
 use crate::check::scaled;
 use crate::rule::Split;
-use crate::sides::{normalise, split, stack};
+use crate::sides::{split, stack};
 
 /// The setters of builders `$builder(model)` that say which law the data have.
 macro_rules! law_setters {
@@ -153,33 +151,13 @@ impl<T: Real> SignedData<T> {
             value: wanted.value.then_some(sums.value),
         })
     }
-
-    /// Atoms uniform on the simplex, `2F x K`.
-    pub(crate) fn atoms(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
-        drawn_atoms(self.cells.shape().0, components, rng)
-    }
-
-    /// Activations between half of the one that explains the mean absolute value of the data, taken for 1 if they are all 0, and 1.5 times it,
-    /// `K x N`.
-    pub(crate) fn activations(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
-        let (rows, columns) = self.cells.shape();
-        let each = mean_activation(self.size, self.cells.observed(), rows, components);
-        let draw = |_, _| T::lit(each * (0.5 + random::uniform(rng)));
-        DMatrix::from_fn(components, columns, draw)
-    }
 }
 
-/// Atoms uniform on the simplex, `2F x K`: first all positive sides, then all negative ones.
-pub(crate) fn drawn_atoms<T: Real>(
-    rows: usize,
-    components: usize,
-    rng: &mut dyn Rng,
-) -> DMatrix<T> {
-    let mut draw = || DMatrix::from_fn(rows, components, |_, _| T::lit(random::exponential(rng)));
-    let (plus, minus) = (draw(), draw());
-    let mut both = stack(&plus, &minus);
-    normalise(&mut both);
-    both
+/// The block of atoms, `2F x K`: uniform on the simplex.
+pub(crate) fn atoms_spec<T: Real>(rows: usize, components: usize) -> BlockSpec<T> {
+    let mut atoms = BlockSpec::simplex("atoms", (2 * rows, components), Axis::Columns);
+    atoms.draw = Draw::Sides;
+    atoms
 }
 
 /// The activation that explains the mean absolute value of data of this size, taken for 1 if they are all 0.

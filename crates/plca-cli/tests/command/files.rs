@@ -218,6 +218,16 @@ fn a_trace_may_go_into_a_pipe() {
     let log = String::from_utf8(folder.bytes("log")).unwrap();
     assert!(log.starts_with("earlier\n{\"iteration\":"), "{log}");
     assert_eq!(lines(log.as_bytes()), 1 + expected, "{log}");
+    // Ordinary files begin anew, those in memory too.
+    let place = match std::path::Path::new("/dev/shm") {
+        memory if memory.is_dir() => memory.to_path_buf(),
+        _ => std::env::temp_dir(),
+    };
+    let kept = tempfile::NamedTempFile::new_in(place).unwrap();
+    std::fs::write(kept.path(), "an older trace\n").unwrap();
+    let line = "fit plca d.csv --rank 2 --tol 0 --max-iter 20 --quiet --output o.npz";
+    folder.ok(&format!("{line} --trace {}", kept.path().display()));
+    assert_eq!(lines(&std::fs::read(kept.path()).unwrap()), expected);
 }
 
 /// Whoever looks into a trace sees how far its run is, and a run that ends without a model leaves it.

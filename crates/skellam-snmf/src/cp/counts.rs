@@ -13,7 +13,7 @@ use super::slabs::Slabs;
 use super::unfold::Folding;
 use crate::rule::Split;
 use crate::sides::{split, tame};
-use crate::signed::{drawn_atoms, mean_activation};
+use crate::signed::{atoms_spec, mean_activation};
 
 /// Skellam factorization of a tensor.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ pub(super) fn drawn<T: Real>(
     rng: &mut dyn Rng,
 ) -> Vec<DMatrix<T>> {
     let (rows, k) = (cells.folding.rows(), specs[0].shape.1);
-    let atoms = drawn_atoms(rows, k, rng);
+    let atoms = atoms_spec(rows, k).drawn(rng);
     let each = mean_activation(size, cells.observed(), rows, k);
     let mut weights = DMatrix::<f64>::zeros(k, 1);
     for _ in 0..cells.columns() {

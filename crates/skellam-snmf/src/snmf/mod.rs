@@ -28,7 +28,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
-use crate::signed::{SignedData, law_setters, mean_activation};
+use crate::signed::{SignedData, atoms_spec, law_setters, mean_activation};
 use crate::{Prior, Replicates};
 use counts::SnmfCounts;
 use prior::{Sides, gamma};
@@ -195,18 +195,16 @@ impl<T: Real> Model for Snmf<T> {
     }
 }
 
-/// Activations between half of the one that explains the mean absolute value of the observed cells and 1.5 times it.
-fn around<T: Real>(size: f64, observed: usize, specs: &[BlockSpec<T>]) -> Draw {
+/// How activations are drawn: between half of the one that explains the mean absolute value of the observed cells and 1.5 times it.
+pub(crate) fn around<T: Real>(size: f64, observed: usize, specs: &[BlockSpec<T>]) -> Draw {
     let (rows, components) = (specs[0].shape.0 / 2, specs[0].shape.1);
     Draw::Around(mean_activation(size, observed, rows, components))
 }
 
 /// The blocks of a matrix of this shape.
-fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
-    let mut atoms = BlockSpec::simplex("atoms", (2 * f, k), Axis::Columns);
-    atoms.draw = Draw::Sides;
+pub(crate) fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     vec![
-        atoms,
+        atoms_spec(f, k),
         BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
     ]
 }

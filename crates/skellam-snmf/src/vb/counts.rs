@@ -12,6 +12,7 @@ use crate::check::not_finite;
 use crate::faint::{self, Logs, Watch};
 use crate::sides::{split, stack};
 use crate::signed::SignedData;
+use crate::snmf;
 use crate::{Entries, Factors, Posterior, Prior};
 
 /// Variational Bayes on data: what is expected of a block is its new posterior.
@@ -196,12 +197,14 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
 
     /// The update from factors as EM draws them.
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let data = &self.data;
-        let [plus, minus] = split(&data.atoms(self.components(), rng));
+        let SignedData { cells, size, .. } = &self.data;
+        let mut specs = snmf::specs(cells.shape(), self.components());
+        specs[1].draw = snmf::around(*size, cells.observed(), &specs);
+        let [plus, minus] = split(&specs[0].drawn(rng));
         let start = Factors {
             plus,
             minus,
-            activations: data.activations(self.components(), rng),
+            activations: specs[1].drawn(rng),
         };
         Ok(blocks(self.updated(&start)?))
     }
