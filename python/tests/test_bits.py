@@ -1,8 +1,5 @@
 """The same bits as of the command, from the same seed."""
 
-import os
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -11,8 +8,6 @@ from scipy import sparse
 import plcakit
 from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
-COMMAND = os.environ.get("PLCA") or shutil.which("plca")
-needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
 
 
 def counts(shape=(40, 25), density=0.4, seed=0):
@@ -20,12 +15,11 @@ def counts(shape=(40, 25), density=0.4, seed=0):
     return draw.poisson(4.0, shape) * (draw.random(shape) < density).astype(float)
 
 
-def fit_by_command(folder, model, data, *options):
+def fit_by_command(plca, folder, model, data, *options):
     path = folder / ("v.npz" if sparse.issparse(data) else "v.npy")
     sparse.save_npz(path, data) if sparse.issparse(data) else np.save(path, data)
     out = folder / "model.npz"
-    call = [COMMAND, "fit", model, path, "--output", out, "--quiet", *map(str, options)]
-    subprocess.run(list(map(str, call)), check=True, capture_output=True)
+    plca("fit", model, path, "--output", out, "--quiet", *options)
     return out
 
 
@@ -51,16 +45,15 @@ def of_model(X, transposed):
 RUNS = [(model, solver) for model in CASES for solver in ("auto", "em", "squarem") if (model, solver) != ("ntf-l2", "squarem")]
 
 
-@needs_command
 @pytest.mark.parametrize(("model", "solver"), RUNS)
 @pytest.mark.parametrize("form", ["C", "F", "csr"])
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_bits_of_the_command(tmp_path, model, solver, form, dtype, n_jobs):
+def test_bits_of_the_command(plca, tmp_path, model, solver, form, dtype, n_jobs):
     make, params, options, names, transposed = CASES[model]
     X = sparse.csr_matrix(counts()) if form == "csr" else np.asarray(counts(), order=form)
     how = ["--rank", 3, "--seed", 5, "--solver", solver, "--precision", dtype, "--max-iter", 200]
-    out = fit_by_command(tmp_path, model, X, *how, *options)
+    out = fit_by_command(plca, tmp_path, model, X, *how, *options)
     X = X.astype({"f64": np.float64, "f32": np.float32}[dtype])
     if model != "ntf-l2":
         params = {**params, "solver": solver}
@@ -71,21 +64,19 @@ def test_bits_of_the_command(tmp_path, model, solver, form, dtype, n_jobs):
             assert np.array_equal(theirs[name], ours._blocks[name]), name
 
 
-@needs_command
-def test_starts_are_streams_of_the_seed(tmp_path):
+def test_starts_are_streams_of_the_seed(plca, tmp_path):
     X = counts()
-    out = fit_by_command(tmp_path, "nmf-kl", X, "--rank", 4, "--seed", 1, "--restarts", 3)
+    out = fit_by_command(plca, tmp_path, "nmf-kl", X, "--rank", 4, "--seed", 1, "--restarts", 3)
     ours = NMF(4, random_state=1, n_init=3).fit(X)
     with np.load(out) as theirs:
         assert np.array_equal(theirs["w"], ours._blocks["w"])
 
 
-@needs_command
 @pytest.mark.parametrize("model", CASES)
-def test_each_side_reads_the_files_of_the_other(tmp_path, model):
+def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
     make, params, options, names, transposed = CASES[model]
     X = counts()
-    out = fit_by_command(tmp_path, model, X, "--rank", 3, "--seed", 5, *options)
+    out = fit_by_command(plca, tmp_path, model, X, "--rank", 3, "--seed", 5, *options)
     X = of_model(X, transposed)
     ours = make(3, random_state=5, **params).fit(X)
     loaded = plcakit.load(out)
@@ -100,8 +91,7 @@ def test_each_side_reads_the_files_of_the_other(tmp_path, model):
     for path, to in zip((out, saved), found):
         along = ["--along", "0"] if model in ("nmf-kl", "ntf-l2", "plca", "pntf") else []
         along += ["--tol", ours.transform_tol] if hasattr(ours, "transform_tol") else []
-        call = [COMMAND, "transform", path, tmp_path / "v.npy", "--output", to, "--quiet", *along]
-        subprocess.run(list(map(str, call)), check=True, capture_output=True)
+        plca("transform", path, tmp_path / "v.npy", "--output", to, "--quiet", *along)
     with np.load(found[0]) as a, np.load(found[1]) as b:
         for name in a.files:
             if name != "model.json":
@@ -146,10 +136,9 @@ def test_two_fits_at_once_are_two_fits():
         assert np.array_equal(a, b)
 
 
-@needs_command
-def test_settings_of_the_command_come_back(tmp_path):
+def test_settings_of_the_command_come_back(plca, tmp_path):
     X = counts()
-    out = fit_by_command(tmp_path, "siplca", X, "--rank", 2, "--kernel", "3x4", "--likelihood", "literal", "--domain", "same")
+    out = fit_by_command(plca, tmp_path, "siplca", X, "--rank", 2, "--kernel", "3x4", "--likelihood", "literal", "--domain", "same")
     assert plcakit.load(out).likelihood == "literal" and plcakit.load(out).support == ("same",)
-    out = fit_by_command(tmp_path, "plsa", X, "--rank", 2, "--temper", 0.8)
+    out = fit_by_command(plca, tmp_path, "plsa", X, "--rank", 2, "--temper", 0.8)
     assert plcakit.load(out).temper == 0.8

@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -16,8 +14,6 @@ from scipy import sparse
 from plcakit import ConsensusNMF, _core
 from plcakit.datasets import make_corpus
 
-COMMAND = os.environ.get("PLCA") or shutil.which("plca")
-needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
 GOLDEN = Path(__file__).parents[2] / "testdata" / "golden" / "consensus.json"
 
 
@@ -73,15 +69,13 @@ def test_golden(case):
     close(model._squared_error(X, found["all"]["components"]), case["selection"]["squared_error"])
 
 
-@needs_command
 @pytest.mark.parametrize("name", ["nmf-kl", "plsa", "plca", "pntf", "ntf-l2"])
-def test_bits_of_the_command(tmp_path, name):
+def test_bits_of_the_command(plca, tmp_path, name):
     X = counts()
     np.save(tmp_path / "v.npy", X.T)
-    call = [COMMAND, "consensus", name, "v.npy", "--ranks", "2,3", "--restarts", "5", "--threshold", "2"]
+    call = ["consensus", name, "v.npy", "--ranks", "2,3", "--restarts", "5", "--threshold", "2"]
     call += ["--seed", "7", "--max-iter", "60", "--output", "o.npz", "--json"]
-    out = subprocess.run(list(map(str, call)), check=True, capture_output=True, cwd=tmp_path)
-    rows = json.loads(out.stdout)
+    rows = json.loads(plca(*call, cwd=tmp_path))
     model = ConsensusNMF([2, 3], n_runs=5, model=name, threshold=2.0, max_iter=60, random_state=7).fit(X)
     assert model.stability_.tolist() == [row["selection"]["silhouette"] for row in rows]
     close(model.prediction_error_, [row["selection"]["squared_error"] for row in rows])

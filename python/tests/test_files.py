@@ -1,9 +1,6 @@
 """Model files: what was set comes back, and what is missing is named."""
 
 import json
-import os
-import shutil
-import subprocess
 import zipfile
 
 import numpy as np
@@ -13,8 +10,6 @@ import plcakit
 from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic
 
-COMMAND = os.environ.get("PLCA") or shutil.which("plca")
-needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
 
 MODELS = {
     "nmf-kl": NMF(2),
@@ -32,10 +27,6 @@ ENDINGS = ["npz", "safetensors"]
 @pytest.fixture
 def X():
     return np.random.default_rng(0).poisson(3.0, (20, 12)) + 0.5
-
-
-def command(*arguments):
-    return subprocess.run([COMMAND, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
 def rewritten(path, change, drop=()):
@@ -72,22 +63,21 @@ def test_priors_of_arrays_come_back(tmp_path, X, make, ending, dtype):
     assert plcakit.load(path).prior == again.prior
 
 
-@needs_command
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_command_reads_files_with_priors_of_arrays(tmp_path, X, ending):
+def test_the_command_reads_files_with_priors_of_arrays(plca, tmp_path, X, ending):
     prior = {"basis": Dirichlet(1 + np.linspace(0.1, 1, 12)[:, np.newaxis])}
     model = PLSA(2, prior=prior, random_state=3).fit(X)
     path, data, out = tmp_path / f"m.{ending}", tmp_path / "v.npy", tmp_path / "out.npz"
     model.save(path)
     np.save(data, X)
-    command("transform", path, data, "--output", out, "--quiet", "--tol", model.transform_tol)
+    plca("transform", path, data, "--output", out, "--quiet", "--tol", model.transform_tol)
     with np.load(out) as found:
         assert np.array_equal(found["mixture"].T, model.transform(X))
-    command("fit", "plsa", data, "--given", 0, "--init", path, "--max-iter", 1, "--tol", 0, "--output", out, "--quiet")
+    plca("fit", "plsa", data, "--given", 0, "--init", path, "--max-iter", 1, "--tol", 0, "--output", out, "--quiet")
     # The same prior by the command, from a file of its own, makes the same model.
     np.savez(tmp_path / "priors.npz", **{"basis.dirichlet": prior["basis"].alpha})
     fit = ["fit", "plsa", data, "--given", 0, "--rank", 2, "--seed", 3, "--priors", tmp_path / "priors.npz"]
-    command(*fit, "--output", out, "--quiet")
+    plca(*fit, "--output", out, "--quiet")
     with np.load(out) as theirs:
         assert np.array_equal(theirs["basis"], model._blocks["basis"])
 
@@ -139,7 +129,6 @@ def test_settings_that_the_engine_has_come_back(tmp_path, X):
                 assert not any(np.array_equal(other._blocks[b], block) for b, block in model._blocks.items() if block.size > 2)
 
 
-@needs_command
 @pytest.mark.parametrize(
     ("name", "model", "options", "blocks"),
     [
@@ -149,12 +138,12 @@ def test_settings_that_the_engine_has_come_back(tmp_path, X):
          ["atoms"]),
     ],
 )
-def test_settings_that_the_engine_has_are_those_of_the_command(tmp_path, X, name, model, options, blocks):
+def test_settings_that_the_engine_has_are_those_of_the_command(plca, tmp_path, X, name, model, options, blocks):
     X = X.T if name == "skellam" else X
     data, out = tmp_path / "v.npy", tmp_path / "out.npz"
     np.save(data, X)
     how = ["--rank", 2, "--seed", 5, "--solver", "em", "--max-iter", 40, "--tol", 0, "--check-every", 7]
-    command("fit", name, data, *how, *options, "--output", out, "--quiet")
+    plca("fit", name, data, *how, *options, "--output", out, "--quiet")
     model.set_params(random_state=5, solver="em", max_iter=40, tol=0, check_every=7).fit(X.T if name == "skellam" else X)
     with np.load(out) as theirs:
         for block in blocks:

@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 import threading
 import time
 
@@ -13,8 +11,6 @@ import pytest
 from scipy import sparse
 from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF, select
 
-COMMAND = os.environ.get("PLCA") or shutil.which("plca")
-needs_command = pytest.mark.skipif(not COMMAND, reason="no command `plca` on the path, nor named by PLCA")
 
 
 def counts(shape):
@@ -32,22 +28,20 @@ CASES = {
 CRITERIA = [(model, c) for model in CASES for c in ("bic", "aic", "held_out", "elbo") if (model == "skellam-vb") == (c == "elbo")]
 
 
-def by_command(folder, model, data, *options):
+def by_command(plca, folder, model, data, *options):
     path = folder / ("v.npz" if sparse.issparse(data) else "v.npy")
     sparse.save_npz(path, data) if sparse.issparse(data) else np.save(path, data)
-    call = [COMMAND, "select", model, path, "--json", *options]
-    return json.loads(subprocess.run(list(map(str, call)), check=True, capture_output=True, text=True).stdout)
+    return json.loads(plca("select", model, path, "--json", *options))
 
 
-@needs_command
 @pytest.mark.parametrize(("model", "criterion"), CRITERIA)
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_scores_are_those_of_the_command(tmp_path, model, criterion, n_jobs, form):
+def test_scores_are_those_of_the_command(plca, tmp_path, model, criterion, n_jobs, form):
     estimator, options, transposed = CASES[model]
     X = form(counts((20, 15)))
     how = ["--ranks", "1,3,2", "--seed", 5, "--restarts", 2, "--max-iter", 60, "--criterion", criterion.replace("_", "-")]
-    theirs = by_command(tmp_path, model, X, *how, *options)
+    theirs = by_command(plca, tmp_path, model, X, *how, *options)
     estimator.set_params(random_state=5, n_init=2, max_iter=60, n_jobs=n_jobs)
     ours = select(estimator, X.T if transposed else X, [1, 3, 2], criterion=criterion)
     assert ours.best == theirs["best"] and ours.criterion == criterion == theirs["criterion"].replace("-", "_")
@@ -59,14 +53,13 @@ def test_scores_are_those_of_the_command(tmp_path, model, criterion, n_jobs, for
             assert row[name] == other[of_theirs], name
 
 
-@needs_command
-def test_scores_of_what_is_hidden_and_of_no_counts(tmp_path):
+def test_scores_of_what_is_hidden_and_of_no_counts(plca, tmp_path):
     X = counts((20, 15)) / 4
     X[3, 4] = X[7, 1] = np.nan
     how = ["--ranks", "1..3", "--missing", "nan", "--criterion"]
     estimator = PLCA(missing="nan", random_state=0, n_init=3)
     for criterion, sentence in (("held_out", "cells are held out"), ("bic", "sample size, is arbitrary")):
-        theirs = by_command(tmp_path, "plca", X, *how, criterion.replace("_", "-"))
+        theirs = by_command(plca, tmp_path, "plca", X, *how, criterion.replace("_", "-"))
         with pytest.warns(UserWarning, match=sentence):
             ours = select(estimator, X, range(1, 4), criterion=criterion)
         assert ours.table["score"].tolist() == [row["score"] for row in theirs["table"]]

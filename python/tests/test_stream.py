@@ -66,7 +66,7 @@ def test_batches_teach_nmf_what_they_teach_plsa(form):
     assert np.array_equal(stream.components_, other.components_)
     assert stream.n_iter_ == 48 and len(stream.trace_) == 48
     # The divergence of the last batch, an iteration short of what was found of it.
-    W, H = stream._blocks["w"], stream.components_
+    W = stream._blocks["w"]
     assert W.shape == (50, 3)
     np.testing.assert_allclose(stream.transform(X).sum(axis=1), X.sum(axis=1), rtol=1e-9)
     whole = NMF(3, random_state=0, n_init=5).fit(X)
