@@ -466,6 +466,91 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("set/a")).unwrap(), b"counts");
     }
 
+    /// Bytes of such a number that are unlike those of another file.
+    fn filling(salt: u64, bytes: u64) -> Vec<u8> {
+        let mut x = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let byte = |_| {
+            // A step of xorshift64.
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x >> 56) as u8
+        };
+        (0..bytes).map(byte).collect()
+    }
+
+    /// Every file of every set in its place and of its size, from a server that breaks off in the middle of each; its content is another, and so is
+    /// the checksum.
+    #[test]
+    fn every_set_comes_in_its_size_after_a_broken_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut all = BTreeMap::new();
+        for (salt, (set, file)) in SETS
+            .iter()
+            .flat_map(|set| set.files.iter().map(move |file| (set, file)))
+            .enumerate()
+        {
+            let path = format!("/{}/{}", set.folder, file.name);
+            assert!(all.insert(path, filling(salt as u64, file.bytes)).is_none());
+        }
+        let contents = all.clone();
+        let (url, asked) = serve(move |path, from| {
+            let all = &contents[path];
+            let length = all.len();
+            match from {
+                // Half of what was announced.
+                0 => reply("200 OK", length, &all[..length / 2]),
+                _ => {
+                    let range = format!("bytes {from}-{}/{length}", length - 1);
+                    let status = format!("206 Partial Content\r\nContent-Range: {range}");
+                    reply(&status, length - from, &all[from..])
+                }
+            }
+        });
+        let sets: Vec<Set> = SETS
+            .iter()
+            .map(|set| {
+                let file = |file: &sets::File| sets::File {
+                    name: file.name,
+                    copy: file.copy,
+                    bytes: file.bytes,
+                    sha256: files::sha256(&all[&format!("/{}/{}", set.folder, file.name)]).leak(),
+                    makes: None,
+                };
+                Set {
+                    files: Vec::leak(set.files.iter().map(file).collect()),
+                    ..*set
+                }
+            })
+            .collect();
+        for complete in [false, true] {
+            for set in &sets {
+                assert_eq!(
+                    bring(set, dir.path(), Some(&url)),
+                    complete,
+                    "{}",
+                    set.folder
+                );
+            }
+        }
+        for (path, content) in &all {
+            let written = dir.path().join(&path[1..]);
+            assert_eq!(std::fs::read(&written).unwrap(), *content, "{path}");
+            assert!(!beside(&written, ".part").exists(), "{path}");
+        }
+        // Nothing was fetched twice.
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked.len(), 2 * all.len());
+        for (path, content) in &all {
+            let mut starts = asked
+                .iter()
+                .filter(|(of, _)| of == path)
+                .map(|(_, from)| *from);
+            let starts = (starts.next(), starts.next());
+            assert_eq!(starts, (Some(0), Some(content.len() / 2)), "{path}");
+        }
+    }
+
     #[test]
     fn an_unknown_set_lists_the_known_ones() {
         let message = chosen(&["nothing".into()]).err().unwrap().to_string();

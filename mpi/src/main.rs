@@ -1,14 +1,20 @@
 //! `plca-mpi`: `plca fit` of a folder of shards on the ranks of MPI.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use mpi::Threading;
+use mpi::request::{LocalScope, Request, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, Root, Source};
 use plca_cli::Ranks;
 
 /// Bytes at once: MPI counts them in 31 bits.
 const CHUNK: usize = 1 << 30;
+/// For how long a rank looks again at once: messages between ranks that keep pace take less.
+const LOOK: Duration = Duration::from_micros(100);
+/// After how long it looks again from then on.
+const NAP: Duration = Duration::from_micros(50);
 
 /// All ranks of MPI.
 #[derive(Debug)]
@@ -30,14 +36,17 @@ impl Ranks for World {
     fn send(&self, to: usize, message: &[u8]) {
         let world = world();
         let to = world.process_at_rank(to as i32);
-        to.send(&(message.len() as u64));
+        let length = message.len() as u64;
+        // Complete when the other rank has it, and so is ready for the rest.
+        scope(|scope| complete(to.immediate_synchronous_send(scope, &length)));
         message.chunks(CHUNK).for_each(|chunk| to.send(chunk));
     }
 
     fn receive(&self, from: usize) -> Vec<u8> {
         let world = world();
         let from = world.process_at_rank(from as i32);
-        let (length, _) = from.receive::<u64>();
+        let mut length = 0u64;
+        scope(|scope| complete(from.immediate_receive_into(scope, &mut length)));
         let mut message = vec![0; length as usize];
         for chunk in message.chunks_mut(CHUNK) {
             from.receive_into(chunk);
@@ -49,12 +58,24 @@ impl Ranks for World {
         let world = world();
         let root = world.process_at_rank(0);
         let mut length = message.len() as u64;
-        root.broadcast_into(&mut length);
+        scope(|scope| complete(root.immediate_broadcast_into(scope, &mut length)));
         message.resize(length as usize, 0);
         for chunk in message.chunks_mut(CHUNK) {
             root.broadcast_into(chunk);
         }
         message
+    }
+}
+
+/// Waits for a message. MPI itself would hold a core meanwhile, which another rank may need: that is most of the time of a rank that is ready first.
+fn complete<B: ?Sized>(mut request: Request<'_, B, &LocalScope<'_>>) {
+    let begun = Instant::now();
+    while let Err(open) = request.test() {
+        request = open;
+        match begun.elapsed() < LOOK {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(NAP),
+        }
     }
 }
 

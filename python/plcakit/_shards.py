@@ -260,7 +260,7 @@ class Engine:
         """Makes what belongs to the samples of every shard."""
         raise NotImplementedError
 
-    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
+    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes | bytearray:
         """A pass over all shards: the sum of their statistics."""
         raise NotImplementedError
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import pickle
 import re
+import time
 import traceback
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from . import _core
 from ._shards import Engine, Sheet, begun, check, finished, opened, reading, sourced, stepped, surveyed, write
@@ -115,8 +118,62 @@ def _together(comm: Any, of: Callable[[], Any]) -> list[Any]:
     return [answer for answer, _ in found]
 
 
-def _joined(left: bytes, right: bytes) -> bytes:
-    return _core.shard_join([left, right])
+#: For how long a rank looks for a message again at once, and after how long from then on, in seconds.
+_LOOK, _NAP = 1e-4, 5e-5
+#: Bytes at once: MPI counts them in 31 bits.
+_CHUNK = 1 << 30
+
+
+def _complete(test: Callable[[], bool]) -> None:
+    """Waits for a message. MPI itself would hold a core meanwhile, which another rank may need."""
+    begun = time.perf_counter()
+    while not test():
+        time.sleep(0 if time.perf_counter() - begun < _LOOK else _NAP)
+
+
+def _send(comm: Any, to: int, message: bytes) -> None:
+    # Complete when the other rank has it, and so is ready for the rest.
+    _complete(comm.Issend(_length(len(message)), to).Test)
+    for chunk in _chunks(message):
+        comm.Send(chunk, to)
+
+
+def _receive(comm: Any, source: int) -> bytearray:
+    length = _length()
+    _complete(comm.Irecv(length, source).Test)
+    message = bytearray(int(length[0]))
+    for chunk in _chunks(message):
+        comm.Recv(chunk, source)
+    return message
+
+
+def _length(of: int = 0) -> Any:
+    return np.array([of], dtype=np.uint64)
+
+
+def _chunks(message: bytes | bytearray) -> list[memoryview]:
+    view = memoryview(message)
+    return [view[first : first + _CHUNK] for first in range(0, len(view), _CHUNK)]
+
+
+def _joined(comm: Any, own: bytes) -> bytes | bytearray:
+    """The sum of what all ranks have, along a binary tree."""
+    # Of no fixed length, as reductions of MPI need it.
+    total: bytes | bytearray = own
+    step = 1
+    while step < comm.size and comm.rank & step == 0:
+        if comm.rank + step < comm.size:
+            total = _core.shard_join([total, _receive(comm, comm.rank + step)])
+        step *= 2
+    if step < comm.size:
+        _send(comm, comm.rank - step, total)
+    length = _length(len(total))
+    _complete(comm.Ibcast(length, 0).Test)
+    if comm.rank != 0:
+        total = bytearray(int(length[0]))
+    for chunk in _chunks(total):
+        comm.Bcast(chunk, 0)
+    return total
 
 
 def _part(folder: Path, shard: int, turn: str) -> Path:
@@ -282,11 +339,11 @@ class _Ranks(Engine):
         places = [(n, self.count, firsts[n]) for n in range(self.first, self.end)]
         self.state = begun(sheet, self.shards, places, shared, seed)
 
-    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
+    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes | bytearray:
         state = stepped(self.sheet, self.shards, self.state, shared, counts, value)
         if counts:
             self.state = state
-        total = self.comm.allreduce(state[0], op=_joined)
+        total = _joined(self.comm, state[0])
         self._count(len(state[0]), len(total))
         return total
 

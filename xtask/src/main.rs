@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod dist;
 mod equations;
 mod fuzz;
 mod recipes;
@@ -52,6 +53,8 @@ enum Command {
     Faults(Rest),
     /// Do what the examples of extension say to a copy of the workspace: the command there knows the new prior, solver and model.
     Recipes,
+    /// Build what a release is made of: command, wheel, lists of components, checksums.
+    Dist(dist::Args),
     /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
     Soak(soak::Args),
 }
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Faults(rest) => hand_over("faults", &rest),
         Command::Recipes => recipes::run(),
+        Command::Dist(args) => dist::run(&args),
         Command::Soak(args) => soak::run(&args),
     };
     match done {

@@ -418,7 +418,7 @@ pub(crate) struct FitArgs {
     /// The model; `plca fit MODEL --help` has what it takes, on one page
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
-    /// .npy .npz .mtx .tns .csv .tsv (the last four also .gz), or a folder of shards
+    /// .npy .npz .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt (text also .gz), or a folder of shards
     pub(crate) data: PathBuf,
     /// More files of data, for --online
     #[arg(value_name = "BLOCK")]

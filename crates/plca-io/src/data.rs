@@ -11,6 +11,7 @@ use plca_tensor::{
 use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
+use crate::lists::{self, List};
 use crate::npy::Supply;
 use crate::room::room;
 use crate::text::Accept;
@@ -233,9 +234,14 @@ pub enum Mask {
     Hidden(Coordinates<f32>),
 }
 
-const KNOWN: &str = ".npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz, .tsv, .tsv.gz";
+const KNOWN: &str = ".npy, .npz; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";
 
-/// The format's extension, without a trailing `.gz`, and whether that was there.
+/// Endings of text files.
+const TEXT: [&str; 8] = [
+    "mtx", "tns", "csv", "tsv", "svmlight", "libsvm", "ldac", "docword",
+];
+
+/// The format's extension, without a trailing `.gz`, and whether that was there. That of `docword.*.txt` is `docword`.
 pub(crate) fn extension(path: &Path) -> (String, bool) {
     let name = path
         .file_name()
@@ -245,11 +251,12 @@ pub(crate) fn extension(path: &Path) -> (String, bool) {
         Some(inner) => (inner.to_string(), true),
         None => (name, false),
     };
-    (
-        name.rsplit_once('.')
-            .map_or(String::new(), |(_, e)| e.to_string()),
-        gz,
-    )
+    let extension = match name.rsplit_once('.') {
+        Some((stem, "txt")) if stem.starts_with("docword") => "docword",
+        Some((_, extension)) => extension,
+        None => "",
+    };
+    (extension.to_string(), gz)
 }
 
 /// Whether the first line of a table names its columns.
@@ -470,13 +477,21 @@ fn read<T: Element>(
     let (extension, gz) = extension(path);
     let attempt = || -> Result<DataFile<T>, Fault> {
         askable(shape)?;
-        let text = ["mtx", "tns", "csv", "tsv"].contains(&extension.as_str());
+        let text = TEXT.contains(&extension.as_str());
         if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
             return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
         }
         match extension.as_str() {
             "npz" if !zipped::is_sparse(path)? => zipped::only_array(path).map(DataFile::Dense),
-            "npz" | "mtx" | "tns" => entries::read_all(path, shape, accept),
+            "npz" | "mtx" | "tns" | "docword" => entries::read_all(path, shape, accept),
+            "svmlight" | "libsvm" | "ldac" => {
+                let list = match extension.as_str() {
+                    "ldac" => List::LdaC,
+                    _ => List::Svmlight,
+                };
+                let mut reader = unpacked(open(path)?, gz);
+                lists::read(&mut reader, list, shape, accept).map(DataFile::Sparse)
+            }
             "npy" => {
                 let file = open(path)?;
                 let supply = Supply {

@@ -8,12 +8,13 @@ use crate::data::{
     DataFile, Element, ReadOptions, accept, askable, extension, open, plausible, unpacked,
 };
 use crate::error::Fault;
+use crate::lists;
 use crate::npy::reserve;
 use crate::text::{self, Accept, Announced};
 use crate::zipped;
 
 /// What may be read entry by entry.
-const STREAMED: &str = ".mtx, .mtx.gz, .tns, .tns.gz, .npz";
+const STREAMED: &str = ".mtx, .tns or docword.*.txt, also with .gz, or .npz";
 
 /// What a file gives, in its order.
 pub(crate) enum Found<'a, T> {
@@ -31,7 +32,7 @@ enum Whole {
     Dense(Announced),
 }
 
-/// Calls `visit` with all that a `.mtx`, a `.tns` or a sparse `.npz` holds.
+/// Calls `visit` with all that a `.mtx`, a `.tns`, a `docword.*.txt` or a sparse `.npz` holds.
 fn for_each<T: Element>(
     path: &Path,
     asked: Option<&[usize]>,
@@ -46,6 +47,10 @@ fn for_each<T: Element>(
     if extension == "tns" {
         let entry = |index: &[u32], x| visit(Found::Entry(index, x));
         return text::visit_frostt(&mut reader, asked, accept, entry).map(Whole::Sparse);
+    }
+    if extension == "docword" {
+        let entry = |index: [u32; 2], x| visit(Found::Entry(&index, x));
+        return lists::visit_docword(&mut reader, accept, entry).map(Whole::Sparse);
     }
     let announced = text::visit_matrix_market(&mut reader, accept, |index, x| match index {
         Some(index) => visit(Found::Entry(&index, x)),
@@ -98,14 +103,14 @@ pub(crate) fn for_each_entry<T: Element>(
     askable(asked)?;
     let dense = || Fault::new("is dense: only sparse data are read entry by entry");
     match extension(path) {
-        (e, _) if e == "mtx" || e == "tns" => {}
+        (e, _) if ["mtx", "tns", "docword"].contains(&e.as_str()) => {}
         (e, false) if e == "npz" => {
             if !zipped::is_sparse(path)? {
                 return Err(dense());
             }
         }
         _ => {
-            let what = format!("is not read entry by entry; that are {STREAMED}");
+            let what = format!("is not read entry by entry: expected {STREAMED}");
             return Err(Fault::new(what));
         }
     }

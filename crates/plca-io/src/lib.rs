@@ -2,7 +2,7 @@
 //!
 //! | read | by |
 //! |---|---|
-//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv` (the last four also `.gz`) | [`read_data`], [`read_data_with`] |
+//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv`, `.svmlight`, `.libsvm`, `.ldac`, `docword.*.txt` (text also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
 //! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`pending_model`] |
 //! | fitted states | [`save`], [`load`] |
@@ -40,6 +40,7 @@ mod data;
 mod entries;
 mod error;
 mod latch;
+mod lists;
 mod model;
 mod npy;
 mod room;

@@ -85,7 +85,7 @@ pub(crate) fn read_header(reader: &mut impl Read) -> Result<Header, Fault> {
     }
     let size: usize = chars.as_str().parse().map_err(|_| unknown())?;
     let kind = match (code, size) {
-        ('f', 4 | 8) => Kind::Float,
+        ('f', 2 | 4 | 8) => Kind::Float,
         ('i', 1 | 2 | 4 | 8) => Kind::Signed,
         ('u', 1 | 2 | 4 | 8) => Kind::Unsigned,
         ('b', 1) => Kind::Bool,
@@ -146,6 +146,7 @@ impl Header {
     pub(crate) fn decode<T: Element>(&self, bytes: &[u8]) -> T {
         let raw = self.raw(bytes);
         match (self.kind, self.size) {
+            (Kind::Float, 2) => T::lit(half::f16::from_le_bytes([raw[0], raw[1]]).into()),
             (Kind::Float, 4) => T::lit(f32::read_le(&raw).into()),
             (Kind::Float, _) => T::lit(f64::from_le_bytes(raw)),
             (Kind::Signed, _) => T::lit(self.signed(raw) as f64),

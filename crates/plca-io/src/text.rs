@@ -18,7 +18,7 @@ pub(crate) struct Accept {
 }
 
 /// Calls `visit` with the number (from 1) and the text of every line, without its end.
-fn for_each_line(
+pub(crate) fn for_each_line(
     reader: &mut impl BufRead,
     mut visit: impl FnMut(usize, &str) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
@@ -47,7 +47,7 @@ fn for_each_line(
 }
 
 /// A number of the kinds that are accepted.
-fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> {
+pub(crate) fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> {
     let x: f64 = word
         .parse()
         .map_err(|_| Fault::new(format!("`{word}` is not a number")))?;
@@ -73,7 +73,7 @@ fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> 
 }
 
 /// A 1-based index within `size`, as 0-based.
-fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> {
+pub(crate) fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> {
     let i: u64 = word.parse().map_err(|_| {
         Fault::new(format!(
             "index `{word}` in mode {mode} is not a whole number"

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 a = np.arange(6).reshape(2, 3)
-for dtype in "f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".split():
+for dtype in "f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".split():
     for order, name in (("<", "le"), (">", "be")):
         np.save(f"dense_{dtype}_{name}.npy", a.astype(order + dtype))
 np.save("dense_bool.npy", a.astype(bool))
@@ -22,7 +22,6 @@ np.savez("two_arrays.npz", v=a, w=a)
 
 np.save("bad_order0.npy", np.float64(3))
 np.save("bad_complex.npy", a.astype("c16"))
-np.save("bad_half.npy", a.astype("f2"))
 np.save("bad_text.npy", a.astype("U3"))
 np.save("bad_object.npy", a.astype(object), allow_pickle=True)
 np.save("bad_structured.npy", np.zeros(2, dtype=[("x", "f8")]))

@@ -204,12 +204,12 @@ fn text_errors_name_line_and_value() {
         (
             "v.txt",
             "1".into(),
-            "unknown extension; known are .npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz, .tsv, .tsv.gz",
+            "unknown extension; known are .npy, .npz; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
         ),
         (
             "v.npy.gz",
             "1".into(),
-            "unknown extension; known are .npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz, .tsv, .tsv.gz",
+            "unknown extension; known are .npy, .npz; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
         ),
         (
             "v.npz",

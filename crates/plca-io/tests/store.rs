@@ -181,7 +181,7 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.csv",
         "1,2\n",
-        "is not read entry by entry; that are .mtx, .mtx.gz, .tns, .tns.gz, .npz",
+        "is not read entry by entry: expected .mtx, .tns or docword.*.txt, also with .gz, or .npz",
     );
 }
 

@@ -1,15 +1,13 @@
 //! Picture files.
 
 use std::io::{BufReader, Cursor, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use image::error::ImageResult;
 use image::{DynamicImage, GrayImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 use plca_io::write_atomically;
 
 use crate::MediaError;
-use crate::error::ending;
+use crate::error::{ending, guarded};
 
 /// A picture: rows from top to bottom, in each the pixels from left to right, in each grey or red, green and blue in `[0, 1]`.
 ///
@@ -118,7 +116,8 @@ const MAX_BYTES: u64 = 1 << 29;
 /// where all pixels are alike.
 const CLAIMED: [u64; 2] = [1 << 22, 2048];
 
-/// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue, full intensity as 1; an alpha channel is discarded.
+/// Reads a `.png`, `.jpg`, `.jpeg`, `.tif` or `.tiff`: grey, or red, green and blue, full intensity as 1. An alpha channel is discarded. The
+/// picture is turned as its EXIF orientation says.
 ///
 /// # Errors
 ///
@@ -147,7 +146,9 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
-    let decoder = guarded(|| reader.into_decoder()).map_err(fault)?;
+    let mut decoder = guarded(|| reader.into_decoder()).map_err(fault)?;
+    // As a camera that was turned says.
+    let orientation = guarded(|| decoder.orientation()).map_err(fault)?;
     let (width, height) = decoder.dimensions();
     let channels = if decoder.color_type().has_color() {
         3
@@ -166,7 +167,8 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
         let what = format!("{claimed} bytes of pixels are claimed by a file of {bytes} bytes");
         return Err(MediaError::file(path, what));
     }
-    let image = guarded(|| DynamicImage::from_decoder(decoder)).map_err(fault)?;
+    let mut image = guarded(|| DynamicImage::from_decoder(decoder)).map_err(fault)?;
+    image.apply_orientation(orientation);
     let (height, width) = (image.height() as usize, image.width() as usize);
     let (channels, values) = if image.color().has_color() {
         (3, image.into_rgb16().into_raw())
@@ -181,31 +183,19 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     })
 }
 
-/// What a decoder gives; a panic, as of one in builds that check for overflow, is an error like another.
-fn guarded<O>(decode: impl FnOnce() -> ImageResult<O>) -> Result<O, String> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(decoded) => decoded.map_err(|e| e.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied());
-            let text = text.unwrap_or("it panicked");
-            Err(format!("the decoder failed: {text}"))
-        }
-    }
-}
-
 fn format(path: &Path) -> Result<ImageFormat, MediaError> {
     match &*ending(path) {
         "png" => Ok(ImageFormat::Png),
         "jpg" | "jpeg" => Ok(ImageFormat::Jpeg),
+        "tif" | "tiff" => Ok(ImageFormat::Tiff),
         other => {
-            let what = format!("`.{other}` is not one of .png, .jpg, .jpeg");
+            let what = format!("`.{other}` is not one of .png, .jpg, .jpeg, .tif, .tiff");
             Err(MediaError::file(path, what))
         }
     }
 }
 
-/// Writes a picture with 8 bits per number, by its ending `.png`, `.jpg` or `.jpeg`. Values are clamped to `[0, 1]`.
+/// Writes a picture with 8 bits per number, by its ending as for [`read_image`]. Values are clamped to `[0, 1]`.
 ///
 /// # Errors
 ///

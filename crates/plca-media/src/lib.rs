@@ -2,9 +2,9 @@
 //!
 //! | what | by |
 //! |---|---|
-//! | `.wav` (integers of 8 to 32 bits, 32-bit floats), `.flac` | [`read_sound`] |
+//! | `.wav` (integers of 8 to 32 bits, 32-bit floats), `.flac`; with the feature `compressed-sound` `.mp3`, `.ogg`, `.m4a`, `.aac` | [`read_sound`] |
 //! | `.wav` (32-bit floats) | [`write_wav`], [`encode_wav`] |
-//! | `.png`, `.jpg`, `.jpeg` in and out | [`read_image`], [`write_image`] |
+//! | `.png`, `.jpg`, `.jpeg`, `.tif`, `.tiff` in and out | [`read_image`], [`write_image`] |
 //! | short-time Fourier transform and its inverse | [`Stft`] |
 //! | one sound per component | [`SoftMasks`] |
 //! | magnitudes at log-spaced frequencies | [`ConstantQ`] |
@@ -31,6 +31,8 @@
 //!
 //! For streams, for sounds that do not fit into memory, for colour management.
 
+#[cfg(feature = "compressed-sound")]
+mod compressed;
 mod constant_q;
 mod error;
 mod image_file;

@@ -56,9 +56,10 @@ impl Sound {
 }
 
 /// Samples of all channels together that are read at most: 2 GiB in memory.
-const MAX_SAMPLES: usize = 1 << 28;
+pub(crate) const MAX_SAMPLES: usize = 1 << 28;
 
-/// Reads a sound, by its ending `.wav` (integers of 8 to 32 bits, floats of 32 bits) or `.flac`.
+/// Reads a sound, by its ending `.wav` (integers of 8 to 32 bits, floats of 32 bits) or `.flac`; with the feature `compressed-sound` also `.mp3`,
+/// `.ogg` (Vorbis), `.m4a` and `.aac`.
 ///
 /// # Errors
 ///
@@ -84,7 +85,7 @@ pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
     let (rate, channels, samples) = match &*ending(path) {
         "wav" => wav(BufReader::new(open()?)).map_err(fault)?,
         "flac" => flac(BufReader::new(open()?)).map_err(fault)?,
-        other => return Err(fault(format!("`.{other}` is not one of .wav, .flac"))),
+        other => compressed(open()?, other).map_err(fault)?,
     };
     let count = samples.len();
     if rate == 0 || channels == 0 || count == 0 {
@@ -107,8 +108,29 @@ pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
     })
 }
 
+#[cfg(feature = "compressed-sound")]
+fn compressed(file: File, ending: &str) -> Result<Decoded, String> {
+    use crate::compressed::{ENDINGS, decode};
+    match ENDINGS.contains(&ending) {
+        true => crate::error::guarded(|| decode(file, ending)),
+        false => Err(format!(
+            "`.{ending}` is not one of .wav, .flac, .{}",
+            ENDINGS.join(", .")
+        )),
+    }
+}
+
+#[cfg(not(feature = "compressed-sound"))]
+fn compressed(_: File, ending: &str) -> Result<Decoded, String> {
+    let more = match ending {
+        "mp3" | "ogg" | "m4a" | "aac" => ": a build with the feature `compressed-sound` reads it",
+        _ => "",
+    };
+    Err(format!("`.{ending}` is not one of .wav, .flac{more}"))
+}
+
 /// Rate, number of channels, interleaved samples.
-type Decoded = (u32, usize, Vec<f64>);
+pub(crate) type Decoded = (u32, usize, Vec<f64>);
 
 /// Collects samples until the first error or the limit.
 fn collect<E: ToString>(samples: impl Iterator<Item = Result<f64, E>>) -> Result<Vec<f64>, String> {

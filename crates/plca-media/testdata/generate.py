@@ -1,4 +1,8 @@
-"""Writes tone.flac: 2 channels, 8 kHz, 16 bits, 192 samples round(8000 sin(0.2 n)) and their negatives; verbatim subframes."""
+"""Writes tone.flac: 2 channels, 8 kHz, 16 bits, 192 samples round(8000 sin(0.2 n)) and their negatives; verbatim subframes.
+
+`tones.*` are a quarter of a second of 0.5 sin(2 pi 440 t) and 0.25 sin(2 pi 660 t) at 22050 Hz, in mp3 and ogg by libsndfile and in m4a and aac by
+`ffmpeg -c:a aac -b:a 128k -aac_coder fast`.
+"""
 import hashlib, math, pathlib, struct
 
 def crc(data, width, poly):

@@ -83,8 +83,8 @@ fn sounds_that_lie() {
         assert!(!sound_error("a.flac", &bytes).is_empty());
     }
     assert_eq!(
-        sound_error("a.mp3", &[]),
-        "`.mp3` is not one of .wav, .flac"
+        sound_error("a.opus", &[]).split(", .mp3").next(),
+        Some("`.opus` is not one of .wav, .flac")
     );
     assert!(read_sound(&PathBuf::from("no/such.wav")).is_err());
 }
@@ -226,8 +226,8 @@ proptest! {
     /// A good file with some bytes overwritten and its end cut off is read or refused.
     #[test]
     fn damaged_files_do_no_harm(changes in prop::collection::vec((0usize..400, any::<u8>()), 1..8),
-                                keep in 0usize..400, which in 0usize..4) {
-        let names = ["a.wav", "a.flac", "a.png", "a.jpg"];
+                                keep in 0usize..400, which in 0usize..5) {
+        let names = ["a.wav", "a.flac", "a.png", "a.jpg", "a.tif"];
         let (folder, path) = file(names[which], &[]);
         let image = plca_media::Image { height: 4, width: 5, channels: 3, values: (0..60).map(|i| f64::from(i) / 60.0).collect() };
         let mut bytes = match which {

@@ -39,17 +39,14 @@ fn images_survive_to_the_precision_of_their_format() {
             channels,
             values,
         };
-        let path = folder.path().join("a.png");
-        write_image(&path, &image).unwrap();
-        let back = read_image(&path).unwrap();
-        assert_eq!((back.height, back.width, back.channels), (4, 6, channels));
-        assert!(
-            image
-                .values
-                .iter()
-                .zip(&back.values)
-                .all(|(a, b)| (a - b).abs() < 1e-9)
-        );
+        for name in ["a.png", "a.tif", "a.tiff"] {
+            let path = folder.path().join(name);
+            write_image(&path, &image).unwrap();
+            let back = read_image(&path).unwrap();
+            assert_eq!((back.height, back.width, back.channels), (4, 6, channels));
+            let mut both = image.values.iter().zip(&back.values);
+            assert!(both.all(|(a, b)| (a - b).abs() < 1e-9));
+        }
         let flat = Image {
             values: vec![0.4; 24 * channels],
             ..image
@@ -62,6 +59,43 @@ fn images_survive_to_the_precision_of_their_format() {
             "{:?}",
             back.values
         );
+    }
+}
+
+/// A picture with the left half white, of a camera that was turned: its metadata say that the first row is at the right.
+#[test]
+fn pictures_are_turned_as_they_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jpg");
+    let values = (0..16 * 32).map(|i| f64::from(i % 32 < 16)).collect();
+    let (height, width, channels) = (16, 32, 1);
+    let image = Image {
+        height,
+        width,
+        channels,
+        values,
+    };
+    write_image(&path, &image).unwrap();
+    let plain = std::fs::read(&path).unwrap();
+    for (orientation, white) in [(1, [0, 0]), (2, [0, 31]), (6, [0, 0]), (8, [31, 0])] {
+        // EXIF: one entry, 0x112 of type 3 (a number of 16 bits), little endian.
+        let mut segment = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".to_vec();
+        segment.extend([orientation, 0, 0, 0, 0, 0, 0, 0]);
+        let length = (segment.len() as u16 + 2).to_be_bytes();
+        let marked = [&plain[..2], &[0xff, 0xe1], &length, &segment, &plain[2..]].concat();
+        std::fs::write(&path, marked).unwrap();
+        let turned = read_image(&path).unwrap();
+        let stands = orientation > 4;
+        let expected = if stands {
+            (width, height)
+        } else {
+            (height, width)
+        };
+        assert_eq!((turned.height, turned.width), expected, "{orientation}");
+        let [y, x] = white;
+        let dark = [turned.height - 1 - y, turned.width - 1 - x];
+        let at = |[y, x]: [usize; 2]| turned.values[y * turned.width + x];
+        assert!(at(white) > 0.9 && at(dark) < 0.1, "{orientation}");
     }
 }
 

@@ -1,0 +1,123 @@
+//! Text with one sample a line, each a list of indices and values: svmlight and lda-c; and the bag of words of the UCI repository.
+
+use std::io::BufRead;
+
+use plca_tensor::Coordinates;
+
+use crate::data::Element;
+use crate::error::Fault;
+use crate::text::{Accept, for_each_line, index, value};
+
+/// What the first word of a line is, and where the indices begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum List {
+    /// A label, which is left out. Indices from 1, or from 0 if the file has a 0: programs write either.
+    Svmlight,
+    /// The number of pairs. Indices from 0.
+    LdaC,
+}
+
+/// The matrix of all lines, samples in rows. `shape` says how many features there are; otherwise the largest index does.
+pub(crate) fn read<T: Element>(
+    reader: &mut impl BufRead,
+    list: List,
+    shape: Option<&[usize]>,
+    accept: Accept,
+) -> Result<Coordinates<T>, Fault> {
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    let (mut rows, mut most, mut from_zero) = (0u32, 0u32, list == List::LdaC);
+    for_each_line(reader, |_, line| {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_ascii_whitespace();
+        let Some(first) = words.next() else {
+            return Ok(());
+        };
+        let before = values.len();
+        for word in words {
+            let pair = word.split_once(':');
+            let (i, x) = pair.ok_or_else(|| Fault::new(format!("`{word}` is no index:value")))?;
+            if (list, i) == (List::Svmlight, "qid") {
+                continue;
+            }
+            let what = || Fault::new(format!("index `{i}` is not a whole number below 2^32 - 1"));
+            let i = i.parse().ok().filter(|&i| i < u32::MAX);
+            let i: u32 = i.ok_or_else(what)?;
+            from_zero |= i == 0;
+            most = most.max(i);
+            indices.extend([rows, i]);
+            values.push(value(x, accept.nan_sparse, accept)?);
+        }
+        if list == List::LdaC && first.parse() != Ok(values.len() - before) {
+            let pairs = values.len() - before;
+            return Err(Fault::new(format!(
+                "`{first}` announces other than {pairs} pairs"
+            )));
+        }
+        rows = rows
+            .checked_add(1)
+            .ok_or_else(|| Fault::new("too many lines"))?;
+        Ok(())
+    })?;
+    if values.is_empty() {
+        return Err(Fault::new("holds no entry"));
+    }
+    if !from_zero {
+        indices.iter_mut().skip(1).step_by(2).for_each(|i| *i -= 1);
+        most -= 1;
+    }
+    let found = vec![rows as usize, most as usize + 1];
+    let shape = match shape {
+        // Features that no sample has.
+        Some(&[rows, features]) if rows == found[0] && features > found[1] => vec![rows, features],
+        _ => found,
+    };
+    Ok(Coordinates {
+        shape,
+        indices,
+        values,
+    })
+}
+
+/// Three lines with the numbers of documents, words and entries, then lines with a document, a word and a count, from 1. Calls `visit` with
+/// every entry; returns the shape.
+pub(crate) fn visit_docword<T: Element>(
+    reader: &mut impl BufRead,
+    accept: Accept,
+    mut visit: impl FnMut([u32; 2], T) -> Result<(), Fault>,
+) -> Result<Vec<usize>, Fault> {
+    let (mut sizes, mut entries) = (Vec::new(), 0);
+    for_each_line(reader, |_, line| {
+        let mut words = line.split_ascii_whitespace();
+        let Some(first) = words.next() else {
+            return Ok(());
+        };
+        if sizes.len() < 3 {
+            let size = first.parse().ok().filter(|&n| n <= u32::MAX as usize);
+            let size = size.filter(|_| words.next().is_none()).ok_or_else(|| {
+                let names = ["documents", "words", "entries"];
+                Fault::new(format!("`{line}` is no number of {}", names[sizes.len()]))
+            })?;
+            sizes.push(size);
+            return Ok(());
+        }
+        let [Some(word), Some(count), None] = [words.next(), words.next(), words.next()] else {
+            return Err(Fault::new("needs a document, a word and a count"));
+        };
+        if entries == sizes[2] {
+            let stored = sizes[2];
+            return Err(Fault::new(format!(
+                "more than the {stored} entries announced"
+            )));
+        }
+        entries += 1;
+        let at = [index(first, 0, sizes[0])?, index(word, 1, sizes[1])?];
+        visit(at, value(count, accept.nan_sparse, accept)?)
+    })?;
+    match sizes[..] {
+        [documents, words, stored] if stored == entries => Ok(vec![documents, words]),
+        [_, _, stored] => Err(Fault::new(format!(
+            "{entries} entries where {stored} are announced"
+        ))),
+        _ => Err(Fault::new("the file ends before the sizes")),
+    }
+}
