@@ -188,7 +188,12 @@ fn what_one_rank_fails_at_ends_all() {
         &fit("d64 --restarts 2"),
         "--restarts: not for ranks",
     );
-    refused(&folder, 2, &fit("d.tns"), "d.tns: is no folder of shards");
+    refused(
+        &folder,
+        2,
+        &fit("d.tns"),
+        "d.tns: is not a folder of shards",
+    );
     refused(&folder, 8, &fit("d64"), "8 ranks for 7 shards");
     // Rank 0 alone writes, and fails at it.
     refused(&folder, 3, &fit("d64 --trace /dev/full"), "/dev/full");

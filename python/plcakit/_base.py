@@ -242,7 +242,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return priors
 
     def _penalties(self, shapes: Shapes) -> dict[str, Any]:
-        """Penalties of blocks that are no priors."""
+        """Penalties of blocks that are not priors."""
         return {}
 
     def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:

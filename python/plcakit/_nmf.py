@@ -395,7 +395,7 @@ class NMF(MixtureModel):
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         if not self._kl:
-            raise ValueError(f"select: beta_loss is {self.beta_loss!r}, whose squared error is no likelihood")
+            raise ValueError(f"select: beta_loss is {self.beta_loss!r}, whose squared error is not a likelihood")
         penalties = ("alpha_W",) if isinstance(self.alpha_H, str) else ("alpha_W", "alpha_H")
         self._plainly("prior", "freeze", *penalties)
         return "plca", {}

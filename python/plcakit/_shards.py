@@ -200,7 +200,7 @@ def _parts(folder: Path) -> tuple[list[Any], int | None]:
             single = known["scalar"] == "f32"
             return [(str(folder), n, single) for n in range(len(known["shards"]))], int(known["along"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{manifest} is no manifest of `plca shard`: {error!r}") from error
+            raise ValueError(f"{manifest} is not a manifest of `plca shard`: {error!r}") from error
     files = sorted(str(file) for file in folder.iterdir() if file.suffix in (".npz", ".npy"))
     if not files:
         raise ValueError(f"{folder} has neither a manifest.json of `plca shard` nor parts in .npz or .npy")

@@ -34,7 +34,7 @@ class SkellamSNMF(MixtureModel):
     replicates : int or float, default=inf
         Draws of which a datum is the mean: 1 for differences of counts, infinity for real data.
     real_data : bool, default=False
-        Whether data that are no whole numbers are taken for a finite number of replicates, too.
+        Whether data that are not whole numbers are taken for a finite number of replicates, too.
     floor : float, default=0.0
         The least sum of counts and pseudo-counts of a fit by EM, for priors of shapes below 1: without it they empty their blocks.
     %(tol)s

@@ -235,7 +235,7 @@ class _Ranks(Engine):
                 known, turn, iteration, state = pickle.loads(path.read_bytes())
                 differing = _differing(known, self.known)
             except Exception as error:
-                raise ValueError(f"{path} is no checkpoint of plcakit.mpi: {error!r}") from error
+                raise ValueError(f"{path} is not a checkpoint of plcakit.mpi: {error!r}") from error
             if differing:
                 raise ValueError(f"{path} is of another fit, which differs in {', '.join(differing)}: expected the same fit, or another folder")
             if iteration > max_iter:

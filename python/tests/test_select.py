@@ -82,7 +82,7 @@ def test_what_has_no_score_is_named():
     X = counts((8, 6)) + 1
     for estimator, sentence in (
         (PNTF(), "PNTF has no likelihood"),
-        (NMF(beta_loss="frobenius"), "squared error is no likelihood"),
+        (NMF(beta_loss="frobenius"), "squared error is not a likelihood"),
         (SkellamSNMF(), "method='vb' alone"),
         (PLSA(prior={"basis": "dirichlet:1.5"}), "prior is .* which scores do not know of"),
         (PLSA(freeze="basis"), "freeze is 'basis'"),

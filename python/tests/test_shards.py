@@ -197,7 +197,7 @@ def test_errors_name_their_place(tmp_path):
     with pytest.raises(ValueError, match="shard 1: .*torn.npz is not a whole file"):
         fit(PLSA(2), [shards[0], torn])
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(ValueError, match="manifest.json is no manifest"):
+    with pytest.raises(ValueError, match="manifest.json is not a manifest"):
         fit(PLSA(2), tmp_path)
     with pytest.raises(ValueError, match="prior on `basis` may leave a cell without support"):
         fit(PLSA(2, prior={"basis": "dirichlet:0.5"}), shards)

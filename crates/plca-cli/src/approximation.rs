@@ -21,7 +21,7 @@ pub(crate) trait Approximation {
     fn cells(&self) -> Result<Vec<f64>, Failure>;
     /// Draws from its law.
     fn sample(&self, draws: Draws<'_>) -> Result<(), Failure>;
-    /// Number of components that can be told apart; 0 if they are no sums of non-negative arrays.
+    /// Number of components that can be told apart; 0 if they are not sums of non-negative arrays.
     fn components(&self) -> usize;
     /// What one component adds, in any unit that is the same for all.
     fn component(&self, z: usize) -> Result<Vec<f64>, Failure>;

@@ -213,7 +213,7 @@ pub(crate) fn belongs(
     if file.metadata["checkpoint"].is_null() {
         return Err(Failure::of(
             path,
-            "is no checkpoint: one that a run has written is needed",
+            "is not a checkpoint: one that a run has written is needed",
         ));
     }
     let (then, now) = (&file.metadata["model"], kind.name());

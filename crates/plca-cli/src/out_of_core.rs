@@ -46,7 +46,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     if store.exists() && !Store::<f64>::is_one(store)? {
         return Err(Failure::of(
             store,
-            "is no store of sparse data, and is not replaced by one",
+            "is not a store of sparse data, and is not replaced by one",
         ));
     }
     Ok(())

@@ -173,7 +173,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::of(
             &args.data,
-            "is no folder of shards, which ranks need: plca shard makes one",
+            "is not a folder of shards, which ranks need: plca shard makes one",
         )),
     }
 }

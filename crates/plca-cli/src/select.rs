@@ -213,12 +213,12 @@ pub(crate) fn table<'a>(
     let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     match criterion {
         plca_em::Criterion::HeldOut if !counts => warnings.push(
-            "the data are no counts: cells are held out, and the score is their divergence per unit"
+            "the data are not counts: cells are held out, and the score is their divergence per unit"
                 .into(),
         ),
         // [SPEC 9]
         plca_em::Criterion::Bic if !counts => warnings.push(
-            "the data are no counts: their sum, which BIC takes for a sample size, is arbitrary"
+            "the data are not counts: their sum, which BIC takes for a sample size, is arbitrary"
                 .into(),
         ),
         _ => {}

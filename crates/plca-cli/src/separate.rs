@@ -18,7 +18,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     if output.is_dir() {
         writable(&place(output, 0), &[])?;
     } else if output.exists() {
-        return Err(Failure::of(output, "is no folder"));
+        return Err(Failure::of(output, "is not a folder"));
     } else {
         writable(output, &[])?;
     }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     if components == 0 {
         let name = kind.name();
         return Err(bad(format!(
-            "holds the model `{name}`, whose components are no parts of a sound; one of nmf-kl is, for one"
+            "holds the model `{name}`, whose components are not parts of a sound; one of nmf-kl is, for one"
         )));
     }
     let frame = 2 * (bins - 1);

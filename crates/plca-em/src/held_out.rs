@@ -33,7 +33,7 @@ pub struct HeldOut<'a, T: Real> {
 ///
 /// # Errors
 ///
-/// [`EmError`]: a share outside `(0, 1)`, a value that is no whole number or above 2^53, data of which nothing can be held out.
+/// [`EmError`]: a share outside `(0, 1)`, a value that is not a whole number or above 2^53, data of which nothing can be held out.
 ///
 /// # Examples
 ///
@@ -117,7 +117,7 @@ pub struct HeldCells<T> {
     pub held: Vec<(Vec<usize>, f64)>,
 }
 
-/// Hides every observed cell with probability `share`, independently: for data that are no counts.
+/// Hides every observed cell with probability `share`, independently: for data that are not counts.
 ///
 /// Of every index that has positive cells one at least stays in the training part. Memory and cost: every cell of the shape.
 ///

@@ -61,7 +61,7 @@ pub struct Selection<'a, R> {
 }
 
 impl<'a, R: Rng + Clone> Selection<'a, R> {
-    /// Gets ready to judge fits. For [`Criterion::HeldOut`] every count, or every cell of data that are no counts, is held out with
+    /// Gets ready to judge fits. For [`Criterion::HeldOut`] every count, or every cell of data that are not counts, is held out with
     /// probability `share`; `rng` draws them, and how they are cut in halves.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub enum FitError {
         /// Why.
         source: PriorError,
     },
-    /// Statistics of shards that are no sum over all of them.
+    /// Statistics of shards that are not a sum over all of them.
     #[error(transparent)]
     Shards(#[from] PartialError),
     /// Another number of blocks than the model has.
@@ -102,7 +102,7 @@ pub enum FitError {
         /// What the model expects.
         expected: String,
     },
-    /// A column that is no distribution.
+    /// A column that is not a distribution.
     #[error("column {column} of `{block}` sums to {sum}, expected 1")]
     Sum {
         /// Name of the block.

@@ -24,7 +24,7 @@
 //!
 //! # When not to use this crate
 //!
-//! It has no model and no data: see `plca-em`, `skellam-snmf`, `pntf-l2` and `plca-tensor`. It is no general optimiser either.
+//! It has no model and no data: see `plca-em`, `skellam-snmf`, `pntf-l2` and `plca-tensor`. It is not a general optimiser either.
 
 mod algorithm;
 mod anneal;

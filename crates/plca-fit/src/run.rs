@@ -240,7 +240,7 @@ impl<'a, S: State> Run<'a, S> {
             return Err(FitError::Checkpoint { what });
         }
         if !from.memory.is_finite() {
-            let what = "what its solver remembers is no number".into();
+            let what = "what its solver remembers is not a number".into();
             return Err(FitError::Checkpoint { what });
         }
         let mut ends = self.prepare()?;

@@ -410,7 +410,7 @@ pub(crate) fn accept(options: &ReadOptions) -> Accept {
 ///
 /// # Errors
 ///
-/// [`IoError`] for a folder, for what is no regular file, and as [`File::open`].
+/// [`IoError`] for a folder, for what is not a regular file, and as [`File::open`].
 ///
 /// # Examples
 ///
@@ -430,7 +430,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     match (kind.is_file(), kind.is_dir()) {
         (true, _) => File::open(path),
         (_, true) => Err(other("is a folder; a file is needed")),
-        _ => Err(other("is no regular file")),
+        _ => Err(other("is not a regular file")),
     }
 }
 

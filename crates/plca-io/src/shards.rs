@@ -123,7 +123,7 @@ impl Manifest {
             ) {
                 let file = &shard.file;
                 return Err(Fault::new(format!(
-                    "`{file}` is no name of a file in the folder"
+                    "`{file}` is not a name of a file in the folder"
                 )));
             }
         }

@@ -34,7 +34,7 @@ fn for_each_line(
         if line.len() == MAX_LINE {
             return Err(Fault::at(place(), "is too long"));
         }
-        let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is no text"))?;
+        let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is not text"))?;
         // Some spreadsheets write a byte order mark.
         let text = if number == 1 {
             text.trim_start_matches('\u{feff}')
@@ -372,7 +372,7 @@ impl Record {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| {
             let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
-            let cell = cell.map_err(|_| Fault::new("is no text"))?;
+            let cell = cell.map_err(|_| Fault::new("is not text"))?;
             Ok(cell.trim().trim_matches('"'))
         })
     }

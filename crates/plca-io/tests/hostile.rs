@@ -55,7 +55,7 @@ fn npy_headers_that_lie() {
             "bytes after the 1 values of shape [1]",
         ),
         (floats("(-1,)", &[]), "header: size `-1` in the shape"),
-        (floats("3", &[]), "header: the shape is no tuple"),
+        (floats("3", &[]), "header: the shape is not a tuple"),
         (npy("{}", &[]), "header: no field `descr`"),
         (b"\x93NUMPY\x04\x00aaaa".to_vec(), "unknown .npy version 4"),
         (
@@ -477,7 +477,9 @@ fn what_is_no_file_is_not_waited_for() {
             .map(|e| e.to_string())
             .collect();
         assert_eq!(errors.len(), 6);
-        let refused = errors.iter().filter(|e| e.ends_with("is no regular file"));
+        let refused = errors
+            .iter()
+            .filter(|e| e.ends_with("is not a regular file"));
         // Some know the ending before the file.
         assert!(refused.count() >= 4, "{errors:?}");
     }

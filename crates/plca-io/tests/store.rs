@@ -209,7 +209,7 @@ fn whatever_happens_to_the_file_is_named() {
             assert_eq!(e.path(), store);
             let e = e.to_string();
             assert!(
-                ["changed", "is no store"].iter().any(|w| e.contains(w)),
+                ["changed", "is not a store"].iter().any(|w| e.contains(w)),
                 "{at}: {e}"
             );
         }
@@ -218,7 +218,7 @@ fn whatever_happens_to_the_file_is_named() {
         std::fs::write(&store, &good[..length]).unwrap();
         let e = Store::<f64>::open(&store).unwrap_err().to_string();
         let why = if length < 8 {
-            "is no store"
+            "is not a store"
         } else {
             "the file was changed"
         };

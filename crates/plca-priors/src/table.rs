@@ -58,7 +58,7 @@ impl<T: Real> Priors<T> {
     ///
     /// # Errors
     ///
-    /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take,
+    /// [`PriorError::Text`] for an unknown name and for what is not a setting, [`PriorError::Domain`] for a value that the prior does not take,
     /// [`PriorError::Components`] for groups of another number of columns.
     pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
         find(Self::ALL, text, shape)
@@ -82,13 +82,13 @@ impl<T: Real> RatePriors<T> {
     ///
     /// # Errors
     ///
-    /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take.
+    /// [`PriorError::Text`] for an unknown name and for what is not a setting, [`PriorError::Domain`] for a value that the prior does not take.
     pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn RatePrior<T>> {
         find(Self::ALL, text, shape)
     }
 }
 
-/// Text that is no setting.
+/// Text that is not a setting.
 pub(crate) fn refused(got: &str, expected: impl Into<String>) -> PriorError {
     PriorError::Text {
         got: got.into(),

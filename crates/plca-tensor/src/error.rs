@@ -96,7 +96,7 @@ pub enum DataError {
         expected: Vec<usize>,
     },
     /// A tensor of another order where a matrix is needed.
-    #[error("a tensor of shape {shape:?} is no matrix")]
+    #[error("a tensor of shape {shape:?} is not a matrix")]
     NotAMatrix {
         /// Its shape.
         shape: Vec<usize>,

@@ -27,7 +27,7 @@
 //!
 //! # When not to use this crate
 //!
-//! It holds no model: see `plca-em`. It is no general tensor algebra either.
+//! It holds no model: see `plca-em`. It is not a general tensor algebra either.
 
 extern crate self as plca_tensor;
 

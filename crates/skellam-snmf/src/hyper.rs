@@ -686,7 +686,7 @@ impl Statistics {
         check_shapes(pairs.map(|(got, expected)| ("statistics", (got, 1), (expected, 1))))
     }
 
-    /// Refuses statistics of other sizes and with values that are no numbers.
+    /// Refuses statistics of other sizes and with values that are not numbers.
     fn check(&self, sharing: &Sharing) -> Result<(), FitError> {
         let [alpha, shape, rate] = sharing.sizes();
         self.check_sizes([shape, rate, alpha])?;

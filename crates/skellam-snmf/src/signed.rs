@@ -119,7 +119,7 @@ impl<T: Real> SignedData<T> {
     }
 
     /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
-    /// activations are no numbers.
+    /// activations are not numbers.
     pub(crate) fn counts(
         &self,
         specs: &[BlockSpec<T>],

@@ -159,7 +159,7 @@ fn what_is_no_file_is_refused() {
         "fit plsa d.csv v.csv --online average --rank 1 --output x.npz",
         "inspect v.npz",
     ] {
-        folder.fails(1, line, &["is no regular file"]);
+        folder.fails(1, line, &["is not a regular file"]);
     }
 }
 

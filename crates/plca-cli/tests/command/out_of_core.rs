@@ -264,7 +264,7 @@ fn what_needs_the_data_in_memory_is_refused_before_any_work() {
     ] {
         folder.fails(1, &line("plca", data, store), &[why]);
     }
-    let why = &["thesis.txt: is no store of sparse data, and is not replaced by one"][..];
+    let why = &["thesis.txt: is not a store of sparse data, and is not replaced by one"][..];
     folder.fails(1, &line("plca", "d.tns", "--out-of-core thesis.txt"), why);
     folder.fails(1, &line("plca", "d.tns", "--out-of-core d.tns"), &["d.tns"]);
     let same = line(

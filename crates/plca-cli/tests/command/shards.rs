@@ -187,7 +187,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         (
             "shard-00001.store",
             "../d.tns",
-            "is no name of a file in the folder",
+            "is not a name of a file in the folder",
         ),
         (
             "\"samples\": ",

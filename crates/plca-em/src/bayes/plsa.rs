@@ -180,7 +180,7 @@ impl<T: Real> Model for PlsaVb<T> {
 
     /// # Errors
     ///
-    /// Those of [`check_counts`](plca_tensor::check_counts); [`FitError::Conflict`] for data that are no matrix, for hidden cells, and for frozen entries beside
+    /// Those of [`check_counts`](plca_tensor::check_counts); [`FitError::Conflict`] for data that are not a matrix, for hidden cells, and for frozen entries beside
     /// free ones of their column.
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         Ok(Box::new(self.on_data(data)?))

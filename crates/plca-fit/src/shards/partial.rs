@@ -43,7 +43,7 @@ impl Node {
     }
 }
 
-/// The reason why statistics of shards cannot be joined, or are no sum over all shards.
+/// The reason why statistics of shards cannot be joined, or are not a sum over all shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartialError {

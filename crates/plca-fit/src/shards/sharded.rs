@@ -674,7 +674,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         });
     }
 
-    /// A block as one of rates: its columns are no distributions within a shard.
+    /// A block as one of rates: its columns are not distributions within a shard.
     fn rates(&self, block: usize) -> BlockSpec<T> {
         BlockSpec {
             constraint: Constraint::NonNegative,

@@ -119,7 +119,7 @@ impl<T: Element> Store<T> {
     ///
     /// # Errors
     ///
-    /// [`IoError`] naming the file: one that is missing, is no store, holds another scalar, was truncated or changed, was
+    /// [`IoError`] naming the file: one that is missing, is not a store, holds another scalar, was truncated or changed, was
     /// written by another version, or describes what no store holds. A shape is believed if it goes with the number of entries, or
     /// if the store says that it was asked for and there is memory for it.
     ///
@@ -130,7 +130,7 @@ impl<T: Element> Store<T> {
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("v.store");
     /// std::fs::write(&path, "something else")?;
-    /// assert!(Store::<f64>::open(&path).unwrap_err().to_string().ends_with("v.store: is no store of sparse data"));
+    /// assert!(Store::<f64>::open(&path).unwrap_err().to_string().ends_with("v.store: is not a store of sparse data"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(path: &Path) -> Result<Self, IoError> {

@@ -50,7 +50,7 @@ impl<T> Clone for Pool<T> {
     }
 }
 
-/// What a pool holds is no part of the data's value.
+/// What a pool holds is not part of the data's value.
 impl<T> PartialEq for Pool<T> {
     fn eq(&self, _: &Self) -> bool {
         true

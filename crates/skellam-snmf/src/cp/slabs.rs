@@ -223,7 +223,7 @@ impl<T: Real> Slabs<T> {
         Ok(dropped)
     }
 
-    /// Expected counts, from `logs` where the numbers do not do and these are given. `names` are of the atoms, and of what is called if the activations are no numbers.
+    /// Expected counts, from `logs` where the numbers do not do and these are given. `names` are of the atoms, and of what is called if the activations are not numbers.
     pub(super) fn pass(
         &self,
         split: Split,

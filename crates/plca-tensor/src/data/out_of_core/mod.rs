@@ -128,7 +128,7 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
     ///
     /// # Errors
     ///
-    /// [`DataError::Source`] if something cannot be read or is no block of this matrix; [`DataError::NoMass`] without a positive entry; a sum
+    /// [`DataError::Source`] if something cannot be read or is not a block of this matrix; [`DataError::NoMass`] without a positive entry; a sum
     /// that overflows.
     pub fn new(source: S) -> Result<Self, DataError> {
         let shape = source.tiling().shape();

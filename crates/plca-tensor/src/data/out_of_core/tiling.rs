@@ -30,7 +30,7 @@ impl<T: Real> TileCounts<T> {
     ///
     /// # Errors
     ///
-    /// [`DataError`]: a shape that is no matrix, an empty mode, one that is too large.
+    /// [`DataError`]: a shape that is not a matrix, an empty mode, one that is too large.
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl<T: Real> Tiling<T> {
     /// # Errors
     ///
     /// [`DataError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](DataError::Source) for bounds that do not cut the shape, numbers of
-    /// groups of rows that are not 1, 2, … or 8 times those of columns, or a scale that is no positive number.
+    /// groups of rows that are not 1, 2, … or 8 times those of columns, or a scale that is not a positive number.
     ///
     /// # Examples
     ///
