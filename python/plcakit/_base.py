@@ -357,7 +357,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         name = type(self).__name__
         for block in result["restored"]:
             warnings.warn(
-                f"the prior of '{block}' emptied it where the data are positive: every entry was given 1e-12 back, so the "
+                f"the prior of '{block}' set entries to 0 that the data need: 1e-12 was added to every entry, so the "
                 "objective may have fallen",
                 UserWarning,
                 stacklevel=4,

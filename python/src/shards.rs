@@ -194,7 +194,7 @@ where
         self.known.options.finish(name)?;
         match K::sharded(&model) {
             Some(sharded) => (self.then)(sharded, ModelFile::of_parameters::<K::State<T>>),
-            None => wrong(format!("the model {name} is not fitted to shards")),
+            None => wrong(format!("the model {name} cannot be fitted to shards")),
         }
     }
 }

@@ -81,7 +81,7 @@ impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
     pub(crate) fn lawless(state: S) -> Box<Self> {
         Self::new(state, |_, _| {
             Err(Failure::new(
-                "the model has no law to draw from; a fit of counts is needed, such as one of plca",
+                "the model has no distribution to sample from: expected a fit of counts, such as one of plca",
             ))
         })
     }

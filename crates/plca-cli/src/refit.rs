@@ -102,7 +102,7 @@ fn fit() -> clap::Command {
 pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
     let file = saved::read(&args.model)?;
     let unknown = || {
-        let what = "does not say how it was fitted: a model file that `plca fit` wrote, of files with names in UTF-8, is needed";
+        let what = "does not say how it was fitted: expected a model file that `plca fit` wrote, from files with names in UTF-8";
         Failure::of(&args.model, what)
     };
     let request = &file.metadata["request"];

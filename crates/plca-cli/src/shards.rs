@@ -80,7 +80,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("several files of data", !args.blocks.is_empty()),
     ];
     match first_given(&in_one_piece) {
-        Some(option) => Err(Failure::usage(format!("{option}: not for shards"))),
+        Some(option) => Err(Failure::usage(format!("{option} cannot be used with shards"))),
         None => Ok(()),
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn of_folder<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
             format!("has {count} shards, --shards {asked} asks for others")
         }
         _ if wanted != along => format!(
-            "was cut along dimension {along}, this model has its samples along dimension {wanted}"
+            "was cut along dimension {along}, but the samples of this model lie along dimension {wanted}"
         ),
         _ => return Ok((model, given, rank)),
     };

@@ -56,14 +56,14 @@ impl Streams {
         }
         if inputs.next().is_some() {
             return Err(Failure::usage(
-                "- stands for standard input once: name a file",
+                "- can stand for standard input only once: name a file",
             ));
         }
         if let Some((path, extension, summary)) = output.filter(|(path, ..)| is_stream(path)) {
             if let Some((json, piped)) = summary {
                 if json {
                     return Err(Failure::usage(
-                        "--output - does not go with --json: both are standard output",
+                        "--output - cannot be combined with --json: both are standard output",
                     ));
                 }
                 *piped = true;

@@ -239,7 +239,7 @@ pub(super) fn extrapolates<T: Real>(
     // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
     if at.power() != 1.0 {
         return Err(FitError::Conflict {
-            what: "extrapolation does not go with tempering: expected the solver `em`".into(),
+            what: "extrapolation cannot be combined with tempering: expected the solver `em`".into(),
         });
     }
     let iteration = at.next();
@@ -455,7 +455,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
             }),
             Annealing::Stays(j) => Err(FitError::Conflict {
                 what: format!(
-                    "extrapolation does not go with the power of `{}`, which stays: expected the solver `em`",
+                    "extrapolation cannot be combined with the power of `{}`, which stays: expected the solver `em`",
                     name(j)
                 ),
             }),

@@ -255,7 +255,7 @@ impl<'a, S: State> Run<'a, S> {
         }
         if self.held.is_some() {
             if !matches!(self.solver, Solver::Em | Solver::Auto) {
-                let what = format!("the solver `{}` does not go with cooling", self.solver);
+                let what = format!("the solver `{}` cannot be combined with cooling", self.solver);
                 return Err(FitError::Conflict { what });
             }
             // The held-out counts alone say when it is enough.

@@ -145,7 +145,7 @@ impl<T> Array<T> {
             return Ok(());
         }
         Err(Fault::new(format!(
-            "shape {:?} does not go with {} values",
+            "shape {:?} does not fit {} values",
             self.shape,
             self.values.len()
         )))

@@ -185,7 +185,7 @@ fn limit(bytes: usize) -> Result<(), Fault> {
 /// let path = folder.path().join("state.npz");
 /// write_model(&path, &ModelFile::default(), false)?;
 /// let error = read_checkpoint(&path).unwrap_err().to_string();
-/// assert!(error.ends_with("state.npz: is not a checkpoint: one that a run has written is needed"));
+/// assert!(error.ends_with("state.npz: is not a checkpoint: expected a file that --checkpoint of a run wrote"));
 /// write_checkpoint(&path, &ModelFile::default())?;
 /// assert_eq!(read_checkpoint(&path)?, ModelFile::default());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -200,7 +200,7 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
         );
         let (Some(version), Some(sum), Some(state)) = (version, sum, state) else {
             return Err(Fault::new(
-                "is not a checkpoint: one that a run has written is needed",
+                "is not a checkpoint: expected a file that --checkpoint of a run wrote",
             ));
         };
         if version != CHECKPOINT_VERSION {

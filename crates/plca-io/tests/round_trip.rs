@@ -123,10 +123,10 @@ fn what_no_reader_takes_is_not_written() {
     let content = || names.map(|name| std::fs::read(folder.path().join(name)).unwrap());
     let before = content();
     for (shape, what) in [
-        (vec![2, 3], "shape [2, 3] does not go with 1 values"),
+        (vec![2, 3], "shape [2, 3] does not fit 1 values"),
         (
             vec![1 << 40, 1 << 40],
-            "shape [1099511627776, 1099511627776] does not go with 1 values",
+            "shape [1099511627776, 1099511627776] does not fit 1 values",
         ),
         (vec![1; 65], "65 modes, at most 64 are read"),
     ] {

@@ -120,7 +120,7 @@ pub(crate) trait ModelKind: Send + Sync {
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         let _ = args;
         let name = self.name();
-        Err(Failure::usage(format!("{name} is not fitted to shards")))
+        Err(Failure::usage(format!("{name} cannot be fitted to shards")))
     }
     /// `plca select`.
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {

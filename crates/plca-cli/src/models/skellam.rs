@@ -119,7 +119,7 @@ pub(super) fn rates(state: SnmfState<f64>, signed: &SignedArgs) -> Box<dyn Appro
     Fitted::new(state, move |state, draws| {
         if replicates == Replicates::Limit {
             return Err(Failure::usage(
-                "sample: a model of real data (--m inf) has no law to draw from; a fit with --m 1 has one",
+                "sample: a model of real data (--m inf) has no distribution to sample from; a fit with --m 1 has one",
             ));
         }
         let Draws { number, rng, into } = draws;

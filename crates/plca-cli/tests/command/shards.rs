@@ -154,7 +154,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         1,
         "all shards must be searched",
     );
-    refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 is not fitted to shards");
+    refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 cannot be fitted to shards");
     folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
     let out = folder.run("shard s.npy -o s");
     let err = String::from_utf8(out.stderr).unwrap();

@@ -72,7 +72,7 @@ fn what_is_wrong_with_a_stream_is_said_of_it() {
         ("transform - - --output o.npz", "standard input once"),
         (
             "fit plca d.csv --rank 2 --json --output -",
-            "--output - does not go with --json",
+            "--output - cannot be combined with --json",
         ),
     ] {
         let (_, out, error) = piped(

@@ -149,7 +149,7 @@ const USES: &[Use] = &[
         "fit plca d.csv --rank 2 --accelerate squarem --solver fast -o o.npz",
         2,
         &[
-            "--accelerate does not go with --solver fast",
+            "--accelerate cannot be combined with --solver fast",
             "use --solver em",
         ],
     ),
@@ -171,7 +171,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 --kkt-tol 1e-3 --tol 0 -o o.npz",
         2,
-        &["--kkt-tol does not go with --tol 0"],
+        &["--kkt-tol cannot be combined with --tol 0"],
     ),
     (
         "fit plca d.csv --rank 2 --checkpoint c.npz -o o.npz",
@@ -196,7 +196,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.tns --rank 2 -o o.npz --out-of-core s.store --mask mask.npy",
         2,
-        &["--mask does not go with --out-of-core"],
+        &["--mask cannot be combined with --out-of-core"],
     ),
     (
         "fit tiplca d.csv --rank 2 --kernel 2x2 --angles a,b -o o.npz",

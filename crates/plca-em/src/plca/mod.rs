@@ -161,7 +161,7 @@ impl<T: Real> PlcaBuilder<T> {
         check_power(plca.temper)?;
         if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
             return conflict(
-                "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen",
+                "the multiplicative treatment of missing cells cannot be combined with priors, tempering, frozen weights, frozen components or two frozen factors",
             );
         }
         Ok(plca)

@@ -46,7 +46,7 @@ impl<T: Real> SnmfState<T> {
         if m.is_infinite() {
             return Err(FitError::Conflict {
                 what:
-                    "a model of real data, of infinitely many replicates, has no law to draw from"
+                    "a model of real data (infinitely many replicates) has no distribution to sample from"
                         .into(),
             });
         }
