@@ -304,7 +304,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         found = self._usage(X, self.components_, "nmf-kl", _USAGE)
         if found["dropped"] > 0:
             warnings.warn(
-                f"cells of mass {found['dropped']:g} were left out: no component of the consensus reaches them",
+                f"data with the sum {found['dropped']:g} were left out: no component of the consensus is positive there",
                 UserWarning,
                 stacklevel=2,
             )

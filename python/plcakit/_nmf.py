@@ -35,7 +35,7 @@ def _learns(model: NMF) -> bool:
     if not model._kl:
         raise AttributeError(f"beta_loss is {model.beta_loss!r}: partial_fit is for 'kullback-leibler'")
     if model.alpha_W or not isinstance(model.alpha_H, str) and model.alpha_H:
-        raise AttributeError("partial_fit knows no penalties: leave alpha_W and alpha_H out")
+        raise AttributeError("partial_fit does not support penalties: leave alpha_W and alpha_H out")
     return True
 
 
@@ -377,7 +377,7 @@ class NMF(MixtureModel):
     def _start_name(self) -> str:
         if self.init == "nndsvd" and self._kl:
             warnings.warn(
-                "init='nndsvd' has zeros, which the Kullback-Leibler divergence leaves at 0 and may not allow: they are filled as of 'nndsvda'",
+                "init='nndsvd' has zeros, which the Kullback-Leibler divergence may not allow and iterations never change: they are filled as with 'nndsvda'",
                 UserWarning,
                 stacklevel=4,
             )

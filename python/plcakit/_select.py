@@ -130,11 +130,11 @@ def select(
     scores = _core.order(name, data, criterion, choice)
     if not scores["counts"] and criterion == "bic":
         warnings.warn(
-            "X is not counts: its sum, which BIC takes for a sample size, is arbitrary", UserWarning, stacklevel=2
+            "X does not hold counts: BIC uses its sum as the sample size, which depends on the unit of the data", UserWarning, stacklevel=2
         )
     if not scores["counts"] and criterion == "held_out":
         warnings.warn(
-            "X is not counts: cells are held out, and the score is their divergence per unit", UserWarning, stacklevel=2
+            "X does not hold counts: cells are held out instead of counts, and the score is their divergence per unit of data", UserWarning, stacklevel=2
         )
     columns: list[Any] = [("n_components", np.int64), ("score", np.float64), ("log_likelihood", np.float64), ("parameters", np.int64)]
     table = np.empty(len(components), dtype=columns)

@@ -174,7 +174,7 @@ class ShiftInvariantPLCA(Factorization):
         return blocks["impulses"]
 
     def _answer_empty(self, samples: int, dtype: Any) -> Array:
-        raise ValueError("X has no positive cell: there is nothing to explain")
+        raise ValueError("X has no positive cell: there is nothing to fit")
 
     def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])

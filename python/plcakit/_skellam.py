@@ -184,7 +184,7 @@ class SkellamSNMF(MixtureModel):
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         if not self._vb:
-            raise ValueError("select: SkellamSNMF has a score with method='vb' alone, the bound of its evidence")
+            raise ValueError("select: SkellamSNMF has a score only with method='vb', the evidence lower bound")
         self._plainly("freeze")
         return self._model(), {**self._options(), **({"prior": {}} if self.prior else {})}
 

@@ -172,7 +172,7 @@ class _Ranks(Engine):
             sources, along = sourced(X)
             super(_Ranks, self).__init__(len(sources))
             if comm.size > self.count:
-                raise ValueError(f"{comm.size} ranks for {self.count} shards: expected one shard for each at least")
+                raise ValueError(f"{comm.size} ranks for {self.count} shards: expected at least one shard for each")
             ends = [self.count * rank // comm.size for rank in range(comm.size + 1)]
             self.first, self.end = ends[comm.rank : comm.rank + 2]
             how = reading(estimator, along)

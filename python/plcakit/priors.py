@@ -191,7 +191,7 @@ class CrossEntropy(Prior):
     ) -> None:
         members = sorted(z for group in groups for z in group)
         if members != list(range(len(members))):
-            raise ValueError(f"groups is {groups!r}, expected every component from 0 on in one of them")
+            raise ValueError(f"groups is {groups!r}, expected each component, counted from 0, in exactly one group")
         self.groups = groups
         self.between = _number("between", between)
         self.within = _number("within", within)

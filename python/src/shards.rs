@@ -140,7 +140,9 @@ impl Shard {
                 let digest = shard.digest.clone();
                 Ok((slf.get_type(), (arrays, shard.single, true, digest)))
             }
-            None => Err(PyTypeError::new_err("this shard was not made to be sent")),
+            None => Err(PyTypeError::new_err(
+                "this shard cannot be pickled: it does not hold its arrays",
+            )),
         }
     }
 
@@ -306,7 +308,7 @@ impl<S: Merge> Sum<S> {
     {
         match &self.0 {
             Some(sum) => encode(sum),
-            None => wrong("shards: expected one at least"),
+            None => wrong("shards: expected at least one"),
         }
     }
 }
@@ -357,7 +359,7 @@ fn survey<'py, T: Scalar>(
     let (sum, sizes) = worked(py, sheet, |known, ended| {
         let shape = match contents.first() {
             Some(content) => content.read(&mut |data| Ok(data.shape().to_vec()))?,
-            None => return wrong("shards: expected one at least"),
+            None => return wrong("shards: expected at least one"),
         };
         known.on::<T, _>(&shape, |model, _| {
             let mut sum = Sum(None);

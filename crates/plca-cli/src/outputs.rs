@@ -20,7 +20,7 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
     let known = extensions.iter().any(|x| extension.eq_ignore_ascii_case(x));
     if !known && !extensions.is_empty() {
         let known = extensions.join(" or .");
-        let what = format!("unknown extension; expected .{known}");
+        let what = format!("unknown extension; this command writes .{known}");
         return Err(Failure::of(path, what));
     }
     match folder_of(path) {

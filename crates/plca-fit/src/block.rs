@@ -331,7 +331,7 @@ impl<T: Real> BlockSpec<T> {
                 Prior::Rate(_) => (Constraint::NonNegative, "rates"),
             };
             if self.constraint != constraint {
-                let what = format!("a prior of {of} on `{}`, which has none", self.name);
+                let what = format!("a prior of {of} cannot be used on `{}`", self.name);
                 return Err(FitError::Conflict { what });
             }
             let checked = prior.rules().check(self.shape);

@@ -225,22 +225,22 @@ impl<'a, S: State> Run<'a, S> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
             let names = names(specs).join(", ");
-            let what = format!("its blocks or shapes are others than {names}");
+            let what = format!("its blocks or shapes differ from {names}");
             return Err(FitError::Checkpoint { what });
         }
         from.parameters.check(specs)?;
         if from.parameters.power() != 1.0 && !self.algorithm.tempers() {
-            let what = "it is tempered, which these iterations are not".into();
+            let what = "it is tempered, but this run is not".into();
             return Err(FitError::Checkpoint { what });
         }
         let other =
             |(name, numbers): &(&str, Vec<f64>)| from.parameters.fact(name) != Some(numbers);
         if let Some((name, _)) = self.algorithm.facts().iter().find(|fact| other(fact)) {
-            let what = format!("its fact `{name}` is another than that of the model on these data");
+            let what = format!("its fact `{name}` differs from that of the model on these data");
             return Err(FitError::Checkpoint { what });
         }
         if !from.memory.is_finite() {
-            let what = "what its solver remembers is not a number".into();
+            let what = "the memory of its solver holds a value that is not finite".into();
             return Err(FitError::Checkpoint { what });
         }
         let mut ends = self.prepare()?;
@@ -255,7 +255,10 @@ impl<'a, S: State> Run<'a, S> {
         }
         if self.held.is_some() {
             if !matches!(self.solver, Solver::Em | Solver::Auto) {
-                let what = format!("the solver `{}` cannot be combined with cooling", self.solver);
+                let what = format!(
+                    "the solver `{}` cannot be combined with cooling",
+                    self.solver
+                );
                 return Err(FitError::Conflict { what });
             }
             // The held-out counts alone say when it is enough.
@@ -279,7 +282,7 @@ impl<'a, S: State> Run<'a, S> {
         };
         let Some(model) = self.model else {
             return Err(FitError::Conflict {
-                what: "cooling needs a model, which this run is not made of".into(),
+                what: "cooling needs a run that was made from a model".into(),
             });
         };
         let bound = [model.bind_to(parts.train)?, model.bind_to(parts.held)?];

@@ -497,10 +497,7 @@ fn read<T: Element>(
     let data = attempt().map_err(|e| e.of(path))?;
     let got = data.shape();
     if got.is_empty() {
-        return Err(IoError::new(
-            path,
-            "an array of order 0 has no cells to explain",
-        ));
+        return Err(IoError::new(path, "an array of order 0 has no cells"));
     }
     match (shape, &data) {
         (Some(want), _) if want != got => {
@@ -527,7 +524,7 @@ pub(crate) fn plausible(shape: &[usize], entries: usize) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::new(format!(
-        "has shape {shape:?} with {entries} entries; say the shape if that is meant"
+        "has shape {shape:?} with {entries} entries; give the shape explicitly if this is intended"
     )))
 }
 

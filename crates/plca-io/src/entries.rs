@@ -105,7 +105,7 @@ pub(crate) fn for_each_entry<T: Element>(
             }
         }
         _ => {
-            let what = format!("is not read entry by entry; that are {STREAMED}");
+            let what = format!("cannot be read entry by entry; expected {STREAMED}");
             return Err(Fault::new(what));
         }
     }
@@ -118,7 +118,7 @@ pub(crate) fn for_each_entry<T: Element>(
         }
         Found::Entry(index, _) => {
             let order = index.len();
-            let what = format!("has {order} indices, those of a matrix are two");
+            let what = format!("has {order} indices, expected the two of a matrix");
             Err(Fault::new(what))
         }
         Found::Cell(_) => Err(dense()),

@@ -214,9 +214,7 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
         };
         let found = checksum(&state);
         if found != sum {
-            return Err(Fault::new(format!(
-                "checksum {found} where {sum} was written"
-            )));
+            return Err(Fault::new(format!("checksum {found}, expected {sum}")));
         }
         Ok(state)
     };
@@ -288,7 +286,7 @@ fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
     let announced = (header.data_len() as u64).checked_add(8 + size);
     if announced != Some(supply) {
         let what = format!(
-            "not a .safetensors file: {supply} bytes where 8, {size} and {} are announced",
+            "not a .safetensors file: {supply} bytes, but the header announces 8, {size} and {}",
             header.data_len()
         );
         return Err(Fault::new(what));

@@ -112,7 +112,7 @@ impl Manifest {
         let sum = samples.into_iter().try_fold(0usize, usize::checked_add);
         if sum != Some(all) {
             return Err(Fault::new(format!(
-                "the shards have not {all} samples in all"
+                "the shards do not have {all} samples in total"
             )));
         }
         for shard in &self.shards {

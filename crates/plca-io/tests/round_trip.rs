@@ -300,7 +300,7 @@ fn a_changed_checkpoint_is_refused() {
     write_model(&path, &some_model(), false).unwrap();
     let error = read_checkpoint(&path).unwrap_err().to_string();
     assert!(
-        error.ends_with("one that a run has written is needed"),
+        error.ends_with("expected a file that --checkpoint of a run wrote"),
         "{error}"
     );
 }

@@ -33,7 +33,7 @@ pub enum PriorError {
         expected: String,
     },
     /// A prior that couples the components is for another number of them.
-    #[error("it is for {got} components, the block has {expected}")]
+    #[error("the prior is for {got} components, the block has {expected}")]
     Components {
         /// Of the prior.
         got: usize,
@@ -57,7 +57,7 @@ pub enum PriorError {
         expected: (usize, usize),
     },
     /// A count that is negative or not finite.
-    #[error("the count of row {row}, column {column} is {value}")]
+    #[error("the count of row {row}, column {column} is {value}, expected a finite number >= 0")]
     Count {
         /// Row of the first such count.
         row: usize,

@@ -93,7 +93,11 @@ impl<T: Real> KMeans<T> {
         let data = complete(data)?;
         if self.clusters > data.ncols() {
             return Err(FitError::Conflict {
-                what: format!("{} clusters of {} samples", self.clusters, data.ncols()),
+                what: format!(
+                    "{} clusters for {} samples, expected at most one for each sample",
+                    self.clusters,
+                    data.ncols()
+                ),
             });
         }
         let mut specs = specs(data.shape(), self.clusters);

@@ -269,7 +269,7 @@ pub(crate) fn along_columns(how: &Transform) -> Result<(), FitError> {
     match how.mode(2)? {
         1 => Ok(()),
         _ => Err(FitError::Conflict {
-            what: "new data are explained column by column: expected `along` 1".into(),
+            what: "new data are transformed column by column: expected `along` 1".into(),
         }),
     }
 }

@@ -137,7 +137,8 @@ fn streams_go_on_where_they_were() {
     };
     fails("--online 0.7,2 --passes 3", "online");
     fails("--online 0.6,2 --passes 3 --local 7", "local");
-    let done = "passes done: 2, and blocks of the next one: 4; --passes asks for 1 in all";
+    let done =
+        "2 passes and 4 batches of the next one are done already; --passes asks for 1 in total";
     fails("--online 0.6,2", done);
     folder.text("b/5.csv", &block(6));
     fails("--online 0.6,2 --passes 3", "other data");

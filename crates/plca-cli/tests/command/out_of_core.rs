@@ -129,7 +129,7 @@ fn why_a_store_is_made_anew_is_said() {
     let memory = line.replace("--out-of-core d.store", "--solver em");
     folder.ok(&format!("{memory} --quiet"));
     let model = folder.found("o.npz");
-    anew("", "was made from other bytes");
+    anew("", "was made from a file with other contents");
     assert_eq!(folder.found("o.npz"), model);
     harm(&first);
     assert_eq!(run("--quiet"), "");

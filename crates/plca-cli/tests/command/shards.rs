@@ -137,7 +137,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     refused(
         &format!("{fit} --given 0"),
         1,
-        "was cut along dimension 1, this model has its samples along dimension 0",
+        "was cut along dimension 1, but the samples of this model lie along dimension 0",
     );
     refused(
         &format!("{fit} --precision f32"),
@@ -152,9 +152,13 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     refused(
         &format!("{fit} --prior basis=dirichlet:0.5"),
         1,
-        "all shards must be searched",
+        "cannot be checked across shards",
     );
-    refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 cannot be fitted to shards");
+    refused(
+        "fit ntf-l2 d --rank 2",
+        2,
+        "ntf-l2 cannot be fitted to shards",
+    );
     folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
     let out = folder.run("shard s.npy -o s");
     let err = String::from_utf8(out.stderr).unwrap();
@@ -192,7 +196,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         (
             "\"samples\": ",
             "\"samples\": 1",
-            "the shards have not 60 samples in all",
+            "the shards do not have 60 samples in total",
         ),
         (
             "shard-00001.store",

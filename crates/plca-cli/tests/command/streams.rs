@@ -69,7 +69,7 @@ fn what_is_wrong_with_a_stream_is_said_of_it() {
             "fit plca - --rank 2 --output o.npz",
             "standard input: is empty",
         ),
-        ("transform - - --output o.npz", "standard input once"),
+        ("transform - - --output o.npz", "standard input only once"),
         (
             "fit plca d.csv --rank 2 --json --output -",
             "--output - cannot be combined with --json",

@@ -105,7 +105,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 --delimiter ;; -o o.npz",
         2,
-        &["';;'", "one character", "tab"],
+        &["';;'", "one ASCII character", "tab"],
     ),
     (
         "sample m.npz --draws many -o s.npy",
@@ -402,7 +402,7 @@ const USES: &[Use] = &[
     (
         "fit plca two.npz --rank 2 -o o.npz",
         1,
-        &["two.npz", "arrays where one is needed"],
+        &["two.npz", "arrays, expected one"],
     ),
     (
         "fit plca empty.csv --rank 2 -o o.npz",
@@ -447,7 +447,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 -o o.npz --resume m.npz",
         1,
-        &["m.npz", "one that a run has written"],
+        &["m.npz", "of a run wrote"],
     ),
     ("reconstruct m.npz -o a.csv", 1, &["a.csv", "writes .npy"]),
     ("report m.npz -o a.pdf", 1, &["a.pdf", "writes .html"]),
@@ -474,7 +474,7 @@ const USES: &[Use] = &[
     (
         "report m.npz --labels w.txt -o r.html",
         1,
-        &["w.txt", "2 lines", "one line per row"],
+        &["w.txt", "2 lines", "one line for each row"],
     ),
     (
         "report m.npz --trace w.txt -o r.html",
@@ -510,7 +510,11 @@ const USES: &[Use] = &[
     (
         "sample k.npz --draws 5 -o s.npy",
         1,
-        &["k.npz", "no law to draw from", "a fit of counts is needed"],
+        &[
+            "k.npz",
+            "no distribution to sample from",
+            "expected a fit of counts",
+        ],
     ),
     // What stands in the data.
     (

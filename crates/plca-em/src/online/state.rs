@@ -72,9 +72,7 @@ impl<T: Real> OnlineState<T> {
         let k = weights.len();
         FitError::if_zero("components", k)?;
         if factors.is_empty() {
-            return conflict(
-                "a stream has one mode or more besides the streamed one, expected a factor",
-            );
+            return conflict("expected a factor for at least one mode besides the streamed one");
         }
         let weights = DMatrix::from_column_slice(k, 1, weights.as_slice());
         let weights = column::<T>("weights".into(), k, 1).given(weights)?;

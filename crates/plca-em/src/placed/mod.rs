@@ -98,7 +98,7 @@ pub(crate) fn is_conditional<T: Real>(
 ) -> Result<bool, FitError> {
     if likelihood == Likelihood::Literal && outside && !data.is_complete() {
         return conflict(
-            "hidden cells need the conditional likelihood where kernels may leave the data",
+            "hidden cells need the conditional likelihood if kernels may extend beyond the data",
         );
     }
     Ok(outside && likelihood == Likelihood::Conditional || !data.is_complete())

@@ -175,7 +175,7 @@ impl<T: Real> ShiftedBuilder<T> {
         let (supports, order) = (shifted.supports.len(), shifted.kernel.len());
         if supports != 1 && supports != order {
             return conflict(format!(
-                "{supports} supports for kernels of {order} dimensions: expected one, or one for each"
+                "{supports} supports for kernels of {order} dimensions: expected one for all dimensions, or one for each"
             ));
         }
         Ok(shifted)

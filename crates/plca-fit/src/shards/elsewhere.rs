@@ -68,9 +68,8 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         let shared = self.shared.borrow().clone();
         if shared.parameters() != at {
             return Err(FitError::Conflict {
-                what:
-                    "shards elsewhere go from one iteration to the next: expected the solver `em`"
-                        .into(),
+                what: "shards on workers support plain iterations only: expected the solver `em`"
+                    .into(),
             });
         }
         let stats = self.engine.pass(&shared, ask)?;

@@ -183,7 +183,7 @@ impl<T: Element> Store<T> {
     /// assert!(store.made_from(&input, &sha256_file(&input)?, &options).is_ok());
     /// std::fs::write(&input, "1 1 4\n")?;
     /// let other = store.made_from(&input, &sha256_file(&input)?, &options).unwrap_err();
-    /// assert!(other.to_string().ends_with("v.store: was made from other bytes"));
+    /// assert!(other.to_string().ends_with("v.store: was made from a file with other contents"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn made_from(
@@ -201,7 +201,7 @@ impl<T: Element> Store<T> {
         let what = if *format != wanted.format {
             format!("was made from a .{format} file")
         } else if *own != wanted.sha256 {
-            "was made from other bytes".into()
+            "was made from a file with other contents".into()
         } else if *shape != wanted.shape {
             match shape {
                 Some(shape) => format!("was made for the shape {shape:?}"),
@@ -252,7 +252,7 @@ impl<T: Element> Store<T> {
             Ok(())
         } else {
             Err(Fault::new(format!(
-                "the file was changed: checksum {found:08x} where {:08x} was written",
+                "the file was changed: checksum {found:08x}, expected {:08x}",
                 place.checksum
             )))
         }

@@ -166,7 +166,7 @@ impl<T: Real> SignedCpBuilder<T> {
         check_numbers(cp.components, cp.replicates)?;
         if cp.settings.has_priors() && cp.priors.any() {
             return Err(FitError::Conflict {
-                what: "priors by `dirichlet` and `gamma` apply to all blocks: they cannot be combined with others".into(),
+                what: "priors set by `dirichlet` and `gamma` apply to all blocks: they cannot be combined with others".into(),
             });
         }
         Ok(cp)

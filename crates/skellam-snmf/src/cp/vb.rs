@@ -174,7 +174,7 @@ impl Form {
         });
         let what = match (parted, shape.frozen == rate.frozen) {
             (Some((_, spec)), _) => format!(
-                "the entries of a column of `{}` have one law: freeze all of the block, or whole components",
+                "the entries of a column of `{}` have a joint distribution: freeze all of the block, or whole components",
                 spec.name
             ),
             (None, false) => format!("`{}` and `{}` are frozen together", shape.name, rate.name),

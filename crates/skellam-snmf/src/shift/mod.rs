@@ -193,7 +193,7 @@ impl<T: Real> ShiftedSnmf<T> {
     ) -> Result<Explained<ShiftedSnmfState<T>>, FitError> {
         if how.along.is_some() {
             return Err(FitError::Conflict {
-                what: "shifted models explain data as a whole: expected no `along`".into(),
+                what: "shifted models transform the data as a whole: expected no `along`".into(),
             });
         }
         let (window, mut config) = (learnt.window(), self.clone());

@@ -128,7 +128,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
     ) -> Result<Explained<ShiftedSnmfVbState<T>>, FitError> {
         if how.along.is_some() {
             return Err(FitError::Conflict {
-                what: "shifted models explain data as a whole: expected no `along`".into(),
+                what: "shifted models transform the data as a whole: expected no `along`".into(),
             });
         }
         let mut config = self.clone();

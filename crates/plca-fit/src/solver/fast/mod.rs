@@ -138,7 +138,7 @@ impl<T: Real> Place<T> {
         match read() {
             Some(place) => Ok(Some(place)),
             None => Err(FitError::Checkpoint {
-                what: "what coordinate descent remembers does not fit the model".into(),
+                what: "the memory of coordinate descent does not fit the model".into(),
             }),
         }
     }
