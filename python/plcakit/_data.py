@@ -78,7 +78,7 @@ def unpacked(X: Data) -> Any:
 
 
 def unmasked(X: Data, observed: Mask) -> tuple[Any, Mask]:
-    """The values of a masked array, and what of them was observed besides ``observed``."""
+    """The values of a masked array, and which of them were observed besides ``observed``."""
     if not isinstance(X, np.ma.MaskedArray):
         return X, observed
     shown = ~np.ma.getmaskarray(X)

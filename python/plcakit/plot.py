@@ -51,7 +51,7 @@ def _axis(ax: Axes | None) -> Any:
 
 
 def _grid(figure: Figure | None, rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """Axes of a figure, a new one of so many inches where none is given."""
+    """Axes of a figure, a new one of this size in inches if none is given."""
     if figure is None:
         figure = _pyplot().figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)

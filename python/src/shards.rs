@@ -234,7 +234,7 @@ fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Refused> {
     what.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
 }
 
-/// Work on so many threads, which a signal ends between two shards.
+/// Work on this number of threads, which a signal ends between two shards.
 fn worked<O: Send>(
     py: Python<'_>,
     sheet: &Sheet<'_>,
@@ -251,7 +251,7 @@ fn worked<O: Send>(
     }
 }
 
-/// Shards one after the other, with what there is of each; an error names the one that it is of.
+/// Shards one after the other, with the data of each; an error names the one that it is of.
 fn each<T: Scalar, I, O>(
     shards: &[&Content<T>],
     of_each: impl ExactSizeIterator<Item = Result<(Place, I), Refused>>,
@@ -609,7 +609,7 @@ pub(crate) struct Course<'py> {
     likelihood: bool,
     /// `watch(start, iteration, objective)`, as of `fit`.
     watch: Option<Bound<'py, PyAny>>,
-    /// `save(iteration, state)` after every so many iterations.
+    /// `save(iteration, state)` after every `every` iterations.
     save: Option<(usize, Bound<'py, PyAny>)>,
     /// Such a state, of shards that are as they were then.
     resume: Option<PyBackedBytes>,

@@ -36,7 +36,7 @@ pub(crate) struct Draws<'a> {
 }
 
 impl Draws<'_> {
-    /// Draws so many events of a sum of products of factors.
+    /// Draws this number of events of a sum of products of factors.
     pub(crate) fn of(self, model: &Cp<'_, f64>) -> Result<(), Failure> {
         let Self { number, rng, into } = self;
         let mut left = number;

@@ -256,7 +256,7 @@ impl<T: Scalar> Own<T> {
         all.collect()
     }
 
-    /// The sum of what there is of each, as far as the tree over all shards allows.
+    /// The joined statistics of the ranks, as far as the tree over all shards allows.
     fn sum<S: Merge>(
         &self,
         mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<S, FitError>,

@@ -134,7 +134,7 @@ pub(crate) fn of_folder<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
     Err(Failure::of(&args.data, what))
 }
 
-/// What changes the numbers of a fit of so many shards.
+/// What changes the numbers of a fit of this number of shards.
 pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Value, Failure> {
     let mut settings = settings(args, rank)?;
     settings["shards"] = json!(shards);

@@ -93,7 +93,7 @@ pub(crate) fn along(
     )))
 }
 
-/// Explains new data by learnt blocks: observations along a mode, with so many numbers for `each`, of which these `blocks` are written.
+/// Transforms new data with learnt blocks: observations along a mode, with `each` numbers for an observation; these `blocks` are written.
 pub(crate) fn explain(
     model: &dyn ModelKind,
     args: &TransformArgs,

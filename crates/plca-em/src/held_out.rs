@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Hidden and observed cells as before but for those held, which are in the list with their values; every index keeps something.
+    /// Hidden and observed cells as before except for those held, which are in the list with their values; every index keeps something.
     #[test]
     fn held_cells_are_hidden_and_listed() {
         let values: Vec<f64> = (0..60).map(|n| f64::from(n % 7) * 0.3).collect();

@@ -48,7 +48,7 @@ setters! {
 }
 
 impl Cooling {
-    /// Refuses schedules that mean nothing.
+    /// Refuses invalid schedules.
     ///
     /// # Errors
     ///

@@ -304,7 +304,7 @@ impl FitError {
         Self::unless(count > 0, name, 0.0, "at least 1")
     }
 
-    /// Refuses a setting that is not good.
+    /// Refuses an invalid setting.
     ///
     /// # Errors
     ///
@@ -325,7 +325,7 @@ impl FitError {
         }
     }
 
-    /// Whether another point may fare better. An accelerated step then drops the point that it tried; any other error ends the run.
+    /// Whether the step may succeed at another point. An accelerated step then drops the point that it tried; any other error ends the run.
     pub fn rejects_point(&self) -> bool {
         matches!(
             self,

@@ -29,7 +29,7 @@ pub enum Event {
     },
 }
 
-/// Where a run stands: all that is needed to go on as if it had not been interrupted.
+/// The state of a run: all that is needed to continue it as if it had not been interrupted.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Checkpoint<T: Real> {

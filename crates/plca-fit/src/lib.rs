@@ -2,7 +2,7 @@
 //!
 //! * [`Model`]: settings. [`on`](Model::on) data it is a [`Run`], whose [`Solver`], [`Stop`] rule and [`Observer`]s can be chosen; what a run gives
 //!   back is a [`Fit`] of a [`State`].
-//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
+//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and which part of it is frozen.
 //! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
 //! * [`Factored`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
 //! * [`shards`]: fits of data that are cut along their samples, on one machine or on many, bit-identical.

@@ -141,7 +141,7 @@ impl<'a, S: State> Run<'a, S> {
         &*self.algorithm
     }
 
-    /// Sets from how many starts the run is made (default 1). They are drawn one after the other, and the best end is the result.
+    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept.
     pub fn restarts(mut self, starts: u32) -> Self {
         self.restarts = starts;
         self
@@ -163,7 +163,7 @@ impl<'a, S: State> Run<'a, S> {
         self
     }
 
-    /// Chooses the solver.
+    /// Sets the solver.
     pub fn solver(mut self, solver: Solver) -> Self {
         self.solver = solver;
         self
@@ -175,13 +175,13 @@ impl<'a, S: State> Run<'a, S> {
         self
     }
 
-    /// Adds an observer. All are told of an iteration; of several that end the run the first one's status counts.
+    /// Adds an observer. All are told of every iteration; if several end the run, the status of the first one is kept.
     pub fn observe(mut self, observer: impl Observer<S::Scalar> + 'a) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
 
-    /// Iterates from a start until the stop rule says so.
+    /// Iterates from a start until the stop rule ends the run.
     ///
     /// # Errors
     ///

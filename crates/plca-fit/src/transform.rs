@@ -79,7 +79,7 @@ setters! {
 }
 
 impl Transform {
-    /// The mode of the new observations of a model of so many.
+    /// The mode of the new observations, of a model with this number of modes.
     ///
     /// # Errors
     ///

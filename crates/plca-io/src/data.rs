@@ -512,7 +512,7 @@ fn read<T: Element>(
     }
 }
 
-/// Indices that any file may have, and more of them for every entry: memory goes with the sizes of the modes, and one wrong
+/// Indices that any file may have, and more of them for every entry: memory is proportional to the sizes of the modes, and one wrong
 /// index could ask for all there is.
 const FREE_INDICES: usize = 1 << 24;
 const INDICES_PER_ENTRY: usize = 64;

@@ -17,7 +17,7 @@ const STREAMED: &str = ".mtx, .mtx.gz, .tns, .tns.gz, .npz";
 
 /// What a file gives, in its order.
 pub(crate) enum Found<'a, T> {
-    /// So many entries will come, from a file that is not compressed: their bytes are there.
+    /// The number of entries that follow, from a file that is not compressed and is long enough for them.
     Expected(usize),
     Entry(&'a [u32], T),
     /// The next cell of a dense matrix.

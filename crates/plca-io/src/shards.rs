@@ -237,7 +237,7 @@ impl Cutting<'_> {
         Fault::from(e).of(self.folder)
     }
 
-    /// Where to cut samples of so many entries.
+    /// Where to cut samples with these numbers of entries.
     fn ends(&self, entries: &[u64]) -> Result<Vec<usize>, IoError> {
         match entries.iter().all(|&n| n == 0) {
             true => Err(IoError::new(self.input, DataError::NoMass)),

@@ -185,7 +185,7 @@ impl<'a> Step<'a> {
         Self { entries, ..self }
     }
 
-    /// Which entries of a column of so many are frozen beside free ones, and what they leave of 1, given the column; `None` if none is.
+    /// Which entries of a column of this length are frozen beside free ones, and what they leave of 1, given the column; `None` if none is.
     ///
     /// ```
     /// use plca_priors::Step;
@@ -212,7 +212,7 @@ impl<'a> Step<'a> {
 
 /// Properties of a prior that do not depend on the scalar.
 pub trait PriorRules: Debug + Send + Sync {
-    /// Whether the prior fits a block of so many rows and columns. Default: it fits all.
+    /// Whether the prior fits a block with these numbers of rows and columns. Default: it fits all.
     ///
     /// # Errors
     ///

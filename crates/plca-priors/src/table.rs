@@ -19,7 +19,7 @@ pub struct PriorEntry<P: ?Sized> {
     pub form: &'static str,
     /// What it does, in a line.
     pub about: &'static str,
-    /// Makes it from what stands behind the colon, for a block of so many rows and columns.
+    /// Makes the prior from the text after the colon, for a block with these numbers of rows and columns.
     pub parse: fn(&str, (usize, usize)) -> Parsed<P>,
 }
 
@@ -54,7 +54,7 @@ fn find<P: PriorRules + ?Sized>(
 pub struct Priors<T>(std::marker::PhantomData<T>);
 
 impl<T: Real> Priors<T> {
-    /// The prior that `name:settings` describes, for a block of so many rows and columns.
+    /// The prior that `name:settings` describes, for a block with these numbers of rows and columns.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl<T: Real> Priors<T> {
 pub struct RatePriors<T>(std::marker::PhantomData<T>);
 
 impl<T: Real> RatePriors<T> {
-    /// The prior that `name:settings` describes, for a block of so many rows and columns.
+    /// The prior that `name:settings` describes, for a block with these numbers of rows and columns.
     ///
     /// # Errors
     ///

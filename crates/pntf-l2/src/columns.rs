@@ -75,7 +75,7 @@ pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
 plca_fit::freeze_setters!(ColumnNmfBuilder);
 
 impl<T: Real> ColumnNmf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> ColumnNmfBuilder<T> {
         ColumnNmfBuilder(Self {
             components,

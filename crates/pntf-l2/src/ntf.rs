@@ -115,7 +115,7 @@ pub struct NtfBuilder<T: Real>(Ntf<T>);
 plca_fit::freeze_setters!(NtfBuilder);
 
 impl<T: Real> Ntf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> NtfBuilder<T> {
         NtfBuilder(Self {
             components,

@@ -29,7 +29,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// For rates that are sums of so many products of an entry of the atoms and one of the activations, which are products of numbers that are together
+    /// For rates that are sums of this number of products of an entry of the atoms and one of the activations, which are products of numbers that are together
     /// at most `largest`, or 1; `None` if no rate can be too small.
     pub(crate) fn over<T: Real>(
         split: Split,

@@ -80,7 +80,7 @@ pub struct KMeansBuilder<T: Real>(KMeans<T>);
 plca_fit::freeze_setters!(KMeansBuilder);
 
 impl<T: Real> KMeans<T> {
-    /// Starts the settings of so many clusters.
+    /// Starts the settings of a model with this number of clusters.
     pub fn builder(clusters: usize) -> KMeansBuilder<T> {
         KMeansBuilder(Self {
             clusters,

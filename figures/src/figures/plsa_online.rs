@@ -163,7 +163,7 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     }
 }
 
-/// Perplexities after passes over blocks of so many documents.
+/// Perplexities after passes over batches of this number of documents.
 fn online(
     corpus: &Corpus,
     train: &[Vec<u32>],

@@ -45,7 +45,7 @@ impl Block {
         }
     }
 
-    /// A block of so many columns, each of them an array of these extents.
+    /// A block with this number of columns, each of them an array of these extents.
     pub(super) fn stack(name: impl Into<String>, extents: &[usize], columns: usize) -> Self {
         Self {
             name: name.into(),

@@ -113,7 +113,7 @@ pub(super) fn prior_specs(file: &Saved) -> Vec<String> {
     specs.filter_map(|s| s.as_str().map(String::from)).collect()
 }
 
-/// `L⁺ - L⁻`, and the sum of so many matrices of the model: `Sk(draws L⁺, draws L⁻)`.
+/// `L⁺ - L⁻`, and the sum of this number of matrices of the model: `Sk(draws L⁺, draws L⁻)`.
 pub(super) fn rates(state: SnmfState<f64>, signed: &SignedArgs) -> Box<dyn Approximation> {
     let replicates = signed.m.unwrap_or_default();
     Fitted::new(state, move |state, draws| {

@@ -12,8 +12,8 @@ use crate::product::conflict;
 /// s_j[i,z] = P(x_j = i, z), \qquad P(x_j = i \mid z) = \frac{s_j[i,z]}{\sum_k s_j[k,z]}
 /// ```
 ///
-/// `s_j` are the statistics of mode `j`, `I_j x K`; the factors follow from them where there is no prior. A state that was serialised goes
-/// on to the bit.
+/// `s_j` are the statistics of mode `j`, `I_j x K`; the factors follow from them where there is no prior. A fit that
+/// continues from a serialised state is bit-identical.
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};

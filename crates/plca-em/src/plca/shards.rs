@@ -41,7 +41,7 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
     }
 }
 
-/// Weights and factors are shared but for the factor of the last mode, whose columns run across the shards.
+/// Weights and factors are shared except for the factor of the last mode, whose columns run across the shards.
 impl<T: Real> Sharded<T> for Plca<T> {
     fn along(&self, order: usize) -> usize {
         order.saturating_sub(1)

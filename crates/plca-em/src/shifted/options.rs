@@ -28,7 +28,7 @@ pub enum Likelihood {
     Literal,
 }
 
-/// The arithmetic of the E-step. All ways give the same counts but for rounding.
+/// The arithmetic of the E-step. All ways give the same counts except for rounding.
 ///
 /// ```
 /// use plca_em::{Evaluation, Shifted};

@@ -116,7 +116,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// The mode that is cut, of data of this order.
     fn along(&self, order: usize) -> usize;
 
-    /// How samples lie in a block, of so many; `None` for one that all shards share.
+    /// How samples lie in a block; `None` for one that all shards share.
     fn lies(&self, block: usize, blocks: usize) -> Option<Lie>;
 
     /// The model of all data.
@@ -256,7 +256,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         })
     }
 
-    /// A pass over a shard: completes its last iteration, counts under the parameters that result, and renews what of its own follows from the
+    /// A pass over a shard: completes its last iteration, counts under the parameters that result, and renews the blocks of its own that follow from the
     /// counts.
     ///
     /// # Errors

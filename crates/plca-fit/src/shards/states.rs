@@ -236,7 +236,7 @@ pub(super) enum Pending<T: Real> {
     Pass,
 }
 
-/// What belongs to the samples of a shard: it never leaves its worker, but for a checkpoint.
+/// What belongs to the samples of a shard: it never leaves its worker, except for a checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Local<T: Real> {

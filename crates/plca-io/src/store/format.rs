@@ -22,7 +22,7 @@ pub(super) const MAGIC: &[u8] = b"PLCASTOR";
 const VERSION: u32 = 2;
 /// Bytes before the first block.
 pub(super) const HEADER: usize = 40;
-/// Bytes of a footer, but for the blocks that are not the last of their tile.
+/// Bytes of a footer, except for the blocks that are not the last of their tile.
 const FOOTER: u64 = 1 << 16;
 /// More bytes than the text that describes a block has.
 const PLACE: u64 = 64;

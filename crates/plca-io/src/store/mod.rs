@@ -120,7 +120,7 @@ impl<T: Element> Store<T> {
     /// # Errors
     ///
     /// [`IoError`] naming the file: one that is missing, is not a store, holds another scalar, was truncated or changed, was
-    /// written by another version, or describes what no store holds. A shape is believed if it goes with the number of entries, or
+    /// written by another version, or describes what no store holds. A shape is accepted if there are enough entries for it, or
     /// if the store says that it was asked for and there is memory for it.
     ///
     /// # Examples

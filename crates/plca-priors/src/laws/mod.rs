@@ -178,7 +178,7 @@ impl Violation {
     }
 }
 
-/// Holds a prior against every law, but for [`Law::Strength`] which needs a second prior.
+/// Holds a prior against every law, except for [`Law::Strength`] which needs a second prior.
 ///
 /// # Errors
 ///

@@ -33,7 +33,7 @@ struct Free<T> {
     buffers: Vec<(u64, Vec<T>)>,
 }
 
-/// Buffers that so many passes have not used are given up: the model may have changed its size.
+/// Buffers that this number of passes have not used are freed: the model may have changed its size.
 const KEPT: u64 = 8;
 
 impl<T> Default for Pool<T> {

@@ -83,7 +83,7 @@ plca_fit::block_setters!(SignedCpBuilder);
 plca_fit::rate_setters!(SignedCpBuilder);
 
 impl<T: Real> SignedCp<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SignedCpBuilder<T> {
         SignedCpBuilder(Self {
             components,

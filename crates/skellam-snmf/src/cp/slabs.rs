@@ -61,7 +61,7 @@ pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], 
 }
 
 impl<T: Real> Slabs<T> {
-    /// Data along a mode, for a model of so many components.
+    /// Data along a mode, for a model with this number of components.
     pub(super) fn new(
         data: &dyn Data<T>,
         mode: usize,

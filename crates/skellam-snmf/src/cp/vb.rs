@@ -70,7 +70,7 @@ cp_setters!(SignedCpVbBuilder, "all shapes 1, all rates 0.001");
 const ATOMS: &str = "atoms_shape";
 
 impl<T: Real> SignedCpVb<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SignedCpVbBuilder<T> {
         let model = SignedCp::builder(components);
         SignedCpVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)

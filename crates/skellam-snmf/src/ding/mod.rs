@@ -58,7 +58,7 @@ pub struct DingBuilder<T: Real>(Ding<T>);
 plca_fit::freeze_setters!(DingBuilder);
 
 impl<T: Real> Ding<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> DingBuilder<T> {
         DingBuilder(Self {
             components,

@@ -90,7 +90,7 @@ law_setters!(ShiftedSnmfBuilder);
 plca_fit::freeze_setters!(ShiftedSnmfBuilder);
 
 impl<T: Real> ShiftedSnmf<T> {
-    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfBuilder<T> {
         ShiftedSnmfBuilder(Self {
             components,

@@ -63,7 +63,7 @@ law_setters!(ShiftedSnmfVbBuilder);
 plca_fit::freeze_setters!(ShiftedSnmfVbBuilder);
 
 impl<T: Real> ShiftedSnmfVb<T> {
-    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfVbBuilder<T> {
         let model = ShiftedSnmf::builder(components, kernel);
         ShiftedSnmfVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)

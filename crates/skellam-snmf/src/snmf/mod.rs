@@ -81,7 +81,7 @@ plca_fit::block_setters!(SnmfBuilder);
 plca_fit::rate_setters!(SnmfBuilder);
 
 impl<T: Real> Snmf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SnmfBuilder<T> {
         SnmfBuilder(Self {
             components,

@@ -26,7 +26,7 @@ pub struct TileCounts<T> {
 }
 
 impl<T: Real> TileCounts<T> {
-    /// No entries yet, of a matrix of this shape.
+    /// The counts of a matrix of this shape, without entries yet.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ pub struct Tiling<T> {
 }
 
 impl<T: Real> Tiling<T> {
-    /// A tiling that was taken apart.
+    /// A tiling from its parts.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl<T: Real> Tiling<T> {
         &self.grid.bounds
     }
 
-    /// Power of two by which values are multiplied before they are stored, so that their sums stay within range; 1 but for extreme data.
+    /// Power of two by which values are multiplied before they are stored, so that their sums stay within range; 1 except for extreme data.
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[4, 3])?.tiling().scale(), 1.0);
