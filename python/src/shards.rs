@@ -609,7 +609,7 @@ pub(crate) struct Course<'py> {
     likelihood: bool,
     /// `watch(start, iteration, objective)`, as of `fit`.
     watch: Option<Bound<'py, PyAny>>,
-    /// `save(iteration, state)` after every `every` iterations.
+    /// `save(iteration, state)` after each such number of iterations.
     save: Option<(usize, Bound<'py, PyAny>)>,
     /// Such a state, of shards that are as they were then.
     resume: Option<PyBackedBytes>,

@@ -27,7 +27,8 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--solver fast", args.solver == Solver::Fast),
     ];
     if let Some(option) = first_given(&needs_memory) {
-        let what = format!("{option} cannot be combined with --out-of-core: it needs the data in memory");
+        let what =
+            format!("{option} cannot be combined with --out-of-core: it needs the data in memory");
         return Err(Failure::usage(what));
     }
     if schedule(args)?.is_some() {

@@ -167,7 +167,9 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
             "--resume" => ": ranks continue from the folder of --checkpoint",
             _ => "",
         };
-        return Err(Failure::usage(format!("{option} cannot be used with ranks{more}")));
+        return Err(Failure::usage(format!(
+            "{option} cannot be used with ranks{more}"
+        )));
     }
     match args.data.is_dir() {
         true => Ok(()),
@@ -224,7 +226,8 @@ impl<T: Scalar> Own<T> {
     fn of(args: &FitArgs, world: &World, manifest: &Manifest) -> Result<Self, Failure> {
         let (count, ranks) = (manifest.shards.len(), world.ranks.count());
         if ranks > count {
-            let what = format!("{ranks} ranks for {count} shards: at least one shard for each is needed");
+            let what =
+                format!("{ranks} ranks for {count} shards: at least one shard for each is needed");
             return Err(Failure::usage(what));
         }
         let firsts: Vec<usize> = (0..=ranks).map(|rank| count * rank / ranks).collect();

@@ -80,7 +80,9 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("several files of data", !args.blocks.is_empty()),
     ];
     match first_given(&in_one_piece) {
-        Some(option) => Err(Failure::usage(format!("{option} cannot be used with shards"))),
+        Some(option) => Err(Failure::usage(format!(
+            "{option} cannot be used with shards"
+        ))),
         None => Ok(()),
     }
 }
