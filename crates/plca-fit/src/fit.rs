@@ -117,7 +117,7 @@ pub struct Fit<S: State> {
 }
 
 impl<S: State> Fit<S> {
-    /// The same fit, whose state is its parameters alone: one type for all models.
+    /// The same fit with plain parameters as its state: one type for all models.
     pub fn untyped(self) -> Fit<Parameters<S::Scalar>> {
         Fit {
             state: self.state.parameters().clone(),

@@ -121,7 +121,7 @@ impl<'a, S: State> Run<'a, S> {
         }
     }
 
-    /// The same run, whose state is its parameters alone: one type for all models.
+    /// The same run with plain parameters as its state: one type for all models.
     pub fn untyped(self) -> Run<'a, Parameters<S::Scalar>> {
         Run {
             algorithm: self.algorithm,

@@ -406,7 +406,7 @@ pub(crate) fn accept(options: &ReadOptions) -> Accept {
     }
 }
 
-/// Opens a file to be read. Anything else, such as a named pipe, could keep the command waiting for ever and gives its bytes only once.
+/// Opens a file to be read. Anything else, such as a named pipe, could keep the command waiting forever and gives its bytes only once.
 ///
 /// # Errors
 ///

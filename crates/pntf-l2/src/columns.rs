@@ -381,7 +381,7 @@ impl<T: Real> ColumnNmfState<T> {
         self.0.fact(exact::ERRORS)
     }
 
-    /// Explains new columns by the learnt `U`.
+    /// Finds the coefficients of new columns under the learnt `U`.
     ///
     /// Every column is divided by its sum and gets the mixture with the least squared error: a convex problem, solved to rounding in one
     /// iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does

@@ -11,7 +11,7 @@ const FAINT: f64 = 1e-12;
 /// Sizes up to this much above a whole number are that number.
 const SLACK: f64 = 1e-9;
 
-/// A rotation, after a change of size, after a mirror: what a kernel's first two dimensions go through. `[EXT 2]`
+/// A mirror, then a scale, then a rotation of the first two dimensions of a kernel. `[EXT 2]`
 ///
 /// ```math
 /// A = s \begin{pmatrix} \cos a & -\sin a \\ \sin a & \cos a \end{pmatrix} \begin{pmatrix} 1 & 0 \\ 0 & \pm 1 \end{pmatrix}

@@ -115,7 +115,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         })
     }
 
-    /// What is known of all data.
+    /// The facts about all data.
     pub fn survey(&self) -> &Survey {
         &self.survey
     }
@@ -278,7 +278,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 }
 
-/// A model of shards in one process, whatever data it is put on: what runs models of any kind runs it too.
+/// A model of shards in one process that ignores the data it is given, so that code for any model can run it.
 #[derive(Debug)]
 pub struct OnShards<'a, T: Real> {
     model: &'a dyn Sharded<T>,

@@ -182,7 +182,7 @@ impl<S: Merge> Partial<S> {
         }
     }
 
-    /// The nodes that wait for others.
+    /// The nodes that have not been joined yet.
     pub fn nodes(&self) -> impl Iterator<Item = Node> {
         self.nodes.keys().copied()
     }

@@ -148,7 +148,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError>;
 
-    /// What is known of a shard; of all data it is the sum over shards.
+    /// The facts about a shard; those of all data are the sums over shards.
     ///
     /// # Errors
     ///

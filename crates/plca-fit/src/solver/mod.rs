@@ -158,7 +158,7 @@ macro_rules! solvers {
                 match self { $(Self::$variant => $about,)* }
             }
 
-            /// Sets it to work on an algorithm, from the start of a run or from what it remembers of one.
+            /// Binds the solver to an algorithm, at the start of a run or with its memory from a run.
             ///
             /// # Errors
             ///

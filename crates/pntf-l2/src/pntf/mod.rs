@@ -343,7 +343,7 @@ impl<T: Real> PntfState<T> {
         mass(&self.0)
     }
 
-    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    /// Transforms the slices of new data along one mode, the observations, under the other factors of the components.
     ///
     /// Every slice is divided by its sum and gets the weights on the simplex with the least squared error: a convex problem, solved to rounding
     /// in one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and

@@ -180,7 +180,7 @@ impl<T: Real> ShiftedSnmf<T> {
         Ok((self.of_cells(window, cells)?, dropped))
     }
 
-    /// Explains new data, of the same order, by the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
+    /// Finds the activations of new data of the same order under the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
     ///
     /// # Errors
     ///

@@ -115,7 +115,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         }))
     }
 
-    /// Explains new data, of the same order, by the learnt posterior of the atoms.
+    /// Finds the activations of new data of the same order under the learnt posterior of the atoms.
     ///
     /// # Errors
     ///
