@@ -371,7 +371,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
 
     def fit_transform(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Any:
-        """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
+        """Fit the model and transform the same data: ``fit(X).transform(X)``.
 
         Parameters
         ----------
@@ -434,7 +434,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # Transform ------------------------------------------------------------------------------------------------------------------
 
     def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
-        """Explain new data by the learnt components.
+        """Find the mixtures or activations of new data under the learnt components.
 
         Parameters
         ----------
@@ -494,7 +494,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return {"residual_tol": float(tol)} if tol > 0 else {"residual_tol": 0.0, "tol": 0.0}
 
     def score(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
-        """How well new data are explained, larger is better.
+        """How well the model fits new data; larger is better.
 
         Parameters
         ----------
@@ -526,7 +526,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._reconstruct(None)
 
     def component(self, z: int) -> Array:
-        """What one component contributes to the approximation.
+        """The part of the approximation that one component contributes.
 
         Parameters
         ----------

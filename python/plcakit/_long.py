@@ -1,4 +1,4 @@
-"""Frames in long form as sparse arrays."""
+"""Sparse arrays from frames in long form."""
 
 from __future__ import annotations
 

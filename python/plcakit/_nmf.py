@@ -292,7 +292,7 @@ class NMF(MixtureModel):
         W: Data | None = None,
         H: Data | None = None,
     ) -> Any:
-        """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
+        """Fit the model and transform the same data: ``fit(X).transform(X)``.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class NMF(MixtureModel):
 
     @available_if(_learns)
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
-        """Learn from one more batch of samples; what the batches before have taught counts less and less.
+        """Learn from one more batch of samples; earlier batches have less and less weight.
 
         The divergence of a sample is least where the product has its sum, and what is left of it is the likelihood of
         :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Without penalties, priors and

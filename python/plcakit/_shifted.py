@@ -183,7 +183,7 @@ class ShiftInvariantPLCA(Factorization):
         return {"kernel": self._kernel(), "likelihood": self.likelihood}
 
     def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
-        """Explain new data by the learnt kernels: positive deconvolution.
+        """Find the impulses of new data under the learnt kernels: positive deconvolution.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Factorization of data of either sign under the Skellam law."""
+"""Factorization of data of either sign under the Skellam distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
 
 @described
 class SkellamSNMF(MixtureModel):
-    r"""Semi-NMF of data of either sign: signed atoms, non-negative activations, under the Skellam law.
+    r"""Semi-NMF of data of either sign: signed atoms, non-negative activations, under the Skellam distribution.
 
     .. math:: X^\top \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f T^+_{fk} + T^-_{fk} = 1
 

@@ -1,4 +1,4 @@
-"""Model files: those of the command ``plca``, each side reads the other's."""
+"""Model files, which the command ``plca`` and this package share."""
 
 from __future__ import annotations
 

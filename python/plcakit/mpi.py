@@ -1,4 +1,4 @@
-"""Fits of data in shards on the ranks of MPI, with the bits of one process.
+"""Fits of data in shards on the ranks of MPI, bit-identical with those of one process.
 
 Every rank holds a range of the shards and makes the same run: sums are joined by all of them, and the M-step of equal bits has equal bits.
 """

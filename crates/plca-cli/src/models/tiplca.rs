@@ -22,7 +22,7 @@ impl ModelKind for TransformInvariant {
     of_state!(TransformedState<f64>, model);
 
     fn about(&self) -> &'static str {
-        "PLCA invariant to rotations, scales, mirrors and shifts"
+        "PLCA invariant to rotations, scales, mirroring and shifts"
     }
 
     fn options(&self) -> &'static str {
