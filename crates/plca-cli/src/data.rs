@@ -70,7 +70,7 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
     // Models that take no negative values have refused them.
     if model.takes() == Takes::Numbers && data.summary().negative.is_some() {
-        warnings.push("some values are negative, which no distribution has".into());
+        warnings.push("some values are negative: no distribution has negative values".into());
     }
     warnings
 }
@@ -241,7 +241,7 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
         .filter(|(_, indices)| !indices.is_empty())
         .map(|(j, indices)| {
             let at = listed(&indices);
-            format!("nothing was observed of dimension {j} at {at}: what is written there is not identified")
+            format!("no observed cell in dimension {j} at {at}: the values written there are not identified")
         })
         .collect()
 }

@@ -73,7 +73,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
             Err(e) => e.to_string(),
         };
         // No property of the model: the metadata are those of a run in memory.
-        warn(args.quiet, &[format!("{why}; the store is made anew")]);
+        warn(args.quiet, &[format!("{why}; the store is made again")]);
     }
     let sorted = StoreWriter::<T>::read(&args.data, &options, folder_of(path))?;
     let written = interrupt::writing(|| sorted.write_while(path, || !interrupt::requested()));

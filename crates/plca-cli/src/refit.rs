@@ -77,7 +77,7 @@ pub(crate) fn changed(path: &Path, then: &Value, now: &Value, request: &Value) -
             true => "the data".to_string(),
             false => data.join(", "),
         };
-        warnings.push(format!("{data}: other data than those of {path}"));
+        warnings.push(format!("{data}: not the data of {path}"));
     }
     let (then, now) = (&then["settings"], &now["settings"]);
     // What is asked for only now, or no more, is no change of a file.

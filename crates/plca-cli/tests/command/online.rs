@@ -234,7 +234,7 @@ fn warnings_of_all_blocks() {
     let err = String::from_utf8(out.stderr).unwrap();
     let warning = |j: usize, at: &str| {
         format!(
-            "nothing was observed of dimension {j} at {at}: what is written there is not identified"
+            "no observed cell in dimension {j} at {at}: the values written there are not identified"
         )
     };
     let expected = [warning(0, "[1]"), warning(1, "[1, 4]")];

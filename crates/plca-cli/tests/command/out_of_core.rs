@@ -96,7 +96,7 @@ fn why_a_store_is_made_anew_is_said() {
         String::from_utf8(out.stderr).unwrap()
     };
     let anew = |rest: &str, why: &str| {
-        let said = format!("warning: d.store: {why}; the store is made anew\n");
+        let said = format!("warning: d.store: {why}; the store is made again\n");
         assert_eq!(run(rest), said);
         // Nothing to be said of one that is used.
         assert_eq!(run(rest), "");
