@@ -521,7 +521,7 @@ pub(crate) struct FitArgs {
     /// How EM treats missing cells.
     #[arg(long, value_name = "HOW", help_heading = SOLVER)]
     pub(crate) missing_method: Option<MissingMethod>,
-    /// Floating-point type of the fit
+    /// Precision of the fit
     #[arg(long, value_name = "TYPE", default_value = "f64", help_heading = SOLVER)]
     pub(crate) precision: Precision,
     /// Threads [default: all]; results do not depend on their number
