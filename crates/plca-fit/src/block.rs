@@ -540,7 +540,7 @@ impl<T: Real> BlockSpec<T> {
         counts
     }
 
-    /// Restores the frozen entries. Other entries of the same columns are scaled so that the columns sum to 1.
+    /// Restores the frozen entries. In columns of distributions with frozen entries the others are scaled so that the columns sum to 1.
     pub fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
         let shared = self.shared();
         if !shared.is_empty() {

@@ -22,7 +22,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The shards that it covers, and the number of all shards.
+    /// The shards that the node covers; `shards` is the number of all.
     pub fn shards(self, shards: u32) -> Range<u32> {
         // From level 32 on a node holds all shards that there can be; what is read from bytes may name any level.
         let level = self.level.min(32);
