@@ -142,12 +142,12 @@ fn text_errors_name_line_and_value() {
         (
             "v.mtx",
             mtx("2 2 1\n1 1\n"),
-            "line 3: 2 numbers where 3 are needed",
+            "line 3: 2 numbers, expected 3",
         ),
         (
             "v.mtx",
             mtx("2 2 1\n1 1 1 1\n"),
-            "line 3: 4 numbers where 3 are needed",
+            "line 3: 4 numbers, expected 3",
         ),
         (
             "v.mtx",
@@ -330,7 +330,7 @@ fn sparse_archives_that_lie() {
             vec![0, 3],
             vec![0, 1, 1],
             vec![3],
-            "shape.npy: 1 sizes are those of no matrix",
+            "shape.npy: 1 sizes, expected the two of a matrix",
         ),
     ] {
         assert_eq!(message("v.npz", &csr(&pointers, &indices, &shape)), why);
@@ -397,7 +397,7 @@ fn members_are_as_long_as_they_need_to_be() {
     assert!(packed.len() < 20_000);
     assert_eq!(
         message("v.npz", &packed),
-        "shape.npy: 1000000 sizes are those of no matrix"
+        "shape.npy: 1000000 sizes, expected the two of a matrix"
     );
     assert_eq!(
         message("v.npz", &sparse(matrix(), zeros.clone(), true)),

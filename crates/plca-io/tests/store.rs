@@ -158,7 +158,7 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.tns",
         "1 1 1 2\n",
-        "v.tns: line 1: has 3 indices, those of a matrix are two",
+        "v.tns: line 1: has 3 indices, expected the two of a matrix",
     );
     refused("v.tns", "", "v.tns: holds no entry");
     let far = "v.tns: has shape [4000000000, 1] with 1 entries; give the shape explicitly if this is intended";
@@ -181,7 +181,7 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.csv",
         "1,2\n",
-        "is not read entry by entry; that are .mtx, .mtx.gz, .tns, .tns.gz, .npz",
+        "cannot be read entry by entry; expected .mtx, .mtx.gz, .tns, .tns.gz, .npz",
     );
 }
 

@@ -257,7 +257,7 @@ fn warnings_of_all_blocks() {
         );
         let out = folder.run(&format!("{line} --output o.npz"));
         let err = String::from_utf8(out.stderr).unwrap();
-        let start = format!("warning: the prior of `{block}` emptied it");
+        let start = format!("warning: the prior of `{block}` set entries to 0");
         assert!(err.starts_with(&start) && err.lines().count() == 1, "{err}");
         folder.resumes(&format!("{line} --quiet"), 4);
         let warnings = &folder.model("o.npz").metadata["warnings"];

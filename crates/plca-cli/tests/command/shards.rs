@@ -147,7 +147,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     refused(
         &format!("{fit} --solver fast"),
         2,
-        "--solver fast: not for shards",
+        "--solver fast cannot be used with shards",
     );
     refused(
         &format!("{fit} --prior basis=dirichlet:0.5"),
