@@ -186,7 +186,7 @@ fn what_one_rank_fails_at_ends_all() {
         &folder,
         3,
         &fit("d64 --restarts 2"),
-        "--restarts: cannot be used with ranks",
+        "--restarts cannot be used with ranks",
     );
     refused(
         &folder,
