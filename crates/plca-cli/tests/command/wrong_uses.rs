@@ -277,7 +277,7 @@ const USES: &[Use] = &[
     (
         "fit skellam d.csv --rank 2 --m 0 -o o.npz",
         2,
-        &["'0'", "a whole number >= 1, nor inf"],
+        &["'0'", "a whole number >= 1 nor inf"],
     ),
     (
         "fit skellam-cp d.csv --rank 2 --signed-mode 7 -o o.npz",
@@ -469,7 +469,7 @@ const USES: &[Use] = &[
     (
         "inspect m.npz --array factor_0 --labels w.txt",
         1,
-        &["w.txt", "2 lines", "3 entries", "a line for each"],
+        &["w.txt", "2 lines", "expected 3, one for each entry"],
     ),
     (
         "report m.npz --labels w.txt -o r.html",
