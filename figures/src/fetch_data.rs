@@ -79,7 +79,7 @@ pub(crate) fn is_own(path: &str) -> bool {
     OWN.iter().any(|own| own.path == path)
 }
 
-/// Downloads what is missing of a file that is to have so many bytes behind what is there.
+/// Downloads the missing rest of a file with this number of bytes.
 fn go_on(url: &str, part: &Path, bytes: u64) -> std::result::Result<(), String> {
     let text = |e: ureq::Error| e.to_string();
     let config = ureq::Agent::config_builder()

@@ -133,7 +133,7 @@ impl Context {
         sizes[self.size as usize]
     }
 
-    /// The seeds of so many starts. Those of two seeds of the command are far apart.
+    /// The seeds of this number of starts. Those of two seeds of the command are far apart.
     pub(crate) fn starts(&self, number: u64) -> Range<u64> {
         const APART: u64 = 1 << 32;
         let first = self.seed.wrapping_sub(1).wrapping_mul(APART) + 1;

@@ -14,7 +14,7 @@ const TARGET: &str = "PLCA_FUZZ_TARGET";
 const SEEDS: &str = "PLCA_FUZZ_SEEDS";
 /// A file for the counts.
 const COUNTS: &str = "PLCA_FUZZ_COUNTS";
-/// The file of counts is written after so many runs.
+/// The file of counts is written after this number of runs.
 const EVERY: u64 = 1000;
 
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ pub fn mutate(
     usual(data, size, max)
 }
 
-/// Of inputs that end in the header, all but one in so many are not built on: nearly all would be such otherwise.
+/// Of inputs that end in the header, all but one in this number are not built on: nearly all would be such otherwise.
 const KEPT: u32 = 8;
 
 /// Runs an input and counts it; whether it is one to build on, if it found an edge.

@@ -33,7 +33,7 @@ fn reached(target: &Target, input: &[u8]) -> bool {
 fn run_all(target: &Target) {
     let name = target.name;
     for seed in target.seeds() {
-        assert!(reached(target, &seed), "{name}: a seed is no good input");
+        assert!(reached(target, &seed), "{name}: a seed is not a good input");
     }
     for input in regressions(name) {
         reached(target, &input);

@@ -186,13 +186,23 @@ fn what_one_rank_fails_at_ends_all() {
         &folder,
         3,
         &fit("d64 --restarts 2"),
-        "--restarts: not for ranks",
+        "--restarts cannot be used with ranks",
     );
-    refused(&folder, 2, &fit("d.tns"), "d.tns: is no folder of shards");
+    refused(
+        &folder,
+        2,
+        &fit("d.tns"),
+        "d.tns: is not a folder of shards",
+    );
     refused(&folder, 8, &fit("d64"), "8 ranks for 7 shards");
     // Rank 0 alone writes, and fails at it.
     refused(&folder, 3, &fit("d64 --trace /dev/full"), "/dev/full");
-    refused(&folder, 2, "inspect m.npz", "ranks have one command, fit");
+    refused(
+        &folder,
+        2,
+        "inspect m.npz",
+        "ranks run the command fit only",
+    );
     // Only the last rank looks at the last shard.
     let shard = folder.path("d64/shard-00006.store");
     std::fs::write(&shard, "no shard").unwrap();

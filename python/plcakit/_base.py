@@ -167,7 +167,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
         X, observed = unmasked(unpacked(X), observed)
         if observed is not None and not self._hides:
-            raise ValueError(f"observed: {type(self).__name__} takes no hidden cells")
+            raise ValueError(f"observed: {type(self).__name__} does not support hidden cells")
         if sparse.issparse(X) and X.ndim > 2 and self._any_order:
             if X.dtype not in (np.float32, np.float64):
                 X = X.astype(np.float64)
@@ -242,7 +242,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return priors
 
     def _penalties(self, shapes: Shapes) -> dict[str, Any]:
-        """Penalties of blocks that are no priors."""
+        """Penalties of blocks that are not priors."""
         return {}
 
     def _start(self, start: Start, shapes: Shapes, X: Data, observed: Mask) -> Blocks:
@@ -357,7 +357,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         name = type(self).__name__
         for block in result["restored"]:
             warnings.warn(
-                f"the prior of '{block}' emptied it where the data are positive: every entry was given 1e-12 back, so the "
+                f"the prior of '{block}' set entries to 0 that the data need: 1e-12 was added to every entry, so the "
                 "objective may have fallen",
                 UserWarning,
                 stacklevel=4,
@@ -371,7 +371,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
 
     def fit_transform(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Any:
-        """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
+        """Fit the model and transform the same data: ``fit(X).transform(X)``.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         first = not hasattr(self, "_known")
         self._validate_params()
         if self.freeze:
-            raise ValueError(f"freeze is {self.freeze!r}: partial_fit draws all blocks and freezes none")
+            raise ValueError(f"freeze is {self.freeze!r}: partial_fit does not support freeze")
         X, observed = self._check(X, observed, first, "partial_fit")
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimensions: partial_fit needs a matrix")
@@ -434,7 +434,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # Transform ------------------------------------------------------------------------------------------------------------------
 
     def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
-        """Explain new data by the learnt components.
+        """Find the mixtures or activations of new data under the learnt components.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         found = _core.transform(self._model(), self._blocks, self._metadata, data, how)
         if found["dropped"] > 0:
             warnings.warn(
-                f"cells of mass {found['dropped']:g} were left out: no component reaches them",
+                f"data with the sum {found['dropped']:g} were left out: no component has positive probability there",
                 UserWarning,
                 stacklevel=3,
             )
@@ -494,7 +494,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return {"residual_tol": float(tol)} if tol > 0 else {"residual_tol": 0.0, "tol": 0.0}
 
     def score(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
-        """How well new data are explained, larger is better.
+        """How well the model fits new data; larger is better.
 
         Parameters
         ----------
@@ -526,7 +526,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._reconstruct(None)
 
     def component(self, z: int) -> Array:
-        """What one component contributes to the approximation.
+        """The part of the approximation that one component contributes.
 
         Parameters
         ----------
@@ -615,7 +615,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         """The model whose likelihood chooses the number of components of this one, and its settings."""
-        raise ValueError(f"select: {type(self).__name__} has no likelihood to choose the number of components by")
+        raise ValueError(f"select: {type(self).__name__} has no likelihood, which select needs")
 
     def _plainly(self, *names: str) -> None:
         """Refuses settings that scores do not know of."""
@@ -625,7 +625,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if getattr(self, "temper", 1) != 1:
             wrong.append("temper")
         if wrong:
-            raise ValueError(f"select: {wrong[0]} is {getattr(self, wrong[0])!r}, which scores do not know of: leave it out")
+            raise ValueError(f"select: {wrong[0]} is {getattr(self, wrong[0])!r}, which select does not support: leave it out")
 
     def _objective_name(self) -> str:
         return "log_posterior" if self._posterior else "log_likelihood"

@@ -1,4 +1,4 @@
-"""What many fits of one model agree on."""
+"""Components that many fits of one model agree on."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return float(self._usage(X, components, "ntf-l2", {})["objective"])
 
     def transform(self, X: Data, *, return_gap: bool = False) -> Any:
-        """Explain data by the consensus: the usages of least Kullback-Leibler divergence.
+        """The usages of the components of the consensus with the least Kullback-Leibler divergence from the data.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         found = self._usage(X, self.components_, "nmf-kl", _USAGE)
         if found["dropped"] > 0:
             warnings.warn(
-                f"cells of mass {found['dropped']:g} were left out: no component of the consensus reaches them",
+                f"data with the sum {found['dropped']:g} were left out: no component of the consensus is positive there",
                 UserWarning,
                 stacklevel=2,
             )
@@ -313,7 +313,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return (W, found["gap"]) if return_gap else W
 
     def usage(self, X: Data) -> Array:
-        """Explain data by the consensus: the usages of least squared error.
+        """The usages of the components of the consensus with the least squared error.
 
         Parameters
         ----------

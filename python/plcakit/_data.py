@@ -78,7 +78,7 @@ def unpacked(X: Data) -> Any:
 
 
 def unmasked(X: Data, observed: Mask) -> tuple[Any, Mask]:
-    """The values of a masked array, and what of them was observed besides ``observed``."""
+    """The values of a masked array, and which of them were observed besides ``observed``."""
     if not isinstance(X, np.ma.MaskedArray):
         return X, observed
     shown = ~np.ma.getmaskarray(X)
@@ -162,7 +162,7 @@ def coordinates(X: Data) -> list[Array]:
 
 
 def has_mass(X: Data, observed: Array | None, missing: str | None) -> bool:
-    """Whether any cell that is read is other than 0; one that is no count is, so that it gets to where it is refused."""
+    """Whether any cell that is read is other than 0; one that is not a count is, so that it gets to where it is refused."""
     if sparse.issparse(X):
         values = X.data
         if observed is not None:

@@ -12,35 +12,35 @@ _SHARED = r"""
 n_components : int, default=10
     The number of components.
 init : {"random", "custom"} or None, default=None
-    The start: drawn, as by the command, where ``start`` of :meth:`fit` gives no block.
+    The start: random, as in the command, for blocks that ``start`` of :meth:`fit` does not give.
 tol : float, default=1e-7
-    The change of the objective per unit of data and iteration that ends a fit; 0: all iterations are made.
+    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made.
 max_iter : int, default=1000
-    The most iterations.
+    The largest number of iterations.
 transform_tol : float, default=1e-3
-    The gap that ends :meth:`transform`: what the log-likelihood may still gain at most, per count. 0: all iterations are made.
+    The gap that ends :meth:`transform`: a bound on what the log-likelihood can still gain, per count. 0: all iterations are made.
 random_state : int, RandomState, Generator or None, default=None
-    A whole number is the seed of the command. Start ``r`` of `n_init` is its stream ``r``.
+    A whole number is the same seed as in the command. Start ``r`` of `n_init` uses stream ``r`` of it.
 n_init : int, default=1
-    From how many starts the fit is made; the best end is kept. As many are made at once as there are threads, each with memory of its
-    own.
+    The number of starts, of which the best is kept. As many run at once as there are threads, each with its own
+    memory.
 n_jobs : int or None, default=None
-    Threads. ``None``: all processors that this process may use. Negative, as of joblib: -1 is all processors, -2 all but one.
+    Number of threads. ``None``: all processors that this process may use. Negative, as in joblib: -1 is all processors, -2 all but one.
     Results do not depend on it.
 warm_start : bool, default=False
     Whether a fit starts where the last one ended.
 missing : {"nan", "unstored"} or None, default=None
-    What hides a cell: NaN of a dense array, or not being stored in a sparse one.
+    Which cells are hidden: those with NaN of a dense array, or those that a sparse array does not store.
 freeze : str, sequence of str or dict, default=()
-    Blocks that keep the values of the start, or with a dict the components of a block that do.
+    Blocks that keep the values of the start; a dict gives the components of each block that do.
 check_every : int, default=10
     Iterations between checks of the objective, by `tol` and by `callback`.
 callback : callable or None, default=None
-    Called as ``callback(iteration, objective)`` at every check; something true ends the fit. With `n_init` above 1 the calls of starts
+    Called as ``callback(iteration, objective)`` at every check; a true return value ends the fit. With `n_init` above 1 the calls of starts
     that are made at once are mixed; the answer ends the start that was called for, and all later ones, so that the result does not
     depend on their order.
 verbose : int, default=0
-    1: a bar of tqdm where it is installed, else a line for every check. More: a line for every check.
+    1: a progress bar of tqdm if it is installed, otherwise a line for every check. Larger: a line for every check.
 weights_ : ndarray of shape (n_components,)
     :math:`P(z)`.
 n_components_ : int
@@ -52,13 +52,13 @@ objective_ : float
 converged_ : bool
     Whether the stop rule ended the fit.
 stop_reason_ : str
-    Why it ended.
+    Why the fit ended.
 trace_ : ndarray of records ``iteration``, ``objective``
     The objective at every check.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of str
-    Names of the features, where `X` has them.
+    Names of the features, if `X` has them.
 X : {array-like, sparse matrix} of shape (n_samples, n_features)
     The data.
 y : Ignored
@@ -66,11 +66,11 @@ y : Ignored
 observed : array-like of bool of the shape of X, default=None
     False where a cell is hidden: its value is never read.
 start : dict of str to array, default=None
-    Blocks to start from, by their names; the others are drawn.
+    Blocks to start from, by name; the others are random.
 ax : matplotlib Axes, default=None
-    Where to; ``None``: a new figure.
+    Where to draw; ``None``: a new figure.
 figure : matplotlib Figure, default=None
-    Where to; ``None``: a new one.
+    Where to draw; ``None``: a new figure.
 S : array-like of shape (n_frequencies, n_frames)
     Magnitudes or complex values.
 """

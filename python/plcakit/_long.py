@@ -1,4 +1,4 @@
-"""Frames in long form as sparse arrays."""
+"""Sparse arrays from frames in long form."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def from_long(frame: Any, columns: Sequence[str], value: str | None = None) -> L
     rows = len(coords[0])
     values = np.ones(rows) if value is None else np.asarray(table[value].to_numpy(), dtype=np.float64)
     if not np.isfinite(values).all():
-        raise ValueError(f"column {value!r} has values that are no finite numbers")
+        raise ValueError(f"column {value!r} has values that are not finite numbers")
     X = sparse.coo_array((values, tuple(coords)), shape=tuple(len(found) for found in labels))
     if X.ndim == 2:
         return Long(X.tocsr(), labels)

@@ -24,7 +24,7 @@ class MixtureModel(Factorization):
     components_: Array
 
     def inverse_transform(self, X: Data) -> Array:
-        """What mixtures stand for: the sums of the components, weighted by them.
+        """The approximation of the data by mixtures: weighted sums of the components.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ def outer(factors: Sequence[Array]) -> Array:
 
 @described
 class TopicModel(MixtureModel):
-    """Mixtures of distributions whose likelihood is maximised, in one go or batch by batch."""
+    """Mixtures of distributions whose likelihood is maximised, from all data at once or batch by batch."""
 
     weights_: Array
     temper: float
@@ -123,7 +123,7 @@ class TopicModel(MixtureModel):
         return "plca", {}
 
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
-        """Learn from one more batch of samples; what the batches before have taught counts less and less.
+        """Learn from one more batch of samples; earlier batches have less and less weight.
 
         The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from.
 

@@ -35,7 +35,7 @@ def _learns(model: NMF) -> bool:
     if not model._kl:
         raise AttributeError(f"beta_loss is {model.beta_loss!r}: partial_fit is for 'kullback-leibler'")
     if model.alpha_W or not isinstance(model.alpha_H, str) and model.alpha_H:
-        raise AttributeError("partial_fit knows no penalties: leave alpha_W and alpha_H out")
+        raise AttributeError("partial_fit does not support penalties: leave alpha_W and alpha_H out")
     return True
 
 
@@ -292,7 +292,7 @@ class NMF(MixtureModel):
         W: Data | None = None,
         H: Data | None = None,
     ) -> Any:
-        """Fit the model, and explain the same data by it: ``fit(X).transform(X)``.
+        """Fit the model and transform the same data: ``fit(X).transform(X)``.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class NMF(MixtureModel):
 
     @available_if(_learns)
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
-        """Learn from one more batch of samples; what the batches before have taught counts less and less.
+        """Learn from one more batch of samples; earlier batches have less and less weight.
 
         The divergence of a sample is least where the product has its sum, and what is left of it is the likelihood of
         :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Without penalties, priors and
@@ -377,7 +377,7 @@ class NMF(MixtureModel):
     def _start_name(self) -> str:
         if self.init == "nndsvd" and self._kl:
             warnings.warn(
-                "init='nndsvd' has zeros, which the Kullback-Leibler divergence leaves at 0 and may not allow: they are filled as of 'nndsvda'",
+                "init='nndsvd' has zeros, which the Kullback-Leibler divergence may not allow and iterations never change: they are filled as with 'nndsvda'",
                 UserWarning,
                 stacklevel=4,
             )
@@ -395,7 +395,7 @@ class NMF(MixtureModel):
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         if not self._kl:
-            raise ValueError(f"select: beta_loss is {self.beta_loss!r}, whose squared error is no likelihood")
+            raise ValueError(f"select: beta_loss is {self.beta_loss!r}, whose squared error is not a likelihood")
         penalties = ("alpha_W",) if isinstance(self.alpha_H, str) else ("alpha_W", "alpha_H")
         self._plainly("prior", "freeze", *penalties)
         return "plca", {}

@@ -73,7 +73,7 @@ def select(
     criterion : {"bic", "aic", "held_out", "elbo"} or None, default=None
         ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone; it asks much of a component where counts
         are few, ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
-        those that are; of data that are no counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
+        those that are; of data that are not counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
         bound of the log-evidence, of ``SkellamSNMF(method="vb")`` alone. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
     %(observed)s
 
@@ -130,11 +130,11 @@ def select(
     scores = _core.order(name, data, criterion, choice)
     if not scores["counts"] and criterion == "bic":
         warnings.warn(
-            "X is no counts: its sum, which BIC takes for a sample size, is arbitrary", UserWarning, stacklevel=2
+            "X does not hold counts: BIC uses its sum as the sample size, which depends on the unit of the data", UserWarning, stacklevel=2
         )
     if not scores["counts"] and criterion == "held_out":
         warnings.warn(
-            "X is no counts: cells are held out, and the score is their divergence per unit", UserWarning, stacklevel=2
+            "X does not hold counts: cells are held out instead of counts, and the score is their divergence per unit of data", UserWarning, stacklevel=2
         )
     columns: list[Any] = [("n_components", np.int64), ("score", np.float64), ("log_likelihood", np.float64), ("parameters", np.int64)]
     table = np.empty(len(components), dtype=columns)

@@ -72,7 +72,7 @@ def _read(path: str | Path) -> Any:
         # These name the file, or are not about it.
         raise
     except Exception as error:
-        raise ValueError(f"{path} is not a whole file of one array or sparse matrix: {error}") from error
+        raise ValueError(f"{path} is not a complete file with one array or sparse matrix: {error}") from error
 
 
 def _check_cells(X: Any, observed: Any, missing: str | None, signed: bool) -> None:
@@ -167,7 +167,7 @@ def _annotated(path: Path) -> Any:
         annotated.file.close()
         raise
     annotated.file.close()
-    raise ValueError(f"{path} has no cells or no X, expected counts of one cell at least")
+    raise ValueError(f"{path} has no cells or no X, expected counts of at least one cell")
 
 
 def _cells(path: Path) -> list[Any]:
@@ -200,7 +200,7 @@ def _parts(folder: Path) -> tuple[list[Any], int | None]:
             single = known["scalar"] == "f32"
             return [(str(folder), n, single) for n in range(len(known["shards"]))], int(known["along"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{manifest} is no manifest of `plca shard`: {error!r}") from error
+            raise ValueError(f"{manifest} is not a manifest of `plca shard`: {error!r}") from error
     files = sorted(str(file) for file in folder.iterdir() if file.suffix in (".npz", ".npy"))
     if not files:
         raise ValueError(f"{folder} has neither a manifest.json of `plca shard` nor parts in .npz or .npy")
@@ -230,7 +230,7 @@ class Engine:
 
     def __init__(self, count: int) -> None:
         if count < 1:
-            raise ValueError("no shards: expected one at least")
+            raise ValueError("no shards: expected at least one")
         self.count = count
         #: What a fit is of, besides its shards: what a checkpoint must agree with.
         self.known: dict[str, Any] = {}
@@ -376,7 +376,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     shape, cut = _core.shard_known(survey)
     expected = [0, 1] if model == "plsa" else [len(shape) - 1]
     if cut not in expected or along not in (None, cut):
-        raise ValueError(f"shards: cut along dimension {along}, {type(estimator).__name__} has its samples along {cut}")
+        raise ValueError(f"shards: cut along dimension {along}, but the samples of {type(estimator).__name__} lie along {cut}")
     # As the estimator has them: samples first, but of those that transpose their data.
     theirs = tuple(shape) if cut == 0 or estimator._transposed else tuple(shape[::-1])
     k = estimator._components(theirs, None)

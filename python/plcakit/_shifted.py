@@ -174,7 +174,7 @@ class ShiftInvariantPLCA(Factorization):
         return blocks["impulses"]
 
     def _answer_empty(self, samples: int, dtype: Any) -> Array:
-        raise ValueError("X has no positive cell: there is nothing to explain")
+        raise ValueError("X has no positive cell: there is nothing to fit")
 
     def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])
@@ -183,7 +183,7 @@ class ShiftInvariantPLCA(Factorization):
         return {"kernel": self._kernel(), "likelihood": self.likelihood}
 
     def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
-        """Explain new data by the learnt kernels: positive deconvolution.
+        """Find the impulses of new data under the learnt kernels: positive deconvolution.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Factorization of data of either sign under the Skellam law."""
+"""Factorization of data of either sign under the Skellam distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
 
 @described
 class SkellamSNMF(MixtureModel):
-    r"""Semi-NMF of data of either sign: signed atoms, non-negative activations, under the Skellam law.
+    r"""Semi-NMF of data of either sign: signed atoms, non-negative activations, under the Skellam distribution.
 
     .. math:: X^\top \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f T^+_{fk} + T^-_{fk} = 1
 
@@ -34,7 +34,7 @@ class SkellamSNMF(MixtureModel):
     replicates : int or float, default=inf
         Draws of which a datum is the mean: 1 for differences of counts, infinity for real data.
     real_data : bool, default=False
-        Whether data that are no whole numbers are taken for a finite number of replicates, too.
+        Whether data that are not whole numbers are taken for a finite number of replicates, too.
     floor : float, default=0.0
         The least sum of counts and pseudo-counts of a fit by EM, for priors of shapes below 1: without it they empty their blocks.
     %(tol)s
@@ -184,7 +184,7 @@ class SkellamSNMF(MixtureModel):
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         if not self._vb:
-            raise ValueError("select: SkellamSNMF has a score with method='vb' alone, the bound of its evidence")
+            raise ValueError("select: SkellamSNMF has a score only with method='vb', the evidence lower bound")
         self._plainly("freeze")
         return self._model(), {**self._options(), **({"prior": {}} if self.prior else {})}
 

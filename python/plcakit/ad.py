@@ -1,4 +1,4 @@
-"""Annotated data of single cells: results go where scanpy looks for them.
+"""Annotated data of single cells, with results in the places that scanpy uses.
 
 .. math:: X \\approx W H: \\quad W \\text{ in obsm}, \\ H^\\top \\text{ in varm}
 

@@ -1,4 +1,4 @@
-"""Fits of data in shards on a cluster of Dask, with the bits of one process.
+"""Fits of data in shards on a Dask cluster, bit-identical with those of one process.
 
 The data are cut along their samples. What belongs to the samples of a shard stays with the worker that holds it; an iteration sends the model to
 every worker, and statistics of its size back. Neither the number of workers nor a worker that is lost on the way changes a bit of the result.

@@ -1,4 +1,4 @@
-"""Small examples, made from a seed: every one comes with what it was made of, so that a fit can be compared with it.
+"""Small examples, made from a seed: each comes with its true parts, so that a fit can be compared with them.
 
 Nothing is downloaded. The same seed gives the same data.
 

@@ -1,4 +1,4 @@
-"""Model files: those of the command ``plca``, each side reads the other's."""
+"""Model files, which the command ``plca`` and this package share."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def load(path: str | os.PathLike[str]) -> Factorization:
         raise ValueError(f"{path}: holds the model {name!r}, expected one of {', '.join(makers)}")
     settings = metadata.get("settings") or {}
     if settings.get("online"):
-        raise ValueError(f"{path}: was learnt by --online and has no block of its samples, which an estimator needs")
+        raise ValueError(f"{path}: was fitted with --online and has no block of samples, which an estimator needs")
     _check(path, name, metadata, blocks)
     cls, own = makers[name]
     saved = metadata.get("python") or {}

@@ -1,4 +1,4 @@
-"""Fits of data in shards on the ranks of MPI, with the bits of one process.
+"""Fits of data in shards on the ranks of MPI, bit-identical with those of one process.
 
 Every rank holds a range of the shards and makes the same run: sums are joined by all of them, and the M-step of equal bits has equal bits.
 """
@@ -229,7 +229,7 @@ class _Ranks(Engine):
             sources, along = sourced(X)
             super(_Ranks, self).__init__(len(sources))
             if comm.size > self.count:
-                raise ValueError(f"{comm.size} ranks for {self.count} shards: expected one shard for each at least")
+                raise ValueError(f"{comm.size} ranks for {self.count} shards: expected at least one shard for each")
             ends = [self.count * rank // comm.size for rank in range(comm.size + 1)]
             self.first, self.end = ends[comm.rank : comm.rank + 2]
             how = reading(estimator, along)
@@ -292,7 +292,7 @@ class _Ranks(Engine):
                 known, turn, iteration, state = pickle.loads(path.read_bytes())
                 differing = _differing(known, self.known)
             except Exception as error:
-                raise ValueError(f"{path} is no checkpoint of plcakit.mpi: {error!r}") from error
+                raise ValueError(f"{path} is not a checkpoint of plcakit.mpi: {error!r}") from error
             if differing:
                 raise ValueError(f"{path} is of another fit, which differs in {', '.join(differing)}: expected the same fit, or another folder")
             if iteration > max_iter:

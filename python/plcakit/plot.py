@@ -1,4 +1,4 @@
-"""Pictures of models, by matplotlib, which ``pip install plcakit[plot]`` brings.
+"""Pictures of models, drawn with matplotlib (``pip install plcakit[plot]``).
 
 Functions of one picture take and return an axis, those of several a figure.
 
@@ -51,7 +51,7 @@ def _axis(ax: Axes | None) -> Any:
 
 
 def _grid(figure: Figure | None, rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """Axes of a figure, a new one of so many inches where none is given."""
+    """Axes of a figure, a new one of this size in inches if none is given."""
     if figure is None:
         figure = _pyplot().figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
@@ -67,7 +67,7 @@ def _image(ax: Any, cells: Array, **how: Any) -> Any:
 
 @described
 def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-    """The components of a matrix model as an image, a row for each.
+    """The components of a matrix model as an image, one row for each.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | Non
 
 @described
 def stability_error(model: Any, *, ax: Axes | None = None) -> Axes:
-    """How stable every number of components is, and how much of the data it leaves over: the picture by which one is chosen.
+    """Stability and squared error for every number of components, to choose one.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def consensus_matrix(model: Any, *, ax: Axes | None = None) -> Axes:
 
 @described
 def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
-    """The kernels of :class:`~plcakit.ShiftInvariantPLCA` beside where they lie, a row for each component.
+    """The kernels of :class:`~plcakit.ShiftInvariantPLCA` and their impulses, one row for each component.
 
     Parameters
     ----------
@@ -363,7 +363,7 @@ def spectrogram(
 
 @described
 def parts(S: Data, model: Any, *, figure: Figure | None = None, **how: Any) -> Figure:
-    """A spectrogram and the parts of it that the components explain, one below the other, in one scale.
+    """A spectrogram and the part of it from each component, one below the other, in one scale.
 
     Parameters
     ----------

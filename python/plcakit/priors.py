@@ -1,4 +1,4 @@
-"""Priors of blocks, as objects whose text is what the command takes.
+"""Priors of blocks, as objects whose text is a prior of the command.
 
 ``prior={"mixture": Entropic(2.0)}`` and ``prior={"mixture": "entropic:2.0"}`` mean the same.
 
@@ -148,7 +148,7 @@ class Entropic(Prior):
 
 
 class CrossEntropy(Prior):
-    r"""Columns of different groups are kept apart, those of one group made alike.
+    r"""Makes columns of different groups differ, and columns of one group alike.
 
     .. math:: \ln p = \sum_{i < k} A_{ik} \bigl( H(q_i, q_k) + H(q_k, q_i) \bigr), \qquad H(a, b) = -\sum_j a_j \ln b_j
 
@@ -191,7 +191,7 @@ class CrossEntropy(Prior):
     ) -> None:
         members = sorted(z for group in groups for z in group)
         if members != list(range(len(members))):
-            raise ValueError(f"groups is {groups!r}, expected every component from 0 on in one of them")
+            raise ValueError(f"groups is {groups!r}, expected each component, counted from 0, in exactly one group")
         self.groups = groups
         self.between = _number("between", between)
         self.within = _number("within", within)
@@ -216,7 +216,7 @@ class CrossEntropy(Prior):
 
 
 class LogisticNormal(Prior):
-    r"""Logarithms of the entries are normal around those of even ones.
+    r"""The logarithms of the entries are normal, with the logarithms of equal entries as means.
 
     .. math:: \theta = \frac{e^\eta}{\sum_i e^{\eta_i}}, \qquad \eta_i \sim \mathcal N(0, \sigma^2)
 
@@ -260,7 +260,7 @@ class Flat(Prior):
 
 
 class Gamma(Prior):
-    r"""Of rates, such as the activations of :class:`~plcakit.SkellamSNMF` and the factors of :class:`~plcakit.NMF`: :math:`\ln p(\theta) = (a - 1) \ln \theta - b \theta`.
+    r"""A gamma prior of rates, such as the activations of :class:`~plcakit.SkellamSNMF` and the factors of :class:`~plcakit.NMF`: :math:`\ln p(\theta) = (a - 1) \ln \theta - b \theta`.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Gamma(Prior):
 
 
 class Penalty(Prior):
-    r"""Of rates, the factors of :class:`~plcakit.NMF`: :math:`-\ln p(\theta) = \lambda \theta + \mu \theta^2 / 2`.
+    r"""A penalty on rates, the factors of :class:`~plcakit.NMF`: :math:`-\ln p(\theta) = \lambda \theta + \mu \theta^2 / 2`.
 
     ``alpha_W``, ``alpha_H`` and ``l1_ratio`` of :class:`~plcakit.NMF` are such penalties, with weights that grow with the data.
 

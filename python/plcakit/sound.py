@@ -1,4 +1,4 @@
-"""Sounds taken apart: the parts of a spectrogram that the components of a model explain."""
+"""Separation of sounds: the parts of a spectrogram from the components of a model."""
 
 from __future__ import annotations
 

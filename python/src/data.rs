@@ -407,7 +407,7 @@ impl<T: Scalar> View<'_, T> {
             let (from, to) = (indptr.get(run), indptr.get(run + 1));
             if from > to || to > stored || run == 0 && from > 0 {
                 return wrong(format!(
-                    "`indptr`: the bounds of run {run} do not rise within the {stored} stored entries"
+                    "`indptr`: the bounds of run {run} must increase and lie within the {stored} stored entries"
                 ));
             }
             for at in from..to {

@@ -96,7 +96,7 @@ pub(crate) enum Drawn {
     Cells(DMatrix<f64>),
 }
 
-/// Events of a model of sums of products: so many, or a Poisson number with the sum of the model as its mean.
+/// Events of a model of sums of products: this number, or a Poisson number with the sum of the model as its mean.
 fn events<S: Factored<Scalar = f64>>(
     state: &S,
     draws: Option<u64>,
@@ -539,7 +539,7 @@ fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
     })
 }
 
-/// The sum of so many matrices of a Skellam model, one where nothing is said.
+/// The sum of this number of matrices of a Skellam model; one by default.
 fn matrices(
     options: &mut Options,
     state: &SnmfState<f64>,

@@ -41,7 +41,7 @@ impl Setting {
         } else if let Ok(array) = array_of(value) {
             Self::Array(array)
         } else {
-            return bad(format!("{value} is no value of a setting"));
+            return bad(format!("{value} is not a value of a setting"));
         })
     }
 

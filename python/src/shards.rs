@@ -140,7 +140,9 @@ impl Shard {
                 let digest = shard.digest.clone();
                 Ok((slf.get_type(), (arrays, shard.single, true, digest)))
             }
-            None => Err(PyTypeError::new_err("this shard was not made to be sent")),
+            None => Err(PyTypeError::new_err(
+                "this shard cannot be pickled: it does not hold its arrays",
+            )),
         }
     }
 
@@ -194,7 +196,7 @@ where
         self.known.options.finish(name)?;
         match K::sharded(&model) {
             Some(sharded) => (self.then)(sharded, ModelFile::of_parameters::<K::State<T>>),
-            None => wrong(format!("the model {name} is not fitted to shards")),
+            None => wrong(format!("the model {name} cannot be fitted to shards")),
         }
     }
 }
@@ -232,7 +234,7 @@ fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Refused> {
     what.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
 }
 
-/// Work on so many threads, which a signal ends between two shards.
+/// Work on this number of threads, which a signal ends between two shards.
 fn worked<O: Send>(
     py: Python<'_>,
     sheet: &Sheet<'_>,
@@ -249,7 +251,7 @@ fn worked<O: Send>(
     }
 }
 
-/// Shards one after the other, with what there is of each; an error names the one that it is of.
+/// Shards one after the other, with the data of each; an error names the one that it is of.
 fn each<T: Scalar, I, O>(
     shards: &[&Content<T>],
     of_each: impl ExactSizeIterator<Item = Result<(Place, I), Refused>>,
@@ -306,7 +308,7 @@ impl<S: Merge> Sum<S> {
     {
         match &self.0 {
             Some(sum) => encode(sum),
-            None => wrong("shards: expected one at least"),
+            None => wrong("shards: expected at least one"),
         }
     }
 }
@@ -357,7 +359,7 @@ fn survey<'py, T: Scalar>(
     let (sum, sizes) = worked(py, sheet, |known, ended| {
         let shape = match contents.first() {
             Some(content) => content.read(&mut |data| Ok(data.shape().to_vec()))?,
-            None => return wrong("shards: expected one at least"),
+            None => return wrong("shards: expected at least one"),
         };
         known.on::<T, _>(&shape, |model, _| {
             let mut sum = Sum(None);
@@ -607,7 +609,7 @@ pub(crate) struct Course<'py> {
     likelihood: bool,
     /// `watch(start, iteration, objective)`, as of `fit`.
     watch: Option<Bound<'py, PyAny>>,
-    /// `save(iteration, state)` after every so many iterations.
+    /// `save(iteration, state)` after each such number of iterations.
     save: Option<(usize, Bound<'py, PyAny>)>,
     /// Such a state, of shards that are as they were then.
     resume: Option<PyBackedBytes>,

@@ -89,7 +89,7 @@ fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
     Ok(pool)
 }
 
-/// Runs `work` on so many threads; what it returns, and what a signal or the callback raised meanwhile.
+/// Runs `work` on this number of threads; what it returns, and what a signal or the callback raised meanwhile.
 ///
 /// `watch(start, iteration, objective)` is called for every measured objective, and ends the run by answering something true.
 pub(crate) fn supervise<O: Send>(

@@ -14,7 +14,7 @@ def plca():
     named = os.environ.get("PLCA")
     found = shutil.which(named or "plca")
     if found is None:
-        assert named is None, f"PLCA is {named!r}, which is no command"
+        assert named is None, f"PLCA is {named!r}, which is not a command"
         pytest.skip("no command `plca` on the path, nor named by PLCA")
     # Tests may call it from another folder.
     path = os.path.abspath(found)

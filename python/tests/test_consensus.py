@@ -143,7 +143,7 @@ def test_what_no_component_reaches_is_left_out():
     assert (model.components_[:, 3] == 0).all()
     X[0, 3] = 5.0
     X[1] = 0
-    with pytest.warns(UserWarning, match="cells of mass 5 were left out"):
+    with pytest.warns(UserWarning, match="data with the sum 5 were left out"):
         W = model.transform(X)
     assert (W[1] == 0).all() and (W[0] > 0).any()
     assert (model.transform(np.zeros((2, X.shape[1]))) == 0).all()

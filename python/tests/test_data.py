@@ -111,7 +111,7 @@ def test_samples_without_mass(X):
 def test_cells_out_of_reach_are_left_out():
     X = np.array([[3.0, 1.0, 0.0], [2.0, 5.0, 0.0]])
     model = PLSA(1, random_state=0).fit(X)
-    with pytest.warns(UserWarning, match="no component reaches them"):
+    with pytest.warns(UserWarning, match="no component has positive probability"):
         model.transform([[1.0, 1.0, 1.0]])
 
 
@@ -188,12 +188,12 @@ WRONG = {
     "kernel too large": (lambda X: ShiftInvariantPLCA(1, kernel=(50, 2)).fit(X), "kernel"),
     "kernel 0": (lambda X: ShiftInvariantPLCA(1, kernel=(0, 2)).fit(X), "kernel"),
     "support": (lambda X: ShiftInvariantPLCA(1, kernel=(2, 2), support=["valid", "around"]).fit(X), "support"),
-    "hidden cells": (lambda X: PNTF(2).fit(X, observed=X > 0), "takes no hidden cells"),
+    "hidden cells": (lambda X: PNTF(2).fit(X, observed=X > 0), "does not support hidden cells"),
     "component": (lambda X: PLCA(2, random_state=0).fit(X).component(2), "no component 2"),
     "file of nobody": (lambda X: plcakit.load("there-is-no-such-file.npz"), "there-is-no-such-file"),
     "extension": (lambda X: NMF(2).fit(X).save("model.txt"), "extension"),
     "csr with indices outside": (lambda X: NMF(2).fit(_broken("indices")), "outside 0..12"),
-    "csr with falling indptr": (lambda X: NMF(2).fit(_broken("indptr")), "do not rise"),
+    "csr with falling indptr": (lambda X: NMF(2).fit(_broken("indptr")), "must increase"),
 }
 
 

@@ -135,7 +135,7 @@ def test_long_frames_of_three_dimensions(library):
         ({"a": [1], "b": [2]}, (["a"],), "two columns or more"),
         ({"a": [1], "b": [2]}, ("ab",), "two columns or more"),
         ({"a": ["x", None], "b": [2, 3]}, (["a", "b"],), "column 'a' has 1 rows without a value"),
-        ({"a": [1], "b": [2], "n": [np.inf]}, (["a", "b"], "n"), "no finite numbers"),
+        ({"a": [1], "b": [2], "n": [np.inf]}, (["a", "b"], "n"), "not finite numbers"),
     ],
 )
 def test_long_frames_that_are_wrong(library, columns, how, match):

@@ -69,7 +69,7 @@ def test_solvers_come_to_one_end(X, ratio, solver):
 
 
 def test_coordinate_descent_has_no_penalties(X):
-    with pytest.raises(ValueError, match="prior on `w` is not for coordinate descent"):
+    with pytest.raises(ValueError, match="prior on `w` is not supported by coordinate descent"):
         NMF(3, alpha_W=0.1, solver="fast").fit(X)
 
 
@@ -158,7 +158,7 @@ def test_nndsvd_with_zeros():
     frobenius = NMF(3, beta_loss="frobenius", init="nndsvd", random_state=0, tol=0, max_iter=5).fit(X)
     theirs = Other(3, init="nndsvd", solver="mu", random_state=0, tol=0, max_iter=5).fit(X)
     np.testing.assert_allclose(frobenius.components_, theirs.components_, rtol=1e-6, atol=1e-9)
-    with pytest.warns(UserWarning, match="filled as of 'nndsvda'"):
+    with pytest.warns(UserWarning, match="filled as with 'nndsvda'"):
         plain = NMF(3, init="nndsvd", random_state=0).fit(X)
     assert np.array_equal(plain.components_, NMF(3, init="nndsvda", random_state=0).fit(X).components_)
     one, two = (NMF(3, init="nndsvdar", random_state=s, tol=0, max_iter=1).fit(X).components_ for s in (0, 1))

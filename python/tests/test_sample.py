@@ -65,7 +65,7 @@ def test_differences_of_counts(method, replicates):
 
 
 def test_what_cannot_be_drawn(X):
-    with pytest.raises(ValueError, match="no law"):
+    with pytest.raises(ValueError, match="no distribution"):
         SkellamSNMF(2, random_state=0).fit(X).sample()
     with pytest.raises(ValueError, match="kullback-leibler"):
         NMF(2, beta_loss="frobenius", random_state=0).fit(X).sample(3)

@@ -81,9 +81,9 @@ def test_batches_teach_nmf_what_they_teach_plsa(form):
     "settings, message",
     [
         ({"beta_loss": "frobenius"}, "partial_fit is for 'kullback-leibler'"),
-        ({"alpha_W": 0.1}, "knows no penalties"),
-        ({"prior": {"h": "rate:1"}}, "take no prior"),
-        ({"freeze": "h"}, "freezes none"),
+        ({"alpha_W": 0.1}, "does not support penalties"),
+        ({"prior": {"h": "rate:1"}}, "cannot have priors"),
+        ({"freeze": "h"}, "does not support freeze"),
     ],
 )
 def test_streams_of_nmf_that_are_none(settings, message):

@@ -293,7 +293,7 @@ fn index(found: &[(Tag, Place)], papers: &Papers) -> String {
     out
 }
 
-/// What there is of one equation, for the terminal; `None` if nothing.
+/// The entry of one equation, for the terminal; `None` if there is none.
 fn look_up(found: &[(Tag, Place)], papers: &Papers, asked: &str) -> Option<String> {
     let (key, what) = asked.trim().trim_matches(['[', ']']).split_once(' ')?;
     let whats = [what.to_owned(), format!("eq. {what}")];

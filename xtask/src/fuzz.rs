@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Inputs after the last one that found an edge.
     #[arg(long, default_value_t = 500_000)]
     still: u64,
-    /// Ends every campaign after so many seconds, whatever it has reached.
+    /// Ends every campaign after this number of seconds, whatever it has reached.
     #[arg(long)]
     seconds: Option<u64>,
     /// With AddressSanitizer, which looks for wrong accesses to memory at half the speed; it wants RUSTC_BOOTSTRAP=1.

@@ -21,7 +21,7 @@ pub(crate) trait Approximation {
     fn cells(&self) -> Result<Vec<f64>, Failure>;
     /// Draws from its law.
     fn sample(&self, draws: Draws<'_>) -> Result<(), Failure>;
-    /// Number of components that can be told apart; 0 if they are no sums of non-negative arrays.
+    /// Number of components that can be told apart; 0 if they are not sums of non-negative arrays.
     fn components(&self) -> usize;
     /// What one component adds, in any unit that is the same for all.
     fn component(&self, z: usize) -> Result<Vec<f64>, Failure>;
@@ -36,7 +36,7 @@ pub(crate) struct Draws<'a> {
 }
 
 impl Draws<'_> {
-    /// Draws so many events of a sum of products of factors.
+    /// Draws this number of events of a sum of products of factors.
     pub(crate) fn of(self, model: &Cp<'_, f64>) -> Result<(), Failure> {
         let Self { number, rng, into } = self;
         let mut left = number;
@@ -81,7 +81,7 @@ impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
     pub(crate) fn lawless(state: S) -> Box<Self> {
         Self::new(state, |_, _| {
             Err(Failure::new(
-                "the model has no law to draw from; a fit of counts is needed, such as one of plca",
+                "the model has no distribution to sample from: expected a fit of counts, such as one of plca",
             ))
         })
     }

@@ -36,40 +36,41 @@ pub(crate) enum Command {
     /// The output holds one array per block of the model, and metadata. docs/FILES.md of the source has the names, shapes and
     /// orientation of every model's arrays, the definition of every objective, and the formats of data.
     Fit(Box<FitArgs>),
-    /// Explain new data, learned factors fixed.
+    /// Activations, mixtures or factors of new data, with the learned factors fixed.
     Transform(TransformArgs),
-    /// The model's approximation of its data.
+    /// The approximation of the training data by the model.
     Reconstruct(ReconstructArgs),
-    /// What is in a model file.
+    /// The contents of a model file.
     Inspect(InspectArgs),
     /// Counts drawn from the fitted model.
     Sample(SampleArgs),
-    /// Table of scores per number of components.
+    /// Table of scores, one row for each number of components.
     ///
-    /// For plsa and nmf-kl the log_likelihood is the joint one of the equivalent plca, not what fit reports: there plsa has the
-    /// conditional likelihood, and nmf-kl the divergence.
+    /// For plsa and nmf-kl log_likelihood is the joint log-likelihood of the equivalent plca model. fit reports other values: the
+    /// conditional log-likelihood for plsa, the divergence for nmf-kl.
     Select(SelectArgs),
-    /// Cuts data into shards along their samples, which `fit` takes as a folder
+    /// A folder of shards, into which data are cut along their samples, for `fit`
     Shard(ShardArgs),
     /// What many fits of one model agree on, for several numbers of components.
     ///
-    /// Per rank the components of all restarts, spectra, are compared: those without near neighbours are left out, the others clustered, and the
-    /// medians of a cluster are a component of the consensus. A rank is stable where the clusters are apart (silhouette), and good where
-    /// their usages leave little of the data (squared error). docs/FILES.md of the source has the arrays that are written.
+    /// For every rank (number of components) the components of all restarts, called spectra, are compared. Spectra without near neighbours
+    /// are left out, the others are clustered, and the median of each cluster is a component of the consensus. A rank is stable if its
+    /// clusters are well separated (silhouette), and good if the squared error of its approximation is small. docs/FILES.md of the source
+    /// lists the arrays in the file.
     Consensus(ConsensusArgs),
-    /// Fit once more as a model file says, with other options where they are given.
+    /// Repeat the fit that a model file records, with changed options if any are given.
     ///
-    /// A model file keeps the options of its fit. The same data and options give the same arrays, to the bit.
+    /// A model file records the options of its fit. The same data and options give bit-identical arrays.
     Refit(RefitArgs),
-    /// Two fits of one model, component by component.
+    /// Comparison of two fits of one model, component by component.
     ///
     /// Components are matched so that the sum of their cosines is largest; a cosine is the mean over the blocks of the model.
     Compare(CompareArgs),
-    /// A fit as one page of HTML: configuration, weights, trace and components.
+    /// One page of HTML about a fit: configuration, weights, trace and components.
     Report(ReportArgs),
-    /// Magnitudes of a sound, frequencies x frames.
+    /// Magnitude spectrogram of a sound, frequencies x frames.
     Spectrogram(SpectrogramArgs),
-    /// One sound per component of a model of a spectrogram.
+    /// One sound for each component of a model of a spectrogram.
     Separate(SeparateArgs),
     /// Completions of the command line for a shell.
     Completions {
@@ -83,7 +84,7 @@ pub(crate) enum Command {
     },
 }
 
-/// The options that stand on the command line.
+/// The options that the command line gives.
 pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
     let Some((_, matches)) = matches.subcommand() else {
         return Vec::new();
@@ -122,7 +123,7 @@ fn priors_help() -> String {
         all.collect::<Vec<_>>().join("; ")
     }
     format!(
-        "Prior on every column of a block. An r behind a weight: in multiples of the counts of a component. One of {}; for w and h of nmf-kl {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+        "Prior on every column of a block. An r after a weight makes it relative: a multiple of the counts of the component. One of {}; for w and h of nmf-kl {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
         list(Priors::<f64>::ALL),
         list(RatePriors::<f64>::ALL),
     )
@@ -177,9 +178,9 @@ pub(crate) enum MissingMethod {
 pub(crate) enum Domain {
     /// Kernels lie inside the data.
     Valid,
-    /// Kernels may run off the far border.
+    /// Kernels may extend beyond the far border.
     Same,
-    /// Kernels may run off both borders.
+    /// Kernels may extend beyond both borders.
     Full,
 }
 
@@ -194,9 +195,9 @@ pub(crate) enum Likelihood {
 /// How k-means chooses its first centres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Seeding {
-    /// Samples far from the centres so far (k-means++).
+    /// Samples, preferably those far from the centres chosen before (k-means++).
     PlusPlus,
-    /// Samples, all equally likely.
+    /// Samples, each with the same probability.
     Random,
 }
 
@@ -207,20 +208,20 @@ pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
         "1" => Ok(Replicates::One),
         _ => match s.parse::<u32>() {
             Ok(m) if m > 1 => Ok(Replicates::Finite(m)),
-            _ => Err(format!("`{s}` is not a whole number >= 1, nor inf")),
+            _ => Err(format!("`{s}` is neither a whole number >= 1 nor inf")),
         },
     }
 }
 
-/// How the models of signed data take them.
+/// How the models of signed data interpret the data.
 #[derive(Debug, Args)]
 pub(crate) struct SignedArgs {
-    /// Draws whose mean is a datum, 1 for differences of counts [default: inf]
+    /// Draws averaged in each cell: 1 for differences of counts [default: inf]
     ///
-    /// A datum is the mean of so many draws: 1 for differences of counts, inf for real data, or any number between.
+    /// Each cell is modelled as the mean of this many draws: 1 for differences of counts, inf for real data, or any number between.
     #[arg(long, value_name = "1|M|inf", value_parser = replicates, help_heading = MODEL)]
     pub(crate) m: Option<Replicates>,
-    /// Takes data that are no whole numbers for --m 1 or --m M too.
+    /// Accepts data that are not whole numbers with --m 1 or --m M.
     #[arg(long, help_heading = MODEL)]
     pub(crate) real_data: bool,
 }
@@ -244,7 +245,7 @@ fn sizes(s: &str) -> Result<Sizes, String> {
     s.split('x').map(size).collect::<Result<_, _>>().map(Sizes)
 }
 
-/// A power and how long it lasts: `ALPHA0,T`.
+/// A first power and the iterations until it is 1: `ALPHA0,T`.
 fn anneal(s: &str) -> Result<Anneal, String> {
     let (alpha0, over) = s.split_once(',').ok_or("ALPHA0,T is needed")?;
     Ok(Anneal {
@@ -253,7 +254,7 @@ fn anneal(s: &str) -> Result<Anneal, String> {
     })
 }
 
-/// A power that stays, or one that lasts: `A` or `A,T`.
+/// A constant power, or one that changes to 1: `A` or `A,T`.
 fn power(s: &str) -> Result<Anneal, String> {
     if s.contains(',') {
         anneal(s)
@@ -266,13 +267,13 @@ fn number(s: &str) -> Result<f64, String> {
     s.parse().map_err(|_| format!("`{s}` is not a number"))
 }
 
-/// A number of things.
+/// A whole number, which may be 0.
 fn whole<N: FromStr>(s: &str) -> Result<N, String> {
     s.parse()
         .map_err(|_| "a whole number >= 0 is needed".to_string())
 }
 
-/// Things of which there is one at least.
+/// A whole number of at least 1.
 fn at_least_one(s: &str) -> Result<u64, String> {
     let number = s.parse().ok().filter(|&n| n > 0);
     number.ok_or_else(|| "a whole number >= 1 is needed".to_string())
@@ -294,7 +295,7 @@ fn step_size(s: &str) -> Result<StepSize, String> {
     })
 }
 
-/// Iterations for a block and when they may end: `N` or `N,TOL`.
+/// Most iterations for a batch and a tolerance that ends them: `N` or `N,TOL`.
 fn local(s: &str) -> Result<Local, String> {
     let (n, tol) = match s.split_once(',') {
         Some((n, tol)) => (n, tolerance(tol)?),
@@ -306,23 +307,23 @@ fn local(s: &str) -> Result<Local, String> {
     }
 }
 
-/// Data that come in blocks.
+/// Data that come in batches.
 #[derive(Debug, Args)]
 pub(crate) struct OnlineArgs {
-    /// Learns from one block after the other; or average, constant:RHO
+    /// Learns from one batch after the other; or average, constant:RHO
     ///
-    /// Blocks need not fit into memory together. DATA is a folder, whose files are the blocks in the order of their names, or the
-    /// first of several files. Blocks follow each other along the last dimension, plsa: along the one that is given. The t-th block
-    /// weighs (t + T0)^-KAPPA against all before it, KAPPA in (0.5, 1]; average: by its share of all counts so far; constant:RHO:
-    /// always RHO in (0, 1].
+    /// Only one batch is in memory at a time. DATA is a folder, whose files are the batches in the order of their names, or the
+    /// first of several files. Batches follow each other along the last dimension (plsa: along the given dimension). The t-th batch
+    /// has the step size (t + T0)^-KAPPA, KAPPA in (0.5, 1]; with average its share of all counts so far; with constant:RHO always
+    /// RHO in (0, 1].
     #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) online: Option<StepSize>,
-    /// --online: passes over all blocks [default: 1]
+    /// --online: passes over all batches [default: 1]
     #[arg(long, value_name = "N", requires = "online", allow_negative_numbers = true, value_parser = at_least_one, help_heading = DATA)]
     pub(crate) passes: Option<u64>,
-    /// --online: E-steps for a block at most [default: 50,1e-3]
+    /// --online: most E-steps for a batch [default: 50,1e-3]
     ///
-    /// Fewer once a share of TOL of its counts changes its component.
+    /// Stops earlier when an E-step moves at most the share TOL of the counts of the batch to other components.
     #[arg(long, value_name = "N[,TOL]", requires = "online", value_parser = local, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) local: Option<Local>,
 }
@@ -331,7 +332,7 @@ pub(crate) struct OnlineArgs {
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) Vec<usize>);
 
-/// Data and what of them is hidden.
+/// Data and which of their cells are hidden.
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
     /// Array of the data's shape, 0 = hidden; or a file of the hidden cells
@@ -344,7 +345,7 @@ pub(crate) struct DataArgs {
     pub(crate) missing: Option<MissingCells>,
     /// Size of each dimension of a .tns file [default: the largest index]
     ///
-    /// With --online: of every block.
+    /// With --online: the sizes of every batch.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes, help_heading = DATA)]
     pub(crate) shape: Option<Sizes>,
     #[command(flatten)]
@@ -356,7 +357,7 @@ pub(crate) struct DataArgs {
 pub(crate) struct ShiftArgs {
     /// Extent of the kernels along each dimension [default: as in --init]
     ///
-    /// The extent of the data means no shift along a dimension.
+    /// A kernel as large as the data along a dimension is not shifted along it.
     #[arg(long, value_name = "k0xk1x…", value_parser = sizes, help_heading = MODEL)]
     pub(crate) kernel: Option<Sizes>,
     #[command(flatten)]
@@ -368,7 +369,7 @@ pub(crate) struct ShiftArgs {
 pub(crate) enum BoxPositions {
     /// Inside the data.
     Valid,
-    /// So that it meets the data.
+    /// With at least one cell inside the data.
     Full,
     /// With its centre in the data.
     Centred,
@@ -383,10 +384,10 @@ pub(crate) struct TurnArgs {
     /// Rotations by these angles in degrees, in place of --rotations
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_hyphen_values = true, value_parser = number, help_heading = MODEL)]
     pub(crate) angles: Vec<f64>,
-    /// Sizes, in multiples of the kernel's own [default: 1]
+    /// Scales, as multiples of the size of the kernel [default: 1]
     #[arg(long, value_name = "S,T,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = MODEL)]
     pub(crate) scales: Vec<f64>,
-    /// Mirrored kernels too
+    /// Also mirrors the kernels
     #[arg(long, help_heading = MODEL)]
     pub(crate) mirror: bool,
     /// Where transformed kernels may lie [default: valid]
@@ -397,12 +398,12 @@ pub(crate) struct TurnArgs {
 /// Where and how kernels are shifted.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// Where kernels may lie, in all dimensions or in each [default: valid]
+    /// Where kernels may lie: one value, or one per dimension [default: valid]
     #[arg(long, value_name = "WHERE", value_delimiter = ',', help_heading = MODEL)]
     pub(crate) domain: Vec<Domain>,
     /// What is outside the data [default: conditional]
     ///
-    /// What is maximised where kernels may run off the data.
+    /// Which likelihood is maximised where kernels may extend beyond the data.
     #[arg(long, value_name = "WHICH", help_heading = MODEL)]
     pub(crate) likelihood: Option<Likelihood>,
     /// Power of the kernels, from ALPHA0 in (0, 1] to 1 in T iterations
@@ -415,13 +416,13 @@ pub(crate) struct PlaceArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
-    /// The model; `plca fit MODEL --help` has what it takes, on one page
+    /// The model; `plca fit MODEL --help` lists its options on one page
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
     /// .npy .npz .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt (text also .gz), or a folder of shards
     pub(crate) data: PathBuf,
     /// More files of data, for --online
-    #[arg(value_name = "BLOCK")]
+    #[arg(value_name = "BATCH")]
     pub(crate) blocks: Vec<PathBuf>,
     /// Number of components K, at least 1 [default: as in --init]
     #[arg(long, short = 'k', value_name = "K", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
@@ -430,7 +431,7 @@ pub(crate) struct FitArgs {
     pub(crate) shifts: ShiftArgs,
     #[command(flatten)]
     pub(crate) turns: TurnArgs,
-    /// The dimension that is given [default: 1]
+    /// Dimension of the given index y of P(z | y) [default: 1]
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
     pub(crate) given: Option<u8>,
     #[command(flatten)]
@@ -438,54 +439,54 @@ pub(crate) struct FitArgs {
     /// The dimension whose factor is signed [default: 0]
     #[arg(long, value_name = "D", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) signed_mode: Option<usize>,
-    /// The dimension whose factor has the scale [default: none, weights do]
+    /// Dimension whose factor holds the scale [default: none, weights do]
     #[arg(long, value_name = "R", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) scale_mode: Option<usize>,
-    /// Takes the data as they are, not divided by their sum
+    /// Does not divide the data by their sum
     #[arg(long, help_heading = MODEL)]
     pub(crate) no_normalise: bool,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
-    /// Sparse data larger than memory are sorted into this file
+    /// File for sparse data larger than memory, which are sorted into it
     ///
-    /// It is read in every iteration and is used again by runs on the same data; the results are those of --solver em in memory, to
-    /// the bit. Needs data of which nothing is hidden.
+    /// Every iteration reads the file, and later runs on the same data use it again. The results are bit-identical with those of
+    /// --solver em in memory. The data must not have hidden cells.
     #[arg(long, value_name = "FILE", help_heading = DATA)]
     pub(crate) out_of_core: Option<PathBuf>,
-    /// Cuts the data into N shards of samples, added up in one order
+    /// Cuts the data into N shards of samples
     ///
-    /// Along the last dimension, plsa: along the one that is given. The results are those of any number of machines on the same
-    /// shards. A folder that `plca shard` made is cut already.
+    /// Shards are cut along the last dimension (plsa: along the given dimension), and their sums are added in one fixed order, so that
+    /// any number of machines with the same shards gives bit-identical results. A folder that `plca shard` made is already cut.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub(crate) shards: Option<u32>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
-    /// ChaCha seed of everything drawn
+    /// Seed of all random numbers (ChaCha)
     #[arg(long, value_name = "S", default_value_t = 0, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
-    /// Best of this many starts
+    /// Number of starts, of which the best is kept
     #[arg(long, value_name = "R", default_value_t = 1, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
-    /// The first centres [default: plus-plus]
+    /// How the first centres are chosen [default: plus-plus]
     #[arg(long, value_name = "HOW", help_heading = START)]
     pub(crate) seeding: Option<Seeding>,
-    /// Initial parameters, any blocks of the model
+    /// File of initial parameters: any blocks of the model
     #[arg(long, value_name = "FILE", help_heading = START)]
     pub(crate) init: Option<PathBuf>,
-    /// Blocks, or components of one, that stay as they are in --init
+    /// Blocks or components that keep their values from --init
     #[arg(long, value_name = "NAME[:Z/Z…]", value_delimiter = ',', help_heading = START)]
     pub(crate) fix: Vec<String>,
-    /// Arrays of flags named as the blocks: 1 stays as it is in --init
+    /// Arrays of flags named like the blocks: 1 keeps the entry of --init
     ///
-    /// Flags have the shapes of the blocks. The other entries of a column that is a distribution share what is left of 1.
+    /// Flags have the shapes of the blocks. If a column is a distribution, its other entries sum to 1 minus the kept ones.
     #[arg(long, value_name = "FILE", requires = "init", help_heading = START)]
     pub(crate) freeze_entries: Option<PathBuf>,
     /// Prior on every column of a block, repeatable
     #[arg(long, value_name = "BLOCK=SPEC", long_help = priors_help(), help_heading = PRIORS)]
     pub(crate) prior: Vec<String>,
-    /// Priors per entry: arrays named BLOCK.dirichlet and the like
+    /// Priors for single entries: arrays such as BLOCK.dirichlet
     ///
-    /// For rates (activations of skellam, w and h of nmf-kl) BLOCK.gamma_shape and BLOCK.gamma_rate.
+    /// For rates (activations of skellam, w and h of nmf-kl) the arrays are BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE", help_heading = PRIORS)]
     pub(crate) priors: Option<PathBuf>,
     /// Weight MU >= 0 of the squares of a block's columns: sparse columns
@@ -494,9 +495,9 @@ pub(crate) struct FitArgs {
     /// Least value of every factor, for priors with shapes below 1 [default: 0]
     #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true, help_heading = PRIORS)]
     pub(crate) floor: Option<f64>,
-    /// How iterations are made
+    /// Algorithm of the iterations
     ///
-    /// auto is em where another option asks for it, as --tol 0 does.
+    /// auto chooses em if another option needs it, as --tol 0 does.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = solvers(), help_heading = SOLVER)]
     pub(crate) solver: Solver,
     /// The same as --solver, for the solvers that extrapolate EM
@@ -505,39 +506,39 @@ pub(crate) struct FitArgs {
     /// Form of the update [default: simultaneous]
     #[arg(long, value_name = "FORM", help_heading = SOLVER)]
     pub(crate) update: Option<Update>,
-    /// Tempered EM with power B in (0, 1], times ETA in (0, 1) as it cools
+    /// Tempered EM: power B in (0, 1], lowered by the factor ETA in (0, 1)
     ///
-    /// Without ETA the power is B throughout. With ETA a tenth of the counts is held out: a power is kept as long as
-    /// every iteration lowers their perplexity by more than --tol times its value, then it is multiplied by ETA, until
-    /// that no longer helps (--tol 0: until the end).
+    /// Without ETA the power is always B. With ETA a tenth of the counts is held out. The power stays the same as long as every
+    /// iteration lowers the perplexity of the held-out counts by more than --tol times its value; then the power is multiplied by
+    /// ETA. The run ends when a lower power does not lower the perplexity either (--tol 0: when all iterations are done).
     #[arg(long, value_name = "B[,ETA]", help_heading = SOLVER)]
     pub(crate) temper: Option<String>,
-    /// Raises P(z) to the tempering power too
+    /// Also raises P(z) to the tempering power
     #[arg(long, help_heading = SOLVER)]
     pub(crate) temper_prior: bool,
     /// Missing cells [default: imputation; nmf-kl: multiplicative]
     ///
-    /// How they are treated.
+    /// How EM treats missing cells.
     #[arg(long, value_name = "HOW", help_heading = SOLVER)]
     pub(crate) missing_method: Option<MissingMethod>,
-    /// Scalars of the fit
+    /// Precision of the fit
     #[arg(long, value_name = "TYPE", default_value = "f64", help_heading = SOLVER)]
     pub(crate) precision: Precision,
     /// Threads [default: all]; results do not depend on their number
     #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
-    /// Iterations at most
+    /// Largest number of iterations
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
-    /// Change of the objective per iteration and count; 0: none
+    /// Stops at this change per iteration and count; 0: never
     ///
-    /// Stops when the objective changes by at most T per iteration from one check to the next, relative to the sum of the data (nats
-    /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations.
+    /// Stops when the objective changes by at most T per iteration from one check to the next, divided by the sum of the data (nats
+    /// per count) or, for squared errors, by their sum of squares. 0 runs exactly --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(crate) tol: f64,
     /// Also stops at this residual of the optimality conditions, T >= 0
     ///
-    /// Not with --tol 0.
+    /// Cannot be used with --tol 0.
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(crate) kkt_tol: Option<f64>,
     /// Iterations between checks of the objective
@@ -552,31 +553,31 @@ pub(crate) struct FitArgs {
     /// Iterations between checkpoints
     #[arg(long, value_name = "N", requires = "checkpoint", allow_negative_numbers = true, value_parser = at_least_one, help_heading = OUTPUT)]
     pub(crate) checkpoint_every: Option<u64>,
-    /// Continues from a checkpoint: bit-identical to a run in one piece
+    /// Continues from a checkpoint; bit-identical with an uninterrupted run
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) resume: Option<PathBuf>,
-    /// A JSON line per checked iteration, written as it goes
+    /// File for one JSON line per check, written during the run
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) trace: Option<PathBuf>,
-    /// The summary as one JSON line on standard output
+    /// Prints the summary as one JSON line on standard output
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Errors only: no progress bar, summary or warnings
+    /// Prints errors only: no progress bar, summary or warnings
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
-    /// No option: the output goes to standard output, which has no summary.
+    /// Not an option: the output goes to standard output, which has no summary.
     #[arg(skip)]
     pub(crate) piped: bool,
-    /// No option: the checksum of the data, once it was taken.
+    /// Not an option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
-    /// No option: what the command line asks for, as the model file keeps it.
+    /// Not an option: what the command line asks for, in the form in which the model file records it.
     #[arg(skip)]
     pub(crate) request: Value,
-    /// No option: the model file whose fit is made once more.
+    /// Not an option: the model file whose fit is made once more.
     #[arg(skip)]
     pub(crate) again: Option<PathBuf>,
-    /// No option: the processes that hold the shards together, where there are several.
+    /// Not an option: the processes that hold the shards together, where there are several.
     #[arg(skip)]
     pub(crate) world: Option<Arc<World>>,
 }
@@ -585,10 +586,10 @@ pub(crate) struct FitArgs {
 pub(crate) struct RefitArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// Leaves out options of the fit, by their names without dashes: --without prior,seed.
+    /// Options of the recorded fit to leave out, by name without dashes: --without prior,seed.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) without: Vec<String>,
-    /// Perhaps files of data in place of those of the fit, then --output FILE and any options of fit, in place of those of the fit.
+    /// Optionally other files of data; then --output FILE and any options of fit, which replace those of the recorded fit.
     #[arg(
         value_name = "DATA | OPTION",
         trailing_var_arg = true,
@@ -604,7 +605,7 @@ pub(crate) struct CompareArgs {
     pub(crate) a: PathBuf,
     /// Another fit of the same model to data of the same shape; numbers of components may differ.
     pub(crate) b: PathBuf,
-    /// As one JSON line.
+    /// Prints one JSON line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -616,13 +617,13 @@ pub(crate) struct ReportArgs {
     /// Page to write: .html.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
-    /// Names of the rows of the data, a line each, such as the words of a corpus: components are shown by their largest entries.
+    /// File with the names of the rows of the data, one per line, such as the words of a corpus. Components are then shown by the names of their largest entries.
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
-    /// How many entries of every component have their names shown.
+    /// Number of entries shown by name for every component.
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) top: usize,
-    /// The trace that fit --trace wrote.
+    /// The file that fit --trace wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -631,36 +632,36 @@ pub(crate) struct ReportArgs {
 pub(crate) struct TransformArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// New data, of the training data's shape but for the dimension of the observations.
+    /// New data. All dimensions but that of the observations have the size of the training data.
     pub(crate) data: PathBuf,
     /// File to write: .npz or .safetensors.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
-    /// Dimension of the observations [default: the last; plsa: the one that was given].
+    /// Dimension of the observations [default: the last; plsa: the dimension --given of the fit].
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) along: Option<usize>,
-    /// Iterations at most.
+    /// Largest number of iterations.
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
-    /// Stops when the certified gap of every observation is at most T, or the objective changes no more; 0 runs exactly
+    /// Stops when the certified gap of every observation is at most T or the objective no longer changes; 0 runs exactly
     /// --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
-    /// How iterations are made.
+    /// Algorithm of the iterations.
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Threads [default: all].
     #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
-    /// The summary as one JSON line on standard output.
+    /// Prints the summary as one JSON line on standard output.
     #[arg(long)]
     pub(crate) json: bool,
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// No option: the output goes to standard output, which has no summary.
+    /// Not an option: the output goes to standard output, which has no summary.
     #[arg(skip)]
     pub(crate) piped: bool,
 }
@@ -678,16 +679,16 @@ pub(crate) struct ReconstructArgs {
 pub(crate) struct InspectArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// One array instead: of every component the largest entries, such as the words of every topic.
+    /// Prints the largest entries of every component of this array, such as the words of every topic.
     #[arg(long, value_name = "NAME")]
     pub(crate) array: Option<String>,
-    /// How many entries of every component.
+    /// Number of entries printed for every component.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "array", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) top: usize,
-    /// Names of the entries, a line each, such as the words of a corpus.
+    /// File with the names of the entries, one per line, such as the words of a corpus.
     #[arg(long, value_name = "FILE", requires = "array")]
     pub(crate) labels: Option<PathBuf>,
-    /// As one JSON line.
+    /// Prints one JSON line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -696,10 +697,10 @@ pub(crate) struct InspectArgs {
 pub(crate) struct SampleArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// Number of events; skellam, skellam-vb: of whole matrices, which are summed.
+    /// Number of events; for skellam and skellam-vb the number of matrices drawn and summed.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) draws: u64,
-    /// ChaCha seed.
+    /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Array of counts to write: .npy.
@@ -713,9 +714,9 @@ pub(crate) enum Criterion {
     Bic,
     /// Akaike's information criterion.
     Aic,
-    /// Evidence lower bound, of Bayesian models only.
+    /// Evidence lower bound; only for Bayesian models.
     Elbo,
-    /// Perplexity of a tenth of the counts, which are held out; of other data, divergence of a tenth of the cells.
+    /// Perplexity of a held-out tenth of the counts; for data that are not counts, divergence of a held-out tenth of the cells.
     HeldOut,
 }
 
@@ -730,13 +731,13 @@ pub(crate) struct SelectArgs {
     pub(crate) hidden: DataArgs,
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
-    /// skellam-vb: as for fit.
+    /// skellam-vb: priors, as for fit.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
     /// Numbers of components: A..B (both included) or a list A,B,C.
     #[arg(long, value_name = "A..B")]
     pub(crate) ranks: String,
-    /// siplca: extents of the kernels along each dimension; several are tried with every number of components.
+    /// siplca: extents of the kernels along each dimension. Of several, each is tried with every number of components.
     #[arg(long, value_name = "k0xk1x…,…", value_delimiter = ',', value_parser = sizes)]
     pub(crate) kernel: Vec<Sizes>,
     #[command(flatten)]
@@ -744,22 +745,22 @@ pub(crate) struct SelectArgs {
     /// The score; smaller is better [default: bic; skellam-vb: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
-    /// Iterations at most.
+    /// Largest number of iterations.
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
-    /// As for fit.
+    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
-    /// ChaCha seed.
+    /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
-    /// Best of this many starts for each number.
+    /// Number of starts for each number of components, of which the best is kept.
     #[arg(long, value_name = "R", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
     /// Threads [default: all].
     #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
-    /// As one JSON line.
+    /// Prints one JSON line.
     #[arg(long)]
     pub(crate) json: bool,
     /// No progress bar.
@@ -769,27 +770,27 @@ pub(crate) struct SelectArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShardArgs {
-    /// The data, of which nothing is hidden.
+    /// The data, without hidden cells.
     pub(crate) data: PathBuf,
-    /// Folder to write, which is made or empty: manifest.json and a file for every shard.
+    /// Folder to write, new or empty: it gets manifest.json and one file for each shard.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
-    /// Number of shards, of about equal entries; fewer where fewer samples have any.
+    /// Number of shards, which have about the same number of entries each; fewer shards are written if fewer samples have entries.
     #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) shards: u32,
     /// Dimension of the samples [default: the last].
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) along: Option<usize>,
-    /// Scalars of the shards, and of the fits of them.
+    /// Floating-point type of the shards and of their fits.
     #[arg(long, default_value = "f64")]
     pub(crate) precision: Precision,
-    /// Size of each mode, for .tns files whose largest indices do not say it.
+    /// Size of each dimension of a .tns file [default: the largest index].
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
-    /// Values may be negative, as skellam takes them; shards are then dense files.
+    /// Accepts negative values, for skellam; shards are then dense files.
     #[arg(long)]
     pub(crate) signed: bool,
-    /// The summary as one JSON line on standard output.
+    /// Prints the summary as one JSON line on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -799,7 +800,7 @@ pub(crate) struct ConsensusArgs {
     /// The model: plca, plsa, nmf-kl, pntf or ntf-l2.
     #[arg(value_parser = models(), required_unless_present = "from", conflicts_with = "from")]
     pub(crate) model: Option<Kind>,
-    /// The data, a matrix without hidden cells. Samples are its columns; plsa: along the dimension that is given.
+    /// The data, a matrix without hidden cells. Samples are its columns; for plsa they lie along the given dimension.
     #[arg(required_unless_present = "from")]
     pub(crate) data: Option<PathBuf>,
     /// File to write: .npz or .safetensors.
@@ -815,17 +816,17 @@ pub(crate) struct ConsensusArgs {
         conflicts_with = "from"
     )]
     pub(crate) ranks: Option<String>,
-    /// Fits of every rank, from start 0, 1, … of the seed: those of plca fit --restarts.
+    /// Number of fits for every rank, from the same starts as those of plca fit --restarts.
     #[arg(long, value_name = "R", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) restarts: u64,
-    /// Fits made elsewhere, in place of MODEL and DATA: an .npz with the arrays spectra, a row for each component of each fit, and X, a row
-    /// for each sample.
+    /// Fits made by another program, in place of MODEL and DATA: an .npz with the arrays spectra (one row for each component of each fit) and X
+    /// (one row for each sample).
     #[arg(long, value_name = "SPECTRA.npz", requires = "rank")]
     pub(crate) from: Option<PathBuf>,
     /// --from: number of components K of every fit.
     #[arg(long, short = 'k', requires = "from", conflicts_with = "model", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) rank: Option<usize>,
-    /// Spectra are kept whose local density, the mean distance from their neighbours, is below D.
+    /// Keeps the spectra whose local density, the mean distance from their neighbours, is below D.
     #[arg(
         long,
         value_name = "D",
@@ -833,7 +834,7 @@ pub(crate) struct ConsensusArgs {
         allow_negative_numbers = true
     )]
     pub(crate) threshold: f64,
-    /// Neighbours of a spectrum, as a share of the number of restarts.
+    /// Number of neighbours of a spectrum, as a share of the number of restarts.
     #[arg(
         long,
         value_name = "SHARE",
@@ -841,31 +842,31 @@ pub(crate) struct ConsensusArgs {
         allow_negative_numbers = true
     )]
     pub(crate) neighbourhood: f64,
-    /// Folder that finished fits are kept in, and taken from by a later call with the same settings.
+    /// Folder in which finished fits are saved. A later call with the same settings reads them from there.
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     pub(crate) runs: Option<PathBuf>,
-    /// plsa: the dimension that is given.
+    /// plsa: dimension of the given index y of P(z | y).
     #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) given: Option<u8>,
-    /// As for fit.
+    /// Algorithm of the iterations, as for fit.
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
-    /// Iterations of a fit at most.
+    /// Largest number of iterations of a fit.
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) max_iter: usize,
-    /// As for fit.
+    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
-    /// ChaCha seed.
+    /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
-    /// Threads [default: all]; every fit has one as long as there are as many fits. Results do not depend on their number.
+    /// Threads [default: all]. Fits run side by side with one thread each while enough fits are left. Results do not depend on the number of threads.
     #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
-    /// The summary as one JSON line: a list over ranks, with --from one object.
+    /// Prints the summary as one JSON line: a list over ranks, or one object with --from.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Neither progress bar nor table.
+    /// No progress bar and no table.
     #[arg(long)]
     pub(crate) quiet: bool,
 }
@@ -880,7 +881,7 @@ pub(crate) struct SpectrogramArgs {
     /// Samples per frame, an even number.
     #[arg(long, value_name = "N", default_value_t = 1024, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) frame: usize,
-    /// Samples from frame to frame, at most half a frame [default: a quarter of a frame].
+    /// Samples between the starts of two frames, at most half a frame [default: a quarter of a frame].
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
 }
@@ -889,12 +890,12 @@ pub(crate) struct SpectrogramArgs {
 pub(crate) struct SeparateArgs {
     /// The fitted model of the sound's spectrogram.
     pub(crate) model: PathBuf,
-    /// The sound whose spectrogram it is a model of.
+    /// The sound whose spectrogram the model was fitted to.
     pub(crate) sound: PathBuf,
     /// Folder for component_0.wav, component_1.wav, …; they add up to the sound.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
-    /// As for the spectrogram.
+    /// Samples between the starts of two frames, as for the spectrogram.
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
 }

@@ -95,7 +95,7 @@ fn filled<T: Element + DeserializeOwned>(
     prefix: &str,
 ) -> Result<Checkpoint<T>, Failure> {
     if small.is_null() {
-        let what = "does not say where the run stands: another version of plca wrote it";
+        let what = "does not say how far the run is: another version of plca wrote it";
         return Err(Failure::of(path, what));
     }
     let mut all: Checkpoint<T> =
@@ -213,7 +213,7 @@ pub(crate) fn belongs(
     if file.metadata["checkpoint"].is_null() {
         return Err(Failure::of(
             path,
-            "is no checkpoint: one that a run has written is needed",
+            "is not a checkpoint: expected a file that --checkpoint of a run wrote",
         ));
     }
     let (then, now) = (&file.metadata["model"], kind.name());

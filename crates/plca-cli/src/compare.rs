@@ -20,13 +20,13 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
     if a.kind.name() != b.kind.name() {
         let (here, there) = (a.kind.name(), b.kind.name());
         return Err(of_a(format!(
-            "is a fit of {here}, {other} of {there}: two fits of one model are needed"
+            "is a fit of {here}, {other} of {there}: expected two fits of one model"
         )));
     }
     let blocks = blocks(&a, &b);
     if blocks.is_empty() {
         return Err(of_a(format!(
-            "no block has components as large as those of {other}: two fits of data of one shape are needed"
+            "no block has components of the same size as {other}: expected two fits of data of one shape"
         )));
     }
     let similar = |z: usize, y: usize| {

@@ -32,7 +32,7 @@ impl Fit {
         match (kind, rank.filter(|&rank| rank > 0)) {
             (Some(kind), Some(rank)) => Ok(Self { kind, file, rank }),
             _ => {
-                let what = "holds no fit: a model file that `plca fit` wrote is needed";
+                let what = "holds no fit: expected a model file that `plca fit` wrote";
                 Err(Failure::of(path, what))
             }
         }

@@ -90,7 +90,7 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
     need_matrix(path, model.name(), data.shape())?;
     check_counts(&*data).map_err(|e| Failure::by(path, e))?;
     if !data.is_complete() {
-        let what = "has hidden cells, under which components have no usage by least squares";
+        let what = "has hidden cells: the least-squares usages of a consensus need complete data";
         return Err(Failure::of(path, what));
     }
     for &rank in &ranks {
@@ -215,7 +215,7 @@ impl Outputs {
         let gap = kl.gap.iter().copied().fold(0.0, f64::max);
         if kl.dropped > 0.0 {
             self.warnings.push(format!(
-                "rank {rank}: data of mass {} are left out of kl and usage_kl: no component of the consensus reaches them",
+                "rank {rank}: data with the sum {} are left out of kl and usage_kl: no component of the consensus is positive there",
                 kl.dropped
             ));
         }

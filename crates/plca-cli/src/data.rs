@@ -56,7 +56,7 @@ fn room_for_zeros<T: Element>(path: &Path, data: &dyn Data<T>) -> Result<(), Fai
     let (rows, columns) = (data.shape()[0], data.shape()[1]);
     if rows.checked_mul(columns).is_none_or(|n| n > MOST_CELLS) {
         let what = format!(
-            "{rows} x {columns} cells are too many to hold: cells that are not stored are zeros here, unless --missing unstored"
+            "{rows} x {columns} cells do not fit into memory: cells that are not stored count as zeros unless --missing unstored is given"
         );
         return Err(Failure::of(path, what));
     }
@@ -70,7 +70,7 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
     // Models that take no negative values have refused them.
     if model.takes() == Takes::Numbers && data.summary().negative.is_some() {
-        warnings.push("some values are negative, which no distribution has".into());
+        warnings.push("some values are negative: no distribution has negative values".into());
     }
     warnings
 }
@@ -241,7 +241,7 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
         .filter(|(_, indices)| !indices.is_empty())
         .map(|(j, indices)| {
             let at = listed(&indices);
-            format!("nothing was observed of dimension {j} at {at}: what is written there is not identified")
+            format!("no observed cell in dimension {j} at {at}: the values written there are not identified")
         })
         .collect()
 }
@@ -249,7 +249,7 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
     let (index, what) = (
         array.index(at),
-        "is NaN; say --missing nan if NaN means not observed",
+        "is NaN; use --missing nan if NaN marks cells that were not observed",
     );
     Failure::of(path, format!("entry {index:?} {what}"))
 }

@@ -83,12 +83,12 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     )?;
     if args.kkt_tol.is_some() && has_priors(args) {
         return Err(Failure::usage(
-            "--kkt-tol does not go with priors: its conditions are those of the likelihood",
+            "--kkt-tol cannot be combined with priors: the residual is defined for the likelihood alone",
         ));
     }
     if args.kkt_tol.is_some() && args.tol == 0.0 {
         return Err(Failure::usage(
-            "--kkt-tol does not go with --tol 0, which runs all iterations",
+            "--kkt-tol cannot be combined with --tol 0, which runs all iterations",
         ));
     }
     solver::known(args.solver, args.model)?;
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
             args.model.fit(args)
         }
         None => Err(Failure::usage(
-            "several files of data: --online learns from them one after the other",
+            "several files of data need --online, which learns from one after the other",
         )),
     })?
 }
@@ -122,7 +122,7 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     let sealed = match args.data.is_dir() {
         true if !args.data.join(MANIFEST).exists() => {
             let what = format!(
-                "is a folder without {MANIFEST}; a file is needed, or a folder that plca shard wrote"
+                "is a folder without {MANIFEST}; expected a file, or a folder that plca shard wrote"
             );
             return Err(Failure::of(&args.data, what));
         }
@@ -430,7 +430,7 @@ pub(crate) fn described(
 pub(crate) fn unfinished(cut: bool, max_iter: usize, tol: f64) -> Option<String> {
     let what = || {
         format!(
-            "--max-iter {max_iter} ended the run before it converged: raise it, or accept less by a larger --tol (--tol 0 runs all iterations without this warning)"
+            "--max-iter {max_iter} ended the run before it converged: raise --max-iter or --tol (--tol 0 runs all iterations without this warning)"
         )
     };
     (cut && max_iter > 0 && tol > 0.0).then(what)

@@ -41,7 +41,7 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         }
         if !given.contains_key(name) {
             return Err(bad(
-                "no initial value is given for it: --init FILE has to hold the block".into(),
+                "it has no initial value: --init FILE must hold the block".into(),
             ));
         }
     }
@@ -98,13 +98,13 @@ pub(crate) fn freeze<B: Freeze>(
         }
         let Some(start) = given.get(&name) else {
             return Err(bad(
-                "no initial value is given for it: --init FILE has to hold the block".into(),
+                "it has no initial value: --init FILE must hold the block".into(),
             ));
         };
         if array.shape != start.shape {
             let (got, expected) = (&array.shape, &start.shape);
             return Err(bad(format!(
-                "flags of shape {got:?}, the block has {expected:?}"
+                "flags have shape {got:?}, the block has {expected:?}"
             )));
         }
         if !named.insert(name.clone()) {
@@ -133,7 +133,7 @@ pub(crate) fn rank(
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
             return Err(Failure::usage(format!(
-                "--rank {a} disagrees with {b} components in --init: leave --rank out, or let it be {b}"
+                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}"
             )));
         }
         (Some(k), _) | (None, Some(k)) => k,

@@ -1,4 +1,4 @@
-//! The help: of one model what it takes, of all models which of them take an option.
+//! The help: the options of one model, or all options with the models that take them.
 
 use std::ffi::OsString;
 
@@ -25,7 +25,7 @@ pub(crate) fn command() -> Command {
     command
 }
 
-/// An option with those of the models of a command that take it, where not all of them do.
+/// An option whose help names the models that take it, unless all models of the command do.
 fn told_of(arg: Arg, models: &[Kind]) -> Arg {
     let Some(option) = option(&arg) else {
         return arg;
@@ -83,7 +83,7 @@ pub(crate) fn of_model(model: Kind) -> String {
         .about(format!("{name}: {}", model.about()))
         .override_usage(format!(
             "plca fit {name} [OPTIONS] --output FILE DATA{}",
-            if has(model, "--online") { " [BLOCK]..." } else { "" }
+            if has(model, "--online") { " [BATCH]..." } else { "" }
         ))
         .after_help(format!(
             "Example:\n{example}More on every option: plca fit --help. Arrays of the model file: {}",
@@ -105,7 +105,7 @@ pub(crate) fn of_model(model: Kind) -> String {
     page
 }
 
-/// An argument of `fit` as one model has it.
+/// An argument of `fit` on the page of one model.
 fn of(model: Kind, arg: Arg) -> Arg {
     let foreign = option(&arg).is_some_and(|option| !takes(model, &option));
     let id = arg.get_id().as_str().to_string();
@@ -124,7 +124,7 @@ fn of(model: Kind, arg: Arg) -> Arg {
     }
 }
 
-/// Names of the solvers that a model has.
+/// The names of the solvers of a model.
 fn solvers(model: Kind) -> PossibleValuesParser {
     use plca_fit::Solver;
     let all = Solver::ALL.iter().filter(|solver| match solver {

@@ -137,7 +137,7 @@ fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
         [n] if *n == labels.len() => Ok(labels),
         [n] => {
             let what = format!(
-                "has {} lines; a component has {n} entries, and a line for each is needed",
+                "has {} lines; expected {n}, one for each entry of a component",
                 labels.len()
             );
             Err(Failure::of(path, what))

@@ -1,6 +1,6 @@
-//! The `plca` command, for programs that run it elsewhere than in one process.
+//! The `plca` command as a library, for programs that run it on several processes.
 //!
-//! [`main`] is the command. [`on_ranks`] is `plca fit` of a folder of shards by several processes, of which the caller says how they talk: a program
+//! [`main`] is the command. [`on_ranks`] is `plca fit` of a folder of shards by several processes, whose communication the caller provides. The program
 //! for MPI, `plca-mpi`, is in the folder `mpi` of the source.
 
 mod approximation;

@@ -36,14 +36,14 @@ pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(
     parameters(rank.saturating_mul(indices), what)
 }
 
-/// Refuses data of so many observations if what describes them, so many numbers `each`, could not be held.
+/// Refuses data with this number of observations if their parameters, `each` numbers for an observation, do not fit into memory.
 pub(crate) fn describable(data: &Path, each: usize, observations: usize) -> Result<(), Failure> {
     let room = plca_io::room::<f64>(&[COPIES, each, observations]);
     let refused = |e| Failure::of(data, format!("{observations} observations: {e}"));
     room.map(drop).map_err(refused)
 }
 
-/// Refuses so many parameters if they could not be held, with `what` they are.
+/// Refuses this number of parameters if they do not fit into memory; `what` names them.
 pub(crate) fn parameters(count: usize, what: impl FnOnce() -> String) -> Result<(), Failure> {
     let room = plca_io::room::<f64>(&[COPIES, count]);
     let refused = |e| Failure::usage(format!("{}: {e}", what()));

@@ -27,18 +27,19 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--solver fast", args.solver == Solver::Fast),
     ];
     if let Some(option) = first_given(&needs_memory) {
-        let what = format!("{option} does not go with --out-of-core: it needs the data in memory");
+        let what =
+            format!("{option} cannot be combined with --out-of-core: it needs the data in memory");
         return Err(Failure::usage(what));
     }
     if schedule(args)?.is_some() {
         return Err(Failure::usage(
-            "the schedule of --temper does not go with --out-of-core: it needs the data in memory",
+            "the schedule of --temper cannot be combined with --out-of-core: it needs the data in memory",
         ));
     }
     let name = args.data.to_string_lossy().to_lowercase();
     if DENSE.iter().any(|extension| name.ends_with(extension)) {
         return Err(Failure::usage(format!(
-            "{}: --out-of-core is for sparse data, these are dense",
+            "{}: --out-of-core is for sparse data, but these data are dense",
             args.data.display()
         )));
     }
@@ -46,7 +47,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     if store.exists() && !Store::<f64>::is_one(store)? {
         return Err(Failure::of(
             store,
-            "is no store of sparse data, and is not replaced by one",
+            "exists and is not a store of sparse data: it is not overwritten",
         ));
     }
     Ok(())
@@ -72,7 +73,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
             Err(e) => e.to_string(),
         };
         // No property of the model: the metadata are those of a run in memory.
-        warn(args.quiet, &[format!("{why}; the store is made anew")]);
+        warn(args.quiet, &[format!("{why}; the store is made again")]);
     }
     let sorted = StoreWriter::<T>::read(&args.data, &options, folder_of(path))?;
     let written = interrupt::writing(|| sorted.write_while(path, || !interrupt::requested()));

@@ -26,7 +26,7 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
     match folder_of(path) {
         folder if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),
         folder if !folder.is_dir() => {
-            let what = format!("{} is no folder", folder.display());
+            let what = format!("{} is not a folder", folder.display());
             Err(Failure::of(path, what))
         }
         // An interruption within would leave the trial behind.
@@ -100,7 +100,7 @@ pub(crate) fn warn(quiet: bool, warnings: &[String]) {
     }
 }
 
-/// Writes to standard output. That nobody reads on is no failure; a full disk is.
+/// Writes to standard output. That nobody reads on is not a failure; a full disk is.
 pub(crate) fn say(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

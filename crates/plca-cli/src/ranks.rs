@@ -141,7 +141,7 @@ fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Failure> {
 /// Gives a command to this rank. Ranks share the cores of their machines: each has one thread unless it is told otherwise.
 pub(crate) fn given(command: &mut Command, world: &Arc<World>) -> Result<(), Failure> {
     let Command::Fit(args) = command else {
-        let what = "ranks have one command, fit: plca has the others";
+        let what = "ranks run the command fit only: use plca for other commands";
         return Err(Failure::usage(what));
     };
     if world.ranks.count() > 1 {
@@ -164,16 +164,18 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     let option = first_given(&not_here).or(extrapolated(args));
     if let Some(option) = option {
         let more = match option {
-            "--resume" => ", which go on from what is in the folder of --checkpoint",
+            "--resume" => ": ranks continue from the folder of --checkpoint",
             _ => "",
         };
-        return Err(Failure::usage(format!("{option}: not for ranks{more}")));
+        return Err(Failure::usage(format!(
+            "{option} cannot be used with ranks{more}"
+        )));
     }
     match args.data.is_dir() {
         true => Ok(()),
         false => Err(Failure::of(
             &args.data,
-            "is no folder of shards, which ranks need: plca shard makes one",
+            "is not a folder of shards: expected one that plca shard made",
         )),
     }
 }
@@ -224,7 +226,8 @@ impl<T: Scalar> Own<T> {
     fn of(args: &FitArgs, world: &World, manifest: &Manifest) -> Result<Self, Failure> {
         let (count, ranks) = (manifest.shards.len(), world.ranks.count());
         if ranks > count {
-            let what = format!("{ranks} ranks for {count} shards: one shard for each is needed");
+            let what =
+                format!("{ranks} ranks for {count} shards: at least one shard for each is needed");
             return Err(Failure::usage(what));
         }
         let firsts: Vec<usize> = (0..=ranks).map(|rank| count * rank / ranks).collect();
@@ -256,7 +259,7 @@ impl<T: Scalar> Own<T> {
         all.collect()
     }
 
-    /// The sum of what there is of each, as far as the tree over all shards allows.
+    /// The joined statistics of the ranks, as far as the tree over all shards allows.
     fn sum<S: Merge>(
         &self,
         mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<S, FitError>,

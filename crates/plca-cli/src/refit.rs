@@ -77,7 +77,7 @@ pub(crate) fn changed(path: &Path, then: &Value, now: &Value, request: &Value) -
             true => "the data".to_string(),
             false => data.join(", "),
         };
-        warnings.push(format!("{data}: other data than those of {path}"));
+        warnings.push(format!("{data}: not the data of {path}"));
     }
     let (then, now) = (&then["settings"], &now["settings"]);
     // What is asked for only now, or no more, is no change of a file.
@@ -102,7 +102,7 @@ fn fit() -> clap::Command {
 pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
     let file = saved::read(&args.model)?;
     let unknown = || {
-        let what = "does not say how it was fitted: a model file that `plca fit` wrote, of files with names in UTF-8, is needed";
+        let what = "does not say how it was fitted: expected a model file that `plca fit` wrote, from files with names in UTF-8";
         Failure::of(&args.model, what)
     };
     let request = &file.metadata["request"];

@@ -124,7 +124,7 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
     }
     if let (Some(path), Some(labels), false) = (&args.labels, labels, used) {
         let what = format!(
-            "has {} lines, as many as no block of {name} has entries for the rows of the data: one line per row is needed",
+            "has {} lines, which fits no block of {name}: expected one line for each row of the data",
             labels.len()
         );
         return Err(Failure::of(path, what));
@@ -335,7 +335,7 @@ fn trace(path: &Path) -> Result<String, Failure> {
         let number = |name: &str| point[name].as_f64();
         let (Some(x), Some(y)) = (number("iteration"), number("objective")) else {
             let what = format!(
-                "line {}: a JSON line with iteration and objective is needed, as plca fit --trace writes it",
+                "line {}: expected a JSON line with iteration and objective, as plca fit --trace writes it",
                 at + 1
             );
             return Err(Failure::of(path, what));

@@ -21,7 +21,7 @@ const MOST_RANKS: usize = 100_000;
 pub(crate) fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
     let bad = || {
         Failure::usage(format!(
-            "--ranks {spec}: A..B or A,B,C is needed, with 1 <= A <= B <= {MOST_RANKS}"
+            "--ranks {spec}: expected A..B or A,B,C with 1 <= A <= B <= {MOST_RANKS}"
         ))
     };
     let number = |s: &str| {
@@ -213,12 +213,12 @@ pub(crate) fn table<'a>(
     let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     match criterion {
         plca_em::Criterion::HeldOut if !counts => warnings.push(
-            "the data are no counts: cells are held out, and the score is their divergence per unit"
+            "the data are not counts: cells are held out instead of counts, and the score is their divergence per unit of data"
                 .into(),
         ),
         // [SPEC 9]
         plca_em::Criterion::Bic if !counts => warnings.push(
-            "the data are no counts: their sum, which BIC takes for a sample size, is arbitrary"
+            "the data are not counts: BIC uses their sum as the sample size, which depends on the unit of the data"
                 .into(),
         ),
         _ => {}

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     if output.is_dir() {
         writable(&place(output, 0), &[])?;
     } else if output.exists() {
-        return Err(Failure::of(output, "is no folder"));
+        return Err(Failure::of(output, "is not a folder"));
     } else {
         writable(output, &[])?;
     }
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         [bins, frames] if bins > 1 => (bins, frames),
         _ => {
             let what = format!(
-                "models data of shape {shape:?}; a model of what plca spectrogram wrote is needed"
+                "is a model of data of shape {shape:?}; expected a model of a file that plca spectrogram wrote"
             );
             return Err(bad(what));
         }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     if components == 0 {
         let name = kind.name();
         return Err(bad(format!(
-            "holds the model `{name}`, whose components are no parts of a sound; one of nmf-kl is, for one"
+            "holds the model `{name}`, whose components are not parts of a sound; expected another model, such as nmf-kl"
         )));
     }
     let frame = 2 * (bins - 1);
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let got = stft.frames(samples);
     if got != frames {
         let what = format!(
-            "{samples} samples are {got} frames of {frame} samples every {hop}, {} has {frames}: another sound, or another --hop than that of its spectrogram",
+            "{samples} samples give {got} frames of {frame} samples every {hop}, but {} has {frames} frames: expected the sound and the --hop of its spectrogram",
             args.model.display()
         );
         return Err(Failure::of(&args.sound, what));
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     if stale > 0 {
         let (first, last) = (components, components + stale - 1);
         let what = format!(
-            "{}: component_{first}.wav to component_{last}.wav are not of this run",
+            "{}: component_{first}.wav to component_{last}.wav come from another run",
             output.display()
         );
         warn(false, &[what]);

@@ -80,7 +80,9 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("several files of data", !args.blocks.is_empty()),
     ];
     match first_given(&in_one_piece) {
-        Some(option) => Err(Failure::usage(format!("{option}: not for shards"))),
+        Some(option) => Err(Failure::usage(format!(
+            "{option} cannot be used with shards"
+        ))),
         None => Ok(()),
     }
 }
@@ -127,14 +129,14 @@ pub(crate) fn of_folder<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
             format!("has {count} shards, --shards {asked} asks for others")
         }
         _ if wanted != along => format!(
-            "was cut along dimension {along}, this model has its samples along dimension {wanted}"
+            "was cut along dimension {along}, but the samples of this model lie along dimension {wanted}"
         ),
         _ => return Ok((model, given, rank)),
     };
     Err(Failure::of(&args.data, what))
 }
 
-/// What changes the numbers of a fit of so many shards.
+/// What changes the numbers of a fit of this number of shards.
 pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Value, Failure> {
     let mut settings = settings(args, rank)?;
     settings["shards"] = json!(shards);

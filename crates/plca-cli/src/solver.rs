@@ -61,7 +61,7 @@ pub(crate) fn of<T: Element>(
         Solver::Fast => {
             if let Some(option) = of_em(args) {
                 return Err(Failure::usage(format!(
-                    "{option} does not go with --solver fast: use --solver em"
+                    "{option} cannot be combined with --solver fast: use --solver em"
                 )));
             }
             let separable = algorithm.separable();
@@ -70,7 +70,7 @@ pub(crate) fn of<T: Element>(
         }
         solver if args.accelerate == Solver::Em => Ok(solver),
         solver => Err(Failure::usage(format!(
-            "--accelerate does not go with --solver {solver}"
+            "--accelerate cannot be combined with --solver {solver}"
         ))),
     }
 }

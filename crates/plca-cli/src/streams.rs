@@ -56,14 +56,14 @@ impl Streams {
         }
         if inputs.next().is_some() {
             return Err(Failure::usage(
-                "- stands for standard input once: name a file",
+                "- can stand for standard input only once: name a file",
             ));
         }
         if let Some((path, extension, summary)) = output.filter(|(path, ..)| is_stream(path)) {
             if let Some((json, piped)) = summary {
                 if json {
                     return Err(Failure::usage(
-                        "--output - does not go with --json: both are standard output",
+                        "--output - cannot be combined with --json: both are standard output",
                     ));
                 }
                 *piped = true;
@@ -138,7 +138,7 @@ fn spooled() -> Result<NamedTempFile, Failure> {
 /// Bytes by which a format is told.
 const LOOKED_AT: u64 = 64;
 
-/// The extension that goes with the first bytes of a file; a table of numbers where nothing is known.
+/// The extension for the first bytes of a file; that of a table of numbers if the bytes are unknown.
 fn extension(start: &[u8]) -> &'static str {
     match start {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "npy",

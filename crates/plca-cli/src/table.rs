@@ -7,7 +7,7 @@ use crate::args::DataArgs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderLine {
-    /// A first line of which no cell is a number is a header.
+    /// The first line is a header if none of its cells is a number.
     Auto,
     /// The first line is a header.
     Yes,
@@ -17,7 +17,7 @@ pub(crate) enum HeaderLine {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Labels {
-    /// The first cell of every line is a label, which is left out.
+    /// The first cell of every line is a label and is not read as data.
     FirstColumn,
 }
 
@@ -26,12 +26,12 @@ pub(crate) enum Labels {
 pub(crate) struct TableArgs {
     /// .csv, .tsv: line 1 names the columns: auto, yes or no [default: auto]
     ///
-    /// yes where no value is given.
+    /// The option without a value means yes.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, default_missing_value = "yes", help_heading = "Data")]
     pub(crate) header: Option<HeaderLine>,
-    /// .csv, .tsv: what stands between cells [default: a comma or a tab]
+    /// .csv, .tsv: separator of cells [default: a comma or a tab]
     ///
-    /// One character of ASCII, or `tab`. By default a comma in .csv, a tab in .tsv.
+    /// One ASCII character, or `tab`. The default is a comma for .csv and a tab for .tsv.
     #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true, help_heading = "Data")]
     pub(crate) delimiter: Option<u8>,
     /// .csv, .tsv: which cells are labels
@@ -43,7 +43,7 @@ fn delimiter(s: &str) -> Result<u8, String> {
     match s.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
         &[byte] if byte.is_ascii() => Ok(byte),
-        _ => Err("one character of ASCII is needed, or `tab`".into()),
+        _ => Err("expected one ASCII character, or `tab`".into()),
     }
 }
 

@@ -89,11 +89,11 @@ pub(crate) fn along(
         return Ok(along);
     }
     Err(Failure::usage(format!(
-        "--along {along}: this model explains observations along dimension {default}"
+        "--along {along}: the observations of this model lie along dimension {default}"
     )))
 }
 
-/// Explains new data by learnt blocks: observations along a mode, with so many numbers for `each`, of which these `blocks` are written.
+/// Transforms new data with learnt blocks: observations along a mode, with `each` numbers for an observation; these `blocks` are written.
 pub(crate) fn explain(
     model: &dyn ModelKind,
     args: &TransformArgs,
@@ -123,12 +123,12 @@ pub(crate) fn explain(
     let dropped = explained.dropped;
     if dropped > 0.0 {
         warnings.push(format!(
-            "observations of mass {dropped} were dropped: no component reaches them"
+            "data with the sum {dropped} were left out: no component has positive probability there"
         ));
     }
     if !explained.empty.is_empty() {
         warnings.push(format!(
-            "observations {} along dimension {along} hold nothing: what is written for them means nothing",
+            "observations {} along dimension {along} are all 0 or hidden: the values written for them have no meaning",
             listed(&explained.empty)
         ));
     }

@@ -1,9 +1,9 @@
 //! Scalar mathematics of probabilistic factorization: special functions, distributions, reproducible draws, divergences.
 //!
-//! Everything takes and returns `f64`. Draws are made by this crate's own algorithms from the 64-bit numbers of any generator, so
-//! that a seed means the same for every version of `rand`, but for the last bit of logarithms; see [`random`].
+//! All functions take and return `f64`. Random draws use this crate's own algorithms on the 64-bit numbers of any generator, so
+//! that a seed gives the same draws with every version of `rand`, except for the last bit of logarithms; see [`random`].
 //!
-//! Arguments outside a domain give [`DistError`]; within it nothing panics, nothing loops without a bound. Errors are
+//! Arguments outside the domain of a function give [`DistError`]; inside it no function panics or loops without a bound. Errors are
 //! stated in units of `eps = 2^-52` and tested against 60-digit references.
 
 mod bessel;

@@ -1,7 +1,7 @@
 //! Draws by algorithms of this crate alone, from any generator of 64-bit numbers.
 //!
 //! Every version takes the same words of the generator in the same order and computes the same from them, whatever the version of
-//! `rand`. [`uniform`], [`below`] and [`Categorical`] are so to the last bit on every platform. [`exponential`], and the counts that are drawn
+//! `rand`. [`uniform`], [`below`] and [`Categorical`] are bit-identical on every platform. [`exponential`], and the counts that are drawn
 //! by rejection, take logarithms, whose last bit is up to the platform's mathematics library.
 //!
 //! ```

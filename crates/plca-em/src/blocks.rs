@@ -15,7 +15,7 @@ pub(crate) fn any_partly_frozen<T: Real>(specs: &[BlockSpec<T>]) -> bool {
 }
 
 /// The largest of these over what is free of weights and block and the live components, from the counts `C` of a block `F` under weights `P(z)`; NaN if one
-/// of them is no number.
+/// of them is not a number.
 ///
 /// ```math
 /// | n / v - P(z) |,

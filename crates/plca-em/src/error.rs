@@ -7,7 +7,7 @@ pub enum EmError {
     /// A share to be held out that is outside `(0, 1)`.
     #[error("share {0} to be held out is outside (0, 1)")]
     Share(f64),
-    /// A value that is no count where counts are to be held out.
+    /// A value that is not a count where counts are to be held out.
     #[error("entry {index:?} is {value}: only whole counts up to 2^53 can be held out")]
     NotCounts {
         /// The first such cell.

@@ -33,7 +33,7 @@ pub struct HeldOut<'a, T: Real> {
 ///
 /// # Errors
 ///
-/// [`EmError`]: a share outside `(0, 1)`, a value that is no whole number or above 2^53, data of which nothing can be held out.
+/// [`EmError`]: a share outside `(0, 1)`, a value that is not a whole number or above 2^53, data of which nothing can be held out.
 ///
 /// # Examples
 ///
@@ -117,7 +117,7 @@ pub struct HeldCells<T> {
     pub held: Vec<(Vec<usize>, f64)>,
 }
 
-/// Hides every observed cell with probability `share`, independently: for data that are no counts.
+/// Hides every observed cell with probability `share`, independently: for data that are not counts.
 ///
 /// Of every index that has positive cells one at least stays in the training part. Memory and cost: every cell of the shape.
 ///
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Hidden and observed cells as before but for those held, which are in the list with their values; every index keeps something.
+    /// Hidden and observed cells as before except for those held, which are in the list with their values; every index keeps something.
     #[test]
     fn held_cells_are_hidden_and_listed() {
         let values: Vec<f64> = (0..60).map(|n| f64::from(n % 7) * 0.3).collect();

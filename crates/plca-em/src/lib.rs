@@ -9,8 +9,8 @@
 //! | PLCA and PLSA by variational Bayes | [`PlcaVb`], [`PlsaVb`] | Dirichlet posteriors of them |
 //! | KL-NMF, simultaneous (EM) or sequential | [`Nmf`] | `W`, `H` |
 //!
-//! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`]; all run by
-//! the engine of [`plca_fit`], bit-identical for any number of threads.
+//! All models take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`], and all use
+//! the engine of [`plca_fit`]. Results are bit-identical for any number of threads.
 //!
 //! ```
 //! use plca_em::{Model, Plca};
@@ -33,8 +33,8 @@
 //!
 //! # Solvers
 //!
-//! By default a run is by coordinate descent where the model separates, and by plain iterations elsewhere. Any other solver, stop rule or
-//! start is chosen before the run:
+//! By default a run uses coordinate descent if the model separates into rows, and plain iterations otherwise. Set another solver, stop rule or
+//! start before the run:
 //!
 //! ```
 //! use plca_em::{Init, Model, Plca, Solver, Stop};

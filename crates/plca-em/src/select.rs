@@ -31,7 +31,7 @@ enum Held<'a> {
     Cells(HeldCells<f64>),
 }
 
-/// What fits of several sizes to one data set are compared by: all are judged by the same data.
+/// The scores of fits of several sizes to one data set; all are computed on the same data.
 ///
 /// ```
 /// use plca_em::{Criterion, Model, Plca, Reconstruct, Selection, effective_parameters};
@@ -61,7 +61,7 @@ pub struct Selection<'a, R> {
 }
 
 impl<'a, R: Rng + Clone> Selection<'a, R> {
-    /// Gets ready to judge fits. For [`Criterion::HeldOut`] every count, or every cell of data that are no counts, is held out with
+    /// Prepares the scores of fits. For [`Criterion::HeldOut`] every count, or every cell of data that are not counts, is held out with
     /// probability `share`; `rng` draws them, and how they are cut in halves.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use rand::Rng;
 
 use super::{BlockSpec, Constraint, FitError, Frozen, Parameters, Separable, Start, Stepped};
 
-/// The direction in which an objective is improved: up or down.
+/// The direction in which an objective improves: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
     /// It rises: a likelihood, a posterior, a bound.

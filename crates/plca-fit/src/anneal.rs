@@ -31,7 +31,7 @@ pub struct Anneal {
 }
 
 impl Anneal {
-    /// A power that stays.
+    /// A constant power.
     ///
     /// ```
     /// use plca_fit::Anneal;
@@ -59,7 +59,7 @@ impl Anneal {
         self.alpha0 + (1.0 - self.alpha0) * done
     }
 
-    /// Whether the power still moves at an iteration, counted from 1.
+    /// Whether the power still changes at an iteration, counted from 1.
     ///
     /// ```
     /// use plca_fit::Anneal;

@@ -89,7 +89,7 @@ pub enum Draw {
     Data(Vec<f64>),
 }
 
-/// A block of parameters: its name, shape, constraint, prior, and what of it is frozen.
+/// A block of parameters: its name, shape, constraint, prior, and which part of it is frozen.
 #[derive(Clone, Debug)]
 pub struct BlockSpec<T: Real> {
     /// The name, by which builders, files and errors speak of it.
@@ -199,7 +199,7 @@ impl<T: Real> BlockSpec<T> {
         DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64))
     }
 
-    /// The block that given values stand for; that of the data, where it comes from them. Columns of a simplex block are normalised; those that sum to 1 already keep their bits.
+    /// The block for given values; the block of the data, if it comes from them. Columns of a simplex block are normalised; those that sum to 1 already keep their bits.
     ///
     /// # Errors
     ///
@@ -331,7 +331,7 @@ impl<T: Real> BlockSpec<T> {
                 Prior::Rate(_) => (Constraint::NonNegative, "rates"),
             };
             if self.constraint != constraint {
-                let what = format!("a prior of {of} on `{}`, which has none", self.name);
+                let what = format!("a prior of {of} cannot be used on `{}`", self.name);
                 return Err(FitError::Conflict { what });
             }
             let checked = prior.rules().check(self.shape);
@@ -540,7 +540,7 @@ impl<T: Real> BlockSpec<T> {
         counts
     }
 
-    /// Puts what is frozen back. Other entries of the same columns share what it leaves.
+    /// Restores the frozen entries. In columns of distributions with frozen entries the others are scaled so that the columns sum to 1.
     pub fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
         let shared = self.shared();
         if !shared.is_empty() {
@@ -568,7 +568,7 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
-    /// Gives every entry a trace back: `q <- (q + 1e-12) / (1 + 1e-12 I)`, but for frozen components. Rates get 1e-12 times the largest of them.
+    /// Adds a small value to every entry: `q <- (q + 1e-12) / (1 + 1e-12 I)`, except for frozen components. Rates get 1e-12 times the largest of them.
     pub fn restore(&self, block: &mut DMatrix<T>) {
         let old = block.clone();
         let (trace, sum) = match self.constraint {

@@ -48,7 +48,7 @@ setters! {
 }
 
 impl Cooling {
-    /// Refuses schedules that mean nothing.
+    /// Refuses invalid schedules.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl<'a, T: Real> Cooled<'a, T> {
         cooling.check()?;
         if !whole.tempers() {
             return Err(FitError::Conflict {
-                what: "the model has no tempering that could be cooled".into(),
+                what: "the model has no tempering, which cooling needs".into(),
             });
         }
         let place = match (&memory.points[..], &memory.numbers[..]) {
@@ -120,7 +120,7 @@ impl<'a, T: Real> Cooled<'a, T> {
                 });
                 let checked = current.check(whole.blocks());
                 checked.map_err(|e| FitError::Checkpoint {
-                    what: format!("what the cooling remembers is refused: {e}"),
+                    what: format!("the memory of the cooling is not valid: {e}"),
                 })?;
                 Some(Place {
                     current,
@@ -131,7 +131,7 @@ impl<'a, T: Real> Cooled<'a, T> {
             }
             _ => {
                 return Err(FitError::Checkpoint {
-                    what: "what the cooling remembers does not fit the model".into(),
+                    what: "the memory of the cooling does not fit the model".into(),
                 });
             }
         };

@@ -239,7 +239,8 @@ pub(super) fn extrapolates<T: Real>(
     // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
     if at.power() != 1.0 {
         return Err(FitError::Conflict {
-            what: "extrapolation does not go with tempering: expected the solver `em`".into(),
+            what: "extrapolation cannot be combined with tempering: expected the solver `em`"
+                .into(),
         });
     }
     let iteration = at.next();
@@ -394,7 +395,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         match Annealing::of(powers::<T, E>(&self.0), at.next()) {
             Annealing::Stays(j) => {
                 return Err(FitError::NoResidual {
-                    why: format!("`{}` is raised to a power that stays", specs[j].name),
+                    why: format!("`{}` is raised to a constant power", specs[j].name),
                 });
             }
             Annealing::Moves(_) => return Ok(f64::INFINITY),
@@ -455,7 +456,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
             }),
             Annealing::Stays(j) => Err(FitError::Conflict {
                 what: format!(
-                    "extrapolation does not go with the power of `{}`, which stays: expected the solver `em`",
+                    "extrapolation cannot be combined with the constant power of `{}`: expected the solver `em`",
                     name(j)
                 ),
             }),

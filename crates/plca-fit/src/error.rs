@@ -21,7 +21,7 @@ pub enum FitError {
         /// Why.
         source: PriorError,
     },
-    /// Statistics of shards that are no sum over all of them.
+    /// Statistics of shards that are not a sum over all of them.
     #[error(transparent)]
     Shards(#[from] PartialError),
     /// Another number of blocks than the model has.
@@ -102,7 +102,7 @@ pub enum FitError {
         /// What the model expects.
         expected: String,
     },
-    /// A column that is no distribution.
+    /// A column that is not a distribution.
     #[error("column {column} of `{block}` sums to {sum}, expected 1")]
     Sum {
         /// Name of the block.
@@ -113,7 +113,9 @@ pub enum FitError {
         sum: f64,
     },
     /// A frozen component that a block does not have.
-    #[error("component {component} of `{block}`, which has {components}")]
+    #[error(
+        "there is no component {component} in `{block}`, which has {components}, counted from 0"
+    )]
     Component {
         /// Name of the block.
         block: String,
@@ -124,7 +126,7 @@ pub enum FitError {
     },
     /// Frozen entries that share their columns with free ones under a prior that knows whole columns only.
     #[error(
-        "`{block}` has frozen entries beside free ones in its columns, and a prior that knows whole columns only: freeze whole columns, or leave out the prior"
+        "`{block}` has columns with frozen and free entries, but its prior supports whole columns only: freeze whole columns, or leave out the prior"
     )]
     FrozenUnderPrior {
         /// Name of the block.
@@ -132,7 +134,7 @@ pub enum FitError {
     },
     /// What is maximised changes from one iteration to the next, so that it cannot guard an extrapolation.
     #[error(
-        "the prior on `{block}` changes at iteration {iteration}, so that no solver can extrapolate yet: expected a steady prior, or the solver em"
+        "the prior on `{block}` still changes at iteration {iteration}, so that solvers cannot extrapolate: expected a constant prior, or the solver em"
     )]
     Unsteady {
         /// Name of the block whose prior changes.
@@ -142,7 +144,7 @@ pub enum FitError {
     },
     /// A block is raised to a power that still moves towards 1, so that nothing guards an extrapolation yet.
     #[error(
-        "the power of `{block}` still moves at iteration {iteration}, so that no solver can extrapolate yet"
+        "the power of `{block}` still changes at iteration {iteration}, so that solvers cannot extrapolate"
     )]
     Annealing {
         /// Name of the block.
@@ -173,7 +175,7 @@ pub enum FitError {
         expected: Vec<String>,
     },
     /// A stop rule that compares a residual, where there is none.
-    #[error("{why}: there is no residual that a tolerance could be compared with")]
+    #[error("{why}: the residual is not defined, so no tolerance can be set for it")]
     NoResidual {
         /// Why.
         why: String,
@@ -182,7 +184,7 @@ pub enum FitError {
     #[error(transparent)]
     Stop(#[from] StopError),
     /// A checkpoint of another run.
-    #[error("the checkpoint is of another run: {what}")]
+    #[error("the checkpoint belongs to another run: {what}")]
     Checkpoint {
         /// What does not fit.
         what: String,
@@ -222,7 +224,7 @@ pub enum FitError {
         value: f64,
     },
     /// Something of a model that coordinate descent cannot do.
-    #[error("{what} is not for coordinate descent: expected the solver `em`")]
+    #[error("{what} is not supported by coordinate descent: expected the solver `em`")]
     NotSeparable {
         /// What.
         what: String,
@@ -246,7 +248,7 @@ pub enum FitError {
         expected: String,
     },
     /// A start that a model does not have.
-    #[error("the model has no start by {}: expected blocks that are given or drawn", .start.name())]
+    #[error("the model has no start `{}`: expected given or random blocks", .start.name())]
     NoStart {
         /// Which.
         start: Start,
@@ -302,7 +304,7 @@ impl FitError {
         Self::unless(count > 0, name, 0.0, "at least 1")
     }
 
-    /// Refuses a setting that is not good.
+    /// Refuses an invalid setting.
     ///
     /// # Errors
     ///
@@ -323,7 +325,7 @@ impl FitError {
         }
     }
 
-    /// Whether another point may fare better. An accelerated step then drops the point that it tried; any other error ends the run.
+    /// Whether the step may succeed at another point. An accelerated step then drops the point that it tried; any other error ends the run.
     pub fn rejects_point(&self) -> bool {
         matches!(
             self,

@@ -29,7 +29,7 @@ pub enum Event {
     },
 }
 
-/// Where a run stands: all that is needed to go on as if it had not been interrupted.
+/// The state of a run: all that is needed to continue it as if it had not been interrupted.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Checkpoint<T: Real> {
@@ -117,7 +117,7 @@ pub struct Fit<S: State> {
 }
 
 impl<S: State> Fit<S> {
-    /// The same fit, whose state is its parameters alone: one type for all models.
+    /// The same fit with plain parameters as its state: one type for all models.
     pub fn untyped(self) -> Fit<Parameters<S::Scalar>> {
         Fit {
             state: self.state.parameters().clone(),

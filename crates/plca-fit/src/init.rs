@@ -78,7 +78,7 @@ impl<T: Real> Init<T> {
     /// Gallopoulos 2008.)
     ///
     /// The vectors are found in a random subspace, whose few directions are all that is drawn, besides what [`Fill::Random`] is; where they are
-    /// well apart, the start is the same for every seed, but for rounding. Data are copied as by
+    /// well apart, the start is the same for every seed, except for rounding. Data are copied as by
     /// [`Products`](plca_tensor::arrange::Products): sparse ones once for every mode.
     ///
     /// ```
@@ -103,7 +103,7 @@ impl<T: Real> Init<T> {
         self.start
     }
 
-    /// Gives a block by its name; the last of one name counts.
+    /// Gives a block by its name; a later block replaces an earlier one of the same name.
     #[must_use]
     pub fn block(mut self, name: impl Into<String>, value: DMatrix<T>) -> Self {
         self.given.insert(name.into(), value);
@@ -173,7 +173,7 @@ pub(super) fn scaled<T: Real>(
     })
 }
 
-/// The parameters that blocks stand for, in the order of the algorithm.
+/// The parameters made from given blocks, in the order of the algorithm.
 ///
 /// # Errors
 ///

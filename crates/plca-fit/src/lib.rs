@@ -1,13 +1,13 @@
 //! One engine for every model: named blocks of parameters, and runs that iterate them.
 //!
-//! * [`Model`]: settings. [`on`](Model::on) data it is a [`Run`], whose [`Solver`], [`Stop`] rule and [`Observer`]s can be chosen; what a run gives
-//!   back is a [`Fit`] of a [`State`].
-//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
-//! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
-//! * [`Factored`]: what a state of your own writes, its weights and factors; it then approximates data ([`Reconstruct`]).
+//! * [`Model`]: settings. [`on`](Model::on) binds it to data and gives a [`Run`], whose [`Solver`], [`Stop`] rule and [`Observer`]s can be set; a run
+//!   returns a [`Fit`] of a [`State`].
+//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and which part of it is frozen.
+//! * [`Expectation`]: the expected counts, which your own model computes; [`Em`] does the rest. [`Algorithm`]: for iterations other than EM.
+//! * [`Factored`]: the weights and factors, which your own state returns; it then approximates data ([`Reconstruct`]).
 //! * [`shards`]: fits of data that are cut along their samples, on one machine or on many, bit-identical.
-//! * [`Spectra`]: what the components of many fits agree on, their [`Consensus`].
-//! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: what continues a run with bit-identical results.
+//! * [`Spectra`]: the components of many fits, and their [`Consensus`].
+//! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: the state of a run, which continues it with bit-identical results.
 //!
 //! ```
 //! use plca_em::Plca;
@@ -24,7 +24,7 @@
 //!
 //! # When not to use this crate
 //!
-//! It has no model and no data: see `plca-em`, `skellam-snmf`, `pntf-l2` and `plca-tensor`. It is no general optimiser either.
+//! It has no model and no data: see `plca-em`, `skellam-snmf`, `pntf-l2` and `plca-tensor`. It is not a general optimiser either.
 
 mod algorithm;
 mod anneal;

@@ -47,7 +47,7 @@ const FAINT: f64 = 1e-6;
 ///
 /// # Errors
 ///
-/// [`FitError::Conflict`] for data that are no matrix and for more components than it has rows or columns, [`FitError::NotFinite`] where products
+/// [`FitError::Conflict`] for data that are not a matrix and for more components than it has rows or columns, [`FitError::NotFinite`] where products
 /// overflow.
 #[doc(hidden)]
 pub fn nndsvd<T: Real>(

@@ -106,12 +106,12 @@ impl<T: Real> Parameters<T> {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If there is no such block.
     pub fn at(&self, block: usize) -> &DMatrix<T> {
         &self.blocks[block]
     }
 
-    /// Rows and columns of a block by its place, 0 of both if there are not so many.
+    /// Rows and columns of a block by its place, 0 of both if there is no such block.
     pub fn shape(&self, block: usize) -> (usize, usize) {
         self.blocks.get(block).map_or((0, 0), DMatrix::shape)
     }
@@ -126,14 +126,14 @@ impl<T: Real> Parameters<T> {
         self.mass
     }
 
-    /// Numbers that a state must remember besides its blocks, such as which mode is given.
+    /// Numbers that belong to a state besides its blocks, such as which mode is given.
     pub fn fact(&self, name: &str) -> Option<&[f64]> {
         let mut facts = self.facts.iter();
         let fact = facts.find(|(other, _)| other == name)?;
         Some(&fact.1)
     }
 
-    /// Refuses a scale, if there is one, that is not so many finite numbers `>= 0`.
+    /// Refuses a scale, if there is one, that does not have this number of finite entries `>= 0`.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl<T: Real> Parameters<T> {
         self
     }
 
-    /// The same parameters after so many iterations.
+    /// The same parameters after this number of iterations.
     #[must_use]
     pub fn at_iteration(mut self, iteration: usize) -> Self {
         self.iteration = iteration;

@@ -121,7 +121,7 @@ impl<'a, S: State> Run<'a, S> {
         }
     }
 
-    /// The same run, whose state is its parameters alone: one type for all models.
+    /// The same run with plain parameters as its state: one type for all models.
     pub fn untyped(self) -> Run<'a, Parameters<S::Scalar>> {
         Run {
             algorithm: self.algorithm,
@@ -141,7 +141,7 @@ impl<'a, S: State> Run<'a, S> {
         &*self.algorithm
     }
 
-    /// Sets from how many starts the run is made (default 1). They are drawn one after the other, and the best end is the result.
+    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept.
     pub fn restarts(mut self, starts: u32) -> Self {
         self.restarts = starts;
         self
@@ -163,7 +163,7 @@ impl<'a, S: State> Run<'a, S> {
         self
     }
 
-    /// Chooses the solver.
+    /// Sets the solver.
     pub fn solver(mut self, solver: Solver) -> Self {
         self.solver = solver;
         self
@@ -175,13 +175,13 @@ impl<'a, S: State> Run<'a, S> {
         self
     }
 
-    /// Adds an observer. All are told of an iteration; of several that end the run the first one's status counts.
+    /// Adds an observer. All are told of every iteration; if several end the run, the status of the first one is kept.
     pub fn observe(mut self, observer: impl Observer<S::Scalar> + 'a) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
 
-    /// Iterates from a start until the stop rule says so.
+    /// Iterates from a start until the stop rule ends the run.
     ///
     /// # Errors
     ///
@@ -225,22 +225,22 @@ impl<'a, S: State> Run<'a, S> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
             let names = names(specs).join(", ");
-            let what = format!("its blocks or shapes are others than {names}");
+            let what = format!("its blocks or shapes differ from {names}");
             return Err(FitError::Checkpoint { what });
         }
         from.parameters.check(specs)?;
         if from.parameters.power() != 1.0 && !self.algorithm.tempers() {
-            let what = "it is tempered, which these iterations are not".into();
+            let what = "it is tempered, but this run is not".into();
             return Err(FitError::Checkpoint { what });
         }
         let other =
             |(name, numbers): &(&str, Vec<f64>)| from.parameters.fact(name) != Some(numbers);
         if let Some((name, _)) = self.algorithm.facts().iter().find(|fact| other(fact)) {
-            let what = format!("its fact `{name}` is another than that of the model on these data");
+            let what = format!("its fact `{name}` differs from that of the model on these data");
             return Err(FitError::Checkpoint { what });
         }
         if !from.memory.is_finite() {
-            let what = "what its solver remembers is no number".into();
+            let what = "the memory of its solver holds a value that is not finite".into();
             return Err(FitError::Checkpoint { what });
         }
         let mut ends = self.prepare()?;
@@ -255,7 +255,10 @@ impl<'a, S: State> Run<'a, S> {
         }
         if self.held.is_some() {
             if !matches!(self.solver, Solver::Em | Solver::Auto) {
-                let what = format!("the solver `{}` does not go with cooling", self.solver);
+                let what = format!(
+                    "the solver `{}` cannot be combined with cooling",
+                    self.solver
+                );
                 return Err(FitError::Conflict { what });
             }
             // The held-out counts alone say when it is enough.
@@ -279,7 +282,7 @@ impl<'a, S: State> Run<'a, S> {
         };
         let Some(model) = self.model else {
             return Err(FitError::Conflict {
-                what: "cooling needs a model, which this run is not made of".into(),
+                what: "cooling needs a run that was made from a model".into(),
             });
         };
         let bound = [model.bind_to(parts.train)?, model.bind_to(parts.held)?];

@@ -17,17 +17,17 @@ pub struct Settings<T: Real> {
 }
 
 impl<T: Real> Settings<T> {
-    /// Sets the prior of a block; the last one counts.
+    /// Sets the prior of a block; a later one replaces an earlier one.
     pub fn prior(&mut self, block: String, prior: Arc<dyn SimplexPrior<T>>) {
         self.priors.insert(block, Prior::Simplex(prior));
     }
 
-    /// Sets the prior of a block of rates; the last one counts.
+    /// Sets the prior of a block of rates; a later one replaces an earlier one.
     pub fn rate_prior(&mut self, block: String, prior: Arc<dyn RatePrior<T>>) {
         self.priors.insert(block, Prior::Rate(prior));
     }
 
-    /// Sets what of a block is frozen; the last setting counts.
+    /// Sets which part of a block is frozen; a later setting replaces an earlier one.
     pub fn freeze(&mut self, block: String, frozen: Frozen) {
         self.frozen.insert(block, frozen);
     }
@@ -70,7 +70,7 @@ impl<T: Real> Settings<T> {
 
 /// A builder of any model whose blocks can be frozen.
 pub trait Freeze: Sized {
-    /// Sets what of a block is frozen; the last setting counts.
+    /// Sets which part of a block is frozen; a later setting replaces an earlier one.
     #[must_use]
     fn frozen(self, block: &str, what: Frozen) -> Self;
 }
@@ -83,7 +83,7 @@ macro_rules! block_setters {
         $crate::freeze_setters!($builder);
 
         impl<T: ::plca_tensor::Real> $builder<T> {
-            /// Puts a prior on the columns of a block; the last one set counts. A block that the model does not have is refused when it
+            /// Puts a prior on the columns of a block; a later prior replaces an earlier one. A block that the model does not have is refused when it
             /// meets its data.
             pub fn prior(
                 mut self,
@@ -151,7 +151,7 @@ macro_rules! freeze_setters {
 macro_rules! rate_setters {
     ($builder:ident) => {
         impl<T: ::plca_tensor::Real> $builder<T> {
-            /// Puts a prior on the values of a block of rates; the last one set counts. A block that the model does not have is refused when it
+            /// Puts a prior on the values of a block of rates; a later prior replaces an earlier one. A block that the model does not have is refused when it
             /// meets its data.
             pub fn rate_prior(
                 mut self,

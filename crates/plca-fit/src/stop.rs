@@ -21,7 +21,7 @@ pub enum Need {
     All,
 }
 
-/// The rule that ends a run: at the first test that is met, or where all are met at once ([`need`](Self::need)).
+/// The rule that ends a run: at the first test that is met, or when all are met at once ([`need`](Self::need)).
 ///
 /// ```math
 /// \frac{| J_\text{new} - J_\text{old} |}{\text{unit} \cdot \text{iterations between the checks}} \le \text{tol},
@@ -122,7 +122,7 @@ impl Stop {
         Deadline(self.time_limit.map(|limit| (Instant::now(), limit)))
     }
 
-    /// Refuses numbers that mean nothing.
+    /// Refuses invalid numbers.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Status {
         matches!(self, Self::TimeLimit | Self::Interrupted | Self::Custom(_))
     }
 
-    /// Whether the run ended before the model did.
+    /// Whether the run ended before it converged: by the largest number of iterations or the time limit.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::MaxIterations | Self::TimeLimit)
     }

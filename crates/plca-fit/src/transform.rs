@@ -33,7 +33,7 @@ pub enum Impossible {
     Drop,
 }
 
-/// The settings by which new data are explained under learnt blocks.
+/// The settings for the transform of new data under learnt blocks.
 ///
 /// ```
 /// use plca_fit::{Impossible, Transform};
@@ -79,7 +79,7 @@ setters! {
 }
 
 impl Transform {
-    /// The mode of the new observations of a model of so many.
+    /// The mode of the new observations, of a model with this number of modes.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Transform {
     }
 }
 
-/// New data explained by learnt blocks, with a bound on how far the explanation is from the best one.
+/// The transform of new data under learnt blocks, with a bound on its distance from the optimum.
 ///
 /// ```math
 /// L^* - L \le v \cdot \text{gap}, \qquad \text{gap} = \max_z g_z - 1
@@ -114,7 +114,7 @@ pub struct Explained<S: State> {
 }
 
 impl<S: State> Explained<S> {
-    /// The same explanation, whose state is its parameters alone: one type for all models.
+    /// The same result with plain parameters as its state: one type for all models.
     pub fn untyped(self) -> Explained<Parameters<S::Scalar>> {
         Explained {
             fit: self.fit.untyped(),
@@ -175,7 +175,7 @@ pub struct Solved<T: Real> {
     status: Status,
 }
 
-/// Explains observations one by one, each until its own gap is small enough; `None` for solvers that move all of them at once. An
+/// Transforms observations one by one, each until its own gap is small enough; `None` for solvers that move all of them at once. An
 /// observation's part is bit-identical whatever the others are, if no cell is hidden.
 ///
 /// The objective of an observation may be that of PLSA, NMF or PLCA: they differ by the scale alone.
@@ -277,7 +277,7 @@ impl<T: Real> Solved<T> {
     }
 }
 
-/// Runs an algorithm without a certificate from a start: the objective alone ends the run. `Auto` is `squarem` where that goes.
+/// Runs an algorithm without a certificate from a start: the objective alone ends the run. `Auto` is `squarem` if the model allows it.
 ///
 /// # Errors
 ///

@@ -115,7 +115,7 @@ fn folder(place: &Path) -> &Path {
     }
 }
 
-/// A file beside its target, which it replaces by [`keep`](Self::keep); gone if that is never called.
+/// A file beside its target, which it replaces by [`keep`](Self::keep); removed if that is never called.
 ///
 /// Several files are written whole before any of them takes its name:
 ///

@@ -146,7 +146,7 @@ impl<T> Array<T> {
             return Ok(());
         }
         Err(Fault::new(format!(
-            "shape {:?} does not go with {} values",
+            "shape {:?} does not fit {} values",
             self.shape,
             self.values.len()
         )))
@@ -413,11 +413,11 @@ pub(crate) fn accept(options: &ReadOptions) -> Accept {
     }
 }
 
-/// Opens a file to be read. Anything else, such as a named pipe, could keep the command waiting for ever and gives its bytes only once.
+/// Opens a file to be read. Anything else, such as a named pipe, could keep the command waiting forever and gives its bytes only once.
 ///
 /// # Errors
 ///
-/// [`IoError`] for a folder, for what is no regular file, and as [`File::open`].
+/// [`IoError`] for a folder, for what is not a regular file, and as [`File::open`].
 ///
 /// # Examples
 ///
@@ -437,7 +437,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     match (kind.is_file(), kind.is_dir()) {
         (true, _) => File::open(path),
         (_, true) => Err(other("is a folder; a file is needed")),
-        _ => Err(other("is no regular file")),
+        _ => Err(other("is not a regular file")),
     }
 }
 
@@ -512,10 +512,7 @@ fn read<T: Element>(
     let data = attempt().map_err(|e| e.of(path))?;
     let got = data.shape();
     if got.is_empty() {
-        return Err(IoError::new(
-            path,
-            "an array of order 0 has no cells to explain",
-        ));
+        return Err(IoError::new(path, "an array of order 0 has no cells"));
     }
     match (shape, &data) {
         (Some(want), _) if want != got => {
@@ -530,7 +527,7 @@ fn read<T: Element>(
     }
 }
 
-/// Indices that any file may have, and more of them for every entry: memory goes with the sizes of the modes, and one wrong
+/// Indices that any file may have, and more of them for every entry: memory is proportional to the sizes of the modes, and one wrong
 /// index could ask for all there is.
 const FREE_INDICES: usize = 1 << 24;
 const INDICES_PER_ENTRY: usize = 64;
@@ -542,7 +539,7 @@ pub(crate) fn plausible(shape: &[usize], entries: usize) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::new(format!(
-        "has shape {shape:?} with {entries} entries; say the shape if that is meant"
+        "has shape {shape:?} with {entries} entries; give the shape explicitly if this is intended"
     )))
 }
 

@@ -18,7 +18,7 @@ const STREAMED: &str = ".mtx, .tns or docword.*.txt, also with .gz, or .npz";
 
 /// What a file gives, in its order.
 pub(crate) enum Found<'a, T> {
-    /// So many entries will come, from a file that is not compressed: their bytes are there.
+    /// The number of entries that follow, from a file that is not compressed and is long enough for them.
     Expected(usize),
     Entry(&'a [u32], T),
     /// The next cell of a dense matrix.
@@ -110,7 +110,7 @@ pub(crate) fn for_each_entry<T: Element>(
             }
         }
         _ => {
-            let what = format!("is not read entry by entry: expected {STREAMED}");
+            let what = format!("cannot be read entry by entry; expected {STREAMED}");
             return Err(Fault::new(what));
         }
     }
@@ -123,7 +123,7 @@ pub(crate) fn for_each_entry<T: Element>(
         }
         Found::Entry(index, _) => {
             let order = index.len();
-            let what = format!("has {order} indices, those of a matrix are two");
+            let what = format!("has {order} indices, expected the two of a matrix");
             Err(Fault::new(what))
         }
         Found::Cell(_) => Err(dense()),

@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes and then fails, also when seeking; counts what was tried after that.
+    /// Takes this number of bytes and then fails, also when seeking; counts what was tried after that.
     struct Full {
         inner: Cursor<Vec<u8>>,
         room: usize,

@@ -1,4 +1,4 @@
-//! Files in and out of the `plca` command and the figures; no other crate touches a file.
+//! Readers and writers of files for the `plca` command and the figures; no other crate reads or writes files.
 //!
 //! | read | by |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | where an output goes, whether it can be written | [`end_of_links`], [`can_write`] |
 //! | whether an array can be made | [`room`] |
 //!
-//! Readers trust nothing: no size that a file claims is allocated before it is held against the bytes that are there,
+//! Readers do not trust files: a size that a file claims is compared with the length of the file before memory is allocated,
 //! and every error is one line with the file, the place in it and the value. Writers write beside the target and rename.
 //!
 //! # Examples

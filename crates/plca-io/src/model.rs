@@ -175,7 +175,7 @@ fn limit(bytes: usize) -> Result<(), Fault> {
 ///
 /// # Errors
 ///
-/// [`IoError`] for a file that is no checkpoint, is of an unknown version or was damaged.
+/// [`IoError`] for a file that is not a checkpoint, is of an unknown version or was damaged.
 ///
 /// # Examples
 ///
@@ -185,7 +185,7 @@ fn limit(bytes: usize) -> Result<(), Fault> {
 /// let path = folder.path().join("state.npz");
 /// write_model(&path, &ModelFile::default(), false)?;
 /// let error = read_checkpoint(&path).unwrap_err().to_string();
-/// assert!(error.ends_with("state.npz: is no checkpoint: one that a run has written is needed"));
+/// assert!(error.ends_with("state.npz: is not a checkpoint: expected a file that --checkpoint of a run wrote"));
 /// write_checkpoint(&path, &ModelFile::default())?;
 /// assert_eq!(read_checkpoint(&path)?, ModelFile::default());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -200,7 +200,7 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
         );
         let (Some(version), Some(sum), Some(state)) = (version, sum, state) else {
             return Err(Fault::new(
-                "is no checkpoint: one that a run has written is needed",
+                "is not a checkpoint: expected a file that --checkpoint of a run wrote",
             ));
         };
         if version != CHECKPOINT_VERSION {
@@ -214,9 +214,7 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
         };
         let found = checksum(&state);
         if found != sum {
-            return Err(Fault::new(format!(
-                "checksum {found} where {sum} was written"
-            )));
+            return Err(Fault::new(format!("checksum {found}, expected {sum}")));
         }
         Ok(state)
     };
@@ -288,7 +286,7 @@ fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
     let announced = (header.data_len() as u64).checked_add(8 + size);
     if announced != Some(supply) {
         let what = format!(
-            "not a .safetensors file: {supply} bytes where 8, {size} and {} are announced",
+            "not a .safetensors file: {supply} bytes, but the header announces 8, {size} and {}",
             header.data_len()
         );
         return Err(Fault::new(what));

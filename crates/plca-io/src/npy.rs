@@ -68,7 +68,7 @@ pub(crate) fn read_header(reader: &mut impl Read) -> Result<Header, Fault> {
     }
     let mut header = vec![0; length];
     reader.read_exact(&mut header)?;
-    let header = std::str::from_utf8(&header).map_err(|_| Fault::at("header", "is no text"))?;
+    let header = std::str::from_utf8(&header).map_err(|_| Fault::at("header", "is not text"))?;
 
     let descr = field(header, "descr")?;
     let quote = descr.chars().next().filter(|&c| c == '\'' || c == '"');
@@ -100,7 +100,7 @@ pub(crate) fn read_header(reader: &mut impl Read) -> Result<Header, Fault> {
         .strip_prefix('(')
         .and_then(|s| s.split_once(')'))
         .map(|(s, _)| s);
-    let shape = shape.ok_or_else(|| Fault::at("header", "the shape is no tuple"))?;
+    let shape = shape.ok_or_else(|| Fault::at("header", "the shape is not a tuple"))?;
     let shape = (shape.split(',').map(str::trim).filter(|s| !s.is_empty()))
         .map(|s| {
             s.trim_end_matches('L')
@@ -313,7 +313,7 @@ pub(crate) fn read_values_of<T: Element>(
 }
 
 impl Header {
-    /// Refuses what is no vector.
+    /// Refuses what is not a vector.
     pub(crate) fn vector(&self) -> Result<usize, Fault> {
         match self.shape[..] {
             [n] => Ok(n),
@@ -324,7 +324,7 @@ impl Header {
         }
     }
 
-    /// Refuses what is no vector of an integer type.
+    /// Refuses what is not a vector of an integer type.
     pub(crate) fn integers(&self) -> Result<usize, Fault> {
         let n = self.vector()?;
         if !matches!(self.kind, Kind::Signed | Kind::Unsigned) {

@@ -112,7 +112,7 @@ impl Manifest {
         let sum = samples.into_iter().try_fold(0usize, usize::checked_add);
         if sum != Some(all) {
             return Err(Fault::new(format!(
-                "the shards have not {all} samples in all"
+                "the shards do not have {all} samples in total"
             )));
         }
         for shard in &self.shards {
@@ -123,7 +123,7 @@ impl Manifest {
             ) {
                 let file = &shard.file;
                 return Err(Fault::new(format!(
-                    "`{file}` is no name of a file in the folder"
+                    "`{file}` is not a name of a file in the folder"
                 )));
             }
         }
@@ -237,7 +237,7 @@ impl Cutting<'_> {
         Fault::from(e).of(self.folder)
     }
 
-    /// Where to cut samples of so many entries.
+    /// Where to cut samples with these numbers of entries.
     fn ends(&self, entries: &[u64]) -> Result<Vec<usize>, IoError> {
         match entries.iter().all(|&n| n == 0) {
             true => Err(IoError::new(self.input, DataError::NoMass)),

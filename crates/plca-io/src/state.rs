@@ -64,7 +64,7 @@ impl ModelFile {
         file
     }
 
-    /// Whether this is the name of an array that is no block: what a state remembers, or a prior of a block entry by entry, such as
+    /// Whether this is the name of an array that is not a block: what a state remembers, or a prior of a block entry by entry, such as
     /// `basis.dirichlet`. Such arrays are in double precision in every file.
     ///
     /// ```

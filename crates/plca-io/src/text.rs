@@ -34,7 +34,7 @@ pub(crate) fn for_each_line(
         if line.len() == MAX_LINE {
             return Err(Fault::at(place(), "is too long"));
         }
-        let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is no text"))?;
+        let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is not text"))?;
         // Some spreadsheets write a byte order mark.
         let text = if number == 1 {
             text.trim_start_matches('\u{feff}')
@@ -200,11 +200,11 @@ pub(crate) fn visit_matrix_market<T: Element>(
             }
             if !["general", "symmetric"].contains(&symmetry) {
                 return Err(Fault::new(format!(
-                    "symmetry `{symmetry}` cannot be non-negative"
+                    "symmetry `{symmetry}` is not supported, expected general or symmetric"
                 )));
             }
             if format == "array" && field == "pattern" {
-                return Err(Fault::new("an array has no pattern form"));
+                return Err(Fault::new("the array format has no field `pattern`"));
             }
             banner = Some(Announced {
                 coordinate: format == "coordinate",
@@ -240,7 +240,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
                 }
                 _ => {
                     return Err(Fault::new(format!(
-                        "{} sizes where {} are needed",
+                        "{} sizes, expected {}",
                         sizes.len(),
                         2 + usize::from(banner.coordinate)
                     )));
@@ -265,7 +265,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
         };
         if entries == stored {
             return Err(Fault::new(format!(
-                "more than the {stored} entries announced"
+                "more than the {stored} entries that the header announces"
             )));
         }
         entries += 1;
@@ -276,7 +276,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
         };
         let miscounted = || {
             Fault::new(format!(
-                "{} numbers where {needed} are needed",
+                "{} numbers, expected {needed}",
                 line.split_ascii_whitespace().count()
             ))
         };
@@ -306,7 +306,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
     };
     if entries != stored {
         return Err(Fault::new(format!(
-            "{entries} entries where {stored} are announced"
+            "{entries} entries, but the header announces {stored}"
         )));
     }
     Ok(banner)
@@ -372,7 +372,7 @@ impl Record {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| {
             let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
-            let cell = cell.map_err(|_| Fault::new("is no text"))?;
+            let cell = cell.map_err(|_| Fault::new("is not text"))?;
             Ok(cell.trim().trim_matches('"'))
         })
     }
@@ -386,7 +386,7 @@ pub(crate) fn read_table<T: Element>(
     accept: Accept,
 ) -> Result<Array<T>, Fault> {
     if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
-        let what = format!("{:?} cannot stand between cells", char::from(delimiter));
+        let what = format!("{:?} cannot separate cells", char::from(delimiter));
         return Err(Fault::new(what));
     }
     let mut record = Record::new(delimiter);

@@ -27,11 +27,11 @@ pub(crate) fn open(path: &Path) -> Result<Archive, Fault> {
     let fault = |e| Fault::new(format!("not a .npz archive: {e}"));
     let mut zip = ZipArchive::new(BufReader::new(file)).map_err(fault)?;
     if zip.has_duplicate_names() {
-        return Err(Fault::new("some name occurs twice"));
+        return Err(Fault::new("a name occurs twice"));
     }
     // A few bytes that many members share would unpack to any size.
     if zip.has_overlapping_files().map_err(fault)? {
-        return Err(Fault::new("members share bytes"));
+        return Err(Fault::new("members overlap in the file"));
     }
     Ok(Archive { zip, length })
 }
@@ -123,7 +123,7 @@ pub(crate) fn only_array<T: Element>(path: &Path) -> Result<Array<T>, Fault> {
     match &names[..] {
         [one] => array(&mut archive, one),
         _ => Err(Fault::new(format!(
-            "holds {} arrays where one is needed: {}",
+            "holds {} arrays, expected one: {}",
             names.len(),
             names.join(", ")
         ))),
@@ -245,7 +245,9 @@ pub(crate) fn visit_scipy<T: Element>(
     }
     let two = |n: usize| match n {
         2 => Ok(()),
-        n => Err(Fault::new(format!("{n} sizes are those of no matrix"))),
+        n => Err(Fault::new(format!(
+            "{n} sizes, expected the two of a matrix"
+        ))),
     };
     let shape = whole(archive, "shape.npy", two, |_, n| Ok(n))?;
     let &[rows, columns] = &shape[..] else {
@@ -260,7 +262,7 @@ pub(crate) fn visit_scipy<T: Element>(
     let mut data = Stream::new(second, "data.npy")?;
     let &[stored] = &data.values.header.shape[..] else {
         let shape = &data.values.header.shape;
-        let what = format!("shape {shape:?} where one dimension is needed");
+        let what = format!("shape {shape:?}, expected one dimension");
         return Err(Fault::at("data.npy", what));
     };
     let sizes = [rows as usize, columns as usize];

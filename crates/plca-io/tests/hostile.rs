@@ -55,7 +55,7 @@ fn npy_headers_that_lie() {
             "bytes after the 1 values of shape [1]",
         ),
         (floats("(-1,)", &[]), "header: size `-1` in the shape"),
-        (floats("3", &[]), "header: the shape is no tuple"),
+        (floats("3", &[]), "header: the shape is not a tuple"),
         (npy("{}", &[]), "header: no field `descr`"),
         (b"\x93NUMPY\x04\x00aaaa".to_vec(), "unknown .npy version 4"),
         (
@@ -111,13 +111,13 @@ fn text_errors_name_line_and_value() {
         (
             "v.tns",
             "4294967295 1 1\n".into(),
-            "has shape [4294967295, 1] with 1 entries; say the shape if that is meant",
+            "has shape [4294967295, 1] with 1 entries; give the shape explicitly if this is intended",
         ),
         ("v.tns", "# nothing\n".into(), "holds no entry"),
         (
             "v.mtx",
             mtx("4294967295 4294967295 1\n1 1 1\n"),
-            "has shape [4294967295, 4294967295] with 1 entries; say the shape if that is meant",
+            "has shape [4294967295, 4294967295] with 1 entries; give the shape explicitly if this is intended",
         ),
         (
             "v.mtx",
@@ -132,22 +132,22 @@ fn text_errors_name_line_and_value() {
         (
             "v.mtx",
             mtx("2 2 2\n1 1 1\n"),
-            "1 entries where 2 are announced",
+            "1 entries, but the header announces 2",
         ),
         (
             "v.mtx",
             mtx("2 2 1\n1 1 1\n2 2 1\n"),
-            "line 4: more than the 1 entries announced",
+            "line 4: more than the 1 entries that the header announces",
         ),
         (
             "v.mtx",
             mtx("2 2 1\n1 1\n"),
-            "line 3: 2 numbers where 3 are needed",
+            "line 3: 2 numbers, expected 3",
         ),
         (
             "v.mtx",
             mtx("2 2 1\n1 1 1 1\n"),
-            "line 3: 4 numbers where 3 are needed",
+            "line 3: 4 numbers, expected 3",
         ),
         (
             "v.mtx",
@@ -168,7 +168,7 @@ fn text_errors_name_line_and_value() {
         (
             "v.mtx",
             array("4000000000 4000000000\n1\n"),
-            "1 entries where 8000000002000000000 are announced",
+            "1 entries, but the header announces 8000000002000000000",
         ),
         (
             "v.csv",
@@ -324,13 +324,13 @@ fn sparse_archives_that_lie() {
             vec![0, 3],
             vec![0, 1, 1],
             vec![4_000_000_000, 3],
-            "has shape [4000000000, 3] with 3 entries; say the shape if that is meant",
+            "has shape [4000000000, 3] with 3 entries; give the shape explicitly if this is intended",
         ),
         (
             vec![0, 3],
             vec![0, 1, 1],
             vec![3],
-            "shape.npy: 1 sizes are those of no matrix",
+            "shape.npy: 1 sizes, expected the two of a matrix",
         ),
     ] {
         assert_eq!(message("v.npz", &csr(&pointers, &indices, &shape)), why);
@@ -355,17 +355,17 @@ fn archives_that_lie() {
             twice[at] = b'a';
         }
     }
-    assert_eq!(message("v.npz", &twice), "some name occurs twice");
+    assert_eq!(message("v.npz", &twice), "a name occurs twice");
     // The last two bytes are the length of a comment.
     let end = twice.len();
     twice[end - 2] = 1;
     twice.push(b'!');
-    assert_eq!(message("v.npz", &twice), "some name occurs twice");
+    assert_eq!(message("v.npz", &twice), "a name occurs twice");
     // The second entry of the directory points at the bytes of the first.
     let mut shared = two.clone();
     let entry = (0..shared.len()).rfind(|&at| shared[at..].starts_with(b"PK\x01\x02"));
     shared[entry.unwrap() + 42..][..4].fill(0);
-    assert_eq!(message("v.npz", &shared), "members share bytes");
+    assert_eq!(message("v.npz", &shared), "members overlap in the file");
     let bomb = archive(&[("a.npy", floats("(1000000000000,)", &[0; 1 << 16]))]);
     let error = message("v.npz", &bomb);
     assert!(
@@ -397,7 +397,7 @@ fn members_are_as_long_as_they_need_to_be() {
     assert!(packed.len() < 20_000);
     assert_eq!(
         message("v.npz", &packed),
-        "shape.npy: 1000000 sizes are those of no matrix"
+        "shape.npy: 1000000 sizes, expected the two of a matrix"
     );
     assert_eq!(
         message("v.npz", &sparse(matrix(), zeros.clone(), true)),
@@ -477,7 +477,9 @@ fn what_is_no_file_is_not_waited_for() {
             .map(|e| e.to_string())
             .collect();
         assert_eq!(errors.len(), 6);
-        let refused = errors.iter().filter(|e| e.ends_with("is no regular file"));
+        let refused = errors
+            .iter()
+            .filter(|e| e.ends_with("is not a regular file"));
         // Some know the ending before the file.
         assert!(refused.count() >= 4, "{errors:?}");
     }

@@ -123,10 +123,10 @@ fn what_no_reader_takes_is_not_written() {
     let content = || names.map(|name| std::fs::read(folder.path().join(name)).unwrap());
     let before = content();
     for (shape, what) in [
-        (vec![2, 3], "shape [2, 3] does not go with 1 values"),
+        (vec![2, 3], "shape [2, 3] does not fit 1 values"),
         (
             vec![1 << 40, 1 << 40],
-            "shape [1099511627776, 1099511627776] does not go with 1 values",
+            "shape [1099511627776, 1099511627776] does not fit 1 values",
         ),
         (vec![1; 65], "65 modes, at most 64 are read"),
     ] {
@@ -300,7 +300,7 @@ fn a_changed_checkpoint_is_refused() {
     write_model(&path, &some_model(), false).unwrap();
     let error = read_checkpoint(&path).unwrap_err().to_string();
     assert!(
-        error.ends_with("one that a run has written is needed"),
+        error.ends_with("expected a file that --checkpoint of a run wrote"),
         "{error}"
     );
 }

@@ -158,10 +158,10 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.tns",
         "1 1 1 2\n",
-        "v.tns: line 1: has 3 indices, those of a matrix are two",
+        "v.tns: line 1: has 3 indices, expected the two of a matrix",
     );
     refused("v.tns", "", "v.tns: holds no entry");
-    let far = "v.tns: has shape [4000000000, 1] with 1 entries; say the shape if that is meant";
+    let far = "v.tns: has shape [4000000000, 1] with 1 entries; give the shape explicitly if this is intended";
     refused("v.tns", "4000000000 1 1\n", far);
     let dense = "is dense: only sparse data are read entry by entry";
     let banner = "%%MatrixMarket matrix array real general\n";
@@ -176,12 +176,12 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.mtx",
         &format!("{banner}2 2 1\n"),
-        "0 entries where 1 are announced",
+        "0 entries, but the header announces 1",
     );
     refused(
         "v.csv",
         "1,2\n",
-        "is not read entry by entry: expected .mtx, .tns or docword.*.txt, also with .gz, or .npz",
+        "cannot be read entry by entry; expected .mtx, .tns or docword.*.txt, also with .gz, or .npz",
     );
 }
 
@@ -209,7 +209,7 @@ fn whatever_happens_to_the_file_is_named() {
             assert_eq!(e.path(), store);
             let e = e.to_string();
             assert!(
-                ["changed", "is no store"].iter().any(|w| e.contains(w)),
+                ["changed", "is not a store"].iter().any(|w| e.contains(w)),
                 "{at}: {e}"
             );
         }
@@ -218,7 +218,7 @@ fn whatever_happens_to_the_file_is_named() {
         std::fs::write(&store, &good[..length]).unwrap();
         let e = Store::<f64>::open(&store).unwrap_err().to_string();
         let why = if length < 8 {
-            "is no store"
+            "is not a store"
         } else {
             "the file was changed"
         };
@@ -274,7 +274,7 @@ fn stores_of_something_else_are_not_taken() {
         &input,
         "other",
         &options,
-        "was made from other bytes",
+        "was made from a file with other contents",
     );
     let renamed = folder.path().join("v.mtx");
     refused(&read, &renamed, &sum, &options, "was made from a .tns file");
@@ -327,7 +327,7 @@ fn what_would_not_be_believed_is_not_written() {
     let options = ReadOptions::default();
     let writer = StoreWriter::<f64>::read(&input, &options, folder.path()).unwrap();
     let e = writer.write(&store).unwrap_err().to_string();
-    let why = "v.store: has shape [16783000, 1] with 1 entries; say the shape if that is meant";
+    let why = "v.store: has shape [16783000, 1] with 1 entries; give the shape explicitly if this is intended";
     assert!(e.ends_with(why), "{e}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let shape = Some(vec![16_783_000, 1]);
@@ -357,7 +357,7 @@ fn footers_that_lie_are_refused() {
         })
     };
     assert_eq!(wide("2", "16777214", "null"), "opened");
-    let far = "footer: has shape [2, 16777407] with 3 entries; say the shape if that is meant";
+    let far = "footer: has shape [2, 16777407] with 3 entries; give the shape explicitly if this is intended";
     let e = wide("2", "16777407", "null");
     assert!(e.ends_with(far), "{e}");
     assert_eq!(wide("2", "16777406", "null"), "opened");
@@ -365,7 +365,7 @@ fn footers_that_lie_are_refused() {
     let all = "4294967295";
     let e = wide(all, all, "null");
     assert!(
-        e.ends_with("entries; say the shape if that is meant"),
+        e.ends_with("entries; give the shape explicitly if this is intended"),
         "{e}"
     );
     for (from, to) in [

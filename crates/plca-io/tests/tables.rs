@@ -127,7 +127,7 @@ fn cells_are_cut_where_it_is_said() {
     assert_eq!(read("v.tsv", "1,2\n", &cut(b',')), expected());
     assert_eq!(read("v.csv", "1;2\n", &cut(b';')), expected());
     for byte in [b'"', b'\n', b'\r', 0xe4] {
-        let why = format!("{:?} cannot stand between cells", char::from(byte));
+        let why = format!("{:?} cannot separate cells", char::from(byte));
         assert_eq!(read("v.csv", "1,2\n", &cut(byte)), Err(why));
     }
 }

@@ -1,4 +1,4 @@
-//! Sounds and pictures in and out, and the spectrograms in between.
+//! Readers and writers of sounds and pictures, and transforms between sounds and spectrograms.
 //!
 //! | what | by |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | one sound per component | [`SoftMasks`] |
 //! | magnitudes at log-spaced frequencies | [`ConstantQ`] |
 //!
-//! Magnitudes are what models of this workspace take; the phases stay in the sound, and a component's share of each cell's
-//! magnitude tells how much of the cell's sound is its own:
+//! Models of this workspace take magnitudes; the phases stay in the sound. The share of a component in the magnitude of a cell
+//! is its share of the sound of that cell:
 //!
 //! ```
 //! use plca_media::{MediaError, SoftMasks, Stft};

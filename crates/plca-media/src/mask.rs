@@ -30,7 +30,7 @@ pub struct SoftMasks {
 }
 
 impl SoftMasks {
-    /// The masks of `components` components over a spectrum of so many cells.
+    /// The masks of `components` components over a spectrum with this number of cells.
     ///
     /// `magnitudes(z)` is the component's model of the magnitudes, in the order of
     /// [`Spectrum::magnitudes`](crate::Spectrum::magnitudes) and in any unit that is the same for all. It is called twice for every component.

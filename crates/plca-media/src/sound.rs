@@ -89,7 +89,7 @@ pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
     };
     let count = samples.len();
     if rate == 0 || channels == 0 || count == 0 {
-        let what = format!("{count} samples in {channels} channels at {rate} Hz: no sound");
+        let what = format!("{count} samples in {channels} channels at {rate} Hz are not a sound");
         return Err(fault(what));
     }
     if !count.is_multiple_of(channels) {

@@ -159,7 +159,7 @@ impl Stft {
         self.frame - self.hop
     }
 
-    /// Frames of a sound of so many samples, `ceil((n + N - R)/R)`.
+    /// Frames of a sound with this number of samples, `ceil((n + N - R)/R)`.
     ///
     /// ```
     /// let stft = plca_media::Stft::new(1024, 256)?;

@@ -63,9 +63,9 @@ fn sounds_that_lie() {
     let cut = sound_error("a.wav", &wav(1, 1, 8000, 16, 4_000_000_000, &[0; 8]));
     assert!(cut.starts_with("sample 4: "), "{cut}");
     let empty = sound_error("a.wav", &wav(1, 1, 8000, 16, 0, &[]));
-    assert_eq!(empty, "0 samples in 1 channels at 8000 Hz: no sound");
+    assert_eq!(empty, "0 samples in 1 channels at 8000 Hz are not a sound");
     let still = sound_error("a.wav", &wav(1, 1, 0, 16, 4, &[0; 4]));
-    assert_eq!(still, "2 samples in 1 channels at 0 Hz: no sound");
+    assert_eq!(still, "2 samples in 1 channels at 0 Hz are not a sound");
     let nan = sound_error(
         "a.wav",
         &wav(3, 1, 8000, 32, 8, &[0, 0, 0, 0, 0, 0, 0xc0, 0x7f]),
@@ -98,7 +98,7 @@ fn a_flac_that_claims_much_is_refused_for_what_it_holds() {
     // 44100 Hz, one channel, 16 bits.
     bytes.extend([0x0a, 0xc4, 0x40, 0xff, 0xff, 0xff, 0xff, 0xff]);
     bytes.extend([0; 16]);
-    assert!(sound_error("a.flac", &bytes).contains("no sound"));
+    assert!(sound_error("a.flac", &bytes).contains("not a sound"));
 }
 
 /// A chunk of a PNG, without its checksum being right.

@@ -437,7 +437,7 @@ impl PriorRules for CrossEntropy {
         self.step == CrossEntropyStep::Clipped && self.order != CrossEntropyOrder::Parity
     }
 
-    /// With weights of 0 only: clipping is no maximisation, and the exact step for similar columns gives up an entry where a partner
+    /// With weights of 0 only: clipping is not a maximisation, and the exact step for similar columns gives up an entry where a partner
     /// has none.
     fn steady(&self, _iteration: usize) -> bool {
         self.weights.iter().all(|&a| a == 0.0) && self.floor == 0.0

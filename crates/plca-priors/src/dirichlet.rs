@@ -77,7 +77,7 @@ impl Dirichlet {
         alpha.within("alpha", |a| a > 0.0).map(Self)
     }
 
-    /// `α` of the entry at this position of a block of so many rows.
+    /// `α` of the entry at this position of a block with this number of rows.
     fn at(&self, at: usize, rows: usize) -> f64 {
         self.0.get(at, Components::Columns(rows))
     }

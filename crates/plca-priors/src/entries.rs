@@ -33,9 +33,9 @@ pub enum Entries {
 /// Where the components of a block lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Components {
-    /// Each is a column of so many rows.
+    /// Each is a column, of a block with this number of rows.
     Columns(usize),
-    /// Each is one of so many rows.
+    /// Each is a row, of a block with this number of rows.
     Rows(usize),
 }
 

@@ -96,7 +96,7 @@ impl Gamma {
         Ok(self)
     }
 
-    /// Shape and rate of the entry at this position of a block of so many rows.
+    /// Shape and rate of the entry at this position of a block with this number of rows.
     fn at(&self, at: usize, rows: usize) -> (f64, f64) {
         let rows = Components::Rows(rows);
         (self.shape.get(at, rows), self.rate.get(at, rows))

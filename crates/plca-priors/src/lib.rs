@@ -61,19 +61,19 @@ macro_rules! rate_priors {
 
 priors! {
     dirichlet::{Dirichlet} = "dirichlet", "A", "Pseudo-counts A - 1 for every entry.";
-    entropic::{Entropic} = "entropic", "BETA[r]", "Sparse where BETA > 0, flat where BETA < 0.";
+    entropic::{Entropic} = "entropic", "BETA[r]", "Sparse columns for BETA > 0, flat ones for BETA < 0.";
     cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_divergences} = "cross-entropy",
         "groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]",
-        "Columns of different groups are kept apart, those of one group made alike; with decrease it fades within T iterations.";
+        "Makes columns of different groups differ and columns of one group alike; with decrease the prior fades within T iterations.";
     neighbours::{Neighbours} = "neighbours", "A[r][,exact]",
-        "Neighbouring columns are made alike where A < 0, kept apart where A > 0; an r: in multiples of the counts of a column.";
+        "Makes neighbouring columns alike (A < 0) or different (A > 0); with r, A is a multiple of the counts of a column.";
     logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
-        "Logarithms of the entries are normal around those of even ones.";
+        "The logarithms of the entries are normal, with the logarithms of equal entries as means.";
     flat::{Flat} = "flat", "", "No preference.";
 }
 
 rate_priors! {
-    gamma::{Gamma} = "gamma", "SHAPE,RATE", "Gamma law of every entry.";
+    gamma::{Gamma} = "gamma", "SHAPE,RATE", "Gamma distribution of every entry.";
     penalty::{Penalty} = "rate", "L1[,L2[,lagged]]",
-        "Penalty L1 times the sum and L2/2 times the squares; with lagged the slope of the squares is that at the old values.";
+        "Penalty of L1 times the sum and L2/2 times the sum of squares; with lagged the slope of the squares is taken at the old values.";
 }

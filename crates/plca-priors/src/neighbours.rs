@@ -152,7 +152,7 @@ impl PriorRules for Neighbours {
         self.weight > 0.0 || self.exact
     }
 
-    /// With a weight of 0 only: the step without [`exact`](Self::exact) is no maximisation, and that one gives up an entry where a neighbour has none.
+    /// With a weight of 0 only: the step without [`exact`](Self::exact) is not a maximisation, and that one gives up an entry where a neighbour has none.
     fn steady(&self, _iteration: usize) -> bool {
         self.weight == 0.0
     }

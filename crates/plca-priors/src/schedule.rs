@@ -48,7 +48,7 @@ impl Schedule {
         }
     }
 
-    /// Whether the factor changes no more from an iteration on, counted from 1.
+    /// Whether the factor stays constant from an iteration on, counted from 1.
     ///
     /// ```
     /// use plca_priors::Schedule;
@@ -73,7 +73,7 @@ impl Schedule {
     }
 }
 
-/// A prior `p` that can also be had as `p^f`: everything it asks for, `f` times as strongly.
+/// A prior `p` with a version `p^f`: the same prior, `f` times as strong.
 ///
 /// ```
 /// use plca_priors::{Dirichlet, Weighted};

@@ -33,7 +33,7 @@ pub enum PriorError {
         expected: String,
     },
     /// A prior that couples the components is for another number of them.
-    #[error("it is for {got} components, the block has {expected}")]
+    #[error("the prior is for {got} components, the block has {expected}")]
     Components {
         /// Of the prior.
         got: usize,
@@ -57,7 +57,7 @@ pub enum PriorError {
         expected: (usize, usize),
     },
     /// A count that is negative or not finite.
-    #[error("the count of row {row}, column {column} is {value}")]
+    #[error("the count of row {row}, column {column} is {value}, expected a finite number >= 0")]
     Count {
         /// Row of the first such count.
         row: usize,
@@ -185,7 +185,7 @@ impl<'a> Step<'a> {
         Self { entries, ..self }
     }
 
-    /// Which entries of a column of so many are frozen beside free ones, and what they leave of 1, given the column; `None` if none is.
+    /// Which entries of a column of this length are frozen beside free ones, and what they leave of 1, given the column; `None` if none is.
     ///
     /// ```
     /// use plca_priors::Step;
@@ -212,7 +212,7 @@ impl<'a> Step<'a> {
 
 /// Properties of a prior that do not depend on the scalar.
 pub trait PriorRules: Debug + Send + Sync {
-    /// Whether the prior fits a block of so many rows and columns. Default: it fits all.
+    /// Whether the prior fits a block with these numbers of rows and columns. Default: it fits all.
     ///
     /// # Errors
     ///

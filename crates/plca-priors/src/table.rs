@@ -19,7 +19,7 @@ pub struct PriorEntry<P: ?Sized> {
     pub form: &'static str,
     /// What it does, in a line.
     pub about: &'static str,
-    /// Makes it from what stands behind the colon, for a block of so many rows and columns.
+    /// Makes the prior from the text after the colon, for a block with these numbers of rows and columns.
     pub parse: fn(&str, (usize, usize)) -> Parsed<P>,
 }
 
@@ -54,11 +54,11 @@ fn find<P: PriorRules + ?Sized>(
 pub struct Priors<T>(std::marker::PhantomData<T>);
 
 impl<T: Real> Priors<T> {
-    /// The prior that `name:settings` describes, for a block of so many rows and columns.
+    /// The prior that `name:settings` describes, for a block with these numbers of rows and columns.
     ///
     /// # Errors
     ///
-    /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take,
+    /// [`PriorError::Text`] for an unknown name and for what is not a setting, [`PriorError::Domain`] for a value that the prior does not take,
     /// [`PriorError::Components`] for groups of another number of columns.
     pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
         find(Self::ALL, text, shape)
@@ -78,17 +78,17 @@ impl<T: Real> Priors<T> {
 pub struct RatePriors<T>(std::marker::PhantomData<T>);
 
 impl<T: Real> RatePriors<T> {
-    /// The prior that `name:settings` describes, for a block of so many rows and columns.
+    /// The prior that `name:settings` describes, for a block with these numbers of rows and columns.
     ///
     /// # Errors
     ///
-    /// [`PriorError::Text`] for an unknown name and for what is no setting, [`PriorError::Domain`] for a value that the prior does not take.
+    /// [`PriorError::Text`] for an unknown name and for what is not a setting, [`PriorError::Domain`] for a value that the prior does not take.
     pub fn parse(text: &str, shape: (usize, usize)) -> Parsed<dyn RatePrior<T>> {
         find(Self::ALL, text, shape)
     }
 }
 
-/// Text that is no setting.
+/// Text that is not a setting.
 pub(crate) fn refused(got: &str, expected: impl Into<String>) -> PriorError {
     PriorError::Text {
         got: got.into(),

@@ -17,10 +17,10 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum DataError {
     /// A tensor needs at least one mode.
-    #[error("a tensor of order 0 has no cells to explain")]
+    #[error("a tensor of order 0 has no cells")]
     OrderZero,
     /// More modes than [`MAX_ORDER`](crate::MAX_ORDER).
-    #[error("a tensor of order {order}, at most {} are held", crate::MAX_ORDER)]
+    #[error("a tensor of order {order}, the largest order is {}", crate::MAX_ORDER)]
     Order {
         /// The modes as given.
         order: usize,
@@ -78,7 +78,7 @@ pub enum DataError {
         size: usize,
     },
     /// Bounds of the runs of compressed data that do not rise from 0 to the number of entries, one more than there are runs.
-    #[error("the bounds of run {run} do not rise within the {stored} stored entries")]
+    #[error("the bounds of run {run} must increase and lie within the {stored} stored entries")]
     Runs {
         /// The first such run; their number, where it is not a single one.
         run: usize,
@@ -96,7 +96,7 @@ pub enum DataError {
         expected: Vec<usize>,
     },
     /// A tensor of another order where a matrix is needed.
-    #[error("a tensor of shape {shape:?} is no matrix")]
+    #[error("a tensor of shape {shape:?} is not a matrix")]
     NotAMatrix {
         /// Its shape.
         shape: Vec<usize>,
@@ -111,13 +111,13 @@ pub enum DataError {
     #[error(transparent)]
     Source(SourceError),
     /// Statistics of different modes, or of different shapes, cannot be added.
-    #[error("statistics of different modes or shapes")]
+    #[error("the statistics have different modes or shapes")]
     Merge,
     /// No observed cell is positive where a model needs mass: see [`check_counts`](crate::check_counts).
-    #[error("no observed entry is positive: there is nothing to explain")]
+    #[error("no observed entry is positive: there is nothing to fit")]
     NoMass,
     /// All cells are hidden.
-    #[error("no entry was observed: there is nothing to explain")]
+    #[error("no entry was observed: there is nothing to fit")]
     NothingObserved,
 }
 

@@ -53,7 +53,7 @@ fn read<O>(read: Result<O, DataError>) -> Result<O, Violation> {
     read.or_else(|e| broken(Law::Reads, e))
 }
 
-/// Holds a storage against every [`Law`]. Its shape must have few cells: some laws go through all of them.
+/// Checks a storage against every [`Law`]. Its shape must have few cells: some laws go through all of them.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order, laws::check};
@@ -206,7 +206,7 @@ fn e_step<T: Real>(data: &dyn Data<T>, components: usize) -> Result<(), Violatio
     Ok(())
 }
 
-/// Holds the answer to one request against that of the visits.
+/// Checks the answer to one request against that of the visits.
 fn answer<T: Real>(
     data: &dyn Data<T>,
     model: &Cp<'_, T>,
@@ -242,7 +242,7 @@ fn answer<T: Real>(
     Ok(())
 }
 
-/// Holds the two rules of a likelihood against [`Law::Cells`], [`Law::Inert`] and [`Law::Slope`]: the numerator of its multiplicative update, which
+/// Checks the two rules of a likelihood against [`Law::Cells`], [`Law::Inert`] and [`Law::Slope`]: the numerator of its multiplicative update, which
 /// has the value, and the denominator. `cells` are values with rates `> 0`, at least one.
 ///
 /// # Errors

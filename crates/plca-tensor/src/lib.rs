@@ -1,10 +1,10 @@
-//! Data of probabilistic latent-variable models, and the one E-step behind them.
+//! Data of probabilistic latent-variable models, and the E-step that all models share.
 //!
 //! * [`DenseTensor`], [`SparseTensor`]: data of any order, `f32` or `f64`, all cells observed or some hidden, checked once and then known to be finite.
 //! * [`OutOfCore`]: a sparse matrix larger than memory, read block by block from a [`BlockSource`], bit-identical.
-//! * [`Data`]: what every model asks of its data. A storage of your own answers four questions.
-//! * [`Cp`], [`Factor`]: what the data ask of a model. [`Request`], [`Rule`], [`Expected`]: an E-step. [`CellRule`]: a likelihood of your own.
-//! * [`arrange`]: the same data in the order of other kernels, for coordinate descent, two rates a cell ([`SplitRule`]) and squared error.
+//! * [`Data`]: the methods that models call on their data. Your own storage implements four of them.
+//! * [`Cp`], [`Factor`]: a model as the data need it. [`Request`], [`Rule`], [`Expected`]: an E-step. [`CellRule`]: a likelihood of your own.
+//! * [`arrange`]: the same data in the order of other kernels, for coordinate descent, two rates for each cell ([`SplitRule`]) and squared error.
 //!
 //! ```
 //! use nalgebra::dmatrix;
@@ -27,7 +27,7 @@
 //!
 //! # When not to use this crate
 //!
-//! It holds no model: see `plca-em`. It is no general tensor algebra either.
+//! It holds no model: see `plca-em`. It is not a general tensor algebra either.
 
 extern crate self as plca_tensor;
 

@@ -214,7 +214,7 @@ impl<T: Real> Table<T> {
     ///
     /// # Panics
     ///
-    /// If `order` is no permutation of the mode's indices; so for [`permute_modes`](Self::permute_modes).
+    /// If `order` is not a permutation of the mode's indices; so for [`permute_modes`](Self::permute_modes).
     ///
     /// # Examples
     ///
@@ -232,7 +232,7 @@ impl<T: Real> Table<T> {
     ///
     /// # Panics
     ///
-    /// If `order` is no permutation of the modes.
+    /// If `order` is not a permutation of the modes.
     ///
     /// # Examples
     ///
@@ -390,7 +390,7 @@ impl<T: Real> Start<T> {
     ///
     /// # Panics
     ///
-    /// If `order` is no permutation of the components; so for the other permutations.
+    /// If `order` is not a permutation of the components; so for the other permutations.
     ///
     /// # Examples
     ///
@@ -412,7 +412,7 @@ impl<T: Real> Start<T> {
     ///
     /// # Panics
     ///
-    /// If `order` is no permutation of the mode's indices.
+    /// If `order` is not a permutation of the mode's indices.
     ///
     /// # Examples
     ///
@@ -437,7 +437,7 @@ impl<T: Real> Start<T> {
     ///
     /// # Panics
     ///
-    /// If `order` is no permutation of the modes.
+    /// If `order` is not a permutation of the modes.
     ///
     /// # Examples
     ///

@@ -233,9 +233,10 @@ fn maps() -> IndexMaps {
     IndexMaps::new(30, SHAPE[0], &table.collect::<Vec<_>>()).unwrap()
 }
 
-const NO_DESCENT: &str = "fast: the model is not for coordinate descent: expected the solver `em`";
+const NO_DESCENT: &str =
+    "fast: the model is not supported by coordinate descent: expected the solver `em`";
 const HIDDEN: &str =
-    "entry [1, 2] is NaN, expected an observed cell: the model is of complete data";
+    "entry [1, 2] is NaN, expected an observed cell: this model needs complete data";
 
 table! {
     plca: PlcaState, Plca::<T>::builder(2).build().unwrap(), [];
@@ -248,7 +249,7 @@ table! {
     signed_cp: SignedCpState, SignedCp::<T>::builder(2).build().unwrap(), [NO_DESCENT];
     ding: DingState, Ding::<T>::builder(2).build().unwrap(), [NO_DESCENT, HIDDEN];
     kmeans: KMeansState, KMeans::<T>::builder(2).build().unwrap(), [
-        "fast: k-means is not for coordinate descent: expected the solver `em`",
+        "fast: k-means is not supported by coordinate descent: expected the solver `em`",
         "labels cannot be extrapolated: expected the solver `em`",
         HIDDEN,
     ];

@@ -82,7 +82,7 @@ fn left(values: &[f64], kept: &[bool]) -> f64 {
     1.0 - frozen.map(|(_, x)| x).sum::<f64>()
 }
 
-/// A given value of a block on simplices, whose entries are as `allowed`: a column that is no distribution is projected, one of zeros becomes
+/// A given value of a block on simplices, whose entries are as `allowed`: a column that is not a distribution is projected, one of zeros becomes
 /// uniform.
 pub(crate) fn given<T: Real>(
     spec: &BlockSpec<T>,
@@ -95,7 +95,7 @@ pub(crate) fn given<T: Real>(
     Ok(on_simplex(value, &mut Projector::default()))
 }
 
-/// [PNTF 1] a column that is no distribution is projected, one of zeros becomes uniform; distributions are not touched.
+/// [PNTF 1] a column that is not a distribution is projected, one of zeros becomes uniform; distributions are not touched.
 fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<T> {
     let rows = m.nrows();
     let close = 4.0 * T::EPSILON.to_f64() * rows as f64;
@@ -198,7 +198,7 @@ pub(crate) fn project(
     }
 }
 
-/// Extrapolated parameters: columns on simplices are projected, those with a value that is no number stay; a number that is not positive is
+/// Extrapolated parameters: columns on simplices are projected, those with a value that is not a number stay; a number that is not positive is
 /// that of `last`.
 pub(crate) fn extrapolated<T: Real>(
     specs: &[BlockSpec<T>],

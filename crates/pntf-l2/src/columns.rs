@@ -75,7 +75,7 @@ pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
 plca_fit::freeze_setters!(ColumnNmfBuilder);
 
 impl<T: Real> ColumnNmf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> ColumnNmfBuilder<T> {
         ColumnNmfBuilder(Self {
             components,
@@ -106,7 +106,7 @@ impl<T: Real> Model for ColumnNmf<T> {
 
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for data that are no matrix and for hidden cells, [`FitError::Total`] for a column that does not sum to a positive
+    /// [`FitError::Conflict`] for data that are not a matrix and for hidden cells, [`FitError::Total`] for a column that does not sum to a positive
     /// number, [`FitError::NotFinite`] where squares overflow beside it; those of [`Settings::apply`] and [`Products::new`].
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let data = Products::new(data)?;
@@ -322,7 +322,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         extrapolated(&self.specs, &mut Projector::default(), base, flat, last)
     }
 
-    /// [PNTF 1] a column that is no distribution is projected onto the simplex.
+    /// [PNTF 1] a column that is not a distribution is projected onto the simplex.
     fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
         given(&self.specs[block], value, Constraint::Free)
     }
@@ -381,7 +381,7 @@ impl<T: Real> ColumnNmfState<T> {
         self.0.fact(exact::ERRORS)
     }
 
-    /// Explains new columns by the learnt `U`.
+    /// Finds the coefficients of new columns under the learnt `U`.
     ///
     /// Every column is divided by its sum and gets the mixture with the least squared error: a convex problem, solved to rounding in one
     /// iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does

@@ -151,7 +151,7 @@ impl<T: Real> Algorithm<T> for Exact<'_, T> {
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
         Err(FitError::Conflict {
-            what: "new data are explained at once, so that there is nothing to extrapolate: expected the solver `em`".into(),
+            what: "new data are transformed in one step, without extrapolation: expected the solver `em`".into(),
         })
     }
 

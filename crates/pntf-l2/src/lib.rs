@@ -1,7 +1,7 @@
 //! Probabilistic non-negative factorization under squared error.
 //!
 //! * [`Pntf`]: weights and factors of any order on the simplex, dense, sparse and masked data.
-//! * [`ColumnNmf`]: matrices whose columns are distributions of their own.
+//! * [`ColumnNmf`]: matrices each of whose columns is a distribution.
 //! * [`Ntf`]: unconstrained baselines, multiplicative or column by column.
 //! * [`PntfState::transform`], [`ColumnNmfState::transform`], [`NtfState::transform`]: new data as mixtures or sums of learnt components.
 //! * [`simplex_qp`]: the small quadratic programme over the simplex, with a certified gap.

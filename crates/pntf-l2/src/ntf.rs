@@ -115,7 +115,7 @@ pub struct NtfBuilder<T: Real>(Ntf<T>);
 plca_fit::freeze_setters!(NtfBuilder);
 
 impl<T: Real> Ntf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> NtfBuilder<T> {
         NtfBuilder(Self {
             components,
@@ -138,7 +138,7 @@ impl<T: Real> Ntf<T> {
         Ok(specs.iter().map(of).collect())
     }
 
-    /// Explains the slices of new data along one mode, the observations, by the components' other factors, under the penalty of this model on the
+    /// Transforms the slices of new data along one mode, the observations, under the other factors of the components, under the penalty of this model on the
     /// factor of the mode.
     ///
     /// Without such a penalty this is [`NtfState::transform`], with its certificates. With one, columns are improved one by one until the objective
@@ -500,7 +500,7 @@ impl<T: Real> NtfState<T> {
         self.0.fact(exact::ERRORS)
     }
 
-    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    /// Transforms the slices of new data along one mode, the observations, under the other factors of the components.
     ///
     /// Every slice gets the coefficients `>= 0` with the least squared error, a row of the mode's factor: a convex problem, solved to rounding in
     /// one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does

@@ -1,7 +1,7 @@
 //! Rates that lie below the exponents of the scalar.
 //!
 //! `e^ψ(x)` falls as `e^(-1/x)`: under shapes of a hundredth and less, all components that reach a datum may be so small that
-//! their sum is no number of single precision, and under shapes of a thousandth none of double precision. What each of them
+//! their sum is not a number of single precision, and under shapes of a thousandth none of double precision. What each of them
 //! explains of the datum is a quotient of such rates, and as good a number as any. So a pass looks at the rates that it meets
 //! ([`Watch`]), and where a datum's own rate is too small, the pass is made once more with logarithms ([`pass`]).
 
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// For rates that are sums of so many products of an entry of the atoms and one of the activations, which are products of numbers that are together
+    /// For rates that are sums of this number of products of an entry of the atoms and one of the activations, which are products of numbers that are together
     /// at most `largest`, or 1; `None` if no rate can be too small.
     pub(crate) fn over<T: Real>(
         split: Split,

@@ -177,7 +177,7 @@ impl Sharing {
     }
 
     /// How many components are told apart by these groups, and how many there are of each: where all use the same, one stands for all,
-    /// so that work and memory go with the groups and not with what `components` says.
+    /// so that work and memory are proportional to the groups and not to `components`.
     fn distinct(&self, groups: [&Groups; 2]) -> (usize, f64) {
         let k = self.components;
         match groups {
@@ -686,7 +686,7 @@ impl Statistics {
         check_shapes(pairs.map(|(got, expected)| ("statistics", (got, 1), (expected, 1))))
     }
 
-    /// Refuses statistics of other sizes and with values that are no numbers.
+    /// Refuses statistics of other sizes and with values that are not numbers.
     fn check(&self, sharing: &Sharing) -> Result<(), FitError> {
         let [alpha, shape, rate] = sharing.sizes();
         self.check_sizes([shape, rate, alpha])?;

@@ -80,7 +80,7 @@ pub struct KMeansBuilder<T: Real>(KMeans<T>);
 plca_fit::freeze_setters!(KMeansBuilder);
 
 impl<T: Real> KMeans<T> {
-    /// Starts the settings of so many clusters.
+    /// Starts the settings of a model with this number of clusters.
     pub fn builder(clusters: usize) -> KMeansBuilder<T> {
         KMeansBuilder(Self {
             clusters,
@@ -93,7 +93,11 @@ impl<T: Real> KMeans<T> {
         let data = complete(data)?;
         if self.clusters > data.ncols() {
             return Err(FitError::Conflict {
-                what: format!("{} clusters of {} samples", self.clusters, data.ncols()),
+                what: format!(
+                    "{} clusters for {} samples, expected at most one for each sample",
+                    self.clusters,
+                    data.ncols()
+                ),
             });
         }
         let mut specs = specs(data.shape(), self.clusters);

@@ -209,7 +209,7 @@ impl Learner {
     ///
     /// # Errors
     ///
-    /// [`FitError`] for a posterior of another shape or with shapes that are no numbers; then nothing has changed.
+    /// [`FitError`] for a posterior of another shape or with shapes that are not numbers; then nothing has changed.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Factorization of data of either sign as `V ~ (T⁺ - T⁻) H`, all factors non-negative, under the Skellam law.
+//! Factorization of data of either sign as `V ~ (T⁺ - T⁻) H`, all factors non-negative, under the Skellam distribution.
 //!
 //! ```math
 //! V[f,n] \sim \mathrm{Sk}(L^+[f,n], L^-[f,n]),
@@ -6,7 +6,7 @@
 //! \qquad \sum_f (T^+[f,k] + T^-[f,k]) = 1
 //! ```
 //!
-//! Data of whole numbers are differences of counts ([`Replicates::One`]). As counts are replicated without end the
+//! Data of whole numbers are differences of counts ([`Replicates::One`]). For an infinite number of replicates the
 //! likelihood tends to a divergence that is defined for real data ([`Replicates::Limit`]); on non-negative data without a
 //! negative side that is the Kullback-Leibler divergence of NMF.
 //!
@@ -16,7 +16,7 @@
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
 //! | tensors with a signed mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
 //! | the same, variational Bayes | [`SignedCpVb`] | Dirichlet and gamma posteriors of them |
-//! | shift-invariant, any order, EM | [`ShiftedSnmf`] | atoms of two sides, and where they are |
+//! | shift-invariant, any order, EM | [`ShiftedSnmf`] | atoms of two sides, and their places |
 //! | baselines: squared error, k-means | [`Ding`], [`KMeans`] | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!

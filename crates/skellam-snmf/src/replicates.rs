@@ -88,7 +88,7 @@ impl Replicates {
             let expected = if value.abs() > largest {
                 format!("at most {largest:e} in size")
             } else if self != Self::Limit && !real && !whole {
-                "a whole number, replicates being finitely many".into()
+                "a whole number, because the number of replicates is finite".into()
             } else {
                 return;
             };

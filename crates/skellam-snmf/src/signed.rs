@@ -119,7 +119,7 @@ impl<T: Real> SignedData<T> {
     }
 
     /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
-    /// activations are no numbers.
+    /// activations are not numbers.
     pub(crate) fn counts(
         &self,
         specs: &[BlockSpec<T>],
@@ -269,7 +269,7 @@ pub(crate) fn along_columns(how: &Transform) -> Result<(), FitError> {
     match how.mode(2)? {
         1 => Ok(()),
         _ => Err(FitError::Conflict {
-            what: "new data are explained column by column: expected `along` 1".into(),
+            what: "new data are transformed column by column: expected `along` 1".into(),
         }),
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct Theirs {
     pub(super) marks: Vec<(f64, f64)>,
 }
 
-/// One run of the command for about so many seconds, with an objective after every iteration.
+/// One run of the command for about this number of seconds, with an objective after every iteration.
 pub(super) fn follow(
     program: &Program,
     files: &Files,
@@ -98,7 +98,7 @@ pub(super) fn fit(
     fit_by(program, files, often, threads, precision, out, "em")
 }
 
-/// So many iterations, marked every so many.
+/// This number of iterations, marked every `every`.
 fn fit_by(
     program: &Program,
     files: &Files,

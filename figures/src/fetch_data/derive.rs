@@ -78,7 +78,7 @@ const CORNERS: [[usize; 2]; 18] = [
 ];
 
 /// The sheet of handwriting: strokes of six writers, each letter on 15 x 15 pixels, at places drawn once. The same as the one that the stated
-/// results were measured on but for a grey level of 255 in 13 of its 9153 pixels.
+/// results were measured on, except for a grey level of 255 in 13 of its 9153 pixels.
 pub(super) fn sheet(folder: &Path) -> Result<()> {
     let archive = std::fs::read(folder.join(CHARACTERS))?;
     let mut archive = zip::ZipArchive::new(Cursor::new(archive))?;

@@ -108,7 +108,7 @@ impl Grid {
         }
     }
 
-    /// At most so many rows and columns: each takes the largest value of those it stands for, so that single points stay.
+    /// At most this number of rows and columns: each takes the largest value of those it stands for, so that single points stay.
     pub(super) fn thinned(&self, rows: usize, columns: usize) -> Self {
         let step = [
             self.shape[0].div_ceil(rows),

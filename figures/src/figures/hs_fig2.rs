@@ -88,7 +88,7 @@ fn text(values: &[f64; 4]) -> String {
     each.join(", ")
 }
 
-/// Rows of generated images, the methods moved on by so many.
+/// Rows of generated images, the methods moved on by this number.
 fn generated(context: &Context, moved: usize) -> Result<Vec<Entry>> {
     let images = generate(150, Place::Face, &mut rng(context.seed, 40));
     let mut found = measure(context, FIGURE.name, &images, 20)?;

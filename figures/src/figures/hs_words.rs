@@ -65,7 +65,7 @@ pub(super) fn read(context: &Context) -> Result<Option<(Corpus, Vec<String>, Dat
             _ => return Err(format!("{FILE}, line {}: no group", line + 1).into()),
         };
         if let Some(word) = words.iter().find(|&&w| w >= WORDS) {
-            return Err(format!("{FILE}, line {}: {word} is no word index", line + 1).into());
+            return Err(format!("{FILE}, line {}: {word} is not a word index", line + 1).into());
         }
         corpus
             .documents

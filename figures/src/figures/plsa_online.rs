@@ -59,8 +59,9 @@ fn read(context: &Context) -> Result<Option<(Corpus, Data)>> {
             let pair = field.split_once(':');
             let pair =
                 pair.and_then(|(w, c)| Some((w.parse::<u32>().ok()?, c.parse::<usize>().ok()?)));
-            let (word, count) = pair
-                .ok_or_else(|| format!("{FILE}, line {}: `{field}` is no word:count", line + 1))?;
+            let (word, count) = pair.ok_or_else(|| {
+                format!("{FILE}, line {}: `{field}` is not a word:count", line + 1)
+            })?;
             words.extend(std::iter::repeat_n(word, count));
         }
         documents.push(words);
@@ -162,7 +163,7 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     }
 }
 
-/// Perplexities after passes over blocks of so many documents.
+/// Perplexities after passes over batches of this number of documents.
 fn online(
     corpus: &Corpus,
     train: &[Vec<u32>],

@@ -66,7 +66,9 @@ fn read(context: &Context) -> Result<Option<(Words, Data)>> {
                 .parse()
                 .ok()
                 .filter(|&w| (w as usize) < vocabulary.len())
-                .ok_or_else(|| format!("{FILE}, line {}: `{field}` is no word index", line + 1))?;
+                .ok_or_else(|| {
+                    format!("{FILE}, line {}: `{field}` is not a word index", line + 1)
+                })?;
             events.push((word, documents as u32));
         }
         documents += 1;

@@ -41,7 +41,7 @@ fn recovered(state: &ShiftedState<f64>) -> Vec<f64> {
     SPIKES.iter().map(|&(at, share)| mass(at) / share).collect()
 }
 
-/// The impulses after so many iterations from everywhere the same.
+/// The impulses after this number of iterations from everywhere the same.
 fn deconvolved(
     v: &DenseTensor<f64>,
     kernel: &Grid,

@@ -16,7 +16,7 @@ pub(crate) const FIGURE: Figure = Figure {
     source: "[SI] figure 4",
     title: "Notes of a piano: one harmonic series, moved along log frequency",
     criterion: "Generated: kernel cosine > 0.95, and the loudest place of a frame is a sounding note in more than 80 % of the frames. Piano: the \
-                first four harmonics of the kernel are local maxima within one bin of their log-spaced places, and what is no harmonic is \
+                first four harmonics of the kernel are local maxima within one bin of their log-spaced places, and what is not a harmonic is \
                 below a quarter of the largest.",
     data: &[PIANO],
     run,
@@ -118,7 +118,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     measure(context, &input, real)
 }
 
-/// Noise in place of the notes; the piano with high for low, and, for what is no harmonic, with its bins in disorder.
+/// Noise in place of the notes; the piano with high for low, and, for what is not a harmonic, with its bins in disorder.
 fn control(context: &Context) -> Result<Vec<Entry>> {
     let mut real = piano(context, |bin| PITCHES.bins - 1 - bin)?;
     real.truncate(1);
@@ -214,7 +214,7 @@ fn piano(context: &Context, order: fn(usize) -> usize) -> Result<Vec<Entry>> {
     let others = largest(others.map(|&i| kernel[i] / loudest));
     let what = "piano: largest distance, in bins, of the first four harmonics from a local maximum";
     let harmonics = Entry::number(what, largest(all.iter().copied()), &data, &files);
-    let what = "piano: largest local maximum that is no harmonic, over the largest of all";
+    let what = "piano: largest local maximum that is not a harmonic, over the largest of all";
     let others = Entry::number(what, others, &data, &files);
     Ok(vec![
         harmonics.at_most(1.0).detail(text.join(" ")),

@@ -12,7 +12,7 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "si_sizes",
     source: "[SI] section 5",
     title: "Too few, too many, too small and too large kernels for two letters",
-    criterion: "Kernels and impulses are shown for each choice; divergences are as measured. A small divergence is no sign of the right size: what \
+    criterion: "Kernels and impulses are shown for each choice; divergences are as measured. A small divergence is not a sign of the right size: what \
                 kernels do not hold, impulses do.",
     data: &[],
     run,

@@ -20,7 +20,7 @@ pub(super) const PARABOLIC: Solver = Solver::Parabolic;
 const PLAIN: usize = 200;
 /// Iterations from one test of the change to the next.
 const CHECKS: usize = 50;
-/// The change of the objective over so many iterations, relative to the objective, that ends a fit.
+/// The change of the objective over this number of iterations, relative to the objective, that ends a fit.
 const CHANGE: f64 = 1e-7;
 
 /// The paper's rule: ends a fit whose objective changes by no more than a part of itself from check to check.

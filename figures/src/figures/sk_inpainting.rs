@@ -181,7 +181,7 @@ fn ratings(context: &Context) -> Result<Option<Ratings>> {
     let mut cells = Vec::new();
     let mut users = 0;
     for (at, line) in text.lines().enumerate().skip(1) {
-        let wrong = || format!("{FILE}, line {}: `{line}` is no rating", at + 1);
+        let wrong = || format!("{FILE}, line {}: `{line}` is not a rating", at + 1);
         let fields: Vec<&str> = line.split(',').collect();
         let [user, film, rating, ..] = fields[..] else {
             return Err(wrong().into());

@@ -13,7 +13,7 @@ use crate::Result;
 /// How learning is kept from going astray: the paper's two leads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guard {
-    /// The first so many data sets come with their factors.
+    /// This number of data sets come first, with their factors.
     pub(super) supervised: usize,
     pub(super) rate: Rate,
     /// The last iterations of a fit are under the prior to this power.

@@ -198,7 +198,7 @@ fn theirs(metric: usize, estimate: usize, scenario: usize) -> Runs {
 }
 
 /// The end of the 95 % interval of a mean difference that lies nearer to the other sign than the paper's. Judged if a difference such
-/// as the paper's, of runs that spread as its do, is twice as large as half of the interval of so many runs.
+/// as the paper's, of runs that spread as its do, is twice as large as half of the interval of this number of runs.
 fn compared(
     what: &str,
     less: &Runs,

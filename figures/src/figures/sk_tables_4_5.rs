@@ -216,7 +216,7 @@ impl Found<'_> {
     }
 
     /// The end, nearer to the other sign than the paper's, of the 95 % interval of a method's mean less that of each baseline. Judged if a
-    /// difference such as the paper's, of starts that spread as its do, is twice as large as half of the interval of so many starts.
+    /// difference such as the paper's, of starts that spread as its do, is twice as large as half of the interval of this number of starts.
     fn compared(
         &self,
         method: Method,

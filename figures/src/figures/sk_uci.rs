@@ -73,7 +73,7 @@ const SOURCES: [Source; 4] = [
 type Lines = (Vec<f64>, Vec<String>);
 
 /// Whether a line is of a header: some copies have one that the publisher's file has not. No attribute of a sample is a word, and those of
-/// the waveform data are no list of whole numbers.
+/// the waveform data are not a list of whole numbers.
 fn is_header(source: &Source, fields: &[&str]) -> bool {
     let class = if source.class_first {
         0
@@ -111,7 +111,7 @@ fn parse(source: &Source, file: &str, text: &str, into: &mut Lines) -> Result<()
         });
         for field in fields {
             let value: f64 = (field.parse())
-                .map_err(|_| format!("{file}, line {}: `{field}` is no number", at + 1))?;
+                .map_err(|_| format!("{file}, line {}: `{field}` is not a number", at + 1))?;
             into.0.push(value);
         }
         into.1.push(class.to_owned());

@@ -62,7 +62,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A block of a state; `None` if it is no matrix.
+/// A block of a state; `None` if it is not a matrix.
 fn matrix(array: &Array<f64>) -> Option<DMatrix<f64>> {
     match array.shape[..] {
         [rows, columns] => Some(DMatrix::from_row_slice(rows, columns, &array.values)),

@@ -12,7 +12,7 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// Whether two models are the same to the bit.
+/// Whether two models are bit-identical.
 pub(super) fn same(a: &ModelFile, b: &ModelFile) -> bool {
     let arrays = a.arrays.iter().zip(&b.arrays);
     a.metadata == b.metadata

@@ -17,7 +17,7 @@ pub(super) const TARGET: Target = Target {
 
 /// Bytes before the first block.
 const HEADER: usize = 40;
-/// Shapes whose sizes add up to no more are read: memory goes with the sizes.
+/// Shapes whose sizes add up to no more are read: memory is proportional to the sizes.
 const INDICES: usize = 1 << 18;
 
 fn seeds() -> Vec<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use plca_tensor::{Coordinates, Data, SparseTensor};
 
-/// Shapes whose sizes add up to no more are made tensors of: their memory goes with the sizes.
+/// Shapes whose sizes add up to no more are made tensors of: their memory is proportional to the sizes.
 const INDICES: usize = 1 << 18;
 
 /// Whether a tensor of this shape is not to be made.

@@ -100,14 +100,14 @@ impl Papers {
             };
             let number = |text: &str| {
                 let number = text.parse::<usize>();
-                number.map_err(|_| wrong(&format!("`{text}` is no number")))
+                number.map_err(|_| wrong(&format!("`{text}` is not a number")))
             };
             let (first, last) = (number(first)?, number(last)?);
             let kind = match &**kind {
                 "computed" => Kind::Computed,
                 "identity" => Kind::Identity,
                 "text" => Kind::Text,
-                other => return Err(wrong(&format!("`{other}` is no kind")).into()),
+                other => return Err(wrong(&format!("`{other}` is not a kind")).into()),
             };
             let equations = papers.lists.entry(paper.clone()).or_default();
             let next = equations.len() + 1;

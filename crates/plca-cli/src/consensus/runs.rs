@@ -219,7 +219,7 @@ fn stored(path: &Path, settings: &Value, block: &str) -> Result<Ended, Failure> 
         return Err(Failure::of(path, what));
     }
     let Some(objective) = file.metadata["objective"].as_f64() else {
-        return Err(Failure::of(path, "is no run of a consensus"));
+        return Err(Failure::of(path, "is not a run of a consensus"));
     };
     Ok(Ended {
         spectra: needed(path, &mut file.arrays, block)?,

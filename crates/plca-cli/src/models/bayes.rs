@@ -75,7 +75,7 @@ pub(super) fn refused(file: Option<&Path>, e: FitError) -> Failure {
     }
 }
 
-/// Scores by the bound, of the best of all starts; `make` makes the model of so many components for data of a shape.
+/// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
 pub(super) fn scores<M: Model<Scalar = f64>>(
     args: &SelectArgs,
     make: impl Fn(usize, &[usize]) -> Result<M, Failure>,

@@ -16,7 +16,7 @@ impl ModelKind for Clustering {
     of_state!(KMeansState<f64>, model);
 
     fn about(&self) -> &'static str {
-        "Clusters of the columns of a matrix of either sign"
+        "k-means clusters of the columns of a matrix of either sign"
     }
 
     fn options(&self) -> &'static str {

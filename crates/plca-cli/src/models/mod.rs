@@ -120,7 +120,7 @@ pub(crate) trait ModelKind: Send + Sync {
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         let _ = args;
         let name = self.name();
-        Err(Failure::usage(format!("{name} is not fitted to shards")))
+        Err(Failure::usage(format!("{name} cannot be fitted to shards")))
     }
     /// `plca select`.
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
@@ -131,7 +131,7 @@ pub(crate) trait ModelKind: Send + Sync {
             SCORED.join(", ")
         )))
     }
-    /// The model of so many components of `plca consensus`.
+    /// The model with this number of components of `plca consensus`.
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         let _ = (args, rank);
         let name = self.name();
@@ -168,7 +168,7 @@ pub(crate) enum Takes {
     SignedMatrix,
 }
 
-/// What follows from the state of a model, and from the function that makes the model from the command line: for so many components and data of
+/// What follows from the state of a model, and from the function that makes the model from the command line: for this number of components and data of
 /// this shape.
 macro_rules! of_state {
     ($state:ty, $make:ident) => {

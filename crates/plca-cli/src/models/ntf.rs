@@ -20,7 +20,7 @@ impl ModelKind for LeeSeung {
     of_state!(NtfState<f64>, model);
 
     fn about(&self) -> &'static str {
-        "Non-negative factors of any order under squared error (Lee and Seung)"
+        "Non-negative factorization of any order under squared error (Lee and Seung)"
     }
 
     fn options(&self) -> &'static str {

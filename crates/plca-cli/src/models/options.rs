@@ -30,7 +30,7 @@ pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
 pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
     match given {
         true => Err(Failure::usage(format!(
-            "{model} has no option {option}; `plca fit {model} --help` has those that it takes"
+            "{model} has no option {option}; `plca fit {model} --help` lists its options"
         ))),
         false => Ok(()),
     }
@@ -105,7 +105,7 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     let (start, eta) = temper(args)?;
     if let (true, Some(option)) = (start != 1.0 || eta.is_some(), extrapolated(args)) {
         return Err(Failure::usage(format!(
-            "{option} does not go with --temper"
+            "{option} cannot be combined with --temper"
         )));
     }
     let Some(eta) = eta else {
@@ -113,12 +113,12 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     };
     if args.kkt_tol.is_some() {
         return Err(Failure::usage(
-            "--kkt-tol does not go with the schedule of --temper, which has its own stop rule",
+            "--kkt-tol cannot be combined with the schedule of --temper, which has its own stop rule",
         ));
     }
     if args.missing_method == Some(MissingMethod::Multiplicative) {
         return Err(Failure::usage(
-            "--missing-method multiplicative does not go with --temper",
+            "--missing-method multiplicative cannot be combined with --temper",
         ));
     }
     Ok(Some(Cooling::default().start(start).eta(eta).tol(args.tol)))

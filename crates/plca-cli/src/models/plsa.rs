@@ -95,7 +95,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
     need_matrix(&args.data, "plsa", shape)?;
     if missing(args) == Some(plca_em::Missing::Multiplicative) {
         return Err(Failure::usage(
-            "--missing-method multiplicative: plsa treats missing cells by imputation only",
+            "--missing-method multiplicative: plsa supports imputation of missing cells only",
         ));
     }
     let given = given_by(args.given.unwrap_or(1).into());

@@ -21,7 +21,7 @@ impl ModelKind for OnSimplex {
     of_state!(PntfState<f64>, model);
 
     fn about(&self) -> &'static str {
-        "Factorization on the simplex of any order, under squared error"
+        "Factorization of any order under squared error, weights and factors on the simplex"
     }
 
     fn options(&self) -> &'static str {

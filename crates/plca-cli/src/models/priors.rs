@@ -45,7 +45,7 @@ impl Block {
         }
     }
 
-    /// A block of so many columns, each of them an array of these extents.
+    /// A block with this number of columns, each of them an array of these extents.
     pub(super) fn stack(name: impl Into<String>, extents: &[usize], columns: usize) -> Self {
         Self {
             name: name.into(),
@@ -178,7 +178,7 @@ fn lag(kind: &str) -> Result<isize, String> {
         None => (1, digits),
     };
     let number = digits.parse::<u32>();
-    let number = number.map_err(|_| format!("`{kind}` is no lag: lag_1, lag_m1 for -1"))?;
+    let number = number.map_err(|_| format!("`{kind}` is not a lag: lag_1, lag_m1 for -1"))?;
     Ok(sign * number as isize)
 }
 

@@ -130,7 +130,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
     let powers = shifts.places.anneal.is_some() || shifts.places.impulse_power.is_some();
     if let (Some(option), true) = (extrapolated(args), powers) {
         return Err(Failure::usage(format!(
-            "{option} goes with neither --anneal nor --impulse-power"
+            "{option} cannot be combined with --anneal or --impulse-power"
         )));
     }
     let kernel = kernel(args, shape)?;

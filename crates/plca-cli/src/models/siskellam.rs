@@ -93,7 +93,7 @@ impl ModelKind for ShiftedSkellam {
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         if args.along.is_some() {
             return Err(Failure::usage(
-                "--along: siskellam explains data as a whole",
+                "--along: siskellam transforms the data as a whole",
             ));
         }
         let (signed, specs) = (signed(&file)?, prior_specs(&file));

@@ -50,7 +50,7 @@ impl ModelKind for ShiftedSkellamVb {
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         if args.along.is_some() {
             return Err(Failure::usage(
-                "--along: siskellam-vb explains data as a whole",
+                "--along: siskellam-vb transforms the data as a whole",
             ));
         }
         let (signed, specs) = (signed(&file)?, prior_specs(&file));

@@ -113,13 +113,13 @@ pub(super) fn prior_specs(file: &Saved) -> Vec<String> {
     specs.filter_map(|s| s.as_str().map(String::from)).collect()
 }
 
-/// `L⁺ - L⁻`, and the sum of so many matrices of the model: `Sk(draws L⁺, draws L⁻)`.
+/// `L⁺ - L⁻`, and the sum of this number of matrices of the model: `Sk(draws L⁺, draws L⁻)`.
 pub(super) fn rates(state: SnmfState<f64>, signed: &SignedArgs) -> Box<dyn Approximation> {
     let replicates = signed.m.unwrap_or_default();
     Fitted::new(state, move |state, draws| {
         if replicates == Replicates::Limit {
             return Err(Failure::usage(
-                "sample: a model of real data (--m inf) has no law to draw from; a fit with --m 1 has one",
+                "sample: a model of real data (--m inf) has no distribution to sample from; a fit with --m 1 has one",
             ));
         }
         let Draws { number, rng, into } = draws;

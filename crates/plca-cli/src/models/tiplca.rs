@@ -22,7 +22,7 @@ impl ModelKind for TransformInvariant {
     of_state!(TransformedState<f64>, model);
 
     fn about(&self) -> &'static str {
-        "PLCA invariant to rotations, scales, mirrors and shifts"
+        "PLCA invariant to rotations, scales, mirroring and shifts"
     }
 
     fn options(&self) -> &'static str {
@@ -36,7 +36,7 @@ impl ModelKind for TransformInvariant {
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         if args.along.is_some() {
             return Err(Failure::usage(
-                "--along: tiplca explains data of the shape that it was fitted to",
+                "--along: tiplca transforms only data of the shape that it was fitted to",
             ));
         }
         let state: TransformedState<f64> = file.state()?;
@@ -64,7 +64,7 @@ fn model<T: Element>(
     let powers = places.anneal.is_some() || places.impulse_power.is_some();
     if let (Some(option), true) = (extrapolated(args), powers) {
         return Err(Failure::usage(format!(
-            "{option} goes with neither --anneal nor --impulse-power"
+            "{option} cannot be combined with --anneal or --impulse-power"
         )));
     }
     let kernel = kernel(args, shape)?;

@@ -100,7 +100,7 @@ fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
         return Ok(std::iter::once(folder.clone()).chain(rest).collect());
     }
     if !args.blocks.is_empty() {
-        let what = "a folder of blocks stands alone: name either it or the files";
+        let what = "a folder of batches must be the only data: name either the folder or the files";
         return Err(Failure::usage(what));
     }
     let inside = |path: &Path| {
@@ -117,7 +117,7 @@ fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
     ];
     if let Some(path) = others.into_iter().flatten().find(|path| inside(path)) {
         let path = path.display();
-        let what = format!("{path}: in the folder of the data, where it would be a block itself");
+        let what = format!("{path}: in the folder of the data, where it would be read as a batch");
         return Err(Failure::usage(what));
     }
     let entries = std::fs::read_dir(folder).map_err(|e| Failure::by(folder, e))?;
@@ -205,9 +205,9 @@ impl Run<'_> {
         if place.passes > passes || (place.passes == passes && place.blocks > 0) {
             let (done, blocks) = (place.passes, place.blocks);
             let what = match blocks {
-                0 => format!("passes done: {done}; --passes asks for {passes} in all"),
+                0 => format!("{done} passes are done already; --passes asks for {passes} in total"),
                 _ => format!(
-                    "passes done: {done}, and blocks of the next one: {blocks}; --passes asks for {passes} in all"
+                    "{done} passes and {blocks} batches of the next one are done already; --passes asks for {passes} in total"
                 ),
             };
             return Err(Failure::of(

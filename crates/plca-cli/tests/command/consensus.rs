@@ -313,7 +313,7 @@ fn what_has_no_consensus_is_refused() {
     folder.text("e.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
     let line = format!("consensus nmf-kl e.csv --ranks 2 {runs} n.npz");
     folder.fails(1, &line, &["r/k2-r", "sha256"]);
-    folder.text("r/k2-r1.npz", "no run");
+    folder.text("r/k2-r1.npz", "not a run");
     let line = format!("consensus nmf-kl d.csv --ranks 2 {runs} n.npz");
     folder.fails(1, &line, &["r/k2-r1.npz"]);
 }

@@ -25,7 +25,7 @@ fn blocks_that_were_restored_are_reported() {
         let out = folder.run(&line);
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!((out.status.code(), err.lines().count()), (Some(0), 1));
-        let start = format!("warning: the prior of `{block}` emptied it");
+        let start = format!("warning: the prior of `{block}` set entries to 0");
         assert!(err.starts_with(&start), "{err}");
         folder.ok(&format!("{line} --quiet"));
         let file = folder.model("o.npz");

@@ -537,9 +537,9 @@ fn posteriors_start_fits_and_are_inspected() {
 fn transformed_kernels_beyond_reason_are_refused() {
     let folder = Folder::with_counts();
     for (options, part) in [
-        ("--scales 500", "too large for the data"),
-        ("--scales 1e300", "too large for the data"),
-        ("--scales 1e9 --positions full", "too large for the data"),
+        ("--scales 500", "do not fit into data"),
+        ("--scales 1e300", "do not fit into data"),
+        ("--scales 1e9 --positions full", "do not fit into data"),
     ] {
         folder.fails(
             1,

@@ -274,7 +274,11 @@ fn outputs_are_tried_before_any_work() {
             "is a folder"
         };
         refused(line, &target, &[why]);
-        refused(line, &format!("file/o.{extension}"), &["file is no folder"]);
+        refused(
+            line,
+            &format!("file/o.{extension}"),
+            &["file is not a folder"],
+        );
         refused(line, &format!("absent/o.{extension}"), &["does not exist"]);
         refused(line, &format!("{long}.{extension}"), &["too long"]);
         for (place, why) in &sealed {
@@ -283,8 +287,8 @@ fn outputs_are_tried_before_any_work() {
     }
     // A folder of sounds.
     let separate = "separate no.npz no.wav --output";
-    refused(separate, "file", &["is no folder"]);
-    refused(separate, "file/parts", &["file is no folder"]);
+    refused(separate, "file", &["is not a folder"]);
+    refused(separate, "file/parts", &["file is not a folder"]);
     refused(separate, "absent/parts", &["does not exist"]);
     std::fs::create_dir_all(folder.path("parts/component_0.wav")).unwrap();
     refused(separate, "parts", &["component_0.wav", "is a folder"]);

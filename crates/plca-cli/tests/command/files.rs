@@ -21,7 +21,7 @@ fn metadata_do_not_grow_with_the_data() {
             "fit {model} v.mtx --missing unstored --rank 1 --max-iter 3 --tol 0 --output o.npz"
         );
         let err = String::from_utf8(folder.run(&line).stderr).unwrap();
-        let what = "nothing was observed of dimension 1 at 2999 indices, the first [1, 2, 3, 4, 5, 6, 7, 8]: what is written there is not identified";
+        let what = "no observed cell in dimension 1 at 2999 indices, the first [1, 2, 3, 4, 5, 6, 7, 8]: the values written there are not identified";
         assert_eq!(err, format!("warning: {what}\n"), "{model}");
         let metadata = folder.model("o.npz").metadata;
         assert_eq!(metadata["warnings"], json!([what]), "{model}");
@@ -159,7 +159,7 @@ fn what_is_no_file_is_refused() {
         "fit plsa d.csv v.csv --online average --rank 1 --output x.npz",
         "inspect v.npz",
     ] {
-        folder.fails(1, line, &["is no regular file"]);
+        folder.fails(1, line, &["is not a regular file"]);
     }
 }
 

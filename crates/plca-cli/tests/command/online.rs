@@ -137,7 +137,8 @@ fn streams_go_on_where_they_were() {
     };
     fails("--online 0.7,2 --passes 3", "online");
     fails("--online 0.6,2 --passes 3 --local 7", "local");
-    let done = "passes done: 2, and blocks of the next one: 4; --passes asks for 1 in all";
+    let done =
+        "2 passes and 4 batches of the next one are done already; --passes asks for 1 in total";
     fails("--online 0.6,2", done);
     folder.text("b/5.csv", &block(6));
     fails("--online 0.6,2 --passes 3", "other data");
@@ -233,7 +234,7 @@ fn warnings_of_all_blocks() {
     let err = String::from_utf8(out.stderr).unwrap();
     let warning = |j: usize, at: &str| {
         format!(
-            "nothing was observed of dimension {j} at {at}: what is written there is not identified"
+            "no observed cell in dimension {j} at {at}: the values written there are not identified"
         )
     };
     let expected = [warning(0, "[1]"), warning(1, "[1, 4]")];
@@ -256,7 +257,7 @@ fn warnings_of_all_blocks() {
         );
         let out = folder.run(&format!("{line} --output o.npz"));
         let err = String::from_utf8(out.stderr).unwrap();
-        let start = format!("warning: the prior of `{block}` emptied it");
+        let start = format!("warning: the prior of `{block}` set entries to 0");
         assert!(err.starts_with(&start) && err.lines().count() == 1, "{err}");
         folder.resumes(&format!("{line} --quiet"), 4);
         let warnings = &folder.model("o.npz").metadata["warnings"];

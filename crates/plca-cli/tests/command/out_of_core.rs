@@ -96,7 +96,7 @@ fn why_a_store_is_made_anew_is_said() {
         String::from_utf8(out.stderr).unwrap()
     };
     let anew = |rest: &str, why: &str| {
-        let said = format!("warning: d.store: {why}; the store is made anew\n");
+        let said = format!("warning: d.store: {why}; the store is made again\n");
         assert_eq!(run(rest), said);
         // Nothing to be said of one that is used.
         assert_eq!(run(rest), "");
@@ -129,7 +129,7 @@ fn why_a_store_is_made_anew_is_said() {
     let memory = line.replace("--out-of-core d.store", "--solver em");
     folder.ok(&format!("{memory} --quiet"));
     let model = folder.found("o.npz");
-    anew("", "was made from other bytes");
+    anew("", "was made from a file with other contents");
     assert_eq!(folder.found("o.npz"), model);
     harm(&first);
     assert_eq!(run("--quiet"), "");
@@ -240,7 +240,7 @@ fn what_needs_the_data_in_memory_is_refused_before_any_work() {
             "plsa",
             "d.tns",
             "--solver fast",
-            "--solver fast does not go with --out-of-core",
+            "--solver fast cannot be combined with --out-of-core",
         ),
         ("plsa", "d.tns", "--mask d.csv", "--mask"),
         ("plsa", "d.tns", "--missing unstored", "--missing"),
@@ -250,7 +250,7 @@ fn what_needs_the_data_in_memory_is_refused_before_any_work() {
             "plca",
             "d.csv",
             "",
-            "d.csv: --out-of-core is for sparse data, these are dense",
+            "d.csv: --out-of-core is for sparse data, but these data are dense",
         ),
     ] {
         folder.fails(2, &line(model, data, &format!("{rest} {store}")), &[why]);
@@ -264,7 +264,7 @@ fn what_needs_the_data_in_memory_is_refused_before_any_work() {
     ] {
         folder.fails(1, &line("plca", data, store), &[why]);
     }
-    let why = &["thesis.txt: is no store of sparse data, and is not replaced by one"][..];
+    let why = &["thesis.txt: exists and is not a store of sparse data: it is not overwritten"][..];
     folder.fails(1, &line("plca", "d.tns", "--out-of-core thesis.txt"), why);
     folder.fails(1, &line("plca", "d.tns", "--out-of-core d.tns"), &["d.tns"]);
     let same = line(

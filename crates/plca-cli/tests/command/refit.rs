@@ -45,7 +45,7 @@ fn options_and_data_take_the_place_of_those_of_the_fit() {
     assert!(folder.bytes("b.npz") == folder.bytes("c.npz"));
     folder.ok("refit a.npz e.csv --output b.npz --quiet");
     let file = folder.model("b.npz");
-    let warning = "e.csv: other data than those of a.npz";
+    let warning = "e.csv: not the data of a.npz";
     assert_eq!(file.metadata["warnings"], json!([warning]));
     folder
         .ok("fit plca e.csv --rank 2 --seed 3 --prior weights=dirichlet:2 --output c.npz --quiet");
@@ -54,7 +54,7 @@ fn options_and_data_take_the_place_of_those_of_the_fit() {
     folder.text("d.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
     let out = folder.run("refit a.npz --output b.npz");
     let error = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(error, "warning: d.csv: other data than those of a.npz\n");
+    assert_eq!(error, "warning: d.csv: not the data of a.npz\n");
 }
 
 /// A file from elsewhere cannot make a refit write where it is not told to.
@@ -139,7 +139,7 @@ fn files_that_were_changed_since_are_named() {
     folder.text("e.csv", "1,2,3,4\n5,6,7,8\n2,2,1,9\n");
     assert_eq!(
         said(&folder, "refit s.npz --output b.npz"),
-        "warning: d.csv, e.csv: other data than those of s.npz\n"
+        "warning: d.csv, e.csv: not the data of s.npz\n"
     );
 }
 

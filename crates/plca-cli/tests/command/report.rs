@@ -112,7 +112,9 @@ fn a_run_that_is_cut_says_so() {
         let error = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(0));
         assert!(
-            error.starts_with("warning: --max-iter 2 ended the run before it converged: raise it"),
+            error.starts_with(
+                "warning: --max-iter 2 ended the run before it converged: raise --max-iter"
+            ),
             "{error}"
         );
         assert_eq!(error.lines().count(), 1, "{error}");

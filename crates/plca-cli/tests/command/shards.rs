@@ -137,7 +137,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     refused(
         &format!("{fit} --given 0"),
         1,
-        "was cut along dimension 1, this model has its samples along dimension 0",
+        "was cut along dimension 1, but the samples of this model lie along dimension 0",
     );
     refused(
         &format!("{fit} --precision f32"),
@@ -147,14 +147,18 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     refused(
         &format!("{fit} --solver fast"),
         2,
-        "--solver fast: not for shards",
+        "--solver fast cannot be used with shards",
     );
     refused(
         &format!("{fit} --prior basis=dirichlet:0.5"),
         1,
-        "all shards must be searched",
+        "cannot be checked across shards",
     );
-    refused("fit ntf-l2 d --rank 2", 2, "ntf-l2 is not fitted to shards");
+    refused(
+        "fit ntf-l2 d --rank 2",
+        2,
+        "ntf-l2 cannot be fitted to shards",
+    );
     folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
     let out = folder.run("shard s.npy -o s");
     let err = String::from_utf8(out.stderr).unwrap();
@@ -187,12 +191,12 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         (
             "shard-00001.store",
             "../d.tns",
-            "is no name of a file in the folder",
+            "is not a name of a file in the folder",
         ),
         (
             "\"samples\": ",
             "\"samples\": 1",
-            "the shards have not 60 samples in all",
+            "the shards do not have 60 samples in total",
         ),
         (
             "shard-00001.store",

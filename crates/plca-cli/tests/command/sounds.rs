@@ -94,7 +94,7 @@ fn what_does_not_belong_together_is_refused() {
     folder.fails(1, "spectrogram s.mp3 --output w.npy", &["s.mp3"]);
     folder.fails(1, "spectrogram no.wav --output w.npy", &["no.wav"]);
     folder.fails(1, "spectrogram s.wav --output w.npz", &["w.npz"]);
-    folder.text("t.wav", "no sound");
+    folder.text("t.wav", "not a sound");
     folder.fails(1, "separate m.npz t.wav --output parts", &["t.wav"]);
     folder.fails(
         1,

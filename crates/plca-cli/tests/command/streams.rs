@@ -69,10 +69,10 @@ fn what_is_wrong_with_a_stream_is_said_of_it() {
             "fit plca - --rank 2 --output o.npz",
             "standard input: is empty",
         ),
-        ("transform - - --output o.npz", "standard input once"),
+        ("transform - - --output o.npz", "standard input only once"),
         (
             "fit plca d.csv --rank 2 --json --output -",
-            "--output - does not go with --json",
+            "--output - cannot be combined with --json",
         ),
     ] {
         let (_, out, error) = piped(
@@ -113,10 +113,7 @@ fn a_stream_may_take_the_place_of_the_data() {
     let folder = Folder::with_counts();
     folder.text("e.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
     folder.ok("fit plca d.csv --rank 2 --output a.npz --quiet");
-    for (input, expected) in [
-        ("d.csv", ""),
-        ("e.csv", "-: other data than those of a.npz"),
-    ] {
+    for (input, expected) in [("d.csv", ""), ("e.csv", "-: not the data of a.npz")] {
         let (status, _, error) = piped(
             &folder,
             "refit a.npz - --output b.npz",

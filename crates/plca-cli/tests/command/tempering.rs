@@ -201,7 +201,7 @@ fn held_out_cells_choose_the_number_of_blocks() {
         ));
         assert_eq!(s["best"], 3, "{s}");
         assert!(
-            s["warnings"][0].as_str().unwrap().contains("no counts"),
+            s["warnings"][0].as_str().unwrap().contains("not counts"),
             "{s}"
         );
         s["table"][1]["score"].as_f64().unwrap()

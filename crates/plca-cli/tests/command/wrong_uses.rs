@@ -105,7 +105,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 --delimiter ;; -o o.npz",
         2,
-        &["';;'", "one character", "tab"],
+        &["';;'", "one ASCII character", "tab"],
     ),
     (
         "sample m.npz --draws many -o s.npy",
@@ -149,7 +149,7 @@ const USES: &[Use] = &[
         "fit plca d.csv --rank 2 --accelerate squarem --solver fast -o o.npz",
         2,
         &[
-            "--accelerate does not go with --solver fast",
+            "--accelerate cannot be combined with --solver fast",
             "use --solver em",
         ],
     ),
@@ -171,7 +171,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 --kkt-tol 1e-3 --tol 0 -o o.npz",
         2,
-        &["--kkt-tol does not go with --tol 0"],
+        &["--kkt-tol cannot be combined with --tol 0"],
     ),
     (
         "fit plca d.csv --rank 2 --checkpoint c.npz -o o.npz",
@@ -196,7 +196,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.tns --rank 2 -o o.npz --out-of-core s.store --mask mask.npy",
         2,
-        &["--mask does not go with --out-of-core"],
+        &["--mask cannot be combined with --out-of-core"],
     ),
     (
         "fit tiplca d.csv --rank 2 --kernel 2x2 --angles a,b -o o.npz",
@@ -277,7 +277,7 @@ const USES: &[Use] = &[
     (
         "fit skellam d.csv --rank 2 --m 0 -o o.npz",
         2,
-        &["'0'", "a whole number >= 1, nor inf"],
+        &["'0'", "a whole number >= 1 nor inf"],
     ),
     (
         "fit skellam-cp d.csv --rank 2 --signed-mode 7 -o o.npz",
@@ -402,7 +402,7 @@ const USES: &[Use] = &[
     (
         "fit plca two.npz --rank 2 -o o.npz",
         1,
-        &["two.npz", "arrays where one is needed"],
+        &["two.npz", "arrays, expected one"],
     ),
     (
         "fit plca empty.csv --rank 2 -o o.npz",
@@ -447,7 +447,7 @@ const USES: &[Use] = &[
     (
         "fit plca d.csv --rank 2 -o o.npz --resume m.npz",
         1,
-        &["m.npz", "one that a run has written"],
+        &["m.npz", "of a run wrote"],
     ),
     ("reconstruct m.npz -o a.csv", 1, &["a.csv", "writes .npy"]),
     ("report m.npz -o a.pdf", 1, &["a.pdf", "writes .html"]),
@@ -469,12 +469,12 @@ const USES: &[Use] = &[
     (
         "inspect m.npz --array factor_0 --labels w.txt",
         1,
-        &["w.txt", "2 lines", "3 entries", "a line for each"],
+        &["w.txt", "2 lines", "expected 3, one for each entry"],
     ),
     (
         "report m.npz --labels w.txt -o r.html",
         1,
-        &["w.txt", "2 lines", "one line per row"],
+        &["w.txt", "2 lines", "one line for each row"],
     ),
     (
         "report m.npz --trace w.txt -o r.html",
@@ -510,7 +510,11 @@ const USES: &[Use] = &[
     (
         "sample k.npz --draws 5 -o s.npy",
         1,
-        &["k.npz", "no law to draw from", "a fit of counts is needed"],
+        &[
+            "k.npz",
+            "no distribution to sample from",
+            "expected a fit of counts",
+        ],
     ),
     // What stands in the data.
     (
@@ -586,8 +590,8 @@ fn each_says_in_one_line_what_was_expected() {
         ("real.csv", "1.5,2\n3,4\n"),
         ("empty.csv", ""),
         ("d.xyz", "1,2\n"),
-        ("text.npy", "this is no array"),
-        ("text.npz", "this is no archive"),
+        ("text.npy", "this is not an array"),
+        ("text.npz", "this is not an archive"),
         ("zero.tns", "0 1 3\n"),
         ("d.tns", "1 1 3\n2 2 5\n3 1 2\n"),
         ("w.txt", "sea\nship\n"),

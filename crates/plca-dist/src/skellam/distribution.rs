@@ -56,7 +56,7 @@ impl Skellam {
         Ok(Self { plus, minus })
     }
 
-    /// The law of greatest likelihood for these samples.
+    /// The maximum-likelihood fit to these samples.
     ///
     /// Its mean is the mean of the samples [SKELLAM 1]. So one unknown is left, the smaller rate. It is where the derivative of the
     /// log-likelihood is 0, found by the Illinois variant of false position. If no sample has the opposite sign to the mean and the

@@ -33,7 +33,7 @@ pub(super) struct VbCounts<'a, T: Real> {
     pub(super) facts: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// Refuses data that are no counts, or not complete: a zero says that there is no event.
+/// Refuses data that are not counts, or not complete: a zero says that there is no event.
 pub(super) fn check<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
     check_counts(data)?;
     match data.is_complete() {

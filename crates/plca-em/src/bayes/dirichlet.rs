@@ -20,7 +20,7 @@ pub(super) fn components<T: Real>(spec: &BlockSpec<T>) -> Components {
     }
 }
 
-/// A shape that is no number: the counts of a step overflowed.
+/// A shape that is not a number: the counts of a step overflowed.
 fn lost(name: &str, value: f64) -> FitError {
     FitError::NotFinite {
         what: format!("`{name}`"),

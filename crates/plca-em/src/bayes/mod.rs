@@ -86,7 +86,7 @@ fn freeze<T: Real>(settings: &Settings<T>, specs: &mut [BlockSpec<T>]) -> Result
     match specs.iter().find(parts) {
         Some(spec) => Err(FitError::Conflict {
             what: format!(
-                "the entries of a column of `{}` have one law: freeze all of the block, or whole columns",
+                "the entries of a column of `{}` have a joint distribution: freeze all of the block, or whole columns",
                 spec.name
             ),
         }),

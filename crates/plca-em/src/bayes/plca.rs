@@ -61,7 +61,7 @@ pub struct PlcaVbBuilder<T: Real>(PlcaVb<T>);
 plca_fit::freeze_setters!(PlcaVbBuilder);
 
 impl<T: Real> PlcaVb<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> PlcaVbBuilder<T> {
         PlcaVbBuilder(Self {
             components,
@@ -83,7 +83,7 @@ impl<T: Real> PlcaVb<T> {
         }))
     }
 
-    /// Explains new data along one mode: the posteriors of the other factors are kept, and weights and factor of the mode start from their priors and even
+    /// Transforms new data along one mode: the posteriors of the other factors are kept, and weights and factor of the mode start from their priors and even
     /// counts. The bound is that of the new data alone, without the divergences of what is kept. There are no gaps.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl<T: Real> PlcaVb<T> {
 }
 
 impl<T: Real> PlcaVbBuilder<T> {
-    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); the last ones set count. A block that the model does not have, and
+    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); later shapes replace earlier ones. A block that the model does not have, and
     /// shapes for another one, are refused when it meets its data.
     pub fn prior(mut self, block: impl Into<String>, shapes: Entries) -> Self {
         self.0.priors.0.insert(block.into(), shapes);

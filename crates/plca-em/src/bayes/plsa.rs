@@ -67,7 +67,7 @@ const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
 const TOTALS: &str = "totals";
 
 impl<T: Real> PlsaVb<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> PlsaVbBuilder<T> {
         PlsaVbBuilder(Self {
             components,
@@ -99,7 +99,7 @@ impl<T: Real> PlsaVb<T> {
         }))
     }
 
-    /// Explains new observations: the posterior of the basis is kept, and mixtures start from their prior and even counts.
+    /// Transforms new observations: the posterior of the basis is kept, and mixtures start from their prior and even counts.
     ///
     /// The objective is the bound of the new data, `Σ V ln P̃ - Σ KL` over the mixtures alone, so that `exp(-objective / v)` is the held-out perplexity of
     /// other programs. There are no gaps.
@@ -151,7 +151,7 @@ impl<T: Real> PlsaVbBuilder<T> {
         self
     }
 
-    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); the last ones set count. A block that the model does not have, and
+    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); later shapes replace earlier ones. A block that the model does not have, and
     /// shapes for another one, are refused when it meets its data.
     pub fn prior(mut self, block: impl Into<String>, shapes: Entries) -> Self {
         self.0.priors.0.insert(block.into(), shapes);
@@ -180,14 +180,14 @@ impl<T: Real> Model for PlsaVb<T> {
 
     /// # Errors
     ///
-    /// Those of [`check_counts`](plca_tensor::check_counts); [`FitError::Conflict`] for data that are no matrix, for hidden cells, and for frozen entries beside
+    /// Those of [`check_counts`](plca_tensor::check_counts); [`FitError::Conflict`] for data that are not a matrix, for hidden cells, and for frozen entries beside
     /// free ones of their column.
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         Ok(Box::new(self.on_data(data)?))
     }
 }
 
-/// The blocks of so many explained and given indices.
+/// The blocks for these numbers of explained and given indices.
 fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
     let positive = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
     vec![

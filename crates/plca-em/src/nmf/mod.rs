@@ -101,7 +101,7 @@ plca_fit::freeze_setters!(NmfBuilder);
 plca_fit::rate_setters!(NmfBuilder);
 
 impl<T: Real> Nmf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> NmfBuilder<T> {
         NmfBuilder(Self {
             components,

@@ -87,7 +87,7 @@ impl<T: Real> Sharded<T> for Nmf<T> {
         let imputed = !survey.complete && self.is_simultaneous(false);
         if imputed && self.settings.has_priors() {
             return conflict(
-                "hidden cells of KL-NMF on shards are imputed in the scale of the data, which no prior on rates goes with: expected the multiplicative form",
+                "hidden cells of KL-NMF on shards are imputed in the scale of the data, which priors on rates do not allow: expected the multiplicative form",
             );
         }
         let scale = self.scale(&survey.shape, survey.total)?;

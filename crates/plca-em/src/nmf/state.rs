@@ -46,7 +46,7 @@ impl<T: Real> NmfState<T> {
         self.0.at(1)
     }
 
-    /// Explains new data as [`Nmf::transform`] does, by a model without priors.
+    /// Transforms new data as [`Nmf::transform`] does, with a model without priors.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl<T: Real> NmfState<T> {
 }
 
 impl<T: Real> Nmf<T> {
-    /// Explains new data along one mode by the other factor of a state, which is kept, with the prior of this model on the new one.
+    /// Transforms new data along one mode: the other factor of the state is kept, and the new one has the prior of this model.
     ///
     /// With a prior there is no bound on what the objective can gain: no gaps, and the objective alone ends the run.
     ///

@@ -40,14 +40,12 @@ impl<T: Real> Streamed<T> for Nmf<T> {
     fn check_stream(&self) -> Result<(), FitError> {
         let frozen = ["w", "h"].map(|name| *self.settings.frozen(name) != Frozen::No);
         if self.settings.has_priors() {
-            return conflict(
-                "the factors of a stream have no scale of their own: they take no prior",
-            );
+            return conflict("the factors of an online fit have no scale: they cannot have priors");
         }
         match frozen {
-            [true, _] => conflict(
-                "there is nothing to learn from a stream under a frozen `w`: use transform",
-            ),
+            [true, _] => {
+                conflict("with a frozen `w` there is nothing to learn online: use transform")
+            }
             [_, true] => conflict("`h` of a stream belongs to its batches: it cannot be frozen"),
             _ => Ok(()),
         }

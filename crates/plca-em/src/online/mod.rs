@@ -185,8 +185,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         self.learn(state, batch, None)
     }
 
-    /// Learns from a batch as [`partial_fit`](Self::partial_fit) does, from what it was explained by the last time: for passes over batches
-    /// whose mixtures fit into memory. Fewer local iterations do.
+    /// Learns from a batch as [`partial_fit`](Self::partial_fit) does, starting from its mixtures of the last pass: for passes over batches
+    /// whose mixtures fit into memory. Fewer local iterations are then enough.
     ///
     /// # Errors
     ///

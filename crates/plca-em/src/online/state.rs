@@ -1,4 +1,4 @@
-//! What a stream has taught so far.
+//! The parameters and statistics learnt from a stream so far.
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Axis, BlockSpec, FitError};
@@ -6,14 +6,14 @@ use plca_tensor::Real;
 
 use crate::product::conflict;
 
-/// The parameters that a stream has taught so far, and the statistics that it goes on from.
+/// The parameters learnt from a stream so far, and the statistics from which it continues.
 ///
 /// ```math
 /// s_j[i,z] = P(x_j = i, z), \qquad P(x_j = i \mid z) = \frac{s_j[i,z]}{\sum_k s_j[k,z]}
 /// ```
 ///
-/// `s_j` are the statistics of mode `j`, `I_j x K`; the factors follow from them where there is no prior. A state that was serialised goes
-/// on to the bit.
+/// `s_j` are the statistics of mode `j`, `I_j x K`; the factors follow from them where there is no prior. A fit that
+/// continues from a serialised state is bit-identical.
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -72,9 +72,7 @@ impl<T: Real> OnlineState<T> {
         let k = weights.len();
         FitError::if_zero("components", k)?;
         if factors.is_empty() {
-            return conflict(
-                "a stream has one mode or more besides the streamed one, expected a factor",
-            );
+            return conflict("expected a factor for at least one mode besides the streamed one");
         }
         let weights = DMatrix::from_column_slice(k, 1, weights.as_slice());
         let weights = column::<T>("weights".into(), k, 1).given(weights)?;
@@ -99,8 +97,8 @@ impl<T: Real> OnlineState<T> {
         })
     }
 
-    /// Says that all data have been seen and the next batch begins with them again. It matters to priors alone: what a pass amounts
-    /// to is what they are weighed against. [`fit_stream`](crate::Online::fit_stream) says it by itself.
+    /// Tells the state that a pass over all data has ended and that the next batch begins another pass. Only priors depend on this: their
+    /// counts are weighed against the sum of a pass. [`fit_stream`](crate::Online::fit_stream) calls it.
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
@@ -120,7 +118,7 @@ impl<T: Real> OnlineState<T> {
         self.pass = 0.0;
     }
 
-    /// Refuses a state that no stream can go on from. States that this crate made always can.
+    /// Refuses a state from which no stream can continue. States that this crate made are always accepted.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ impl Powers {
 macro_rules! placed_setters {
     ($builder:ident) => {
         impl<T: Real> $builder<T> {
-            /// Sets what is maximised where mass of the model can lie outside the data (default: the likelihood given the data's window).
+            /// Sets the likelihood for models whose mass can lie outside the data (default: the likelihood given the data's window).
             pub fn likelihood(mut self, likelihood: Likelihood) -> Self {
                 self.0.likelihood = likelihood;
                 self
@@ -98,7 +98,7 @@ pub(crate) fn is_conditional<T: Real>(
 ) -> Result<bool, FitError> {
     if likelihood == Likelihood::Literal && outside && !data.is_complete() {
         return conflict(
-            "hidden cells need the conditional likelihood where kernels may leave the data",
+            "hidden cells need the conditional likelihood if kernels may extend beyond the data",
         );
     }
     Ok(outside && likelihood == Likelihood::Conditional || !data.is_complete())

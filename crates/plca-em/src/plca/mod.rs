@@ -48,7 +48,7 @@ pub use state::PlcaState;
 /// `P` is the model and `F_j` its factor of mode `j`. `C_j` are the counts expected of the observed cells, `X_j` the mass that the model
 /// has there, both in the shape of `F_j`.
 ///
-/// Both reach the same optima. The simultaneous form goes with imputation [SPEC 4]: that is the default of PLCA, whose updates
+/// Both reach the same optima. The simultaneous form is that of imputation [SPEC 4]: that is the default of PLCA, whose updates
 /// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
 ///
 /// ```
@@ -109,7 +109,7 @@ pub struct PlcaBuilder<T: Real>(Plca<T>);
 plca_fit::block_setters!(PlcaBuilder);
 
 impl<T: Real> Plca<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> PlcaBuilder<T> {
         PlcaBuilder(Self {
             components,
@@ -161,7 +161,7 @@ impl<T: Real> PlcaBuilder<T> {
         check_power(plca.temper)?;
         if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
             return conflict(
-                "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen",
+                "the multiplicative treatment of missing cells cannot be combined with priors, tempering, frozen weights, frozen components or two frozen factors",
             );
         }
         Ok(plca)

@@ -41,7 +41,7 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
     }
 }
 
-/// Weights and factors are shared but for the factor of the last mode, whose columns run across the shards.
+/// Weights and factors are shared except for the factor of the last mode, whose columns run across the shards.
 impl<T: Real> Sharded<T> for Plca<T> {
     fn along(&self, order: usize) -> usize {
         order.saturating_sub(1)
@@ -54,7 +54,7 @@ impl<T: Real> Sharded<T> for Plca<T> {
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
         if !survey.complete && (self.missing == Missing::Multiplicative || self.temper != 1.0) {
             return conflict(
-                "hidden cells of PLCA on shards are imputed: neither multiplicative updates nor tempering go with that",
+                "hidden cells of PLCA on shards are imputed: multiplicative updates and tempering are not possible",
             );
         }
         Ok(Whole {

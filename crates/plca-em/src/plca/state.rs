@@ -64,7 +64,7 @@ impl<T: Real> PlcaState<T> {
         self.0.blocks().skip(1).map(|(_, factor)| factor)
     }
 
-    /// Explains new data along one mode: the factors of the others are kept, and the weights are those of the new data.
+    /// Transforms new data along one mode: the factors of the other modes are kept, and the weights are those of the new data.
     ///
     /// # Errors
     ///

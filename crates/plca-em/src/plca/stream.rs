@@ -30,9 +30,9 @@ impl<T: Real> Streamed<T> for Plca<T> {
     fn check_stream(&self) -> Result<(), FitError> {
         let settings = &self.settings;
         let what = if *settings.frozen("weights") != Frozen::No || settings.has_prior("weights") {
-            "P(z) of a stream follows from its batches: it takes neither prior nor freezing"
+            "P(z) of an online fit follows from the batches: it can neither have a prior nor be frozen"
         } else if self.missing == Missing::Multiplicative {
-            "multiplicative treatment of missing cells has no counts to learn online from"
+            "the multiplicative treatment of missing cells cannot be used online: it has no expected counts"
         } else {
             return Ok(());
         };
@@ -49,7 +49,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
         let mut counts = PlcaCounts::new(self, batch)?;
         if (counts.specs.last()).is_some_and(|spec| spec.prior.is_some()) {
             return conflict(
-                "the factor of the streamed mode belongs to the batches: it takes no prior",
+                "the factor of the streamed mode belongs to the batches: it cannot have a prior",
             );
         }
         let last = counts.specs.len() - 1;

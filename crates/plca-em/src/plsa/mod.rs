@@ -115,7 +115,7 @@ pub struct PlsaBuilder<T: Real>(Plsa<T>);
 plca_fit::block_setters!(PlsaBuilder);
 
 impl<T: Real> Plsa<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> PlsaBuilder<T> {
         PlsaBuilder(Self {
             components,
@@ -169,7 +169,7 @@ impl<T: Real> Model for Plsa<T> {
     }
 }
 
-/// The blocks of PLSA for so many explained and given indices.
+/// The blocks of PLSA for these numbers of explained and given indices.
 fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
     let mut marginal = BlockSpec::simplex("marginal", (given, 1), Axis::None);
     marginal.frozen = Frozen::Whole;

@@ -63,7 +63,7 @@ impl<T: Real> PlsaState<T> {
         self.0.at(2).as_slice()
     }
 
-    /// Explains new observations by the learnt basis.
+    /// Finds the mixtures of new observations under the learnt basis.
     ///
     /// # Errors
     ///

@@ -29,9 +29,9 @@ impl<T: Real> Streamed<T> for Plsa<T> {
 
     fn check_stream(&self) -> Result<(), FitError> {
         let what = if *self.settings.frozen("basis") == Frozen::Whole {
-            "there is nothing to learn from a stream under a frozen basis: use transform"
+            "with a frozen `basis` there is nothing to learn online: use transform"
         } else if *self.settings.frozen("mixture") != Frozen::No {
-            "the mixtures of a stream belong to its batches: they cannot be frozen"
+            "the mixtures belong to the batches: they cannot be frozen"
         } else {
             return Ok(());
         };

@@ -88,7 +88,7 @@ plca_fit::block_setters!(ShiftedBuilder);
 placed_setters!(ShiftedBuilder);
 
 impl<T: Real> Shifted<T> {
-    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedBuilder<T> {
         ShiftedBuilder(Self {
             components,
@@ -175,7 +175,7 @@ impl<T: Real> ShiftedBuilder<T> {
         let (supports, order) = (shifted.supports.len(), shifted.kernel.len());
         if supports != 1 && supports != order {
             return conflict(format!(
-                "{supports} supports for kernels of {order} dimensions: expected one, or one for each"
+                "{supports} supports for kernels of {order} dimensions: expected one for all dimensions, or one for each"
             ));
         }
         Ok(shifted)

@@ -1,6 +1,6 @@
 //! What is maximised, and how it is computed.
 
-/// The objective where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
+/// The objective if mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
 ///
 /// ```math
 /// \begin{aligned}
@@ -28,7 +28,7 @@ pub enum Likelihood {
     Literal,
 }
 
-/// The arithmetic of the E-step. All ways give the same counts but for rounding.
+/// The arithmetic of the E-step. All ways give the same counts except for rounding.
 ///
 /// ```
 /// use plca_em::{Evaluation, Shifted};

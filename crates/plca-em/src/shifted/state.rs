@@ -85,7 +85,7 @@ impl<T: Real> ShiftedState<T> {
         self.1.place.inside(parts(&self.0))
     }
 
-    /// Explains new data by the learnt kernels: their `P(z)` and impulses, which is positive deconvolution. The problem is concave in
+    /// Finds `P(z)` and impulses of new data under the learnt kernels, which is positive deconvolution. The problem is concave in
     /// `P(z) H(h | z)`, so that the start does not matter. `[SPEC 5.4]`
     ///
     /// ```

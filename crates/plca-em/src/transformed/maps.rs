@@ -91,7 +91,7 @@ impl IndexMaps {
     /// ```
     pub fn new(cells: usize, kernel: usize, table: &[i64]) -> Result<Self, FitError> {
         if kernel == 0 || !table.len().is_multiple_of(kernel) {
-            return Err(refused("the table is no multiple of the kernel's cells"));
+            return Err(refused("the table is not a multiple of the kernel's cells"));
         }
         let entries = table.iter().enumerate().map(|(at, &to)| MapEntry {
             map: at / kernel,
@@ -143,7 +143,7 @@ impl IndexMaps {
                 return Err(refused("a cell outside the kernel or the data"));
             }
             if !(entry.weight.is_finite() && entry.weight >= 0.0) {
-                return Err(refused("a weight that is no finite number >= 0"));
+                return Err(refused("a weight that is not a finite number >= 0"));
             }
         }
         entries.sort_by_key(|e| (e.map, e.from, e.to));

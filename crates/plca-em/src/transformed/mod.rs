@@ -83,7 +83,7 @@ plca_fit::block_setters!(TransformedBuilder);
 placed_setters!(TransformedBuilder);
 
 impl<T: Real> Transformed<T> {
-    /// Starts the settings of a model of so many components, whose kernels have the cells that the maps place.
+    /// Starts the settings of a model with this number of components, whose kernels have the cells that the maps place.
     pub fn builder(components: usize, maps: IndexMaps) -> TransformedBuilder<T> {
         Self::under(components, Arc::new(maps))
     }

@@ -11,7 +11,7 @@ const FAINT: f64 = 1e-12;
 /// Sizes up to this much above a whole number are that number.
 const SLACK: f64 = 1e-9;
 
-/// A rotation, after a change of size, after a mirror: what a kernel's first two dimensions go through. `[EXT 2]`
+/// A mirror, then a scale, then a rotation of the first two dimensions of a kernel. `[EXT 2]`
 ///
 /// ```math
 /// A = s \begin{pmatrix} \cos a & -\sin a \\ \sin a & \cos a \end{pmatrix} \begin{pmatrix} 1 & 0 \\ 0 & \pm 1 \end{pmatrix}
@@ -259,12 +259,12 @@ impl IndexMaps {
         let refuse = |what: String| Err(FitError::Conflict { what });
         let (&[k0, k1, ref rest @ ..], &[n0, n1, ref others @ ..]) = (kernel, shape) else {
             return refuse(format!(
-                "kernels of {kernel:?} on data of {shape:?}: two dimensions are transformed"
+                "kernels of {kernel:?} on data of {shape:?}: expected at least two dimensions, which are transformed"
             ));
         };
         if rest != others || kernel.contains(&0) {
             return refuse(format!(
-                "kernels of {kernel:?} on data of {shape:?}: the same extents are needed beyond the two dimensions that are transformed"
+                "kernels of {kernel:?} on data of {shape:?}: expected the extents of the data in all but the first two dimensions, which are transformed"
             ));
         }
         let inner: usize = rest.iter().product();
@@ -276,7 +276,7 @@ impl IndexMaps {
                 positions != Positions::Valid || extents[0] <= n0 as f64 && extents[1] <= n1 as f64;
             if !fits || !transformation.is_small([k0, k1]) {
                 return refuse(format!(
-                    "a kernel of {kernel:?} is {extents:?} under {:?}, too large for the data's {shape:?}",
+                    "a kernel of {kernel:?} has the extents {extents:?} under {:?}, which do not fit into data of {shape:?}",
                     transformation.matrix
                 ));
             }

@@ -76,7 +76,7 @@ impl<T: Real> TransformedState<T> {
         &self.1.place.maps
     }
 
-    /// Explains new data of as many cells by the learnt kernels: their `P(z)` and impulses. The problem is concave in `P(z) H(s | z)`, so that the
+    /// Finds `P(z)` and impulses of new data with the same number of cells under the learnt kernels. The problem is concave in `P(z) H(s | z)`, so that the
     /// start does not matter.
     ///
     /// # Errors

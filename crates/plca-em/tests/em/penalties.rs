@@ -214,7 +214,8 @@ fn coordinate_descent_and_residuals_are_refused() {
         run.run(Init::default(), &mut rng())
     };
     let refused = run(Solver::Fast, Stop::default()).unwrap_err();
-    let sentence = "the prior on `w` is not for coordinate descent: expected the solver `em`";
+    let sentence =
+        "the prior on `w` is not supported by coordinate descent: expected the solver `em`";
     assert_eq!(refused.to_string(), sentence);
     let refused = run(Solver::Em, Stop::default().residual_tol(1e-3)).unwrap_err();
     assert!(matches!(refused, FitError::NoResidual { .. }));

@@ -726,7 +726,7 @@ fn frozen_entries_are_those_of_one_piece() {
     let plsa = Plsa::<f64>::builder(K).freeze_entries("mixture", flags);
     let error = InProcess::new(&plsa.build().unwrap(), &shards).unwrap_err();
     assert!(
-        matches!(&error, FitError::Conflict { what } if what.contains("`mixture`") && what.contains("not by entries")),
+        matches!(&error, FitError::Conflict { what } if what.contains("`mixture`") && what.contains("not entries")),
         "{error}"
     );
 }

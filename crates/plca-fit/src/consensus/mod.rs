@@ -45,7 +45,7 @@ pub struct Spectra {
     components: usize,
 }
 
-/// What the components of several fits have in common, a cluster for every component of the consensus.
+/// The consensus of several fits: one cluster of their components for each component of the consensus.
 ///
 /// ```math
 /// c_k \propto \mathrm{median} \lbrace l_i : i \in C_k \rbrace, \qquad
@@ -66,7 +66,7 @@ pub struct Consensus {
     pub spectra: DMatrix<f64>,
 }
 
-/// How many neighbours the local density looks at.
+/// The number of neighbours that enter the local density.
 ///
 /// ```math
 /// b = \lfloor \rho \, n / K \rfloor
@@ -102,7 +102,7 @@ pub fn neighbours(
 }
 
 impl Spectra {
-    /// The components of fits with so many each, from the columns of an `I x n` matrix, fit after fit.
+    /// The components of fits with this number of components each, from the columns of an `I x n` matrix, fit after fit.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Spectra {
         &self.distances
     }
 
-    /// How far every component lies from its neighbours; those that other fits have found too lie close.
+    /// The mean distance of every component from its neighbours; it is small for components that other fits have found too.
     ///
     /// ```math
     /// \text{density}_i = \frac{1}{b} \sum_{j \in N_i} d_{ij}

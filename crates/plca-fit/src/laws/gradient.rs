@@ -21,7 +21,7 @@ impl<T: Real> std::fmt::Debug for Way<'_, T> {
     }
 }
 
-/// Holds a residual against [`Law::Gradient`]: at any valid state it is the largest slope of the objective along the given ways, each in its
+/// Checks a residual against [`Law::Gradient`]: at any valid state it is the largest slope of the objective along the given ways, each in its
 /// unit. The slopes are central differences, so the law knows no formula of the method.
 ///
 /// For shares `θ` on the simplex the way that raises one of them is `θ_i (1 + t)`, divided by the sum: its slope is `v θ_i (g_i - 1)` where

@@ -209,7 +209,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Promises everything, but for rounding.
+    /// Promises everything, except for rounding.
     pub fn new(rounding: Rounding) -> Self {
         Self {
             iterations: 10,

@@ -5,7 +5,7 @@ use plca_tensor::Data;
 use super::{Claims, Violation, check, check_resumed, check_threads, refused};
 use crate::{Checkpoint, FitError, Model, Run, Solver, State, Stop};
 
-/// Holds a model on data from a start against [`check`] and [`check_resumed`] under every solver that it takes, and against
+/// Checks a model on data from a start against [`check`] and [`check_resumed`] under every solver that it takes, and against
 /// [`check_threads`]. Returns these solvers; plain EM is always one of them.
 ///
 /// # Errors

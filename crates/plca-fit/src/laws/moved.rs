@@ -128,7 +128,7 @@ pub fn agree(
     Ok(())
 }
 
-/// Holds a method on two statements of one problem against [`Law::Permutation`] or [`Law::Scale`]: what `here` makes of a state,
+/// Checks a method on two statements of one problem against [`Law::Permutation`] or [`Law::Scale`]: what `here` makes of a state,
 /// `map`ped, is what `there` makes of the mapped state, and the objective of `there` is `unit` times that of `here`.
 ///
 /// [`Claims::compared`] iterations are compared, and parameters may differ by [`Claims::entries`]. Set that to 0 where the map loses nothing:
@@ -156,7 +156,7 @@ pub fn check_moved<T: Real>(
     })
 }
 
-/// Holds what a closure builds and runs against [`Law::Threads`]: bit-identical in pools of one, two and three threads.
+/// Checks what a closure builds and runs against [`Law::Threads`]: bit-identical in pools of one, two and three threads.
 ///
 /// # Errors
 ///

@@ -5,7 +5,7 @@ use super::{Law, Violation};
 /// How unlikely a number of successes must be under the rate that was claimed before the claim is called broken.
 const SURPRISE: f64 = 1e-6;
 
-/// Holds a rate of successes against [`Law::Rate`]: of the seeds `0, 1, …, trials - 1`, as many succeed as a true `rate` makes
+/// Checks a rate of successes against [`Law::Rate`]: of the seeds `0, 1, …, trials - 1`, as many succeed as a true `rate` makes
 /// believable. The law breaks only where so few successes or fewer have a probability below 1e-6 under `rate`, so one test in a
 /// million fails without cause; with 100 trials and a rate of 0.95 it breaks below 82 successes.
 ///

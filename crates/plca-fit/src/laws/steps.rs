@@ -53,7 +53,7 @@ fn not_worse(
     Err(Violation::new(Law::Monotone, details))
 }
 
-/// Holds an algorithm under a solver against [`Law::Accepts`], [`Law::Measured`], [`Law::MeasuringChangesNothing`], [`Law::Monotone`],
+/// Checks an algorithm under a solver against [`Law::Accepts`], [`Law::Measured`], [`Law::MeasuringChangesNothing`], [`Law::Monotone`],
 /// [`Law::Residual`] and [`Law::Extrapolated`], on the way from `start`. Two steps and an objective per iteration.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ fn extrapolated<T: Real>(
     Ok(())
 }
 
-/// Holds an algorithm under a solver, whose first step must fail here, against [`Law::Atomic`]: it fails, and the parameters keep their bits.
+/// Checks an algorithm under a solver, whose first step must fail here, against [`Law::Atomic`]: it fails, and the parameters keep their bits.
 ///
 /// # Errors
 ///
@@ -194,7 +194,7 @@ pub fn check_failure<T: Real>(
     Ok(())
 }
 
-/// Holds an algorithm under a solver against [`Law::Resume`]: interrupted after `cut` of `n` iterations and resumed from a `copy` of the
+/// Checks an algorithm under a solver against [`Law::Resume`]: interrupted after `cut` of `n` iterations and resumed from a `copy` of the
 /// checkpoint, it has the same parameters. A `copy` through a file format shows that the format keeps every bit; `|saved| saved` shows that the
 /// algorithm hides nothing from its parameters.
 ///

@@ -10,7 +10,7 @@ use super::{Ask, Sharded, Shared, Stats, Survey, Whole};
 use crate::em::extrapolates;
 use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
 
-/// Whoever holds the shards, with what belongs to their samples: Dask, MPI or others.
+/// The holder of the shards and of the blocks that belong to their samples: Dask, MPI or others.
 pub trait Engine<T: Real>: Debug {
     /// A pass over all shards under the shared parameters: each makes its [`e_step`](Sharded::e_step), and keeps what belongs to its samples
     /// where counts were asked for. The answer is the root of the [`Partial`](super::Partial) of their statistics.
@@ -68,9 +68,8 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         let shared = self.shared.borrow().clone();
         if shared.parameters() != at {
             return Err(FitError::Conflict {
-                what:
-                    "shards elsewhere go from one iteration to the next: expected the solver `em`"
-                        .into(),
+                what: "shards on workers support plain iterations only: expected the solver `em`"
+                    .into(),
             });
         }
         let stats = self.engine.pass(&shared, ask)?;

@@ -12,7 +12,7 @@ use crate::{
     Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Run, Sense, Stepped,
 };
 
-/// Where shards come from: memory, or files that are read one by one.
+/// A source of shards: memory, or files that are read one by one.
 pub trait Shards<T: Real>: Debug + Send + Sync {
     /// How many there are.
     fn count(&self) -> u32;
@@ -25,7 +25,7 @@ pub trait Shards<T: Real>: Debug + Send + Sync {
     fn read(&self, shard: u32, each: &mut Visit<'_, T>) -> Result<(), FitError>;
 }
 
-/// What is done with a shard.
+/// A function that is called with a shard.
 pub type Visit<'a, T> = dyn FnMut(&dyn Data<T>) -> Result<(), FitError> + 'a;
 
 impl<T: Real> Shards<T> for Vec<Box<dyn Data<T>>> {
@@ -54,7 +54,7 @@ pub struct InProcess<'a, T: Real> {
 }
 
 impl<'a, T: Real> InProcess<'a, T> {
-    /// Reads every shard once, for what is to be known before a fit.
+    /// Reads every shard once, to collect what a fit needs in advance.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         })
     }
 
-    /// What is known of all data.
+    /// The facts about all data.
     pub fn survey(&self) -> &Survey {
         &self.survey
     }
@@ -278,7 +278,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 }
 
-/// A model of shards in one process, whatever data it is put on: what runs models of any kind runs it too.
+/// A model of shards in one process that ignores the data it is given, so that code for any model can run it.
 #[derive(Debug)]
 pub struct OnShards<'a, T: Real> {
     model: &'a dyn Sharded<T>,

@@ -22,7 +22,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The shards that it covers, of so many.
+    /// The shards that the node covers; `shards` is the number of all.
     pub fn shards(self, shards: u32) -> Range<u32> {
         // From level 32 on a node holds all shards that there can be; what is read from bytes may name any level.
         let level = self.level.min(32);
@@ -43,7 +43,7 @@ impl Node {
     }
 }
 
-/// The reason why statistics of shards cannot be joined, or are no sum over all shards.
+/// The reason why statistics of shards cannot be joined, or are not a sum over all shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartialError {
@@ -83,7 +83,7 @@ pub enum PartialError {
 
 /// The statistics of some of the shards, added up as far as a fixed binary tree over all of them allows.
 ///
-/// [`join`](Self::join) only ever adds the left and the right part of one node of the tree. So it is associative and commutative to the bit, although
+/// [`join`](Self::join) only ever adds the left and the right part of one node of the tree. So it is associative and commutative, with bit-identical results, although
 /// the addition of floating-point numbers is not: whoever holds which shards, and whichever are joined first, the [root](Self::root) is bit-identical.
 /// A contiguous range of shards needs at most `2 log2 S` open nodes.
 ///
@@ -122,7 +122,7 @@ pub struct Partial<S> {
 }
 
 impl<S: Merge> Partial<S> {
-    /// The statistics of one shard of so many.
+    /// The statistics of one shard; `shards` is the number of all.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl<S: Merge> Partial<S> {
         Ok(partial)
     }
 
-    /// The statistics of no shard of so many.
+    /// The statistics of no shard; `shards` is the number of all.
     pub fn empty(shards: u32) -> Self {
         Self {
             version: Version,
@@ -182,7 +182,7 @@ impl<S: Merge> Partial<S> {
         }
     }
 
-    /// The nodes that wait for others.
+    /// The nodes that have not been joined yet.
     pub fn nodes(&self) -> impl Iterator<Item = Node> {
         self.nodes.keys().copied()
     }

@@ -116,7 +116,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// The mode that is cut, of data of this order.
     fn along(&self, order: usize) -> usize;
 
-    /// How samples lie in a block, of so many; `None` for one that all shards share.
+    /// How samples lie in a block; `None` for one that all shards share.
     fn lies(&self, block: usize, blocks: usize) -> Option<Lie>;
 
     /// The model of all data.
@@ -148,7 +148,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError>;
 
-    /// What is known of a shard; of all data it is the sum over shards.
+    /// The facts about a shard; those of all data are the sums over shards.
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         })
     }
 
-    /// A pass over a shard: completes its last iteration, counts under the parameters that result, and renews what of its own follows from the
+    /// A pass over a shard: completes its last iteration, counts under the parameters that result, and renews the blocks of its own that follow from the
     /// counts.
     ///
     /// # Errors
@@ -323,7 +323,9 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
                 _ => {
                     let name = &spec.name;
                     return Err(FitError::Conflict {
-                        what: format!("statistics of `{name}` that are of another model or shape"),
+                        what: format!(
+                            "the statistics of `{name}` belong to another model or shape"
+                        ),
                     });
                 }
             };
@@ -424,7 +426,7 @@ pub(super) fn gathered<T: Real>(
     let blocks = specs.iter().enumerate().map(|(j, spec)| {
         let foreign = || FitError::Conflict {
             what: format!(
-                "`{}` is not that of all shards in their order, each finished",
+                "`{}` must hold the finished parts of all shards in their order",
                 spec.name
             ),
         };
@@ -487,24 +489,24 @@ pub(super) fn checked<T: Real>(
         let lies = model.lies(j, whole.blocks.len());
         if let (Some(_), Frozen::Entries(_)) = (lies, &spec.frozen) {
             let what = format!(
-                "`{name}` belongs to the samples of shards: it is frozen whole or by components, not by entries"
+                "`{name}` belongs to the samples of shards: freeze all of it or whole components, not entries"
             );
             return Err(FitError::Conflict { what });
         }
         let Some(prior) = &spec.prior else { continue };
         let what = if prior.rules().may_empty() {
             format!(
-                "the prior on `{name}` may leave a cell without support, for which all shards must be searched"
+                "the prior on `{name}` may set probabilities to 0 that the data need, which cannot be checked across shards"
             )
         } else if lies.is_some()
             && matches!(prior, Prior::Simplex(_))
             && prior.rules().pseudo_counts(spec.shape).is_none()
         {
             format!(
-                "`{name}` belongs to the samples of shards: of priors it takes Dirichlet ones from 1 on alone"
+                "`{name}` belongs to the samples of shards: its prior can only be a Dirichlet prior with shapes >= 1"
             )
         } else if lies == Some(Lie::Rows) {
-            format!("the columns of `{name}` run across the shards: it takes no prior")
+            format!("the columns of `{name}` run across the shards: it cannot have a prior")
         } else {
             continue;
         };
@@ -618,7 +620,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
             };
             let block = block.filter(|block| block.shape() == spec.shape);
             let block = block.ok_or_else(|| FitError::Conflict {
-                what: format!("`{}` is of another model or of another shard", spec.name),
+                what: format!("`{}` belongs to another model or shard", spec.name),
             })?;
             blocks.push((spec.name.to_string(), block.clone()));
         }
@@ -674,7 +676,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         });
     }
 
-    /// A block as one of rates: its columns are no distributions within a shard.
+    /// A block as one of rates: its columns are not distributions within a shard.
     fn rates(&self, block: usize) -> BlockSpec<T> {
         BlockSpec {
             constraint: Constraint::NonNegative,

@@ -38,7 +38,7 @@ pub struct Place {
     pub first: usize,
 }
 
-/// What is known of data before a fit; that of all shards is the sum over them.
+/// Facts about data that are collected before a fit; those of all shards are sums over the shards.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Survey {
@@ -62,7 +62,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Of a shard that is cut along a mode.
+    /// The facts about a shard that is cut along a mode.
     pub fn of<T: Real>(shard: &dyn Data<T>, along: usize) -> Self {
         let summary = shard.summary();
         Self {
@@ -134,7 +134,7 @@ impl Merge for Survey {
     }
 }
 
-/// What is wanted of a pass over a shard.
+/// The results that are wanted from a pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Counts, for a step.
@@ -193,7 +193,7 @@ impl<T: Real> Shared<T> {
         &self.parameters
     }
 
-    /// What is known of all data.
+    /// The facts about all data.
     pub fn survey(&self) -> &Survey {
         &self.survey
     }
@@ -236,7 +236,7 @@ pub(super) enum Pending<T: Real> {
     Pass,
 }
 
-/// What belongs to the samples of a shard: it never leaves its worker, but for a checkpoint.
+/// What belongs to the samples of a shard: it never leaves its worker, except for a checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Local<T: Real> {

@@ -158,7 +158,7 @@ macro_rules! solvers {
                 match self { $(Self::$variant => $about,)* }
             }
 
-            /// Sets it to work on an algorithm, from the start of a run or from what it remembers of one.
+            /// Binds the solver to an algorithm, at the start of a run or with its memory from a run.
             ///
             /// # Errors
             ///
@@ -178,10 +178,10 @@ solvers! {
     Em = "em", "Plain iterations of the model.", em;
     Squarem = "squarem", "Two steps, a squared extrapolation, a step (Varadhan & Roland 2008).", squarem;
     Parabolic = "parabolic", "A search along a parabola through three points, two steps (Berlinet & Roland 2009).", parabolic;
-    Momentum = "momentum", "Steps carried on in their direction, kept if the objective is not worse (Ang & Gillis 2019).", momentum;
-    Fast = "fast", "Coordinate descent with guarded extrapolation, for models that separate (Ang & Gillis 2019).", fast;
+    Momentum = "momentum", "Steps extrapolated in their direction, kept if the objective is not worse (Ang & Gillis 2019).", momentum;
+    Fast = "fast", "Coordinate descent with guarded extrapolation, for models that separate into rows (Ang & Gillis 2019).", fast;
     #[default]
-    Auto = "auto", "Coordinate descent where the model separates, else plain iterations.", auto;
+    Auto = "auto", "Coordinate descent if the model separates into rows, otherwise plain iterations.", auto;
 }
 
 impl std::fmt::Display for Solver {

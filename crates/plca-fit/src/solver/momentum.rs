@@ -114,7 +114,7 @@ fn begin<T: Real>(
     Ok(stepped)
 }
 
-/// What the next iteration needs: nothing where there is no number that its point could be compared with.
+/// What the next iteration needs: nothing if its point cannot be compared with any number.
 fn remember(memory: &mut Memory, before: Vec<f64>, numbers: [f64; 3]) {
     *memory = Memory::default();
     if numbers[0].is_finite() {

@@ -22,7 +22,7 @@ pub(super) const MAGIC: &[u8] = b"PLCASTOR";
 const VERSION: u32 = 2;
 /// Bytes before the first block.
 pub(super) const HEADER: usize = 40;
-/// Bytes of a footer, but for the blocks that are not the last of their tile.
+/// Bytes of a footer, except for the blocks that are not the last of their tile.
 const FOOTER: u64 = 1 << 16;
 /// More bytes than the text that describes a block has.
 const PLACE: u64 = 64;
@@ -87,7 +87,7 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
     let mut header = Vec::new();
     file.by_ref().take(HEADER as u64).read_to_end(&mut header)?;
     if !header.starts_with(MAGIC) {
-        return Err(Fault::new("is no store of sparse data"));
+        return Err(Fault::new("is not a store of sparse data"));
     }
     let changed = |what: &str| Fault::new(format!("the file was changed: {what}"));
     if header.len() < HEADER || crc32fast::hash(&header[..36]) != u32_at(&header, 36) {

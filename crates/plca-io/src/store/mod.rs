@@ -119,8 +119,8 @@ impl<T: Element> Store<T> {
     ///
     /// # Errors
     ///
-    /// [`IoError`] naming the file: one that is missing, is no store, holds another scalar, was truncated or changed, was
-    /// written by another version, or describes what no store holds. A shape is believed if it goes with the number of entries, or
+    /// [`IoError`] naming the file: one that is missing, is not a store, holds another scalar, was truncated or changed, was
+    /// written by another version, or describes what no store holds. A shape is accepted if there are enough entries for it, or
     /// if the store says that it was asked for and there is memory for it.
     ///
     /// # Examples
@@ -130,7 +130,7 @@ impl<T: Element> Store<T> {
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("v.store");
     /// std::fs::write(&path, "something else")?;
-    /// assert!(Store::<f64>::open(&path).unwrap_err().to_string().ends_with("v.store: is no store of sparse data"));
+    /// assert!(Store::<f64>::open(&path).unwrap_err().to_string().ends_with("v.store: is not a store of sparse data"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(path: &Path) -> Result<Self, IoError> {
@@ -183,7 +183,7 @@ impl<T: Element> Store<T> {
     /// assert!(store.made_from(&input, &sha256_file(&input)?, &options).is_ok());
     /// std::fs::write(&input, "1 1 4\n")?;
     /// let other = store.made_from(&input, &sha256_file(&input)?, &options).unwrap_err();
-    /// assert!(other.to_string().ends_with("v.store: was made from other bytes"));
+    /// assert!(other.to_string().ends_with("v.store: was made from a file with other contents"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn made_from(
@@ -201,7 +201,7 @@ impl<T: Element> Store<T> {
         let what = if *format != wanted.format {
             format!("was made from a .{format} file")
         } else if *own != wanted.sha256 {
-            "was made from other bytes".into()
+            "was made from a file with other contents".into()
         } else if *shape != wanted.shape {
             match shape {
                 Some(shape) => format!("was made for the shape {shape:?}"),
@@ -252,7 +252,7 @@ impl<T: Element> Store<T> {
             Ok(())
         } else {
             Err(Fault::new(format!(
-                "the file was changed: checksum {found:08x} where {:08x} was written",
+                "the file was changed: checksum {found:08x}, expected {:08x}",
                 place.checksum
             )))
         }

@@ -44,7 +44,7 @@ fn decode<T: Element>(record: &[u8]) -> ([u32; 2], T) {
 /// Entries apart by bucket, in each in the order in which they came.
 ///
 /// Many buckets are some piles of consecutive buckets at first, each of which is taken apart when its turn comes: a piece on disk
-/// is as long for any number of buckets, so that the list of pieces goes with the entries.
+/// is as long for any number of buckets, so that the list of pieces is proportional to the entries.
 pub(crate) struct Buckets<T> {
     file: File,
     end: u64,
@@ -167,7 +167,7 @@ impl<T: Element> Buckets<T> {
 mod tests {
     use super::*;
 
-    /// Pieces on disk and bytes that wait, after so many entries in so many buckets.
+    /// Pieces on disk and bytes that wait, after this number of entries in this number of buckets.
     fn held(buckets: usize, entries: usize) -> (usize, usize) {
         let limits = Limits {
             sorted: 16,

@@ -363,7 +363,7 @@ mod tests {
     }
 
     proptest! {
-        /// Passes, piles and pieces are no property of the store, which is that of memory.
+        /// Passes, piles and pieces are not a property of the store, which is that of memory.
         #[test]
         fn stores_are_the_same_within_any_limits(
             entries in entries(40, 9, 400),

@@ -25,7 +25,7 @@ fn scales<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The block given is forgotten, but for columns that keep it.
+/// The block given is forgotten, except for columns that keep it.
 fn start<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
     if !trial.claims.unique {
         return Ok(());

@@ -178,7 +178,7 @@ impl Violation {
     }
 }
 
-/// Holds a prior against every law, but for [`Law::Strength`] which needs a second prior.
+/// Checks a prior against every law, except for [`Law::Strength`] which needs a second prior.
 ///
 /// # Errors
 ///
@@ -217,7 +217,7 @@ pub fn check<T: Real>(
     invariance::check(&trial)
 }
 
-/// Holds the strength of a prior against that of the counts: where `strong`'s log-density is `factor` times that of `prior`, it
+/// Checks the strength of a prior against that of the counts: where `strong`'s log-density is `factor` times that of `prior`, it
 /// makes of `factor` times the counts what `prior` makes of the counts. So a prior counts in the unit of the data.
 ///
 /// # Errors
@@ -246,7 +246,7 @@ pub fn check_strength<T: Real>(
     invariance::strength(&Trial::new(prior, claims, case, 1)?, strong, factor)
 }
 
-/// Holds what a prior says of itself (`pseudo_counts`, `may_empty`, `steady`, `check`) against what it does, at some iterations in
+/// Checks what a prior says of itself (`pseudo_counts`, `may_empty`, `steady`, `check`) against what it does, at some iterations in
 /// increasing order, counted from 1.
 ///
 /// # Errors

@@ -77,7 +77,7 @@ fn text_that_makes_no_prior_is_refused() {
         ),
         (
             "cross-entropy:groups=0/1,between=1,within=1",
-            "it is for 2 components, the block has 4",
+            "the prior is for 2 components, the block has 4",
         ),
         ("cross-entropy:groups=0/0/1/1,between=1", "`within` too"),
         ("cross-entropy:groups=0/0/1/1,groups=0", "given twice"),

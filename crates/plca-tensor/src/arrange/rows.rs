@@ -100,7 +100,7 @@ fn cut(lengths: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
     bounds
 }
 
-/// Dense data with one positive cell in so many or fewer are copied: searching for it costs more than what it is for.
+/// Dense data with at most one positive cell in this number of cells are copied: searching for the cells costs more than the work on them.
 const RARE: usize = 16;
 /// Rows that are read together where their cells lie side by side: what two lines of the cache hold.
 const TOGETHER: usize = 16;

@@ -3,7 +3,7 @@
 use super::{Coordinates, Data, DenseTensor, Mask, Order, SparseTensor, position, unravel};
 use crate::{DataError, Real};
 
-/// Where to cut samples into so many shards of about equal entries: the end of each, counted in samples.
+/// Where to cut samples into this number of shards with about equal numbers of entries: the end of each, counted in samples.
 ///
 /// `entries` has the number of entries of every sample. No sample is cut, and no shard is without entries: where fewer samples have any, there
 /// are fewer shards.

@@ -70,7 +70,7 @@ enum Values<T, S> {
     Scaled(Vec<T>),
 }
 
-/// Most modes of a tensor, as many as numpy's arrays have: work goes with the square of their number.
+/// The largest number of modes of a tensor, as in numpy: work is proportional to the square of it.
 ///
 /// ```
 /// use plca_tensor::{Coordinates, MAX_ORDER, SparseTensor, DataError};
@@ -312,7 +312,7 @@ impl<T: Real> DenseTensor<T> {
 }
 
 impl<T: Real, S: AsRef<[T]>> DenseTensor<T, S> {
-    /// A tensor over values that others hold, in the given memory order: a slice, an `Arc<[T]>`, a memory map in a type of your own. They are
+    /// A tensor over values that the caller owns, in the given memory order: a slice, an `Arc<[T]>`, a memory map in a type of your own. They are
     /// read where they lie. The result is that of [`new`](DenseTensor::new) on the same values, bit for bit.
     ///
     /// Memory: none for values, except where the largest lies outside the middle half of the scalar's exponents: those are copied, multiplied

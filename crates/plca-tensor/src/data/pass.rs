@@ -240,7 +240,7 @@ pub(super) fn check_sums(summary: Summary) -> Result<Summary, DataError> {
     }
 }
 
-/// Refuses data that are no counts, which every model of non-negative data asks where it meets them. Cost: a look at the summary.
+/// Refuses data that are not counts, which every model of non-negative data asks where it meets them. Cost: a look at the summary.
 ///
 /// ```
 /// use plca_tensor::{DataError, DenseTensor, Order, check_counts};

@@ -33,7 +33,7 @@ struct Free<T> {
     buffers: Vec<(u64, Vec<T>)>,
 }
 
-/// Buffers that so many passes have not used are given up: the model may have changed its size.
+/// Buffers that this number of passes have not used are freed: the model may have changed its size.
 const KEPT: u64 = 8;
 
 impl<T> Default for Pool<T> {
@@ -50,7 +50,7 @@ impl<T> Clone for Pool<T> {
     }
 }
 
-/// What a pool holds is no part of the data's value.
+/// What a pool holds is not part of the data's value.
 impl<T> PartialEq for Pool<T> {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -79,7 +79,7 @@ pub(crate) struct Total<T> {
 }
 
 impl<T: Real> Total<T> {
-    /// So many empty ones.
+    /// This number of empty ones.
     pub(crate) fn empty(count: usize) -> Vec<Mutex<Self>> {
         let empty = |_| {
             let (parts, sum) = (InOrder::new(), Aligned::none());

@@ -57,7 +57,7 @@ pub(crate) enum Entries<'a, T> {
 #[derive(Debug)]
 pub(crate) enum Full<'a, T> {
     Copied(Vec<T>),
-    /// To be read from data that hold values times `scale`, so many rows at a time.
+    /// To be read from data that hold values times `scale`, this number of rows at a time.
     Lent {
         lender: Lent<'a, T>,
         scale: f64,

@@ -21,7 +21,7 @@ use crate::{Coordinates, Real};
 
 /// Segments of fibres at most.
 const SEGMENTS: usize = 64;
-/// Beyond so many groups, their accumulators together have at most one row for [`ENTRIES`] entries.
+/// Beyond this number of groups, their accumulators together have at most one row for [`ENTRIES`] entries.
 const FEW: usize = 16;
 const ENTRIES: usize = 16;
 /// Private accumulators may take this many times the factors, or [`SMALL`] bytes.

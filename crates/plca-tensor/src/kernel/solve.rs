@@ -36,7 +36,7 @@ use crate::Real;
 pub struct Until {
     /// A gap that is small enough.
     pub gap: Option<f64>,
-    /// A change of the objective in one iteration, divided by the row's sum, that is small enough; what rounding may do is no change. Where a
+    /// A change of the objective in one iteration, divided by the row's sum, that is small enough; what rounding may do is not a change. Where a
     /// gap may end the row as well, it must have ceased to fall.
     pub change: Option<f64>,
     /// Iterations in a row with so small a change.

@@ -25,7 +25,7 @@ unsafe fn store<S: Simd, T: Lanes>(x: T::Vector<S>, at: *mut T) {
     unsafe { ptr::write_unaligned(at.cast(), x) }
 }
 
-/// Asks for the cache lines of `bytes` bytes that end before `end`, but for the first if it begins before them: that of a run
+/// Asks for the cache lines of `bytes` bytes that end before `end`, except for the first if it begins before them: that of a run
 /// before it. Never faults.
 #[inline(always)]
 fn prefetch<T>(end: *const T, bytes: usize) {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{Block, BlockSource, Coordinates, DataError, Real, TileCounts, Tiling};
 
-/// The entries of a matrix in blocks of at least so many entries each (the last of a tile may have fewer).
+/// The entries of a matrix in blocks with at least this number of entries each (the last of a tile may have fewer).
 ///
 /// ```
 /// use plca_tensor::{Coordinates, Data, OutOfCore, SparseTensor, strategies::KeptBlocks};
@@ -77,7 +77,7 @@ impl<T: Real> KeptBlocks<T> {
         })
     }
 
-    /// Fails every read after so many more.
+    /// Fails every read after this number of reads.
     ///
     /// ```
     /// use plca_tensor::{Coordinates, Data, OutOfCore, strategies::KeptBlocks};

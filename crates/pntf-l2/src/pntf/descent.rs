@@ -294,7 +294,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         extrapolated(&self.specs, &mut projector, base, flat, last)
     }
 
-    /// [PNTF 1] a column that is no distribution is projected onto the simplex.
+    /// [PNTF 1] a column that is not a distribution is projected onto the simplex.
     fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
         let spec = &self.specs[block];
         match block {

@@ -115,7 +115,7 @@ pub struct PntfBuilder<T: Real>(Pntf<T>);
 plca_fit::freeze_setters!(PntfBuilder);
 
 impl<T: Real> Pntf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> PntfBuilder<T> {
         PntfBuilder(Self {
             components,
@@ -164,7 +164,7 @@ impl<T: Real> PntfBuilder<T> {
         self
     }
 
-    /// Rewards sparse columns of a block (default: none does), a factor or `weights`; the last weight set counts. A block that the model does not
+    /// Rewards sparse columns of a block (default: none does), a factor or `weights`; a later weight replaces an earlier one. A block that the model does not
     /// have is refused when it meets its data.
     ///
     /// ```math
@@ -343,7 +343,7 @@ impl<T: Real> PntfState<T> {
         mass(&self.0)
     }
 
-    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    /// Transforms the slices of new data along one mode, the observations, under the other factors of the components.
     ///
     /// Every slice is divided by its sum and gets the weights on the simplex with the least squared error: a convex problem, solved to rounding
     /// in one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and

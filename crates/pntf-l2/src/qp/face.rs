@@ -85,7 +85,7 @@ pub(super) fn helmert(s: usize) -> DMatrix<f64> {
     times_helmert(&DMatrix::identity(s, s))
 }
 
-/// `Zᵀ H Z`, symmetric to the last bit.
+/// `Zᵀ H Z`, symmetric, bit for bit.
 pub(super) fn reduced(h: &DMatrix<f64>) -> DMatrix<f64> {
     let reduced = times_helmert(&times_helmert(h).transpose());
     (&reduced + reduced.transpose()) * 0.5

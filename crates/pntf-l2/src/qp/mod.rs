@@ -64,7 +64,7 @@ pub enum QpError {
     },
     /// A matrix for which the objective is not convex on the simplex: a search may stop away from the minimum, and no gap is valid.
     #[error(
-        "`h` curves downwards on the simplex: dᵀ H d = {curvature} along d, which is largest at {}",
+        "`h` is not positive semidefinite on the simplex: dᵀ H d = {curvature} for a direction d with the largest entry at {}",
         largest(direction)
     )]
     Indefinite {

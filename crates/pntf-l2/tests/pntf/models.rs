@@ -1064,7 +1064,7 @@ fn bad_input_is_named() {
     assert!(matches!(error, FitError::Stop(_)), "{error}");
 }
 
-/// No run goes on from a state that does not go with the data.
+/// No run goes on from a state that cannot be combined with the data.
 #[test]
 fn states_that_do_not_fit_are_refused() {
     fn refuses<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {

@@ -304,7 +304,7 @@ fn indefinite_matrices_are_refused() {
     assert!(
         refused
             .to_string()
-            .starts_with("`h` curves downwards on the simplex: dᵀ H d = -"),
+            .starts_with("`h` is not positive semidefinite on the simplex: dᵀ H d = -"),
         "{refused}"
     );
 }

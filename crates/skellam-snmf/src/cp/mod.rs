@@ -83,7 +83,7 @@ plca_fit::block_setters!(SignedCpBuilder);
 plca_fit::rate_setters!(SignedCpBuilder);
 
 impl<T: Real> SignedCp<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SignedCpBuilder<T> {
         SignedCpBuilder(Self {
             components,
@@ -166,7 +166,7 @@ impl<T: Real> SignedCpBuilder<T> {
         check_numbers(cp.components, cp.replicates)?;
         if cp.settings.has_priors() && cp.priors.any() {
             return Err(FitError::Conflict {
-                what: "priors by `dirichlet` and `gamma` are of all blocks: they do not go with others".into(),
+                what: "priors set by `dirichlet` and `gamma` apply to all blocks: they cannot be combined with others".into(),
             });
         }
         Ok(cp)

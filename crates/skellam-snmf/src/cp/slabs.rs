@@ -61,7 +61,7 @@ pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], 
 }
 
 impl<T: Real> Slabs<T> {
-    /// Data along a mode, for a model of so many components.
+    /// Data along a mode, for a model with this number of components.
     pub(super) fn new(
         data: &dyn Data<T>,
         mode: usize,
@@ -223,7 +223,7 @@ impl<T: Real> Slabs<T> {
         Ok(dropped)
     }
 
-    /// Expected counts, from `logs` where the numbers do not do and these are given. `names` are of the atoms, and of what is called if the activations are no numbers.
+    /// Expected counts, from `logs` where the numbers do not do and these are given. `names` are of the atoms, and of what is called if the activations are not numbers.
     pub(super) fn pass(
         &self,
         split: Split,

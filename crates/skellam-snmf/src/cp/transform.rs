@@ -114,7 +114,7 @@ impl<T: Real> SignedCp<T> {
 }
 
 impl<T: Real> SignedCpState<T> {
-    /// Explains new data as [`SignedCp::transform`] does, by a model of default settings.
+    /// Transforms new data as [`SignedCp::transform`] does, with a model of default settings.
     ///
     /// # Errors
     ///

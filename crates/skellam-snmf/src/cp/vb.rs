@@ -70,7 +70,7 @@ cp_setters!(SignedCpVbBuilder, "all shapes 1, all rates 0.001");
 const ATOMS: &str = "atoms_shape";
 
 impl<T: Real> SignedCpVb<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SignedCpVbBuilder<T> {
         let model = SignedCp::builder(components);
         SignedCpVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)
@@ -174,7 +174,7 @@ impl Form {
         });
         let what = match (parted, shape.frozen == rate.frozen) {
             (Some((_, spec)), _) => format!(
-                "the entries of a column of `{}` have one law: freeze all of the block, or whole components",
+                "the entries of a column of `{}` have a joint distribution: freeze all of the block, or whole components",
                 spec.name
             ),
             (None, false) => format!("`{}` and `{}` are frozen together", shape.name, rate.name),

@@ -58,7 +58,7 @@ pub struct DingBuilder<T: Real>(Ding<T>);
 plca_fit::freeze_setters!(DingBuilder);
 
 impl<T: Real> Ding<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> DingBuilder<T> {
         DingBuilder(Self {
             components,
@@ -78,7 +78,8 @@ impl<T: Real> DingBuilder<T> {
         FitError::if_zero("components", ding.components)?;
         if !matches!(ding.settings.frozen("basis"), Frozen::No | Frozen::Whole) {
             return Err(FitError::Conflict {
-                what: "the columns of `basis` are found together: freeze all of it, or none".into(),
+                what: "the columns of `basis` are computed together: freeze all of them, or none"
+                    .into(),
             });
         }
         Ok(ding)
@@ -136,7 +137,7 @@ pub(super) fn complete<T: Real>(data: &dyn Data<T>) -> Result<DMatrix<T>, FitErr
         return Err(FitError::Entry {
             index: vec![i, j],
             value: f64::NAN,
-            expected: "an observed cell: the model is of complete data".into(),
+            expected: "an observed cell: this model needs complete data".into(),
         });
     }
     data.visit(&mut |index, value| values[(index[0], index[1])] = T::lit(value))?;

@@ -90,7 +90,7 @@ law_setters!(ShiftedSnmfBuilder);
 plca_fit::freeze_setters!(ShiftedSnmfBuilder);
 
 impl<T: Real> ShiftedSnmf<T> {
-    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfBuilder<T> {
         ShiftedSnmfBuilder(Self {
             components,
@@ -180,7 +180,7 @@ impl<T: Real> ShiftedSnmf<T> {
         Ok((self.of_cells(window, cells)?, dropped))
     }
 
-    /// Explains new data, of the same order, by the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
+    /// Finds the activations of new data of the same order under the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl<T: Real> ShiftedSnmf<T> {
     ) -> Result<Explained<ShiftedSnmfState<T>>, FitError> {
         if how.along.is_some() {
             return Err(FitError::Conflict {
-                what: "shifted models explain data as a whole: expected no `along`".into(),
+                what: "shifted models transform the data as a whole: expected no `along`".into(),
             });
         }
         let (window, mut config) = (learnt.window(), self.clone());

@@ -63,7 +63,7 @@ law_setters!(ShiftedSnmfVbBuilder);
 plca_fit::freeze_setters!(ShiftedSnmfVbBuilder);
 
 impl<T: Real> ShiftedSnmfVb<T> {
-    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfVbBuilder<T> {
         let model = ShiftedSnmf::builder(components, kernel);
         ShiftedSnmfVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)
@@ -115,7 +115,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         }))
     }
 
-    /// Explains new data, of the same order, by the learnt posterior of the atoms.
+    /// Finds the activations of new data of the same order under the learnt posterior of the atoms.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
     ) -> Result<Explained<ShiftedSnmfVbState<T>>, FitError> {
         if how.along.is_some() {
             return Err(FitError::Conflict {
-                what: "shifted models explain data as a whole: expected no `along`".into(),
+                what: "shifted models transform the data as a whole: expected no `along`".into(),
             });
         }
         let mut config = self.clone();

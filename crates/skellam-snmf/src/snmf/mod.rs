@@ -81,7 +81,7 @@ plca_fit::block_setters!(SnmfBuilder);
 plca_fit::rate_setters!(SnmfBuilder);
 
 impl<T: Real> Snmf<T> {
-    /// Starts the settings of a model of so many components.
+    /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SnmfBuilder<T> {
         SnmfBuilder(Self {
             components,
@@ -174,7 +174,7 @@ impl<T: Real> SnmfBuilder<T> {
         }
         if snmf.settings.has_priors() && (snmf.priors.is_some() || snmf.floor > 0.0) {
             return Err(FitError::Conflict {
-                what: "`priors` and `floor` are of both blocks: they do not go with a prior on one"
+                what: "`priors` and `floor` apply to both blocks: they cannot be combined with a prior on one"
                     .into(),
             });
         }

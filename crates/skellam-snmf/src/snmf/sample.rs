@@ -11,7 +11,7 @@ use crate::Replicates;
 use crate::sides::split;
 
 impl<T: Real> SnmfState<T> {
-    /// Draws from the law of the data: the sum of so many `F x N` matrices, each the mean of `M` differences of counts.
+    /// Draws from the law of the data: the sum of this number of `F x N` matrices, each the mean of `M` differences of counts.
     ///
     /// ```math
     /// X = \frac{A - B}{M}, \qquad A \sim \mathrm{Poisson}(n M \, T^+ H), \quad B \sim \mathrm{Poisson}(n M \, T^- H), \qquad n = \text{draws}
@@ -21,7 +21,7 @@ impl<T: Real> SnmfState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for [`Replicates::Limit`], which has no law, [`FitError::Setting`] for so many draws that a rate exceeds 2^52.
+    /// [`FitError::Conflict`] for [`Replicates::Limit`], which has no law, [`FitError::Setting`] for a number of draws so large that a rate exceeds 2^52.
     ///
     /// # Examples
     ///
@@ -46,7 +46,7 @@ impl<T: Real> SnmfState<T> {
         if m.is_infinite() {
             return Err(FitError::Conflict {
                 what:
-                    "a model of real data, of infinitely many replicates, has no law to draw from"
+                    "a model of real data (infinitely many replicates) has no distribution to sample from"
                         .into(),
             });
         }

@@ -97,7 +97,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         };
         let mut each = self.priors.iter().flat_map(|p| [&p.shape, &p.rate]);
         if each.any(|e| matches!(e, Entries::Each(_))) {
-            let what = "`activations` belongs to the samples of shards: its prior is one for all, or one for each component";
+            let what = "`activations` belongs to the samples of shards: its prior must be the same for all entries or for all entries of a component";
             return Err(FitError::Conflict { what: what.into() });
         }
         Ok(Whole {

@@ -64,7 +64,7 @@ impl<T: Real> Snmf<T> {
 }
 
 impl<T: Real> SnmfState<T> {
-    /// Explains new data as [`Snmf::transform`] does, by a model of default settings.
+    /// Transforms new data as [`Snmf::transform`] does, with a model of default settings.
     ///
     /// # Errors
     ///

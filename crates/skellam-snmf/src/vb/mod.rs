@@ -163,7 +163,7 @@ impl<T: Real> Model for SnmfVb<T> {
 pub(crate) fn check_frozen([atoms, shape, rate]: [&Frozen; 3]) -> Result<(), FitError> {
     let what = match (atoms, shape == rate) {
         (Frozen::Entries(_), _) => format!(
-            "the entries of a column of `{}` have one law: freeze all of the block, or whole components",
+            "the entries of a column of `{}` have a joint distribution: freeze all of the block, or whole components",
             NAMES[0]
         ),
         (_, false) => format!("`{}` and `{}` are frozen together", NAMES[1], NAMES[2]),

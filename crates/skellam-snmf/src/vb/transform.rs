@@ -61,7 +61,7 @@ impl<T: Real> SnmfVb<T> {
 }
 
 impl<T: Real> SnmfVbState<T> {
-    /// Explains new data as [`SnmfVb::transform`] does, by a model of default settings.
+    /// Transforms new data as [`SnmfVb::transform`] does, with a model of default settings.
     ///
     /// # Errors
     ///

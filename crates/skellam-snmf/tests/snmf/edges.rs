@@ -186,7 +186,7 @@ fn whole_data() {
     let refused = config.on(&half).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "entry [1, 0] is 0.5, expected a whole number, replicates being finitely many"
+        "entry [1, 0] is 0.5, expected a whole number, because the number of replicates is finite"
     );
     assert!(one().real_data().build().unwrap().on(&half).is_ok());
     // Two draws average to halves.

@@ -121,7 +121,7 @@ fn transformed_state() -> TransformedState<f64> {
     state.expect("a good state")
 }
 
-/// Settings of the shifted model, on data that it goes with.
+/// Settings of the shifted model, on data that fit it.
 fn shifted(supports: Vec<Support>, anneal: Anneal, likelihood: Likelihood, how: Evaluation) {
     let builder = Shifted::<f64>::builder(1, vec![2])
         .supports(supports)

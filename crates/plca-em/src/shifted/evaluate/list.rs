@@ -19,7 +19,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// By channel (side 0) or by lane (side 1), of which there are so many.
+    /// By channel (side 0) or by lane (side 1), with their number.
     pub(super) fn new<T>(entries: &[Entry<T>], side: usize, lines: usize) -> Self {
         let mut all: Vec<u32> = (0..entries.len() as u32).collect();
         let of = |at: &u32| entries[*at as usize].lines[side];

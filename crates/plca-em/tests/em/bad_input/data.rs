@@ -13,7 +13,7 @@ fn refused(result: Result<Box<dyn Data<f64>>, DataError>) -> DataError {
         Err(e) => return e,
         Ok(data) => data,
     };
-    let error = check_counts(&*data).expect_err("data that are no counts");
+    let error = check_counts(&*data).expect_err("data that are not counts");
     let models: &[Model] = match data.shape() {
         [_, _] => &MODELS,
         _ => &[],

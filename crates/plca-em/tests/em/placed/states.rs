@@ -337,7 +337,7 @@ fn settings_that_do_not_go_together() {
         let run = steady.on(whole).unwrap().solver(solver);
         let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
         assert!(
-            error.to_string().contains("`impulses`, which stays"),
+            error.to_string().contains("constant power of `impulses`"),
             "{error}"
         );
     }

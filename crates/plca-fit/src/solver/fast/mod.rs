@@ -138,7 +138,7 @@ impl<T: Real> Place<T> {
         match read() {
             Some(place) => Ok(Some(place)),
             None => Err(FitError::Checkpoint {
-                what: "what coordinate descent remembers does not fit the model".into(),
+                what: "the memory of coordinate descent does not fit the model".into(),
             }),
         }
     }
@@ -164,7 +164,7 @@ impl<T: Real> Fast<'_, T> {
         })
     }
 
-    /// Whether an objective is not worse than the best so far, but for rounding.
+    /// Whether an objective is not worse than the best so far, except for rounding.
     fn accepts(&self, value: f64, best: f64) -> bool {
         let slack = 8.0 * T::EPSILON.to_f64() * (1.0 + best.abs());
         match self.algorithm.sense() {

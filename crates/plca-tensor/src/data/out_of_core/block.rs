@@ -45,7 +45,7 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Removes everything and keeps the memory.
+    /// Removes all entries and keeps the memory.
     ///
     /// ```
     /// use plca_tensor::Block;
@@ -60,7 +60,7 @@ impl<T: Real> Block<T> {
         self.values.clear();
     }
 
-    /// Refuses what is no block of a tile of so many rows and columns.
+    /// Refuses what is not a block of a tile with these numbers of rows and columns.
     pub(super) fn check(&self, (rows, columns): (usize, usize)) -> Result<(), String> {
         let entries = self.values.len();
         if self.columns.len() != entries {

@@ -20,7 +20,7 @@ use crate::kernel::strata::TilePass;
 use crate::kernel::{Accumulate, Rule, Sums};
 use crate::{CompensatedSum, Cp, DataError, Real, SourceError};
 
-/// Where the blocks of a matrix are read from.
+/// A source from which the blocks of a matrix are read.
 ///
 /// Every tile's blocks, in order, hold its rows in order, each row in one block. Blocks are made by [`Tiling::place`] and
 /// [`Block::push_row`]; how many rows one holds does not matter to the results.
@@ -76,7 +76,7 @@ pub trait BlockSource<T>: Debug + Send + Sync {
     fn read(&self, block: usize, into: &mut Block<T>) -> Result<(), Self::Error>;
 }
 
-/// A sparse matrix of which only a few blocks are in memory at a time: [`SparseTensor`](crate::SparseTensor) to the bit, for any blocks and any
+/// A sparse matrix of which only a few blocks are in memory at a time: [`SparseTensor`](crate::SparseTensor) bit for bit, for any blocks and any
 /// number of threads.
 ///
 /// Memory of a pass: the factors as the kernels read them, as many sums, and a block for every thread; where an average column has 512 entries and
@@ -124,11 +124,11 @@ fn failed(why: impl Into<Box<dyn Error + Send + Sync>>) -> DataError {
 }
 
 impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
-    /// Reads everything once, for the sums that models ask for.
+    /// Reads all blocks once, to compute the sums that models ask for.
     ///
     /// # Errors
     ///
-    /// [`DataError::Source`] if something cannot be read or is no block of this matrix; [`DataError::NoMass`] without a positive entry; a sum
+    /// [`DataError::Source`] if something cannot be read or is not a block of this matrix; [`DataError::NoMass`] without a positive entry; a sum
     /// that overflows.
     pub fn new(source: S) -> Result<Self, DataError> {
         let shape = source.tiling().shape();

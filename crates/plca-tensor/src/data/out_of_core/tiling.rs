@@ -26,11 +26,11 @@ pub struct TileCounts<T> {
 }
 
 impl<T: Real> TileCounts<T> {
-    /// No entries yet, of a matrix of this shape.
+    /// The counts of a matrix of this shape, without entries yet.
     ///
     /// # Errors
     ///
-    /// [`DataError`]: a shape that is no matrix, an empty mode, one that is too large.
+    /// [`DataError`]: a shape that is not a matrix, an empty mode, one that is too large.
     ///
     /// # Examples
     ///
@@ -131,12 +131,12 @@ pub struct Tiling<T> {
 }
 
 impl<T: Real> Tiling<T> {
-    /// A tiling that was taken apart.
+    /// A tiling from its parts.
     ///
     /// # Errors
     ///
     /// [`DataError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](DataError::Source) for bounds that do not cut the shape, numbers of
-    /// groups of rows that are not 1, 2, … or 8 times those of columns, or a scale that is no positive number.
+    /// groups of rows that are not 1, 2, … or 8 times those of columns, or a scale that is not a positive number.
     ///
     /// # Examples
     ///
@@ -204,7 +204,7 @@ impl<T: Real> Tiling<T> {
         &self.grid.bounds
     }
 
-    /// Power of two by which values are multiplied before they are stored, so that their sums stay within range; 1 but for extreme data.
+    /// Power of two by which values are multiplied before they are stored, so that their sums stay within range; 1 except for extreme data.
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[4, 3])?.tiling().scale(), 1.0);

@@ -19,7 +19,7 @@ use crate::sum::CompensatedSum;
 const GROUPS: usize = 8;
 /// Lanes at most: work for 64 threads.
 pub(crate) const LANES: usize = 8;
-/// There is a lane for every so many entries of an average column. Measured on one thread: with 50 to 90 entries for each column and lane
+/// There is one lane for this number of entries of an average column. Measured on one thread: with 50 to 90 entries for each column and lane
 /// a second lane costs a tenth of the time; with 100 and more, eight lanes cost a twentieth.
 const WORTH: usize = 256;
 /// Fewer entries than this are one tile.
