@@ -1,0 +1,82 @@
+//! Which pages there are, and what becomes of their text before it is rendered.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use mdbook_driver::MDBook;
+use mdbook_driver::book::BookItem;
+use mdbook_summary::{Summary, parse_summary};
+
+use crate::formulas;
+
+/// `SUMMARY.md`, whose links are from its own folder, as seen from the root.
+pub(crate) fn summary(root: &Path) -> Result<Summary> {
+    let file = root.join("site/SUMMARY.md");
+    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    parse_summary(&text.replace("](../", "]("))
+}
+
+/// A script of Python as a page: what it says of itself, its picture if there is one, and itself.
+fn script(root: &Path, path: &Path, source: &str) -> Result<String> {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    let name = name.with_context(|| path.display().to_string())?;
+    let said = source.strip_prefix("\"\"\"").and_then(|rest| rest.split_once("\"\"\""));
+    let Some((said, _)) = said else {
+        bail!("{}: a script begins with what it shows", path.display());
+    };
+    let (title, what) = said.split_once(':').unwrap_or((said, ""));
+    let up = "../".repeat(path.components().count() - 1);
+    let picture = format!("docs/figures/{name}.png");
+    let picture = if root.join(&picture).exists() {
+        format!("![{title}]({up}{picture})\n\n")
+    } else {
+        String::new()
+    };
+    let what = what.trim();
+    let file = path.display();
+    Ok(format!(
+        "# {title}\n\n{what}\n\n{picture}`python {file} picture.png`\n\n```python\n{source}```\n"
+    ))
+}
+
+/// Scripts become pages, formulas are rendered; their number.
+pub(crate) fn prepare(root: &Path, book: &mut MDBook) -> Result<usize> {
+    let mut number = 0;
+    let mut fault = None;
+    book.book.for_each_chapter_mut(|chapter| {
+        let Some(path) = chapter.path.clone() else {
+            return;
+        };
+        if path.extension().is_some_and(|extension| extension == "py") {
+            match script(root, &path, &chapter.content) {
+                Ok(page) => chapter.content = page,
+                Err(error) => fault = fault.take().or(Some(error)),
+            }
+        }
+        match formulas::render(&path, &chapter.content) {
+            Ok((content, formulas)) => {
+                chapter.content = content;
+                number += formulas;
+            }
+            Err(error) => fault = fault.take().or(Some(error)),
+        }
+    });
+    let pages = book.iter().filter(|item| matches!(item, BookItem::Chapter(_)));
+    anyhow::ensure!(pages.count() > 0, "no pages");
+    fault.map_or(Ok(number), Err)
+}
+
+/// A folder with all that is in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
