@@ -1,9 +1,13 @@
 //! Formulas: LaTeX of blocks ```` ```math ```` becomes MathML, which browsers draw without scripts.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
+use lol_html::html_content::ContentType;
+use lol_html::{RewriteStrSettings, element, end_tag, rewrite_str, text};
 use pulldown_latex::config::{DisplayMode, RenderConfig};
 use pulldown_latex::{Parser, Storage, push_mathml};
 
@@ -17,11 +21,9 @@ fn mathml(latex: &str) -> Result<String> {
         ..RenderConfig::default()
     };
     let mut html = String::new();
-    let events = events
-        .into_iter()
-        .map(Ok::<_, std::convert::Infallible>);
+    let events = events.into_iter().map(Ok::<_, std::convert::Infallible>);
     push_mathml(&mut html, events, config)?;
-    Ok(html.split_whitespace().collect::<Vec<_>>().join(" "))
+    Ok(html.replace('\n', " "))
 }
 
 /// A page with its formulas rendered, and their number.
@@ -64,11 +66,77 @@ pub(crate) fn render(page: &Path, content: &str) -> Result<(String, usize)> {
     Ok((rendered, number))
 }
 
+/// Text of HTML as it is read.
+fn unescaped(text: &str) -> String {
+    let marks = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&#x27;", "'"),
+        ("&amp;", "&"),
+    ];
+    marks.iter().fold(text.to_owned(), |text, (mark, read)| {
+        text.replace(mark, read)
+    })
+}
+
+/// A page of rustdoc with its formulas rendered, and without what would load a script for them; their number.
+pub(crate) fn render_rustdoc(html: &str, depth: usize) -> Result<(String, usize)> {
+    let style = format!(
+        "<link rel=\"stylesheet\" href=\"{}formulas/styles.css\">",
+        "../".repeat(depth)
+    );
+    let latex = Rc::new(RefCell::new(String::new()));
+    let number = Rc::new(RefCell::new(0));
+    let settings = RewriteStrSettings::new()
+        .append_element_content_handler(element!(
+            "script[src^=https], link[href^=https]",
+            |element| {
+                element.remove();
+                Ok(())
+            }
+        ))
+        .append_element_content_handler(element!("head", |head| {
+            head.append(&style, ContentType::Html);
+            Ok(())
+        }))
+        .append_element_content_handler(text!("pre.language-math", |chunk| {
+            latex.borrow_mut().push_str(chunk.as_str());
+            chunk.remove();
+            Ok(())
+        }))
+        .append_element_content_handler(element!("pre.language-math code", |code| {
+            code.remove_and_keep_content();
+            Ok(())
+        }))
+        .append_element_content_handler(element!("pre.language-math", |element| {
+            element.remove_and_keep_content();
+            let (latex, number) = (Rc::clone(&latex), Rc::clone(&number));
+            element.on_end_tag(end_tag!(move |end| {
+                let formula = mathml(&unescaped(&std::mem::take(&mut *latex.borrow_mut())))?;
+                let formula = format!("<div class=\"formula\">{formula}</div>");
+                end.before(&formula, ContentType::Html);
+                *number.borrow_mut() += 1;
+                Ok(())
+            }))?;
+            Ok(())
+        }));
+    let rendered = rewrite_str(html, settings)?;
+    let number = *number.borrow();
+    Ok((rendered, number))
+}
+
 /// The style sheet and the fonts of the package that renders formulas, from where Cargo keeps it.
 pub(crate) fn style(out: &Path) -> Result<()> {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
-        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
+        // Packages of other platforms need not be here.
+        .args(["--filter-platform", env!("TARGET")])
+        .args([
+            "--manifest-path",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        ])
         .output()?;
     if !metadata.status.success() {
         bail!("{}", String::from_utf8_lossy(&metadata.stderr));
@@ -103,8 +171,28 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_rustdoc_load_nothing() {
+        let page = "<head><script src=\"https://a/b.js\"></script></head><pre class=\"language-math\"><code>a &lt; b</code></pre><pre>c</pre>";
+        let (rendered, number) = render_rustdoc(page, 2).unwrap();
+        assert_eq!(number, 1);
+        assert!(
+            rendered.contains("<math") && rendered.contains("<pre>c</pre>"),
+            "{rendered}"
+        );
+        assert!(
+            !rendered.contains("https://a") && !rendered.contains("language-math"),
+            "{rendered}"
+        );
+        assert!(rendered.contains("href=\"../../formulas/styles.css\""));
+    }
+
+    #[test]
     fn what_is_no_formula_is_named_with_its_place() {
-        for page in ["b\n```math\n\\frac{a\n```\n", "b\n```math\na\n", "b\n$$ a $$\n"] {
+        for page in [
+            "b\n```math\n\\frac{a\n```\n",
+            "b\n```math\na\n",
+            "b\n$$ a $$\n",
+        ] {
             let error = render(Path::new("docs/A.md"), page).unwrap_err();
             assert!(format!("{error:#}").contains("docs/A.md:2"), "{error:#}");
         }

@@ -49,29 +49,37 @@ fn plain(path: &Path) -> Option<PathBuf> {
 /// How a page names another file of the site.
 fn relative(page: &Path, target: &Path) -> String {
     let up = page.components().count() - 1;
-    let parts = target.components().map(|part| part.as_os_str().to_string_lossy());
+    let parts = target
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy());
     let parts: Vec<_> = std::iter::repeat_n("..".into(), up).chain(parts).collect();
     parts.join("/")
 }
 
 fn is_elsewhere(address: &str) -> bool {
-    ["https:", "http:", "mailto:", "//"].iter().any(|start| address.starts_with(start))
+    ["https:", "http:", "mailto:", "//"]
+        .iter()
+        .any(|start| address.starts_with(start))
 }
 
 impl Follower<'_> {
     /// Where a path of the repository is in the site.
     fn in_site(&self, path: &Path) -> Option<PathBuf> {
         let readme = path.file_stem().is_some_and(|stem| stem == "README");
-        let index = if readme { path.with_file_name("index.html") } else { path.join("index.html") };
+        let index = if readme {
+            path.with_file_name("index.html")
+        } else {
+            path.join("index.html")
+        };
         // The page of a script, before the script itself.
         let page = path.with_extension("html");
         let found = [index, page, path.into()].into_iter();
         let mut found = found.filter(|candidate| self.out.join(candidate).is_file());
-        // The source of a library stands for its pages of rustdoc.
-        let mut parts = path.iter().filter_map(|part| part.to_str());
-        if (parts.next(), parts.clone().skip(1).collect::<Vec<_>>()) == (Some("crates"), vec!["src", "lib.rs"]) {
-            let name = parts.next().unwrap_or_default().replace('-', "_");
-            let api = Path::new("api").join(name).join("index.html");
+        // The folder or the source of a library stands for its pages of rustdoc.
+        let parts: Vec<_> = path.iter().filter_map(|part| part.to_str()).collect();
+        if let ["crates", name] | ["crates", name, "src", "lib.rs"] = parts[..] {
+            let api = Path::new("api").join(name.replace('-', "_"));
+            let api = api.join("index.html");
             if self.out.join(&api).is_file() {
                 return Some(api);
             }
@@ -83,7 +91,8 @@ impl Follower<'_> {
     fn address(&mut self, page: &Path, address: &str, shown: bool) -> Option<String> {
         if is_elsewhere(address) {
             if shown {
-                self.wrong.push(format!("{}: loads {address}", page.display()));
+                self.wrong
+                    .push(format!("{}: loads {address}", page.display()));
             }
             self.elsewhere.insert(address.into());
             return None;
@@ -92,19 +101,26 @@ impl Follower<'_> {
             return None;
         }
         let (path, fragment) = address.split_once('#').unwrap_or((address, ""));
-        let path = path.split('?').next().unwrap_or_default().replace("%20", " ");
+        let path = path
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .replace("%20", " ");
         let target = if path.is_empty() {
             Some(page.into())
         } else {
             plain(&page.parent().unwrap_or(Path::new("")).join(path))
         };
         let Some(target) = target else {
-            self.wrong.push(format!("{}: {address} leads out", page.display()));
+            self.wrong
+                .push(format!("{}: {address} leads out", page.display()));
             return None;
         };
         // Markdown's pages have been given their new ending already.
         let source = target.with_extension("md");
-        let source = if target.extension().is_some_and(|e| e == "html") && self.root.join(&source).is_file() {
+        let source = if target.extension().is_some_and(|e| e == "html")
+            && self.root.join(&source).is_file()
+        {
             source
         } else {
             target.clone()
@@ -114,7 +130,11 @@ impl Follower<'_> {
                 let hash = if fragment.is_empty() { "" } else { "#" };
                 format!("{}{hash}{fragment}", relative(page, &found))
             });
-            self.links.push(Link { page: page.into(), target: found, fragment: fragment.into() });
+            self.links.push(Link {
+                page: page.into(),
+                target: found,
+                fragment: fragment.into(),
+            });
             return new;
         }
         let file = self.root.join(&source);
@@ -124,7 +144,11 @@ impl Follower<'_> {
             if let Err(error) = made.and_then(|()| std::fs::copy(&file, &to).map(drop)) {
                 self.wrong.push(format!("{}: {error}", to.display()));
             }
-            self.links.push(Link { page: page.into(), target: source, fragment: String::new() });
+            self.links.push(Link {
+                page: page.into(),
+                target: source,
+                fragment: String::new(),
+            });
             return None;
         }
         if file.exists() && !source.starts_with("target") {
@@ -135,7 +159,8 @@ impl Follower<'_> {
             self.elsewhere.insert(new.clone());
             return Some(new);
         }
-        self.wrong.push(format!("{}: {address} is nowhere", page.display()));
+        self.wrong
+            .push(format!("{}: {address} is nowhere", page.display()));
         None
     }
 
@@ -148,7 +173,9 @@ impl Follower<'_> {
             &html,
             RewriteStrSettings::new()
                 .append_element_content_handler(element!("[id], a[name]", |element| {
-                    let name = element.get_attribute("id").or(element.get_attribute("name"));
+                    let name = element
+                        .get_attribute("id")
+                        .or(element.get_attribute("name"));
                     places.extend(name);
                     Ok(())
                 }))
@@ -183,7 +210,10 @@ fn pages(out: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
             if path != Path::new("api") {
                 pages(out, &path, found)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "html") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
             found.push(path);
         }
     }
@@ -210,7 +240,13 @@ pub(crate) fn follow(root: &Path, out: &Path) -> Result<Report> {
     for page in &found {
         follower.page(page)?;
     }
-    let Follower { places, links, elsewhere, mut wrong, .. } = follower;
+    let Follower {
+        places,
+        links,
+        elsewhere,
+        mut wrong,
+        ..
+    } = follower;
     for link in &links {
         let Some(places) = places.get(&link.target) else {
             continue;
@@ -223,5 +259,9 @@ pub(crate) fn follow(root: &Path, out: &Path) -> Result<Report> {
     if !wrong.is_empty() {
         bail!("{} broken links:\n{}", wrong.len(), wrong.join("\n"));
     }
-    Ok(Report { pages: found.len(), within: links.len(), elsewhere })
+    Ok(Report {
+        pages: found.len(),
+        within: links.len(),
+        elsewhere,
+    })
 }

@@ -72,7 +72,7 @@ fn main() -> Result<()> {
     let Options { out, api } = options(root)?;
     let summary = pages::summary(root)?;
     let mut book = MDBook::load_with_config_and_summary(root, config(&out)?, summary)?;
-    let formulas = pages::prepare(root, &mut book)?;
+    let mut formulas = pages::prepare(root, &mut book)?;
     // Nothing but pages is copied by the renderer: what pages show is taken where links are followed.
     let empty = root.join("target/site-source");
     std::fs::create_dir_all(&empty)?;
@@ -83,7 +83,7 @@ fn main() -> Result<()> {
     book.build()?;
     formulas::style(&out)?;
     if let Some(api) = &api {
-        pages::copy_folder(api, &out.join("api"))?;
+        formulas += pages::api(api, &out.join("api"), 1)?;
     }
     let report = links::follow(root, &out)?;
     println!(

@@ -20,7 +20,9 @@ pub(crate) fn summary(root: &Path) -> Result<Summary> {
 fn script(root: &Path, path: &Path, source: &str) -> Result<String> {
     let name = path.file_stem().and_then(|name| name.to_str());
     let name = name.with_context(|| path.display().to_string())?;
-    let said = source.strip_prefix("\"\"\"").and_then(|rest| rest.split_once("\"\"\""));
+    let said = source
+        .strip_prefix("\"\"\"")
+        .and_then(|rest| rest.split_once("\"\"\""));
     let Some((said, _)) = said else {
         bail!("{}: a script begins with what it shows", path.display());
     };
@@ -61,22 +63,34 @@ pub(crate) fn prepare(root: &Path, book: &mut MDBook) -> Result<usize> {
             Err(error) => fault = fault.take().or(Some(error)),
         }
     });
-    let pages = book.iter().filter(|item| matches!(item, BookItem::Chapter(_)));
+    let pages = book
+        .iter()
+        .filter(|item| matches!(item, BookItem::Chapter(_)));
     anyhow::ensure!(pages.count() > 0, "no pages");
     fault.map_or(Ok(number), Err)
 }
 
-/// A folder with all that is in it.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+/// The pages of rustdoc, `depth` folders below the site's root; the number of their formulas, which are rendered too.
+pub(crate) fn api(from: &Path, to: &Path, depth: usize) -> Result<usize> {
+    let mut number = 0;
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &to)?;
+        let from = entry?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() {
+            number += api(&from, &to, depth + 1)?;
+        } else if from
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
+            let html = std::fs::read_to_string(&from)?;
+            let (html, formulas) = formulas::render_rustdoc(&html, depth)
+                .with_context(|| from.display().to_string())?;
+            std::fs::write(to, html)?;
+            number += formulas;
         } else {
-            std::fs::copy(entry.path(), to)?;
+            std::fs::copy(from, to)?;
         }
     }
-    Ok(())
+    Ok(number)
 }
