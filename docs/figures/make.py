@@ -107,7 +107,7 @@ def main(names):
             script = ROOT / "python" / "examples" / f"{name}.py"
             subprocess.run([sys.executable, script, picture], check=True, cwd=HERE, env={**os.environ, "MPLBACKEND": "Agg"}, stdout=subprocess.DEVNULL)
         # Few colours are enough, and a third of the size.
-        Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
+        Image.open(picture).convert("RGB").quantize(128).save(picture, optimize=True)
         print(picture.relative_to(ROOT), picture.stat().st_size)
 
 
