@@ -149,7 +149,11 @@ pub(crate) fn style(out: &Path) -> Result<()> {
     let folder = folder.parent().context("a manifest lies in a folder")?;
     let to = out.join("formulas");
     std::fs::create_dir_all(to.join("font"))?;
-    std::fs::copy(folder.join("styles.css"), to.join("styles.css"))?;
+    let mut style = std::fs::read_to_string(folder.join("styles.css"))?;
+    // Aligned lines are formulas of their own: large sums, whole fractions. On a phone they scroll.
+    style.push_str("\nmtable.menv-alignlike mtd { math-style: normal; }\n");
+    style.push_str(".formula { overflow-x: auto; overflow-y: hidden; margin: 1em 0; }\n");
+    std::fs::write(to.join("styles.css"), style)?;
     for font in std::fs::read_dir(folder.join("font"))? {
         let font = font?;
         std::fs::copy(font.path(), to.join("font").join(font.file_name()))?;

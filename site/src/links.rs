@@ -65,26 +65,27 @@ fn is_elsewhere(address: &str) -> bool {
 impl Follower<'_> {
     /// Where a path of the repository is in the site.
     fn in_site(&self, path: &Path) -> Option<PathBuf> {
-        let readme = path.file_stem().is_some_and(|stem| stem == "README");
-        let index = if readme {
-            path.with_file_name("index.html")
-        } else {
-            path.join("index.html")
-        };
-        // The page of a script, before the script itself.
-        let page = path.with_extension("html");
-        let found = [index, page, path.into()].into_iter();
-        let mut found = found.filter(|candidate| self.out.join(candidate).is_file());
+        let here = |candidate: &PathBuf| self.out.join(candidate).is_file();
+        if path.file_stem().is_some_and(|stem| stem == "README") {
+            return Some(path.with_file_name("index.html")).filter(here);
+        }
         // The folder or the source of a library stands for its pages of rustdoc.
         let parts: Vec<_> = path.iter().filter_map(|part| part.to_str()).collect();
         if let ["crates", name] | ["crates", name, "src", "lib.rs"] = parts[..] {
             let api = Path::new("api").join(name.replace('-', "_"));
             let api = api.join("index.html");
-            if self.out.join(&api).is_file() {
+            if here(&api) {
                 return Some(api);
             }
         }
-        found.next()
+        let page = match path.extension().and_then(|extension| extension.to_str()) {
+            // The page of a script, in place of the script.
+            Some("md" | "py") => path.with_extension("html"),
+            _ => path.into(),
+        };
+        Some(page)
+            .filter(here)
+            .or(Some(path.join("index.html")).filter(here))
     }
 
     /// What a page is to say instead of an address.
@@ -264,4 +265,85 @@ pub(crate) fn follow(root: &Path, out: &Path) -> Result<Report> {
         within: links.len(),
         elsewhere,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Follows the links of `index.html` in a site with some pages, made from a repository with some files.
+    fn follow_page(html: &str) -> Result<(Report, String)> {
+        let folder = tempfile::tempdir()?;
+        let (root, out) = (folder.path().join("repository"), folder.path().join("site"));
+        let files = [
+            (&root, "docs/A.md"),
+            (&root, "docs/a.png"),
+            (&root, "src/main.rs"),
+            (&root, "examples/text.py"),
+            (&root, "README.md"),
+            (&out, "docs/A.html"),
+            (&out, "examples/text.html"),
+            (&out, "toc.html"),
+            (&out, "toc.js"),
+        ];
+        for (folder, name) in files {
+            let file = folder.join(name);
+            std::fs::create_dir_all(file.parent().unwrap())?;
+            std::fs::write(file, "<p id=\"here\"></p>")?;
+        }
+        std::fs::write(out.join("index.html"), html)?;
+        let report = follow(&root, &out)?;
+        Ok((report, std::fs::read_to_string(out.join("index.html"))?))
+    }
+
+    #[test]
+    fn links_lead_to_pages_or_to_the_host() {
+        let host = env!("CARGO_PKG_REPOSITORY");
+        for (given, expected) in [
+            (
+                "<a href=\"docs/A.html#here\">",
+                "docs/A.html#here".to_string(),
+            ),
+            ("<a href=\"examples/text.py\">", "examples/text.html".into()),
+            ("<a href=\"README.html\">", "index.html".into()),
+            ("<script src=\"toc.js\">", "toc.js".into()),
+            ("<img src=\"docs/a.png\">", "docs/a.png".into()),
+            (
+                "<a href=\"src/main.rs\">",
+                format!("{host}/blob/main/src/main.rs"),
+            ),
+            ("<a href=\"src\">", format!("{host}/tree/main/src")),
+            ("<a href=\"https://a.b/c\">", "https://a.b/c".into()),
+        ] {
+            let (report, html) = follow_page(given).unwrap();
+            assert!(
+                html.contains(&format!("=\"{expected}\"")),
+                "{given}: {html}"
+            );
+            assert_eq!(
+                report.elsewhere.len(),
+                usize::from(expected.starts_with("https"))
+            );
+        }
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_named() {
+        for (given, part) in [
+            ("<a href=\"docs/B.html\">", "docs/B.html is nowhere"),
+            (
+                "<a href=\"docs/A.html#there\">",
+                "docs/A.html has no #there",
+            ),
+            ("<a href=\"../other\">", "../other leads out"),
+            ("<img src=\"https://a.b/c.png\">", "loads https://a.b/c.png"),
+            ("<script src=\"//a.b/c.js\">", "loads //a.b/c.js"),
+        ] {
+            let error = follow_page(given).err().expect(given).to_string();
+            assert!(
+                error.contains("index.html: ") && error.contains(part),
+                "{error}"
+            );
+        }
+    }
 }

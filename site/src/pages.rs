@@ -34,10 +34,18 @@ fn script(root: &Path, path: &Path, source: &str) -> Result<String> {
     } else {
         String::new()
     };
-    let what = what.trim();
+    // What follows the colon of its first line begins a sentence here.
+    let mut letters = what.trim().chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    let what: String = first.chain(letters).collect();
     let file = path.display();
+    let argument = if source.contains("sys.argv") {
+        " picture.png"
+    } else {
+        ""
+    };
     Ok(format!(
-        "# {title}\n\n{what}\n\n{picture}`python {file} picture.png`\n\n```python\n{source}```\n"
+        "# {title}\n\n{what}\n\n{picture}`python {file}{argument}`\n\n```python\n{source}```\n"
     ))
 }
 
