@@ -152,6 +152,7 @@ pub(crate) fn style(out: &Path) -> Result<()> {
     let mut style = std::fs::read_to_string(folder.join("styles.css"))?;
     // Aligned lines are formulas of their own: large sums, whole fractions. On a phone they scroll.
     style.push_str("\nmtable.menv-alignlike mtd { math-style: normal; }\n");
+    style.push_str("mtext { white-space: nowrap; }\n");
     style.push_str(".formula { overflow-x: auto; overflow-y: hidden; margin: 1em 0; }\n");
     std::fs::write(to.join("styles.css"), style)?;
     for font in std::fs::read_dir(folder.join("font"))? {

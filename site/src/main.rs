@@ -49,7 +49,7 @@ fn config(out: &Path) -> Result<Config> {
         "preferred-dark-theme": "navy",
         "additional-css": ["site/theme/site.css"],
         "git-repository-url": env!("CARGO_PKG_REPOSITORY"),
-        // Pages have names of their own for what is in them; braces are mathematics and shapes.
+        "smart-punctuation": false,
         "input-404": "",
         "no-section-label": true,
         "hash-files": false,
