@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import mmread
 
+ROOT = Path(__file__).parents[2]
 README = Path(__file__).parents[1] / "README.md"
 PAGE = Path(__file__).parents[2] / "docs" / "FROM_OTHER_PACKAGES.md"
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
@@ -25,6 +27,30 @@ def test_code_runs(title):
         warnings.simplefilter("ignore")
         for block in blocks:
             exec(compile(block, f"{PAGE.name}: {title}", "exec"), names)
+
+
+def blocks(page):
+    """The blocks of Python that do not say why they are not run."""
+    return re.findall(r"^(?<!-->\n)```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+#: Pages with blocks of Python. Those of `PAGE` are run by their sections, above.
+PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path != PAGE and blocks(path)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_run(page, plca, tmp_path, monkeypatch):
+    """Block after block, with what the page has made before, or supposes."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    if page.stem == "README":
+        names["counts"] = mmread(ROOT / "examples" / "data" / "corpus.mtx").T.tocsr()
+    if page.stem == "SCALE":
+        plca("shard", ROOT / "examples" / "data" / "corpus.mtx", "--shards", "8", "--output", "counts.shards")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for block in blocks(page):
+            exec(compile(block, page.name, "exec"), names)
 
 
 def test_the_readme_runs(tmp_path, monkeypatch):

@@ -106,7 +106,3 @@ pub use transformed::{
 
 /// A shared prior of distributions.
 pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/CHOOSING.md")]
-struct Choosing;

@@ -57,6 +57,35 @@ pub mod prelude {
     };
 }
 
+/// The pages whose blocks of Rust are doctests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/CHOOSING.md")]
+    struct Choosing;
+    #[doc = include_str!("../../../docs/START.md")]
+    struct Start;
+    #[doc = include_str!("../../../docs/models/nmf-kl.md")]
+    struct NmfKl;
+    #[doc = include_str!("../../../docs/models/ntf-l2.md")]
+    struct NtfL2;
+    #[doc = include_str!("../../../docs/models/plca.md")]
+    struct Plca;
+    #[doc = include_str!("../../../docs/models/plsa.md")]
+    struct Plsa;
+    #[doc = include_str!("../../../docs/models/pntf.md")]
+    struct Pntf;
+    #[doc = include_str!("../../../docs/models/siplca.md")]
+    struct Siplca;
+    #[doc = include_str!("../../../docs/models/skellam.md")]
+    struct Skellam;
+    #[doc = include_str!("../../../docs/models/skellam-tensors.md")]
+    struct SkellamTensors;
+    #[doc = include_str!("../../../docs/models/skellam-vb.md")]
+    struct SkellamVb;
+    #[doc = include_str!("../../../docs/models/tiplca.md")]
+    struct Tiplca;
+    #[doc = include_str!("../../../docs/models/vb.md")]
+    struct Vb;
+}
