@@ -786,7 +786,7 @@ pub(crate) struct ShardArgs {
     /// Size of each mode, for .tns files whose largest indices do not say it.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
-    /// Values may be negative, as skellam takes them; shards are then dense files.
+    /// Values may be negative, as skellam and skellam-vb take them; shards are then dense files.
     #[arg(long)]
     pub(crate) signed: bool,
     /// The summary as one JSON line on standard output.
