@@ -349,13 +349,11 @@ def check(estimator: Factorization) -> None:
     if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
         raise ValueError(f"shards: expected PLSA, PLCA, SkellamSNMF, or NMF under the Kullback-Leibler divergence, got {name}")
     estimator._validate_params()
-    if isinstance(estimator, SkellamSNMF) and estimator.method != "em":
-        raise ValueError(f"shards: method is {estimator.method!r}, expected 'em'")
-    plain = {"solver": ("auto", "em"), "init": (None, "random"), "n_init": (1,), "warm_start": (False,)}
+    plain = {"solver": ("auto", "em", "squarem"), "init": (None, "random"), "n_init": (1,), "warm_start": (False,)}
     for setting, expected in plain.items():
         value = getattr(estimator, setting)
         if value not in expected:
-            raise ValueError(f"shards: {setting} is {value!r}, expected {expected[0]!r}")
+            raise ValueError(f"shards: {setting} is {value!r}, expected {' or '.join(map(repr, expected))}")
     if estimator._frozen():
         raise ValueError("shards: freeze needs a start, which shards do not take")
 
@@ -388,6 +386,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     seed = engine.agreed(seed_of(estimator.random_state))
     shared = _core.shard_begin(sheet, survey, seed)
     stop = estimator._stop()
+    solver = "squarem" if estimator.solver == "squarem" else "em"
     engine.known = {
         "model": model,
         "n_components": k,
@@ -396,6 +395,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
         # Arrays of priors as lists, so that equal ones are written alike.
         "settings of the model": json.dumps(options, sort_keys=True, default=lambda array: np.asarray(array).tolist()),
         "random_state": seed,
+        "solver": solver,
         "tol": stop["tol"],
         "check_every": stop["check_every"],
         "the version of plcakit": _core.__version__,
@@ -406,6 +406,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     watch, ended = engine.watch(estimator), {}
     try:
         course = {
+            "solver": solver,
             "stop": stop,
             "likelihood": estimator._wants_likelihood and bool(priors),
             "watch": watch,

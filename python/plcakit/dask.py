@@ -48,7 +48,7 @@ def fit(
     Parameters
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
-        What is fitted, by the solver ``"em"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
+        What is fitted, by the solver ``"em"`` or ``"squarem"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
     X : dask.array.Array, sequence, or path-like
         The data, samples first. Of an array, chunks of samples are the shards. Of a sequence, each item is one: an array or sparse matrix, a file
         ``.npz`` or ``.npy``, or a delayed object that becomes an array. A path is a folder that ``plca shard`` has made, one of such files, or a

@@ -45,7 +45,7 @@ def fit(
     Parameters
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
-        What is fitted, by the solver ``"em"``. ``n_jobs`` is the number of threads of a rank. It is changed in place.
+        What is fitted, by the solver ``"em"`` or ``"squarem"``. ``n_jobs`` is the number of threads of a rank. It is changed in place.
     X : sequence or path-like
         The data, samples first, as of :func:`plcakit.shards.fit`. An item of a sequence may be a function that returns a shard: a rank calls those
         of its own shards alone.

@@ -16,7 +16,7 @@ def fit(estimator: Any, X: Any) -> Any:
     Parameters
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
-        What is fitted, by the solver ``"em"``. It is changed in place.
+        What is fitted, by the solver ``"em"`` or ``"squarem"``. It is changed in place.
     X : sequence or path-like
         The data, samples first: arrays, sparse matrices or files ``.npz`` and ``.npy``, each a shard; a folder of such files; one that
         ``plca shard`` has made, whose shards are read at every iteration; or a file of AnnData, ``.h5ad``, whose cells become 64 shards.

@@ -634,6 +634,7 @@ impl Kind for SkellamVb {
     }
 
     explains_by_model!();
+    shards!();
 
     fn sample(
         options: &mut Options,

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use plca::fit::shards::{
     Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
+    started,
 };
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, State, Status, Stop,
@@ -605,6 +606,7 @@ impl<T: Scalar> Engine<T> for Caller<'_, '_> {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Course<'py> {
+    solver: String,
     stop: Bound<'py, PyDict>,
     likelihood: bool,
     /// `watch(start, iteration, objective)`, as of `fit`.
@@ -653,16 +655,23 @@ fn fit<T: Scalar>(
     course: &Course<'_>,
 ) -> PyResult<Ran> {
     let stop = run::stop(Options::of(&course.stop)?, Stop::default())?;
-    let (shared, from) = match &course.resume {
-        Some(state) => decode::<(Shared<T>, Checkpoint<T>)>(state)?,
-        None => {
-            let shared: Shared<T> = decode(shared)?;
-            let from = Checkpoint::new(shared.parameters().clone());
-            (shared, from)
+    let solver: Solver = course.solver.parse().map_err(Refused::from)?;
+    let (mut shared, from) = match &course.resume {
+        Some(state) => {
+            let (shared, from) = decode::<(Shared<T>, Checkpoint<T>)>(state)?;
+            (shared, Some(from))
         }
+        None => (decode(shared)?, None),
     };
     let shape = shared.survey().shape.clone();
     let ran = sheet.known()?.on::<T, _>(&shape, |model, _| {
+        let from = match from {
+            Some(from) => from,
+            None => {
+                started(model, caller, &mut shared)?;
+                Checkpoint::new(shared.parameters().clone())
+            }
+        };
         let at = RefCell::new(shared);
         let elsewhere = || Elsewhere::new(model, caller, &at);
         let observer = |it: &Iteration<'_, T>| {
@@ -692,7 +701,7 @@ fn fit<T: Scalar>(
             }
         };
         let run = Run::<Parameters<T>>::new(Box::new(elsewhere()?));
-        let run = run.solver(Solver::Em).stop(stop).observe(observer);
+        let run = run.solver(solver).stop(stop).observe(observer);
         let fit = run.resume(from)?;
         // All blocks: the algorithm itself has the shared ones alone.
         let blocks = model.whole(at.borrow().survey())?.blocks;

@@ -45,9 +45,15 @@ def models(**more):
 
 
 def every(**more):
-    """With a model of data of either sign, whose samples its estimator has first."""
+    """With models of data of either sign, whose samples their estimator has first, and with extrapolated ones."""
     settings = {"random_state": 5, "max_iter": 23, "tol": 0, **more}
-    return {**models(**more), "skellam": SkellamSNMF(K, **settings)}
+    return {
+        **models(**more),
+        "skellam": SkellamSNMF(K, **settings),
+        "bayes": SkellamSNMF(K, method="vb", **settings),
+        "extrapolated": PLCA(K, solver="squarem", **settings),
+        "extrapolated bayes": SkellamSNMF(K, method="vb", solver="squarem", **settings),
+    }
 
 
 def bits(model):
@@ -88,10 +94,13 @@ def test_data_of_either_sign():
         assert sharded.components_.shape == (K, 31) and sharded.n_features_in_ == 31
         np.testing.assert_allclose(sharded.reconstruct(), whole.reconstruct(), rtol=1e-6, atol=1e-8)
         assert sharded.transform(X).shape == (70, K)
+        whole = SkellamSNMF(K, method="vb", solver="em", **settings).fit(X)
+        sharded = fit(SkellamSNMF(K, method="vb", **settings), cut(X))
+        assert sharded.objective_ == pytest.approx(whole.objective_, rel=1e-12)
+        np.testing.assert_allclose(sharded.reconstruct(), whole.reconstruct(), rtol=1e-6, atol=1e-8)
+        assert sharded.transform(X).shape == (70, K)
     with pytest.raises(ValueError, match=r"shard 0: entry \[0, 0\] is inf, expected a finite number$"):
         fit(SkellamSNMF(K), [np.full((3, 4), np.inf)])
-    with pytest.raises(ValueError, match="method is 'vb'"):
-        fit(SkellamSNMF(K, method="vb"), cut(data()))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
@@ -156,6 +165,7 @@ def test_what_shards_cannot_do_is_said():
     shards = cut(data(), 3)
     for model, what in [
         (PLSA(2, solver="fast"), "solver is 'fast'"),
+        (PLSA(2, solver="momentum"), "solver is 'momentum', expected 'auto' or 'em' or 'squarem'"),
         (PLSA(2, n_init=2), "n_init is 2"),
         (NMF(2, beta_loss="frobenius"), "expected PLSA, PLCA, SkellamSNMF, or NMF"),
         (PLSA(2, freeze="basis"), "freeze needs a start"),

@@ -787,7 +787,7 @@ pub(crate) struct ShardArgs {
     /// Size of each dimension of a .tns file [default: the largest index].
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
-    /// Accepts negative values, for skellam; shards are then dense files.
+    /// Accepts negative values, for skellam and skellam-vb; shards are then dense files.
     #[arg(long)]
     pub(crate) signed: bool,
     /// Prints the summary as one JSON line on standard output.

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use plca_fit::shards::{
     Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
+    started,
 };
 use plca_fit::{
     Algorithm, Checkpoint, FitError, Iteration, Model, Parameters, Run, Solver, Status,
@@ -37,7 +38,7 @@ use crate::models::Scalar;
 use crate::models::options::{first_given, schedule};
 use crate::outputs::{Trace, merge};
 use crate::shards::{of_folder, settings_of};
-use crate::solver::extrapolated;
+use crate::solver::{self, extrapolated};
 
 /// Processes that fit one model together, each a rank from 0.
 ///
@@ -161,7 +162,9 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--resume", args.resume.is_some()),
         ("--temper B,ETA", schedule(args)?.is_some()),
     ];
-    let option = first_given(&not_here).or(extrapolated(args));
+    // Of the extrapolations one alone is made where the shards are.
+    let squared = [args.solver, args.accelerate].contains(&Solver::Squarem);
+    let option = first_given(&not_here).or(extrapolated(args).filter(|_| !squared));
     if let Some(option) = option {
         let more = match option {
             "--resume" => ": ranks continue from the folder of --checkpoint",
@@ -374,12 +377,13 @@ impl<T: Scalar> Crew<'_, T> {
         };
         // Equal on all ranks, and so is what is wrong.
         let shared = self.model.begin(&survey, seed);
-        let shared = shared.map_err(|e| Failure::from(e).about(&self.args.data))?;
+        let mut shared = shared.map_err(|e| Failure::from(e).about(&self.args.data))?;
         let locals = self
             .own
             .each(|_, place, data| self.model.begin_local(data, place, &shared, seed));
         let locals = self.world.agreed(locals.map_err(|e| self.about(e)))?;
         self.locals.replace(locals);
+        started(self.model, self, &mut shared).map_err(|e| self.ended(e))?;
         let from = Checkpoint::new(shared.parameters().clone());
         Ok((shared, from))
     }
@@ -512,8 +516,9 @@ impl<T: Scalar> Crew<'_, T> {
                 false => ControlFlow::Continue(()),
             }
         };
+        let solver = solver::of::<T>(args, &elsewhere()?)?;
         let run = Run::<Parameters<T>>::new(Box::new(elsewhere()?));
-        let run = run.solver(Solver::Em).stop(stop).observe(observer);
+        let run = run.solver(solver).stop(stop).observe(observer);
         let fit = run.resume(from).map_err(|e| self.ended(e))?;
         bar.finish_and_clear();
         if let Some(e) = self.failure.take() {

@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
-use plca_tensor::{Real, normalise_columns};
+use plca_tensor::Real;
 use rand::Rng;
 
-use super::{BlockSpec, Constraint, FitError, Frozen, Parameters, Separable, Start, Stepped};
+use super::{BlockSpec, FitError, Parameters, Separable, Start, Stepped};
 
 /// The direction in which an objective improves: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,13 @@ pub trait Algorithm<T: Real>: Debug {
     /// [`FitError::Annealing`] while one moves: solvers then make plain iterations.
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError>;
 
+    /// One iteration of squared extrapolation, as of [`Solver::Squarem`](super::Solver::Squarem), by an algorithm that has not all parameters at
+    /// hand. Default, `None`: the solver makes it of plain iterations.
+    fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
+        let _ = (at, measure);
+        None
+    }
+
     /// Parameters from extrapolated values `flat`, which stand one block after the other, each by columns. Default: a value that left the
     /// orthant becomes a tenth of that of `last`, columns on the simplex are normalised, and what is frozen, or follows from the rest, keeps the
     /// values of `base`.
@@ -109,19 +116,8 @@ pub trait Algorithm<T: Real>: Debug {
         let mut at = base.clone();
         let mut values = flat.iter().zip(last);
         at.change(|j, block| {
-            let spec = &self.blocks()[j];
             let values = values.by_ref().take(block.len());
-            if spec.frozen == Frozen::Whole || spec.follows {
-                return values.for_each(drop);
-            }
-            let old = block.clone();
-            for (x, (&new, &last)) in block.iter_mut().zip(values) {
-                *x = T::lit(spec.constraint.bring_back(new, last));
-            }
-            if spec.constraint == Constraint::Simplex {
-                normalise_columns(block);
-            }
-            spec.keep_frozen(&old, block);
+            self.blocks()[j].extrapolate(block, values.map(|(&new, &last)| (new, last)));
         });
         at
     }

@@ -540,6 +540,26 @@ impl<T: Real> BlockSpec<T> {
         counts
     }
 
+    /// Gives a block extrapolated values, each with that of the last iteration: one that left the orthant becomes a tenth of the last, columns on
+    /// the simplex are normalised, and what is frozen, or follows from the rest, keeps its values.
+    pub(super) fn extrapolate(
+        &self,
+        block: &mut DMatrix<T>,
+        values: impl Iterator<Item = (f64, f64)>,
+    ) {
+        if self.frozen == Frozen::Whole || self.follows {
+            return values.for_each(drop);
+        }
+        let old = block.clone();
+        for (x, (new, last)) in block.iter_mut().zip(values) {
+            *x = T::lit(self.constraint.bring_back(new, last));
+        }
+        if self.constraint == Constraint::Simplex {
+            normalise_columns(block);
+        }
+        self.keep_frozen(&old, block);
+    }
+
     /// Restores the frozen entries. In columns of distributions with frozen entries the others are scaled so that the columns sum to 1.
     pub fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
         let shared = self.shared();

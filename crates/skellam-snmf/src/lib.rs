@@ -51,6 +51,7 @@ mod posterior;
 mod prior;
 mod replicates;
 mod rule;
+mod shards;
 mod shift;
 mod sides;
 mod signed;

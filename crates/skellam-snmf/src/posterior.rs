@@ -211,8 +211,12 @@ impl<T: Real> Posterior<T> {
     /// The part of the bound that is not the likelihood: `-Σ ŝ/b̂ - KL`. The mean and the last term of the divergence are
     /// taken together: where `b̂ = b + 1` they cancel.
     pub(crate) fn bound_terms(&self, prior: &Prior) -> Result<f64, FitError> {
-        let gamma = self.gamma_terms(prior, |s, b, rate| s * ((b - rate) + 1.0) / rate)?;
-        Ok(-gamma - self.dirichlet_terms(prior)?)
+        Ok(self.activations_terms(prior)? - self.dirichlet_terms(prior)?)
+    }
+
+    /// What of it is of the activations.
+    pub(crate) fn activations_terms(&self, prior: &Prior) -> Result<f64, FitError> {
+        Ok(-self.gamma_terms(prior, |s, b, rate| s * ((b - rate) + 1.0) / rate)?)
     }
 
     /// Divergence of the activations with `last(ŝ, b, b̂)` for its last term.
@@ -250,7 +254,7 @@ impl<T: Real> Posterior<T> {
     }
 
     /// Divergence of the atoms.
-    fn dirichlet_terms(&self, prior: &Prior) -> Result<f64, FitError> {
+    pub(crate) fn dirichlet_terms(&self, prior: &Prior) -> Result<f64, FitError> {
         let mut sum = CompensatedSum::default();
         let rows = self.plus.nrows();
         for (k, total) in self.totals().into_iter().enumerate() {

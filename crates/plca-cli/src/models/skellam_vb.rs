@@ -11,13 +11,14 @@ use super::skellam::{builder, prior_specs, rates, refused, signed};
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
-use crate::args::{Criterion, FitArgs, SelectArgs, SignedArgs, TransformArgs};
+use crate::args::{Criterion, FitArgs, Precision, SelectArgs, SignedArgs, TransformArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::given;
 use crate::limits::reasonable;
 use crate::saved::Saved;
 use crate::select::{self, Table, ranks};
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `skellam-vb`.
@@ -39,7 +40,7 @@ impl ModelKind for SkellamVb {
     }
 
     fn options(&self) -> &'static str {
-        "--m --real-data --prior --priors --fix --freeze-entries --accelerate"
+        "--m --real-data --prior --priors --fix --freeze-entries --accelerate --shards"
     }
 
     fn priors(&self) -> String {
@@ -52,6 +53,13 @@ impl ModelKind for SkellamVb {
 
     fn takes(&self) -> Takes {
         Takes::SignedMatrix
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     fn objective(&self, _: bool) -> &'static str {

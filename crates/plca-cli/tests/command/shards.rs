@@ -41,6 +41,7 @@ fn folders_and_files_of_shards_have_the_same_bits() {
     let values: Vec<f64> = (0..20 * 30).map(|n| f64::from(n * n % 11) - 4.0).collect();
     folder.npy("s.npy", &[20, 30], &values);
     folder.ok("shard s.npy -o s64 --shards 7 --signed");
+    folder.ok("shard s.npy -o s32 --shards 7 --signed --precision f32");
     for (model, data, shards) in [
         ("plsa --rank 3", "d.tns", "d64"),
         ("plsa --rank 3 --given 0 --restarts 2", "d.tns", "rows"),
@@ -51,9 +52,16 @@ fn folders_and_files_of_shards_have_the_same_bits() {
         ),
         ("plca --rank 3 --accelerate squarem", "d.tns", "d64"),
         ("plca --rank 3 --temper 0.9", "t.npy", "t64"),
+        ("skellam-vb --rank 3 --accelerate squarem", "s.npy", "s64"),
         ("nmf-kl --rank 3", "d.tns", "d64"),
         ("nmf-kl --rank 3 --update sequential", "d.tns", "d64"),
         ("skellam --rank 3", "s.npy", "s64"),
+        ("skellam-vb --rank 3", "s.npy", "s64"),
+        (
+            "skellam-vb --rank 3 --precision f32 --prior activations=gamma:0.5,0.1",
+            "s.npy",
+            "s32",
+        ),
     ] {
         let (kind, options) = model.split_once(' ').unwrap();
         let line = |data: &str, rest: &str| {

@@ -504,7 +504,7 @@ impl Engine<f64> for Keeper<'_> {
         let (shared, count) = (moved(shared), self.shards.len() as u32);
         let mut sum = Partial::empty(count);
         for (s, shard) in self.shards.iter().enumerate().rev() {
-            let mut local = self.locals.borrow()[s].clone();
+            let mut local = moved(&self.locals.borrow()[s]);
             let stats = self.model.e_step(&**shard, &mut local, &shared, ask)?;
             sum = sum.join(moved(&Partial::leaf(s as u32, count, stats)?))?;
             if ask.counts {
@@ -517,54 +517,71 @@ impl Engine<f64> for Keeper<'_> {
 
 /// A run whose shards an engine holds has the bits of one process, also if it goes on from a checkpoint; shards that are missing or not yet
 /// finished are no parameters.
+fn as_in_one_process(case: &Case<f64>, solver: Solver) -> usize {
+    let (model, shards) = (case.model.sharded(), &case.shards);
+    let survey = InProcess::new(model, shards).unwrap().survey().clone();
+    let start = model.begin(&survey, SEED).unwrap();
+    let (mut first, mut locals) = (0, Vec::new());
+    for (s, shard) in shards.iter().enumerate() {
+        let place = Place {
+            shard: s as u32,
+            shards: shards.len() as u32,
+            first,
+        };
+        first += shard.shape()[survey.along];
+        locals.push(model.begin_local(&**shard, place, &start, SEED).unwrap());
+    }
+    let locals = RefCell::new(locals);
+    let keeper = Keeper {
+        model,
+        shards,
+        locals,
+    };
+    let at = RefCell::new(start.clone());
+    let run = |iterations| {
+        let elsewhere = Elsewhere::new(model, &keeper, &at).unwrap();
+        let run = Run::<Parameters<f64>>::new(Box::new(elsewhere));
+        run.solver(solver).stop(stop(iterations))
+    };
+    let start = Checkpoint::new(start.parameters().clone());
+    let half = run(3).resume(start).unwrap();
+    let fit = run(6).resume(moved(half.checkpoint())).unwrap();
+    let (expected, trace) = in_process(case, solver, 6);
+    assert_eq!(Some(&fit.objective()), trace.last(), "{}", case.name);
+
+    let shared = at.borrow().clone();
+    let mut locals = keeper.locals.borrow().clone();
+    for (shard, local) in shards.iter().zip(&mut locals) {
+        model.finish(&**shard, local, &shared).unwrap();
+    }
+    let gathered = model.gather(&shared, &locals).unwrap();
+    for (name, block) in expected.blocks() {
+        assert_eq!(gathered.block(name), Some(block), "{} {name}", case.name);
+    }
+    let facts = |at: &Parameters<f64>| at.fact("given").map(<[f64]>::to_vec);
+    assert_eq!(facts(&gathered), facts(&expected));
+    let missing = model.gather(&shared, &locals[1..]).unwrap_err();
+    assert!(matches!(missing, FitError::Conflict { .. }), "{missing}");
+    expected.iteration()
+}
+
 #[test]
 fn an_engine_elsewhere_has_the_bits_of_one_process() {
     for case in cases::<f64>() {
-        let (model, shards) = (case.model.sharded(), &case.shards);
-        let survey = InProcess::new(model, shards).unwrap().survey().clone();
-        let start = model.begin(&survey, SEED).unwrap();
-        let (mut first, mut locals) = (0, Vec::new());
-        for (s, shard) in shards.iter().enumerate() {
-            let place = Place {
-                shard: s as u32,
-                shards: shards.len() as u32,
-                first,
-            };
-            first += shard.shape()[survey.along];
-            locals.push(model.begin_local(&**shard, place, &start, SEED).unwrap());
-        }
-        let locals = RefCell::new(locals);
-        let keeper = Keeper {
-            model,
-            shards,
-            locals,
-        };
-        let at = RefCell::new(start.clone());
-        let run = |iterations| {
-            let elsewhere = Elsewhere::new(model, &keeper, &at).unwrap();
-            let run = Run::<Parameters<f64>>::new(Box::new(elsewhere));
-            run.solver(Solver::Em).stop(stop(iterations))
-        };
-        let start = Checkpoint::new(start.parameters().clone());
-        let half = run(3).resume(start).unwrap();
-        let fit = run(6).resume(moved(half.checkpoint())).unwrap();
-        let (expected, trace) = in_process(&case, Solver::Em, 6);
-        assert_eq!(Some(&fit.objective()), trace.last(), "{}", case.name);
-
-        let shared = at.borrow().clone();
-        let mut locals = keeper.locals.borrow().clone();
-        for (shard, local) in shards.iter().zip(&mut locals) {
-            model.finish(&**shard, local, &shared).unwrap();
-        }
-        let gathered = model.gather(&shared, &locals).unwrap();
-        for (name, block) in expected.blocks() {
-            assert_eq!(gathered.block(name), Some(block), "{} {name}", case.name);
-        }
-        let facts = |at: &Parameters<f64>| at.fact("given").map(<[f64]>::to_vec);
-        assert_eq!(facts(&gathered), facts(&expected));
-        let missing = model.gather(&shared, &locals[1..]).unwrap_err();
-        assert!(matches!(missing, FitError::Conflict { .. }), "{missing}");
+        assert_eq!(as_in_one_process(&case, Solver::Em), 6);
     }
+}
+
+/// So it has where points are extrapolated, whether they are kept or not.
+#[test]
+fn an_engine_extrapolates_with_the_bits_of_one_process() {
+    let cases = cases::<f64>().into_iter();
+    let cases = cases.filter(|case| !case.name.contains("tempered"));
+    // Six times two steps, and one for every point that was kept.
+    let kept = cases.map(|case| as_in_one_process(&case, Solver::Squarem) - 12);
+    let kept: Vec<_> = kept.collect();
+    assert!(kept.iter().any(|&n| n > 0), "{kept:?}");
+    assert!(kept.iter().any(|&n| n < 6), "{kept:?}");
 }
 
 /// Solvers that extrapolate work on shards in one process.
@@ -576,6 +593,13 @@ fn squarem_climbs_on_shards() {
     {
         let (_, plain) = in_process(&case, Solver::Em, 30);
         let (_, trace) = in_process(&case, Solver::Squarem, 30);
+        let run = case.model.piece().on(&*case.data).unwrap();
+        let run = run.solver(Solver::Squarem).stop(stop(3));
+        let whole = run.run(Init::default(), &mut rng()).unwrap();
+        for (point, sharded) in whole.trace().iter().zip(&trace).take(3) {
+            let error = (point.objective - sharded).abs() / point.objective.abs();
+            assert!(error <= 1e-10, "{} {point:?} {sharded}", case.name);
+        }
         let sign = if case.name.starts_with("nmf") {
             -1.0
         } else {
@@ -739,12 +763,12 @@ fn foreign_bytes_are_refused() {
     let survey = model.survey(&*case.shards[0], 0).unwrap();
     let leaf = Partial::leaf(0, 2, survey.clone()).unwrap();
     let text = serde_json::to_string(&leaf).unwrap();
-    let other = text.replace("\"version\":1", "\"version\":2");
+    let other = text.replace("\"version\":2", "\"version\":3");
     let error = serde_json::from_str::<Partial<Survey>>(&other).unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("version 2 of shards, this program reads 1"),
+            .contains("version 3 of shards, this program reads 2"),
         "{error}"
     );
     let beyond = text.replace("\"place\":0", "\"place\":5");

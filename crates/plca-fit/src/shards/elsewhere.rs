@@ -6,6 +6,8 @@ use std::fmt::Debug;
 use plca_tensor::Real;
 
 use super::sharded::{checked, likelihood};
+use super::squared::squared;
+use super::states::Task;
 use super::{Ask, Sharded, Shared, Stats, Survey, Whole};
 use crate::em::extrapolates;
 use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
@@ -21,7 +23,8 @@ pub trait Engine<T: Real>: Debug {
     fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError>;
 }
 
-/// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em), whose parameters are
+/// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em) or
+/// [`Solver::Squarem`](crate::Solver::Squarem), whose parameters are
 /// the shared ones.
 ///
 /// Results are bit-identical to those of [`InProcess`](super::InProcess) over the same shards. What belongs to the samples is with the engine:
@@ -66,15 +69,39 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     /// The statistics of all shards. Parameters that are not those of the last iteration nobody can answer for: the shards have moved on.
     fn pass(&self, at: &Parameters<T>, ask: Ask) -> Result<(Shared<T>, Stats), FitError> {
         let shared = self.shared.borrow().clone();
-        if shared.parameters() != at {
-            return Err(FitError::Conflict {
-                what: "shards on workers support plain iterations only: expected the solver `em`"
-                    .into(),
-            });
-        }
+        self.checked(&shared, at)?;
         let stats = self.engine.pass(&shared, ask)?;
         Ok((shared, stats))
     }
+
+    fn checked(&self, shared: &Shared<T>, at: &Parameters<T>) -> Result<(), FitError> {
+        if shared.parameters() != at {
+            return Err(FitError::Conflict {
+                what:
+                    "shards on workers go from one iteration to the next: expected the solver `em` or `squarem`"
+                        .into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Makes a start of what [`Sharded::begin`] and [`Sharded::begin_local`] have drawn, where [`Sharded::starts_by_pass`] says that it needs a
+/// pass over all shards; otherwise nothing.
+///
+/// # Errors
+///
+/// Those of the engine and of [`Sharded::m_step`].
+pub fn started<T: Real>(
+    model: &dyn Sharded<T>,
+    engine: &dyn Engine<T>,
+    shared: &mut Shared<T>,
+) -> Result<(), FitError> {
+    if shared.task == Task::Start {
+        let stats = engine.pass(shared, Ask::step(false))?;
+        model.m_step(shared, stats)?;
+    }
+    Ok(())
 }
 
 impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
@@ -90,13 +117,28 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
         Ok(Stepped::of(objective))
     }
 
+    fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
+        let shared = self.shared.borrow().clone();
+        let made = self.checked(&shared, at).and_then(|()| {
+            let (shared, stepped) =
+                squared(self.model, &self.whole, self.engine, shared, measure)?;
+            *at = shared.parameters().clone();
+            self.shared.replace(shared);
+            Ok(stepped)
+        });
+        Some(made)
+    }
+
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let (shared, stats) = self.pass(at, Ask::objective())?;
         Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let (shared, stats) = self.pass(at, Ask::objective())?;
+        let shared = self.shared.borrow().clone();
+        self.checked(&shared, at)?;
+        let shared = shared.to(Task::Likelihood);
+        let stats = self.engine.pass(&shared, Ask::objective())?;
         Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
     }
 

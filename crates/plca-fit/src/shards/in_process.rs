@@ -1,12 +1,16 @@
 //! All shards in one process.
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 
+use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
+use rand::Rng;
 
 use super::sharded::{checked, gathered, likelihood};
-use super::states::Pending;
-use super::{Ask, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole};
+use super::squared::squared;
+use super::states::{Pending, Task};
+use super::{Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole};
 use crate::em::extrapolates;
 use crate::{
     Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Run, Sense, Stepped,
@@ -138,6 +142,8 @@ impl<'a, T: Real> InProcess<'a, T> {
                 .at_iteration(at.iteration()),
             sums: vec![Vec::new(); self.whole.blocks.len()],
             scale: 1.0,
+            task: Task::Iterate,
+            back: false,
         }
     }
 
@@ -158,6 +164,7 @@ impl<'a, T: Real> InProcess<'a, T> {
             known: self.known[shard].clone(),
             blocks: blocks.collect(),
             pending: Pending::Nothing,
+            points: Vec::new(),
         }
     }
 
@@ -171,19 +178,80 @@ impl<'a, T: Real> InProcess<'a, T> {
         let (mut sum, mut locals) = (Partial::empty(self.shards.count()), Vec::new());
         for &place in &self.places {
             let mut local = self.local(at, place);
-            let mut stats = None;
-            self.shards.read(place.shard, &mut |data| {
-                stats = Some(self.model.e_step(data, &mut local, shared, ask)?);
-                Ok(())
-            })?;
-            if let Some(stats) = stats {
-                sum = sum.join(Partial::leaf(place.shard, place.shards, stats)?)?;
-            }
+            sum = sum.join(self.leaf(&mut local, shared, ask)?)?;
             if ask.counts {
                 locals.push(local);
             }
         }
         Ok((sum.root()?, locals))
+    }
+
+    /// The statistics of a shard.
+    fn leaf(
+        &self,
+        local: &mut Local<T>,
+        shared: &Shared<T>,
+        ask: Ask,
+    ) -> Result<Partial<Stats>, FitError> {
+        let Place { shard, shards, .. } = local.place;
+        let mut leaf = Partial::empty(shards);
+        self.shards.read(shard, &mut |data| {
+            let stats = self.model.e_step(data, local, shared, ask)?;
+            leaf = Partial::leaf(shard, shards, stats)?;
+            Ok(())
+        })?;
+        Ok(leaf)
+    }
+
+    /// All blocks after a pass, and the objective before it.
+    fn renewed(
+        &self,
+        at: &Parameters<T>,
+        mut shared: Shared<T>,
+        ask: Ask,
+    ) -> Result<(Vec<DMatrix<T>>, Option<f64>), FitError> {
+        let (stats, locals) = self.pass(at, &shared, ask)?;
+        let objective = self.model.m_step(&mut shared, stats)?;
+        Ok((self.gathered(&shared, locals)?, objective))
+    }
+
+    /// All blocks, of which those of the samples may not be finished.
+    fn gathered(
+        &self,
+        shared: &Shared<T>,
+        mut locals: Vec<Local<T>>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
+        for local in &mut locals {
+            if local.pending != Pending::Nothing || shared.back {
+                let shard = local.place.shard;
+                (self.shards).read(shard, &mut |data| self.model.finish(data, local, shared))?;
+            }
+        }
+        gathered(self.model, &self.whole.blocks, shared, &locals)
+    }
+
+    /// Puts all blocks but frozen ones in place of the old ones; an iteration is counted.
+    fn advance(&self, at: &mut Parameters<T>, blocks: Vec<DMatrix<T>>) {
+        let free = self.whole.blocks.iter().zip(blocks);
+        let free = free.map(|(spec, block)| (spec.frozen != Frozen::Whole).then_some(block));
+        at.advance(free.collect());
+    }
+}
+
+/// What belongs to the samples of all shards for some passes.
+#[derive(Debug)]
+struct Held<'a, T: Real> {
+    of: &'a InProcess<'a, T>,
+    locals: RefCell<Vec<Local<T>>>,
+}
+
+impl<T: Real> Engine<T> for Held<'_, T> {
+    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+        let mut sum = Partial::empty(self.of.shards.count());
+        for local in self.locals.borrow_mut().iter_mut() {
+            sum = sum.join(self.of.leaf(local, shared, ask)?)?;
+        }
+        Ok(sum.root()?)
     }
 }
 
@@ -193,22 +261,30 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let mut shared = self.shared(at);
-        let (stats, mut locals) = self.pass(at, &shared, Ask::step(measure))?;
-        let objective = self.model.m_step(&mut shared, stats)?;
-        for local in &mut locals {
-            let shard = local.place.shard;
-            if local.pending == Pending::Nothing {
-                continue;
-            }
-            self.shards
-                .read(shard, &mut |data| self.model.finish(data, local, &shared))?;
-        }
-        let blocks = gathered(self.model, &self.whole.blocks, &shared, &locals)?;
-        let free = self.whole.blocks.iter().zip(blocks);
-        let free = free.map(|(spec, block)| (spec.frozen != Frozen::Whole).then_some(block));
-        at.advance(free.collect());
+        let (blocks, objective) = self.renewed(at, self.shared(at), Ask::step(measure))?;
+        self.advance(at, blocks);
         Ok(Stepped::of(objective))
+    }
+
+    fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
+        let locals = self.places.iter().map(|&place| self.local(at, place));
+        let held = Held {
+            of: self,
+            locals: RefCell::new(locals.collect()),
+        };
+        let attempt = || -> Result<_, FitError> {
+            let start = self.shared(at);
+            let (shared, stepped) = squared(self.model, &self.whole, &held, start, measure)?;
+            let blocks = self.gathered(&shared, held.locals.take())?;
+            Ok((shared.parameters.iteration(), blocks, stepped))
+        };
+        Some(attempt().map(|(iteration, blocks, stepped)| {
+            self.advance(at, blocks);
+            while at.iteration() < iteration {
+                at.count();
+            }
+            stepped
+        }))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -218,9 +294,26 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let shared = self.shared(at);
+        let shared = self.shared(at).to(Task::Likelihood);
         let (stats, _) = self.pass(at, &shared, Ask::objective())?;
         Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        let specs = &self.whole.blocks;
+        let drawn: Vec<_> = specs.iter().map(|spec| spec.drawn(rng)).collect();
+        if !self.model.starts_by_pass() {
+            return Ok(drawn);
+        }
+        let names = specs.iter().map(|spec| spec.name.to_string());
+        let at = Parameters::named(names.zip(drawn).collect(), 1.0);
+        let shared = self.shared(&at).to(Task::Start);
+        Ok(self.renewed(&at, shared, Ask::step(false))?.0)
+    }
+
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        self.model.complete(blocks, given);
+        Ok(())
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

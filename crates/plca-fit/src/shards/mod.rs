@@ -9,7 +9,7 @@
 //!   bytes of one [version](Stats).
 //! * [`Partial`]: the tree.
 //! * [`InProcess`]: the engine of one process, for a [`Run`](crate::Run). [`Shards`]: where its shards come from.
-//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds.
+//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds, [`started`]: its start.
 //!
 //! ```
 //! use plca_em::{Init, Plsa, PlsaState, Stop};
@@ -30,10 +30,11 @@ mod elsewhere;
 mod in_process;
 mod partial;
 mod sharded;
+mod squared;
 mod states;
 mod version;
 
-pub use elsewhere::{Elsewhere, Engine};
+pub use elsewhere::{Elsewhere, Engine, started};
 pub use in_process::{InProcess, OnShards, Shards, Visit};
 pub use partial::{Merge, Node, Partial, PartialError};
 pub use sharded::{Apart, Divided, Imputes, InTurn, Lie, Shard, Sharded, Whole};

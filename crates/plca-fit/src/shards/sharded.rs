@@ -7,7 +7,8 @@ use plca_dist::random::exponential;
 use plca_priors::Step;
 use plca_tensor::{Data, DataError, Factor, Real, check_counts, normalise_columns};
 
-use super::states::{Pending, Term};
+use super::squared::{extrapolated, measured};
+use super::states::{Pending, Task, Term};
 use super::{Ask, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
@@ -51,6 +52,26 @@ pub trait Shard<T: Real>: Expectation<T> {
 
     /// The same as a model that imputes hidden cells in one scale for all shards. Default: it imputes none, or each in a scale of its sample.
     fn imputes(&self) -> Option<&dyn Imputes<T>> {
+        None
+    }
+
+    /// What is expected of drawn blocks, where [`starts_by_pass`](Sharded::starts_by_pass) says that they are no start yet. Default: what is
+    /// expected of any others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Expectation::expect`].
+    fn expect_drawn(
+        &self,
+        at: &Parameters<T>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Counts<T>, FitError> {
+        self.expect(at, wanted)
+    }
+
+    /// The likelihood of the shard. Default, `None`: that of [`Expectation::expect`].
+    fn likelihood(&self, at: &Parameters<T>) -> Option<f64> {
+        let _ = at;
         None
     }
 }
@@ -148,6 +169,36 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError>;
 
+    /// Whether drawn blocks are no start yet: a first pass over all shards makes one of what it expects of them. Default: no.
+    fn starts_by_pass(&self) -> bool {
+        false
+    }
+
+    /// Adds to the counts of a shared block, of all shards together, what the model knows besides the data. Default: nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotFinite`] for sums that are no numbers.
+    fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
+        let _ = (block, counts);
+        Ok(())
+    }
+
+    /// What the objective has of the shared blocks alone, besides their priors. Default: nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotFinite`].
+    fn value_of_shared(&self, shared: &Parameters<T>) -> Result<f64, FitError> {
+        let _ = shared;
+        Ok(0.0)
+    }
+
+    /// Completes a start on all data, as [`Algorithm::complete`](crate::Algorithm::complete). Default: as it is.
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) {
+        let _ = (blocks, given);
+    }
+
     /// The facts about a shard; those of all data are the sums over shards.
     ///
     /// # Errors
@@ -167,7 +218,8 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Ok(Survey::of(shard, along))
     }
 
-    /// The shared parameters of a random start: those of a start on all data at once.
+    /// The shared parameters of a random start: those of a start on all data at once. Where [`starts_by_pass`](Self::starts_by_pass) says so,
+    /// the pass that makes them a start is made by [`started`](super::started), or is the first one.
     ///
     /// # Errors
     ///
@@ -205,6 +257,11 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             parameters,
             sums,
             scale: 1.0,
+            task: match self.starts_by_pass() {
+                true => Task::Start,
+                false => Task::Iterate,
+            },
+            back: false,
         })
     }
 
@@ -253,6 +310,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             known,
             blocks,
             pending: Pending::Nothing,
+            points: Vec::new(),
         })
     }
 
@@ -269,14 +327,40 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         shared: &Shared<T>,
         ask: Ask,
     ) -> Result<Stats, FitError> {
+        match shared.task {
+            Task::Measure => {
+                self.finish(shard, local, shared)?;
+                return measured(self.whole(&shared.survey)?.blocks.len(), local);
+            }
+            Task::Extrapolate(a) => {
+                return extrapolated(self, &self.whole(&shared.survey)?.blocks, local, a);
+            }
+            _ => {}
+        }
         let bound = self.bind_shard(shard, &local.known, &shared.survey)?;
         let on = On {
             model: self,
             bound: &*bound,
         };
-        let (stats, blocks, pending) = on.e_step(local, shared, ask)?;
+        let at = on.finished(local, shared)?;
+        let notes = matches!(shared.task, Task::First | Task::Second);
+        let noted = notes.then(|| on.own(&at));
+        let passed = match on.e_step(at, local.place, shared, ask) {
+            Err(e) if shared.task == Task::Trial && e.rejects_point() => {
+                return Ok(Stats {
+                    refused: true,
+                    ..Stats::none(bound.blocks().len())
+                });
+            }
+            passed => passed?,
+        };
+        let (stats, blocks, pending) = passed;
         drop(bound);
         (local.blocks, local.pending) = (blocks, pending);
+        if !matches!(shared.task, Task::Second | Task::Trial) {
+            local.points.clear();
+        }
+        local.points.extend(noted.into_iter().flatten());
         Ok(stats)
     }
 
@@ -290,7 +374,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     fn m_step(&self, shared: &mut Shared<T>, stats: Stats) -> Result<Option<f64>, FitError> {
         stats.check_support()?;
         let whole = self.whole(&shared.survey)?;
-        let objective = objective(self, &whole, shared, &stats);
+        let objective = objective(self, &whole, shared, &stats)?;
         let count = whole.blocks.len();
         // [SPEC 4] s = v_obs / Σ_obs P
         let scale = stats.seen.map_or(1.0, |seen| shared.survey.total / seen);
@@ -309,8 +393,9 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             let (block, sum) = match (is_shared, term.completed(scale)) {
                 (_, Term::Nothing) => (None, Vec::new()),
                 (true, Term::Counts(counts)) if of_counts(&counts) => {
-                    let old = old.at(new.len());
-                    let (block, _) = spec.m_step(counts.map(T::lit), old, None, iteration)?;
+                    let (old, mut counts) = (old.at(new.len()), counts.map(T::lit));
+                    self.add_prior(j, &mut counts)?;
+                    let (block, _) = spec.m_step(counts, old, None, iteration)?;
                     (Some(block), Vec::new())
                 }
                 (true, Term::Rates(counts, exposure)) if of_counts(&counts) => {
@@ -334,8 +419,17 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             }
             sums.push(sum);
         }
-        shared.parameters.advance(new);
+        match shared.task {
+            // No iteration.
+            Task::Start => shared.parameters.change(|block, old| {
+                if let Some(new) = new[block].take() {
+                    *old = new;
+                }
+            }),
+            _ => shared.parameters.advance(new),
+        }
         (shared.sums, shared.scale) = (sums, scale);
+        (shared.task, shared.back) = (Task::Iterate, false);
         Ok(objective)
     }
 
@@ -345,7 +439,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// Those of [`whole`](Self::whole).
     fn objective(&self, shared: &Shared<T>, stats: &Stats) -> Result<Option<f64>, FitError> {
-        Ok(objective(self, &self.whole(&shared.survey)?, shared, stats))
+        objective(self, &self.whole(&shared.survey)?, shared, stats)
     }
 
     /// Completes the last iteration of a shard, which [`e_step`](Self::e_step) otherwise does when the next one begins: what a checkpoint and
@@ -360,7 +454,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         local: &mut Local<T>,
         shared: &Shared<T>,
     ) -> Result<(), FitError> {
-        if local.pending == Pending::Nothing {
+        if local.pending == Pending::Nothing && !shared.back {
             return Ok(());
         }
         let bound = self.bind_shard(shard, &local.known, &shared.survey)?;
@@ -534,9 +628,12 @@ fn objective<T: Real>(
     whole: &Whole<T>,
     shared: &Shared<T>,
     stats: &Stats,
-) -> Option<f64> {
+) -> Result<Option<f64>, FitError> {
     let count = whole.blocks.len();
-    let value = likelihood(whole, shared, stats)?;
+    let Some(value) = likelihood(whole, shared, stats) else {
+        return Ok(None);
+    };
+    let value = value + model.value_of_shared(&shared.parameters)?;
     let value = match whole.sense {
         Sense::Maximise => value + stats.ln_density,
         Sense::Minimise => value - stats.ln_density,
@@ -546,12 +643,8 @@ fn objective<T: Real>(
     let blocks = specs
         .map(|(_, spec)| spec)
         .zip(shared.parameters.matrices());
-    Some(with_densities(
-        value,
-        whole.sense,
-        blocks,
-        shared.parameters.next(),
-    ))
+    let next = shared.parameters.next();
+    Ok(Some(with_densities(value, whole.sense, blocks, next)))
 }
 
 fn narrowed<T: Real>(exposure: Exposure<f64>) -> Exposure<T> {
@@ -611,7 +704,12 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
 
     /// The parameters of the shard after its last iteration.
     fn finished(&self, local: &Local<T>, shared: &Shared<T>) -> Result<Parameters<T>, FitError> {
-        let (mut own, mut common) = (local.blocks.iter(), shared.parameters.matrices().iter());
+        let own = match shared.back {
+            true => &local.points,
+            false => &local.blocks,
+        };
+        let mut own = own.iter();
+        let mut common = shared.parameters.matrices().iter();
         let mut blocks = Vec::new();
         for (j, spec) in self.bound.blocks().iter().enumerate() {
             let block = match self.lies(j) {
@@ -629,6 +727,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
             .with(parameters.power(), parameters.mass())
             .at_iteration(parameters.iteration());
         match &local.pending {
+            _ if shared.back => {}
             Pending::Nothing => {}
             Pending::Counts(counts) => {
                 let across = self.free().filter(|(_, lies)| *lies == Some(Lie::Rows));
@@ -687,20 +786,13 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
     /// The statistics, and the shard's own blocks with what is left to do.
     fn e_step(
         &self,
-        local: &Local<T>,
+        mut at: Parameters<T>,
+        place: Place,
         shared: &Shared<T>,
         ask: Ask,
     ) -> Result<Passed<T>, FitError> {
-        let at = self.finished(local, shared)?;
         let specs = self.bound.blocks();
-        let mut stats = Stats {
-            version: Version,
-            terms: vec![Term::Nothing; specs.len()],
-            value: None,
-            seen: None,
-            ln_density: 0.0,
-            unsupported: None,
-        };
+        let mut stats = Stats::none(specs.len());
         let (mut new, mut pending) = (vec![None; specs.len()], Pending::Nothing);
         let mut wanted = vec![false; specs.len()];
         if ask.counts {
@@ -729,8 +821,13 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
                 stats.terms = both.collect();
                 pending = Pending::Imputed(observed, hidden);
             }
+        } else if let (Task::Likelihood, Some(value)) = (shared.task, self.bound.likelihood(&at)) {
+            stats.value = Some(value);
         } else if ask.counts || ask.value {
-            let counts = self.bound.expect(&at, &wanted)?;
+            let counts = match shared.task {
+                Task::Start => self.bound.expect_drawn(&at, &wanted)?,
+                _ => self.bound.expect(&at, &wanted)?,
+            };
             stats.value = counts.value;
             if ask.counts {
                 (new, pending) = self.renewed(&at, counts.blocks, &mut stats.terms)?;
@@ -739,7 +836,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         if ask.support || stats.value.is_some_and(f64::is_infinite) {
             let along = shared.survey.along;
             stats.unsupported = self.bound.unsupported(&at)?.map(|(mut index, value)| {
-                index[along] += local.place.first;
+                index[along] += place.first;
                 (index, value)
             });
         }
@@ -751,7 +848,6 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
                 }
             }
         }
-        let mut at = at;
         at.advance(new);
         Ok((stats, self.own(&at), pending))
     }
@@ -831,7 +927,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
     }
 }
 
-fn sums<T: Real>(counts: &DMatrix<T>) -> Term {
+pub(super) fn sums<T: Real>(counts: &DMatrix<T>) -> Term {
     let sums: Vec<T> = Factor::Columns(counts).component_sums();
     Term::Sums(sums.iter().map(|x| x.to_f64()).collect())
 }

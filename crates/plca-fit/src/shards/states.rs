@@ -174,6 +174,29 @@ impl Ask {
     }
 }
 
+/// What a pass over the shards is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) enum Task {
+    /// An iteration, or the objective.
+    #[default]
+    Iterate,
+    /// To make a start of blocks that are drawn.
+    Start,
+    /// The likelihood alone, whatever the objective is.
+    Likelihood,
+    /// An iteration before which a shard notes its point, the first of three.
+    First,
+    /// The same with the second.
+    Second,
+    /// To complete the last iteration and tell how far the three points are apart.
+    Measure,
+    /// To go to where the three points lead by this step length.
+    Extrapolate(f64),
+    /// An iteration from there, of which a shard may refuse the point.
+    Trial,
+}
+
 /// The parameters that all shards share, and what follows from sums over all of them.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -185,6 +208,9 @@ pub struct Shared<T: Real> {
     pub(super) sums: Vec<Vec<f64>>,
     /// What the model's mass in hidden cells is multiplied by.
     pub(super) scale: f64,
+    pub(super) task: Task,
+    /// Whether a shard is where it was before it was extrapolated.
+    pub(super) back: bool,
 }
 
 impl<T: Real> Shared<T> {
@@ -196,6 +222,12 @@ impl<T: Real> Shared<T> {
     /// The facts about all data.
     pub fn survey(&self) -> &Survey {
         &self.survey
+    }
+
+    /// The same for a pass of this kind.
+    pub(super) fn to(mut self, task: Task) -> Self {
+        self.task = task;
+        self
     }
 }
 
@@ -250,6 +282,12 @@ pub struct Local<T: Real> {
     )]
     pub(super) blocks: Vec<DMatrix<T>>,
     pub(super) pending: Pending<T>,
+    /// Where it was before, as far as an extrapolation needs it: the blocks of one point after those of the other.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
+    pub(super) points: Vec<DMatrix<T>>,
 }
 
 impl<T: Real> Local<T> {
@@ -366,9 +404,27 @@ pub struct Stats {
     pub(super) ln_density: f64,
     /// The first positive cell, in row-major order of all data, to which the model gives the probability 0.
     pub(super) unsupported: Option<(Vec<usize>, f64)>,
+    /// `|r|²` and `|u|²` of an extrapolation.
+    pub(super) squares: Option<[f64; 2]>,
+    /// Whether a shard refuses an extrapolated point.
+    pub(super) refused: bool,
 }
 
 impl Stats {
+    /// Of a model of so many blocks, of which nothing was asked.
+    pub(super) fn none(blocks: usize) -> Self {
+        Self {
+            version: Version,
+            terms: vec![Term::Nothing; blocks],
+            value: None,
+            seen: None,
+            ln_density: 0.0,
+            unsupported: None,
+            squares: None,
+            refused: false,
+        }
+    }
+
     /// The objective without priors, if it was asked for.
     pub fn value(&self) -> Option<f64> {
         self.value
@@ -397,6 +453,8 @@ impl Merge for Stats {
         self.value = self.value.zip(right.value).map(|(a, b)| a + b);
         self.seen = self.seen.zip(right.seen).map(|(a, b)| a + b);
         self.ln_density += right.ln_density;
+        self.squares = (self.squares.zip(right.squares)).map(|([a, b], [c, d])| [a + c, b + d]);
+        self.refused |= right.refused;
         let earlier = |(index, _): &&(Vec<usize>, f64)| {
             let first = self.unsupported.as_ref();
             first.is_none_or(|(first, _)| index < first)

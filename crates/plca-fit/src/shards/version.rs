@@ -5,7 +5,7 @@
 pub(super) struct Version;
 
 #[cfg(feature = "serde")]
-const NUMBER: u32 = 1;
+const NUMBER: u32 = 2;
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for Version {

@@ -102,7 +102,7 @@ fn extrapolates<T: Real>(
 }
 
 /// `None` for an error that rejects the point.
-fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>, FitError> {
+pub(crate) fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>, FitError> {
     match tried {
         Ok(reached) => Ok(Some(reached)),
         Err(error) if error.rejects_point() => Ok(None),

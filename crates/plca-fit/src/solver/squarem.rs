@@ -15,27 +15,31 @@ use plca_tensor::Real;
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
-/// Where the squared extrapolation of three points leads; `None` where there is nothing to extrapolate.
-pub(crate) fn extrapolation(x0: &[f64], x1: &[f64], x2: &[f64]) -> Option<Vec<f64>> {
-    let points = || x0.iter().zip(x1).zip(x2);
+/// `|r|²` and `|u|²` of three points, entry by entry.
+pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>) -> [f64; 2] {
     let (mut r2, mut u2) = (0.0, 0.0);
-    for ((&x0, &x1), &x2) in points() {
+    for [x0, x1, x2] in points {
         let r = x1 - x0;
         let u = (x2 - x1) - r;
         r2 += r * r;
         u2 += u * u;
     }
+    [r2, u2]
+}
+
+/// The step length `a` from `|r|²` and `|u|²`; `None` where there is nothing to extrapolate.
+pub(crate) fn length([r2, u2]: [f64; 2]) -> Option<f64> {
     // [SQUAREM alg. SqS3] [SPEC 10] a = -|r| / |u|, capped at -1
     let a = -(r2.sqrt() / u2.sqrt());
     // A step of -1 is x2 itself; without curvature a is infinite.
-    (a.is_finite() && a < -1.0).then(|| {
-        let point = |((&x0, &x1), &x2): ((&f64, &f64), &f64)| {
-            let r = x1 - x0;
-            // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
-            x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
-        };
-        points().map(point).collect()
-    })
+    (a.is_finite() && a < -1.0).then_some(a)
+}
+
+/// An entry of where three points lead.
+pub(crate) fn point([x0, x1, x2]: [f64; 3], a: f64) -> f64 {
+    let r = x1 - x0;
+    // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
+    x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
 }
 
 fn step<T: Real>(
@@ -45,6 +49,9 @@ fn step<T: Real>(
     measure: bool,
 ) -> Result<Stepped, FitError> {
     extrapolates(algorithm, at)?;
+    if let Some(own) = algorithm.squared(at, measure) {
+        return own;
+    }
     let x0 = at.flat();
     let mut first = algorithm.step(at, measure)?;
     let x1 = at.flat();
@@ -56,9 +63,14 @@ fn step<T: Real>(
     if objective1.is_none() {
         return Ok(first);
     }
-    let Some(flat) = extrapolation(&x0, &x1, &x2) else {
+    let points = || {
+        let all = x0.iter().zip(&x1).zip(&x2);
+        all.map(|((&x0, &x1), &x2)| [x0, x1, x2])
+    };
+    let Some(a) = length(squares(points())) else {
         return Ok(first);
     };
+    let flat: Vec<f64> = points().map(|x| point(x, a)).collect();
     let mut candidate = algorithm.extrapolated(at, &flat, &x2);
     // A point that the algorithm refuses is rejected like one that is worse.
     let reached = unless_rejected(algorithm.step(&mut candidate, true))?;

@@ -202,7 +202,7 @@ pub(crate) fn around<T: Real>(size: f64, observed: usize, specs: &[BlockSpec<T>]
 }
 
 /// The blocks of a matrix of this shape.
-pub(crate) fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
+fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     vec![
         atoms_spec(f, k),
         BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),

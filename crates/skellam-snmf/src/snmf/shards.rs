@@ -9,9 +9,7 @@ use plca_tensor::{Data, Real};
 
 use super::counts::SnmfCounts;
 use super::{Snmf, around};
-use crate::Entries;
-use crate::rule::Split;
-use crate::signed::SignedData;
+use crate::shards;
 
 /// Skellam semi-NMF on a shard.
 #[derive(Debug)]
@@ -65,43 +63,14 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         (block == 1).then_some(Lie::Columns)
     }
 
-    /// The law is of the largest value of all shards.
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
-        let cells = Signed::new(shard)?;
-        let checked = self.replicates.check_data(&cells, self.real_data);
-        checked.map_err(|e| match e {
-            FitError::Entry {
-                mut index,
-                value,
-                expected,
-            } => {
-                index[1] += first;
-                FitError::Entry {
-                    index,
-                    value,
-                    expected,
-                }
-            }
-            e => e,
-        })?;
-        let mut survey = Survey::of(shard, 1);
-        survey.observed = cells.observed() as u64;
-        cells.for_each(&mut |_, _, v| survey.largest = survey.largest.max(v.abs()));
-        Ok(survey)
+        shards::survey(shard, first, self.replicates, self.real_data)
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        let &[rows, columns] = &survey.shape[..] else {
-            let what = format!("data of shape {:?}, expected a matrix", survey.shape);
-            return Err(FitError::Conflict { what });
-        };
-        let mut each = self.priors.iter().flat_map(|p| [&p.shape, &p.rate]);
-        if each.any(|e| matches!(e, Entries::Each(_))) {
-            let what = "`activations` belongs to the samples of shards: its prior must be the same for all entries or for all entries of a component";
-            return Err(FitError::Conflict { what: what.into() });
-        }
+        let shape = shards::shape(survey, self.priors.as_ref(), "activations")?;
         Ok(Whole {
-            blocks: self.specs_of((rows, columns), survey)?,
+            blocks: self.specs_of(shape, survey)?,
             sense: Sense::Maximise,
             mass: 1.0,
             power: 1.0,
@@ -118,11 +87,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
         let cells = Signed::new(shard)?;
         let specs = self.specs_of(cells.shape(), survey)?;
-        let data = SignedData {
-            cells,
-            split: Split::new(self.replicates, survey.largest),
-            size: survey.absolute,
-        };
+        let data = shards::part(cells, self.replicates, survey);
         Ok(Box::new(SnmfShard(SnmfCounts { data, specs })))
     }
 }

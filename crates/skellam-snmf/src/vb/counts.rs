@@ -12,7 +12,6 @@ use crate::check::not_finite;
 use crate::faint::{self, Logs, Watch};
 use crate::sides::{split, stack};
 use crate::signed::SignedData;
-use crate::snmf;
 use crate::{Entries, Factors, Posterior, Prior};
 
 /// Variational Bayes on data: what is expected of a block is its new posterior.
@@ -21,6 +20,8 @@ pub(super) struct VbCounts<T: Real> {
     pub(super) prior: Prior,
     pub(super) data: SignedData<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
+    /// Whether the data are a shard: the prior of the atoms is then for all shards together.
+    pub(super) is_shard: bool,
 }
 
 const NOTHING: SignedWanted = SignedWanted {
@@ -51,11 +52,26 @@ pub(crate) fn shapes<T: Real>(
     }
 }
 
-impl<T: Real> VbCounts<T> {
-    pub(super) fn components(&self) -> usize {
-        self.specs[1].shape.0
-    }
+/// Counts of both sides of the atoms under their prior.
+pub(super) fn atoms_shapes<T: Real>(
+    [plus, minus]: [&mut DMatrix<T>; 2],
+    prior: &Prior,
+) -> Result<(), FitError> {
+    // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
+    let atoms = Components::Columns(plus.nrows());
+    shapes(plus, &prior.plus, atoms, NAMES[0])?;
+    shapes(minus, &prior.minus, atoms, NAMES[0])
+}
 
+/// `b̂ = b + 1` of activations of this shape.
+pub(super) fn rates<T: Real>(prior: &Prior, (k, n): (usize, usize)) -> DMatrix<T> {
+    let mut rates = DMatrix::zeros(k, n);
+    let (each, rows) = (rates.as_mut_slice(), Components::Rows(k));
+    (prior.rate).for_each(each, rows, |x, b| *x = T::lit(b + 1.0));
+    rates
+}
+
+impl<T: Real> VbCounts<T> {
     /// The expected counts under geometric means, whose logarithms are asked for where the numbers do not do.
     fn pass(
         &self,
@@ -96,33 +112,22 @@ impl<T: Real> VbCounts<T> {
         wanted: SignedWanted,
     ) -> Result<(Posterior<T>, f64), FitError> {
         let mut sums = self.pass(means, logs, wanted)?;
-        let (prior, (rows, k)) = (&self.prior, means.plus.shape());
-        if wanted.left {
-            // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
-            let atoms = Components::Columns(rows);
-            shapes(&mut sums.plus, &prior.plus, atoms, NAMES[0])?;
-            shapes(&mut sums.minus, &prior.minus, atoms, NAMES[0])?;
+        let prior = &self.prior;
+        if wanted.left && !self.is_shard {
+            atoms_shapes([&mut sums.plus, &mut sums.minus], prior)?;
         }
         if wanted.right {
             // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
-            let activations = Components::Rows(k);
+            let activations = Components::Rows(means.plus.ncols());
             shapes(&mut sums.right, &prior.shape, activations, NAMES[1])?;
         }
         let posterior = Posterior {
-            rate: self.rates(sums.right.shape()),
+            rate: rates(prior, sums.right.shape()),
             plus: sums.plus,
             minus: sums.minus,
             shape: sums.right,
         };
         Ok((posterior, sums.value))
-    }
-
-    /// `b̂ = b + 1` of activations of this shape.
-    pub(super) fn rates(&self, (k, n): (usize, usize)) -> DMatrix<T> {
-        let mut rates = DMatrix::zeros(k, n);
-        let (each, rows) = (rates.as_mut_slice(), Components::Rows(k));
-        (self.prior.rate).for_each(each, rows, |x, b| *x = T::lit(b + 1.0));
-        rates
     }
 
     /// The bound from its likelihood term: `Lfit(L̃) + Σ (L̃⁺ + L̃⁻) - Σ ŝ/b̂ - KL`, the second sum over all cells.
@@ -135,7 +140,32 @@ impl<T: Real> VbCounts<T> {
                 (total(p.iter()) + total(m.iter())) * total(h.iter())
             });
         let mass = mass.collect::<CompensatedSum>().value();
-        Ok(fit + mass + state.bound_terms(&self.prior)?)
+        let terms = match self.is_shard {
+            true => state.activations_terms(&self.prior)?,
+            false => state.bound_terms(&self.prior)?,
+        };
+        Ok(fit + mass + terms)
+    }
+
+    /// The blocks of an update from geometric means, and its likelihood term.
+    pub(super) fn counted(
+        &self,
+        means: &Factors<T>,
+        logs: impl FnOnce() -> Result<Logs, FitError>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Counts<T>, FitError> {
+        let pass = SignedWanted {
+            left: wanted.blocks[0],
+            right: wanted.blocks[1],
+            value: wanted.value,
+        };
+        let (next, fit) = self.update(means, logs, pass)?;
+        let new = blocks(next).into_iter().zip(wanted.blocks);
+        let new = new.map(|(block, &wanted)| wanted.then_some(block));
+        Ok(Counts {
+            blocks: new.collect(),
+            value: wanted.value.then_some(fit),
+        })
     }
 
     /// The update from factors, taken for the geometric means.
@@ -160,6 +190,16 @@ impl<T: Real> VbCounts<T> {
     }
 }
 
+/// Factors of atoms with the positive side above the negative one.
+pub(super) fn factors<T: Real>(atoms: &DMatrix<T>, activations: DMatrix<T>) -> Factors<T> {
+    let [plus, minus] = split(atoms);
+    Factors {
+        plus,
+        minus,
+        activations,
+    }
+}
+
 /// The blocks of a posterior.
 pub(super) fn blocks<T: Real>(q: Posterior<T>) -> Vec<DMatrix<T>> {
     vec![stack(&q.plus, &q.minus), q.shape, q.rate]
@@ -173,20 +213,11 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let q = posterior(at);
         let means = q.geometric()?;
-        let pass = SignedWanted {
-            left: wanted.blocks[0],
-            right: wanted.blocks[1],
-            value: wanted.value,
-        };
-        let (next, fit) = self.update(&means, || q.ln_geometric(), pass)?;
-        let bound = || self.bound(&q, &means, fit);
-        let value = wanted.value.then(bound).transpose()?;
-        let new = blocks(next).into_iter().zip(wanted.blocks);
+        let counts = self.counted(&means, || q.ln_geometric(), wanted)?;
+        let bound = counts.value.map(|fit| self.bound(&q, &means, fit));
         Ok(Counts {
-            blocks: new
-                .map(|(block, &wanted)| wanted.then_some(block))
-                .collect(),
-            value,
+            value: bound.transpose()?,
+            ..counts
         })
     }
 
@@ -197,16 +228,8 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
 
     /// The update from factors as EM draws them.
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let SignedData { cells, size, .. } = &self.data;
-        let mut specs = snmf::specs(cells.shape(), self.components());
-        specs[1].draw = snmf::around(*size, cells.observed(), &specs);
-        let [plus, minus] = split(&specs[0].drawn(rng));
-        let start = Factors {
-            plus,
-            minus,
-            activations: specs[1].drawn(rng),
-        };
-        Ok(blocks(self.updated(&start)?))
+        let [atoms, activations] = [0, 1].map(|j| self.specs[j].drawn(rng));
+        Ok(blocks(self.updated(&factors(&atoms, activations))?))
     }
 
     /// The sum of the absolute values.

@@ -11,17 +11,21 @@
 
 mod counts;
 mod select;
+mod shards;
 mod start;
 mod state;
 mod transform;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Settings,
+};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
 use crate::posterior::least_shape;
 use crate::signed::{SignedData, law_setters};
+use crate::snmf::around;
 use crate::{Entries, Prior, Replicates};
 use counts::VbCounts;
 pub(crate) use counts::shapes;
@@ -107,16 +111,24 @@ impl<T: Real> SnmfVb<T> {
         })
     }
 
-    fn on_cells(&self, cells: Signed<T>) -> Result<Bound<T>, FitError> {
-        let mut specs = specs(cells.shape(), self.components);
+    /// The blocks for data of this shape.
+    fn blocks(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let mut specs = specs(shape, self.components);
         self.settings.apply(&mut specs)?;
         let priors = &self.priors;
-        priors.check_shape(cells.shape(), self.components)?;
+        priors.check_shape(shape, self.components)?;
         priors.check_least(least_shape::<T>())?;
+        Ok(specs)
+    }
+
+    fn on_cells(&self, cells: Signed<T>) -> Result<Bound<T>, FitError> {
+        let specs = self.blocks(cells.shape())?;
+        let data = SignedData::new(cells, self.replicates, self.real_data)?;
         Ok(Bound(Em(VbCounts {
-            prior: priors.clone(),
-            data: SignedData::new(cells, self.replicates, self.real_data)?,
-            specs,
+            specs: drawn(specs, data.size, data.cells.observed()),
+            prior: self.priors.clone(),
+            is_shard: false,
+            data,
         })))
     }
 }
@@ -170,6 +182,14 @@ pub(crate) fn check_frozen([atoms, shape, rate]: [&Frozen; 3]) -> Result<(), Fit
         _ => return Ok(()),
     };
     Err(FitError::Conflict { what })
+}
+
+/// Blocks that are drawn as factors of data of this sum of absolute values over so many cells: one update makes the start of them.
+fn drawn<T: Real>(mut specs: Vec<BlockSpec<T>>, size: f64, observed: usize) -> Vec<BlockSpec<T>> {
+    specs[0].draw = Draw::Sides;
+    specs[1].draw = around(size, observed, &specs);
+    specs[2].draw = Draw::Even;
+    specs
 }
 
 /// The blocks of a matrix of this shape. Rates follow from the prior.

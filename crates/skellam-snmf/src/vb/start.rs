@@ -10,9 +10,9 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
-use super::counts::{VbCounts, blocks};
+use super::counts::{VbCounts, blocks, rates};
 use super::{SnmfVb, SnmfVbState};
-use crate::Entries;
+use crate::{Entries, Prior};
 use crate::SnmfState;
 use crate::check::check_shapes;
 use crate::posterior::check_held;
@@ -43,16 +43,27 @@ fn expanded<T: Real>(
     block
 }
 
-impl<T: Real> Bound<T> {
-    /// The prior of the activations, `ŝ = a` and `b̂ = b + 1`, shapes raised by up to `most`.
-    fn activations(&self, most: f64, draw: impl FnMut() -> f64) -> [DMatrix<T>; 2] {
-        let counts = &self.0.0;
-        let shape = counts.specs[1].shape;
-        let rows = Components::Rows(shape.0);
-        let shapes = expanded(&counts.prior.shape, shape, rows, most, draw);
-        [shapes, counts.rates(shape)]
-    }
+/// The prior of activations of this shape, `ŝ = a` and `b̂ = b + 1`, shapes raised by up to `most`.
+fn activations<T: Real>(
+    prior: &Prior,
+    shape: (usize, usize),
+    most: f64,
+    draw: impl FnMut() -> f64,
+) -> [DMatrix<T>; 2] {
+    let rows = Components::Rows(shape.0);
+    let shapes = expanded(&prior.shape, shape, rows, most, draw);
+    [shapes, rates(prior, shape)]
+}
 
+/// Atoms alone meet the prior of the activations.
+pub(super) fn complete<T: Real>(prior: &Prior, blocks: &mut [DMatrix<T>], given: &[bool]) {
+    if given == [true, false, false] {
+        let prior = activations(prior, blocks[1].shape(), 0.0, || 0.0);
+        blocks[1..].iter_mut().zip(prior).for_each(|(x, p)| *x = p);
+    }
+}
+
+impl<T: Real> Bound<T> {
     /// The prior itself, shapes raised by up to `most`.
     fn prior(&self, most: f64, mut draw: impl FnMut() -> f64) -> Vec<DMatrix<T>> {
         let VbCounts { prior, specs, .. } = &self.0.0;
@@ -61,7 +72,7 @@ impl<T: Real> Bound<T> {
         let columns = Components::Columns(rows / 2);
         let mut side = |entries| expanded(entries, shape, columns, most, &mut draw);
         let (plus, minus) = (side(&prior.plus), side(&prior.minus));
-        let [shape, rate] = self.activations(most, draw);
+        let [shape, rate] = activations(prior, specs[1].shape, most, draw);
         vec![stack(&plus, &minus), shape, rate]
     }
 }
@@ -95,12 +106,8 @@ impl<T: Real> Algorithm<T> for Bound<T> {
         self.0.0.draw(rng)
     }
 
-    /// Atoms alone meet the prior of the activations.
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        if given == [true, false, false] {
-            let prior = self.activations(0.0, || 0.0);
-            blocks[1..].iter_mut().zip(prior).for_each(|(x, p)| *x = p);
-        }
+        complete(&self.0.0.prior, blocks, given);
         Ok(())
     }
 

@@ -1,12 +1,20 @@
 //! Data of either sign cut into shards: the fits of one piece, with bits that do not depend on who holds which shard.
 
+use std::cell::RefCell;
+
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::shards::{Ask, InProcess, OnShards, Partial, Place, Seed, Sharded};
-use plca_fit::{Algorithm, AnyModel};
+use plca_fit::shards::{
+    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
+    Stats, started,
+};
+use plca_fit::{Algorithm, AnyModel, Run};
 use plca_tensor::{Data, DenseTensor, Order, Real, cut, even_ends};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, FitError, Init, Model, Prior, Replicates, Snmf, Solver, Stop};
+use skellam_snmf::{
+    Checkpoint, Entries, FitError, Init, Model, Parameters, Prior, Replicates, Snmf, SnmfVb,
+    Solver, Stop, TracePoint,
+};
 
 const SEED: Seed = Seed { seed: 7, stream: 3 };
 const SHARDS: usize = 16;
@@ -55,38 +63,84 @@ fn models<T: Real>() -> Vec<(Snmf<T>, bool)> {
     .into()
 }
 
-fn objective<T: Real>(model: &dyn AnyModel<T>, data: &dyn Data<T>) -> f64 {
-    let run = model.on(data).unwrap().solver(Solver::Em);
-    let run = run.stop(Stop::default().tol(0.0).max_iter(100));
-    run.run(Init::default(), &mut rng()).unwrap().objective()
+/// The same by variational Bayes; shapes of a hundredth give rates that single precision cannot hold.
+fn bayesian<T: Real>() -> Vec<(SnmfVb<T>, bool)> {
+    let builder = || SnmfVb::<T>::builder(K);
+    let prior = |shape| Prior {
+        plus: Entries::All(0.5),
+        minus: Entries::Each(DMatrix::from_fn(11, K, |f, k| 0.2 + 0.1 * (f + k) as f64)),
+        shape: Entries::PerComponent(vec![shape, 1.0, 2.0]),
+        rate: Entries::PerComponent(vec![0.3, 0.01, 1.0]),
+    };
+    let one = || builder().replicates(Replicates::One);
+    [
+        (builder(), false),
+        (builder(), true),
+        (builder().priors(prior(1.5)), true),
+        (one(), true),
+        (one().priors(prior(0.01)), false),
+    ]
+    .map(|(builder, hidden)| (builder.build().unwrap(), hidden))
+    .into()
 }
 
-fn as_in_one_piece<T: Real>(tolerance: f64) {
-    for (case, (model, hidden)) in models::<T>().iter().enumerate() {
+/// Objectives, at the end and of the likelihood alone.
+fn objectives<T: Real>(model: &dyn AnyModel<T>, data: &dyn Data<T>) -> [f64; 2] {
+    let run = model.on(data).unwrap().solver(Solver::Em);
+    let run = run.stop(Stop::default().tol(0.0).max_iter(100));
+    let fit = run.run(Init::default(), &mut rng()).unwrap();
+    let algorithm = model.bind_to(data).unwrap();
+    let likelihood = algorithm.likelihood(fit.state());
+    [fit.objective(), likelihood.unwrap()]
+}
+
+fn as_in_one_piece<T: Real, M: Model<Scalar = T> + Sharded<T>>(
+    models: Vec<(M, bool)>,
+    tolerance: f64,
+) {
+    for (case, (model, hidden)) in models.iter().enumerate() {
         let data = data::<T>(*hidden);
         let shards = shards(&data);
-        let whole = objective(model, &data);
-        let cut = objective(&OnShards::new(model, &shards), &data);
-        assert!(whole.is_finite());
-        assert!(
-            ((cut - whole) / whole).abs() <= tolerance,
-            "{case}: {cut} {whole}"
-        );
+        let whole = objectives(model, &data);
+        let cut = objectives(&OnShards::new(model, &shards), &data);
+        for (whole, cut) in whole.into_iter().zip(cut) {
+            assert!(whole.is_finite());
+            assert!(
+                ((cut - whole) / whole).abs() <= tolerance,
+                "{case}: {cut} {whole}"
+            );
+        }
     }
 }
 
 #[test]
 fn shards_are_fitted_as_one_piece() {
-    as_in_one_piece::<f64>(1e-12);
-    as_in_one_piece::<f32>(1e-5);
+    as_in_one_piece(models::<f64>(), 1e-12);
+    as_in_one_piece(models::<f32>(), 1e-5);
 }
 
-/// A start of an engine is that of one piece, and so is what comes of it, whoever joins which statistics first.
 #[test]
-fn no_order_of_shards_changes_a_bit() {
-    for (model, hidden) in models::<f64>() {
-        let data = data::<f64>(hidden);
-        let shards = shards(&data);
+fn shards_are_fitted_by_variational_bayes_as_one_piece() {
+    as_in_one_piece(bayesian::<f64>(), 1e-12);
+    as_in_one_piece(bayesian::<f32>(), 1e-5);
+}
+
+/// Shards that an engine holds, which is asked in some order.
+#[derive(Debug)]
+struct Keeper<'a> {
+    model: &'a dyn Sharded<f64>,
+    shards: &'a [Box<dyn Data<f64>>],
+    order: &'a [usize],
+    locals: RefCell<Vec<Local<f64>>>,
+}
+
+impl<'a> Keeper<'a> {
+    /// With the shared parameters of a start.
+    fn begin(
+        model: &'a dyn Sharded<f64>,
+        shards: &'a [Box<dyn Data<f64>>],
+        order: &'a [usize],
+    ) -> (Self, Shared<f64>) {
         let places: Vec<Place> = (shards.iter().enumerate())
             .scan(0, |next, (i, shard)| {
                 let first = *next;
@@ -98,67 +152,124 @@ fn no_order_of_shards_changes_a_bit() {
                 })
             })
             .collect();
-        let joined = |order: &[usize], stats: &dyn Fn(usize) -> _| {
-            let empty = Partial::empty(SHARDS as u32);
-            let sum = order.iter().try_fold(empty, |sum: Partial<_>, &i| {
-                sum.join(Partial::leaf(i as u32, SHARDS as u32, stats(i))?)
-            });
-            sum.unwrap().root().unwrap()
+        let mut sum = Partial::empty(SHARDS as u32);
+        for &i in order {
+            let survey = model.survey(&*shards[i], places[i].first).unwrap();
+            let leaf = Partial::leaf(i as u32, SHARDS as u32, survey).unwrap();
+            sum = sum.join(leaf).unwrap();
+        }
+        let shared = model.begin(&sum.root().unwrap(), SEED).unwrap();
+        let local = |i: usize| model.begin_local(&*shards[i], places[i], &shared, SEED);
+        let locals = (0..SHARDS).map(|i| local(i).unwrap()).collect();
+        let keeper = Self {
+            model,
+            shards,
+            order,
+            locals: RefCell::new(locals),
         };
+        (keeper, shared)
+    }
+
+    /// The parameters of all data.
+    fn gathered(&self, shared: &Shared<f64>) -> Parameters<f64> {
+        let mut locals = self.locals.borrow().clone();
+        for (shard, local) in self.shards.iter().zip(&mut locals) {
+            self.model.finish(&**shard, local, shared).unwrap();
+        }
+        self.model.gather(shared, &locals).unwrap()
+    }
+}
+
+impl Engine<f64> for Keeper<'_> {
+    fn pass(&self, shared: &Shared<f64>, ask: Ask) -> Result<Stats, FitError> {
+        let mut sum = Partial::empty(SHARDS as u32);
+        for &i in self.order {
+            let mut local = self.locals.borrow()[i].clone();
+            let stats = (self.model).e_step(&*self.shards[i], &mut local, shared, ask)?;
+            sum = sum.join(Partial::leaf(i as u32, SHARDS as u32, stats)?)?;
+            if ask.counts {
+                self.locals.borrow_mut()[i] = local;
+            }
+        }
+        Ok(sum.root()?)
+    }
+}
+
+/// A start of an engine is that of one piece, and so is what comes of it, whoever joins which statistics first.
+fn no_order_changes_a_bit<M: Model<Scalar = f64> + Sharded<f64>>(
+    models: Vec<(M, bool)>,
+    solver: Solver,
+) {
+    for (model, hidden) in models {
+        let data = data::<f64>(hidden);
+        let shards = shards(&data);
         let forward: Vec<usize> = (0..SHARDS).collect();
         // 5 has no divisor with 16.
         let others = [
             forward.iter().rev().copied().collect::<Vec<_>>(),
             forward.iter().map(|i| i * 5 % SHARDS).collect(),
         ];
-        let mut results = Vec::new();
+        let algorithm = || InProcess::new(&model, &shards).unwrap();
+        let one = Run::<Parameters<f64>>::new(Box::new(algorithm()));
+        let stop = || Stop::default().tol(None::<f64>).max_iter(5).check_every(1);
+        let one = one.solver(solver).stop(stop());
+        let one = one.run(Init::default(), &mut rng()).unwrap();
+        let objectives = |points: &[TracePoint]| -> Vec<f64> {
+            points.iter().map(|point| point.objective).collect()
+        };
         for order in [&forward, &others[0], &others[1]] {
-            let survey = {
-                let parts = order.iter().map(|&i| {
-                    let survey = model.survey(&*shards[i], places[i].first).unwrap();
-                    Partial::leaf(i as u32, SHARDS as u32, survey).unwrap()
-                });
-                let empty = Partial::empty(SHARDS as u32);
-                let sum = { parts }.try_fold(empty, |sum, part| sum.join(part));
-                sum.unwrap().root().unwrap()
-            };
-            let mut shared = model.begin(&survey, SEED).unwrap();
-            let mut locals: Vec<_> = (0..SHARDS)
-                .map(|i| {
-                    model
-                        .begin_local(&*shards[i], places[i], &shared, SEED)
-                        .unwrap()
-                })
-                .collect();
-            let start = model.gather(&shared, &locals).unwrap();
+            let (keeper, mut shared) = Keeper::begin(&model, &shards, order);
+            started(&model, &keeper, &mut shared).unwrap();
+            let start = keeper.gathered(&shared);
             let piece = model.bind(&data).unwrap().draw(&mut rng()).unwrap();
             for (a, b) in start.matrices().iter().zip(&piece) {
                 assert!((a - b).amax() <= 1e-13 * b.amax());
             }
-            for _ in 0..5 {
-                let mut stats = vec![None; SHARDS];
-                for &i in order {
-                    let ask = Ask::step(true);
-                    let found = model.e_step(&*shards[i], &mut locals[i], &shared, ask);
-                    stats[i] = Some(found.unwrap());
-                }
-                let sum = joined(order, &|i| stats[i].clone().unwrap());
-                model.m_step(&mut shared, sum).unwrap();
-            }
-            for (shard, local) in shards.iter().zip(&mut locals) {
-                model.finish(&**shard, local, &shared).unwrap();
-            }
-            results.push(model.gather(&shared, &locals).unwrap());
+            let drawn = algorithm().draw(&mut rng()).unwrap();
+            assert_eq!(start.matrices(), drawn);
+            let from = Checkpoint::new(shared.parameters().clone());
+            let at = RefCell::new(shared);
+            let elsewhere = Elsewhere::new(&model, &keeper, &at).unwrap();
+            let run = Run::<Parameters<f64>>::new(Box::new(elsewhere));
+            let fit = run.solver(solver).stop(stop()).resume(from).unwrap();
+            let end = keeper.gathered(&at.borrow());
+            assert_eq!(end.matrices(), one.state().matrices());
+            assert_eq!(objectives(fit.trace()), objectives(one.trace()));
+            // Of another start it would be another.
+            assert_ne!(end.matrices(), start.matrices());
         }
-        assert!(results[1] == results[0] && results[2] == results[0]);
-        // The engine of one process too.
-        let one = InProcess::new(&model, &shards).unwrap();
-        let mut at = Init::default().parameters(&one, &mut rng()).unwrap();
-        for _ in 0..5 {
-            one.step(&mut at, true).unwrap();
-        }
-        assert_eq!(at.matrices(), results[0].matrices());
     }
+}
+
+#[test]
+fn no_order_of_shards_changes_a_bit() {
+    for solver in [Solver::Em, Solver::Squarem] {
+        no_order_changes_a_bit(models::<f64>(), solver);
+        no_order_changes_a_bit(bayesian::<f64>(), solver);
+    }
+}
+
+/// A start that gives the atoms alone begins with the prior of the activations, and shapes that cannot be held are refused.
+#[test]
+fn given_starts_of_variational_bayes_are_those_of_one_piece() {
+    let data = data::<f64>(true);
+    let shards = shards(&data);
+    let model = bayesian::<f64>().remove(2).0;
+    let on_shards = OnShards::new(&model, &shards);
+    let atoms = DMatrix::from_fn(22, K, |f, k| 0.5 + (f * K + k) as f64 / 7.0);
+    let objective = |model: &dyn AnyModel<f64>, atoms: &DMatrix<f64>| {
+        let run = model.on(&data).unwrap().solver(Solver::Em);
+        let run = run.stop(Stop::default().tol(0.0).max_iter(3));
+        let start = Init::default().block("atoms_shape", atoms.clone());
+        Ok::<_, FitError>(run.run(start, &mut rng())?.objective())
+    };
+    let whole = objective(&model, &atoms).unwrap();
+    let cut = objective(&on_shards, &atoms).unwrap();
+    assert!(((cut - whole) / whole).abs() <= 1e-12, "{cut} {whole}");
+    let mut tiny = atoms;
+    tiny[(3, 1)] = 1e-200;
+    let (one, many) = (objective(&model, &tiny), objective(&on_shards, &tiny));
+    assert_eq!(one.unwrap_err(), many.unwrap_err());
 }
 
 #[test]
@@ -174,7 +285,14 @@ fn what_shards_cannot_do_is_refused_by_its_place() {
         let model = Snmf::<f64>::builder(K).priors(prior).build().unwrap();
         InProcess::new(&model, &shards).unwrap_err()
     };
-    let each = refused(prior(Entries::Each(DMatrix::from_element(K, 50, 2.0))));
+    let columns = || prior(Entries::Each(DMatrix::from_element(K, 50, 2.0)));
+    let bayesian = SnmfVb::<f64>::builder(K).priors(columns()).build().unwrap();
+    let bayesian = InProcess::new(&bayesian, &shards).unwrap_err();
+    let FitError::Conflict { what } = &bayesian else {
+        panic!("{bayesian:?}")
+    };
+    assert!(what.contains("`activations_shape`"), "{what}");
+    let each = refused(columns());
     let sparse = refused(prior(Entries::All(0.5)));
     for error in [each, sparse] {
         let FitError::Conflict { what } = &error else {
