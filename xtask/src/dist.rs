@@ -72,7 +72,14 @@ fn components(root: &Path, cargo: &str, package: &str, to: &Path) -> Result<()> 
     let manifest = root.join(package).join("Cargo.toml");
     told(
         Command::new(&tool)
-            .args(["cyclonedx", "--quiet", "--format", "json", "--target", "all"])
+            .args([
+                "cyclonedx",
+                "--quiet",
+                "--format",
+                "json",
+                "--target",
+                "all",
+            ])
             .args(["--override-filename", "components", "--manifest-path"])
             .arg(&manifest),
     )?;
@@ -154,7 +161,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let (version, host) = (version(&root, &cargo)?, host(&root)?);
 
     told(Command::new(&cargo).current_dir(&root).args([
-        "build", "--locked", "--quiet", "--release", "--package", "plca-cli",
+        "build",
+        "--locked",
+        "--quiet",
+        "--release",
+        "--package",
+        "plca-cli",
     ]))?;
     let name = format!("plca{}", std::env::consts::EXE_SUFFIX);
     let files = command_files(&root, &target().join("release").join(name))?;
