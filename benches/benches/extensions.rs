@@ -74,7 +74,7 @@ fn pair<M: Model<Scalar = f64>, P: Model<Scalar = f64>>(
     let turns: Vec<[f64; 2]> = turns.collect();
     let of = |number: &dyn Fn(&[f64; 2]) -> f64| median(turns.iter().map(number).collect());
     println!(
-        "{name:<52} {:>9.3} {:>9.3} {:>7.2} {limit:>7.2}",
+        "| {name:<50} | {:>8.3} | {:>8.3} | {:>5.2} | {limit:>5.2} |",
         1e3 * of(&|turn| turn[0]),
         1e3 * of(&|turn| turn[1]),
         of(&|turn| turn[0] / turn[1])
@@ -195,8 +195,13 @@ fn tensors(name: &str, shape: &[usize], mode: usize, k: usize) {
     pair(&called, 1.3, (&vb, &data, &start), (&both, &data));
 }
 
-/// Turned copies, beside as many kernels as there are copies.
-fn turned(name: &str, shape: &[usize], kernel: &[usize], (turns, k): (usize, usize)) {
+/// Turned copies, beside as many kernels as there are copies, of the extents of the largest.
+fn turned(
+    name: &str,
+    shape: &[usize],
+    [kernel, largest]: [&[usize]; 2],
+    (turns, k): (usize, usize),
+) {
     let data = dense::<f64>(shape);
     let angles: Vec<f64> = (0..turns)
         .map(|i| 360.0 * i as f64 / turns as f64)
@@ -204,7 +209,7 @@ fn turned(name: &str, shape: &[usize], kernel: &[usize], (turns, k): (usize, usi
     let set = Transformation::product(&angles, &[1.0], false).expect("angles");
     let maps = IndexMaps::placed(&set, kernel, shape, Positions::Valid).expect("room");
     let all = Transformed::builder(k, maps).build().expect(OWN);
-    let plain = Shifted::builder(k * turns, kernel.to_vec())
+    let plain = Shifted::builder(k * turns, largest.to_vec())
         .build()
         .expect(OWN);
     let name = format!("tiplca, {name}");
@@ -213,9 +218,10 @@ fn turned(name: &str, shape: &[usize], kernel: &[usize], (turns, k): (usize, usi
 
 fn all() {
     println!(
-        "{:<52} {:>9} {:>9} {:>7} {:>7}",
-        "", "ms", "plain", "ratio", "limit"
+        "| {:<50} | {:>8} | {:>8} | {:>5} | {:>5} |",
+        "iteration", "ms", "plain", "ratio", "limit"
     );
+    println!("|---|--:|--:|--:|--:|");
     let sound = dense::<f64>(&[1025, 600]);
     let text = sparse::<f64>(&[2000, 10_000], 200_000);
     let tensor = dense::<f64>(&[200, 200, 50]);
@@ -237,8 +243,18 @@ fn all() {
     tensors("200x200x50 k20", &[200, 200, 50], 2, 20);
     tensors("3x400x400 k10", &[3, 400, 400], 0, 10);
     tensors("1025x600 k20", &[1025, 600], 0, 20);
-    turned("64x64 k2, 8 turns of 9x9", &[64, 64], &[9, 9], (8, 2));
-    turned("48x48 k1, 4 turns of 7x7", &[48, 48], &[7, 7], (4, 1));
+    turned(
+        "64x64 k2, 8 turns of 9x9",
+        &[64, 64],
+        [&[9, 9], &[15, 15]],
+        (8, 2),
+    );
+    turned(
+        "48x48 k1, 4 turns of 7x7",
+        &[48, 48],
+        [&[7, 7], &[7, 7]],
+        (4, 1),
+    );
 }
 
 fn main() {

@@ -12,7 +12,10 @@ from ._plsa import PLSA
 from ._pntf import PNTF
 from ._select import Selection, select
 from ._shifted import ShiftInvariantPLCA
+from ._shifted_signed import ShiftInvariantSkellam
+from ._signed_cp import SkellamCP
 from ._skellam import SkellamSNMF
+from ._transformed import TransformInvariantPLCA
 from .files import load
 
 __all__ = [
@@ -23,7 +26,10 @@ __all__ = [
     "PNTF",
     "Selection",
     "ShiftInvariantPLCA",
+    "ShiftInvariantSkellam",
+    "SkellamCP",
     "SkellamSNMF",
+    "TransformInvariantPLCA",
     "__version__",
     "from_long",
     "load",

@@ -225,10 +225,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return shapes
 
     def _priors(self, shapes: Shapes) -> dict[str, Any]:
+        return self._priors_of(self.prior, shapes)
+
+    def _priors_of(self, given: Priors, shapes: Shapes) -> dict[str, Any]:
+        """These priors as the extension module takes them, for blocks of these shapes."""
         priors: dict[str, Any] = {}
         prior: Any
         shapes = self._prior_shapes(shapes)
-        for name, prior in (self.prior or {}).items():
+        for name, prior in (given or {}).items():
             if name not in shapes:
                 known = f"expected one of {', '.join(shapes)}" if shapes else "this model takes no priors"
                 raise ValueError(f"prior: no block '{name}', {known}")
@@ -256,12 +260,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             block = np.asarray(block)
             if block.dtype not in (np.float32, np.float64):
                 block = block.astype(np.float64)
-            if block.shape != tuple(shapes[name]):
+            # Where the size follows from the data, the model looks at it.
+            if shapes[name] is not None and block.shape != tuple(shapes[name]):
                 raise ValueError(f"start: '{name}' has shape {block.shape}, expected {tuple(shapes[name])}")
             blocks[name] = block
         if self.warm_start and hasattr(self, "_blocks"):
             for name, block in self._blocks.items():
-                if name in shapes and block.shape == tuple(shapes[name]):
+                if name in shapes and (shapes[name] is None or block.shape == tuple(shapes[name])):
                     blocks.setdefault(name, block)
         return blocks
 
@@ -463,14 +468,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 # Nothing to explain.
                 found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0}
                 return self._answer_empty(X.shape[0], X.dtype), found
+        data = self._describe(X, observed)
         how = {
-            "options": self._transform_options(),
+            "options": self._transform_options(data["shape"]),
             "along": self._along,
             "solver": "auto",
             "stop": self._transform_stop(),
             "threads": threads(self.n_jobs),
         }
-        data = self._describe(X, observed)
         found = _core.transform(self._model(), self._blocks, self._metadata, data, how)
         if found["dropped"] > 0:
             warnings.warn(
@@ -483,7 +488,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             answer[found["empty"]] = self._answer_empty(len(found["empty"]), answer.dtype)
         return answer, found
 
-    def _transform_options(self) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Settings that hold for new data, of this shape as the model sees them."""
         return {}
 
     def _transform_stop(self) -> dict[str, float]:
@@ -632,3 +638,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _facts(self) -> dict[str, Any]:
         return json.loads(self._metadata)
+
+    def _remembered(self, name: str) -> Array:
+        """Numbers that a state remembers beside its blocks: many are an array, a few are metadata."""
+        many = self._blocks.get(f"fact.{name}")
+        return np.asarray(self._facts()["facts"][name] if many is None else many, dtype=np.float64)

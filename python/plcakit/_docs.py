@@ -48,7 +48,7 @@ n_components_ : int
 n_iter_ : int
     Iterations made.
 objective_ : float
-    The log-likelihood, or the log-posterior.
+    The log-likelihood, or the log-posterior, or the bound of variational Bayes.
 converged_ : bool
     Whether the stop rule ended the fit.
 stop_reason_ : str

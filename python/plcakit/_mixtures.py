@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, GAP, SOLVERS, Factorization
 from ._docs import described
-from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, available_if
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,16 +71,31 @@ def outer(factors: Sequence[Array]) -> Array:
     return np.ascontiguousarray(product)
 
 
+#: After the names of blocks of shapes.
+SHAPE = "_shape"
+
+
+def _learns(model: TopicModel) -> bool:
+    """Whether the model learns batch by batch."""
+    if model._vb:
+        raise AttributeError("method is 'vb': partial_fit is for 'em'")
+    return True
+
+
 @described
 class TopicModel(MixtureModel):
-    """Mixtures of distributions whose likelihood is maximised, from all data at once or batch by batch."""
+    """Mixtures of distributions, fitted by maximum likelihood, from all data at once or batch by batch, or by variational Bayes."""
 
     weights_: Array
+    method: str
     temper: float
 
+    #: Blocks that new data have of their own.
+    _own: tuple[str, ...] = ()
     _parameter_constraints = {
         **COMMON,
         **GAP,
+        "method": [StrOptions({"em", "vb"})],
         "solver": [StrOptions(SOLVERS)],
         "temper": [Interval(numbers.Real, 0, 1, closed="right")],
     }
@@ -89,6 +104,7 @@ class TopicModel(MixtureModel):
         self,
         n_components: int = 10,
         *,
+        method: str = "em",
         init: str | None = None,
         solver: str = "auto",
         temper: float = 1.0,
@@ -112,20 +128,50 @@ class TopicModel(MixtureModel):
         # As of the command: tempering is of EM.
         return "em" if self.temper != 1 and self.solver == "auto" else self.solver
 
+    @property
+    def _vb(self) -> bool:
+        return self.method == "vb"
+
     def _options(self) -> dict[str, Any]:
-        return {"temper": float(self.temper)}
+        if not self._vb:
+            return {"temper": float(self.temper)}
+        if self.temper != 1:
+            raise ValueError(f"temper is {self.temper}, which method='vb' does not have: expected 1")
+        return {}
+
+    def _shapes_of(self, shapes: Shapes) -> Shapes:
+        """The blocks of a fit: parameters, or the Dirichlet shapes of them."""
+        return {name + SHAPE: size for name, size in shapes.items()} if self._vb else shapes
+
+    def _prior_shapes(self, shapes: Shapes) -> Shapes:
+        return {name.removesuffix(SHAPE): size for name, size in shapes.items()}
+
+    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        if not self._vb:
+            return {}
+        priors = {name: prior for name, prior in (self.prior or {}).items() if name in self._own}
+        shapes = self._block_shapes(shape, self.n_components_)
+        return {**self._options(), "prior": self._priors_of(priors, shapes)}
 
     def _file_settings(self) -> dict[str, Any]:
-        return {"temper": self.temper}
+        return {} if self._vb else {"temper": self.temper}
+
+    def _objective_name(self) -> str:
+        return "elbo" if self._vb else super()._objective_name()
 
     def _order(self) -> tuple[str, dict[str, Any]]:
+        if self._vb:
+            self._plainly("freeze")
+            return self._model(), {**self._options(), **({"prior": {}} if self.prior else {})}
         self._plainly("prior", "freeze")
         return "plca", {}
 
+    @available_if(_learns)
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
         """Learn from one more batch of samples; earlier batches have less and less weight.
 
-        The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from.
+        The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from. With
+        ``method="vb"`` there is no such method.
 
         Parameters
         ----------
@@ -143,7 +189,7 @@ class TopicModel(MixtureModel):
         return self
 
     def sample(self, n: int | None = None, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:
-        """Draw counts from the learnt model.
+        """Draw counts from the learnt model; of ``method="vb"`` from that of the posterior means.
 
         Parameters
         ----------
@@ -163,7 +209,7 @@ class TopicModel(MixtureModel):
         return self._sample(n, random_state, as_sparse, {})
 
     def perplexity(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
-        """The perplexity of new data, the exponential of minus the log-likelihood per count; smaller is better.
+        """The perplexity of new data, the exponential of minus the score: of the log-likelihood per count, or of its bound; smaller is better.
 
         Parameters
         ----------

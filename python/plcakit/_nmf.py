@@ -13,21 +13,11 @@ from sklearn.utils.validation import check_array
 from ._base import COMMON, GAP, SOLVERS
 from ._docs import described
 from ._mixtures import MixtureModel
-from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start, available_if
 from .priors import Penalty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
     from typing_extensions import Self
-
-    F = TypeVar("F", bound=Callable[..., object])
-
-    def available_if(check: Callable[[Any], bool]) -> Callable[[F], F]: ...
-
-else:
-    from sklearn.utils.metaestimators import available_if
 
 
 def _learns(model: NMF) -> bool:
@@ -224,7 +214,7 @@ class NMF(MixtureModel):
         # The squared error is not halved.
         return {name: [2 * linear, 2 * quadratic] for name, (linear, quadratic) in weights.items()}
 
-    def _transform_options(self) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
         w, _ = self._names()
         shapes = self._block_shapes(self._shape, self.n_components_)
         given = {"prior": self._priors(shapes), "penalty": self._penalties(shapes)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._docs import described
 from ._mixtures import ProductModel, TopicModel
-from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState
+from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
 
 
 @described
@@ -17,11 +17,21 @@ class PLCA(TopicModel, ProductModel):
 
     .. math:: P(x) = \sum_z P(z) \prod_j P(x_j \mid z), \qquad \max \sum_x X_x \ln P(x)
 
+    With ``method="vb"`` every distribution has a Dirichlet prior `p`, and Dirichlet laws `q` of shapes `a` (of :math:`P(z)`) and
+    :math:`A_j` (of :math:`P(x_j \mid z)`) are fitted in its place,
+
+    .. math:: \max \sum_x X_x \ln \sum_z \tilde a_z \prod_j \tilde A_j[x_j, z] - \sum \mathrm{KL}(q \,\Vert\, p),
+              \qquad \tilde a = e^{\psi(a) - \psi(\sum a)}
+
+    a lower bound of the log-evidence; what is shown are posterior means. It needs complete data.
+
     Samples lie along the first dimension.
 
     Parameters
     ----------
     %(n_components)s
+    method : {"em", "vb"}, default="em"
+        The largest likelihood or posterior, or a distribution of the parameters by variational Bayes, which knows no ``temper``.
     %(init)s
     solver : {"auto", "fast", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the likelihood is maximised.
@@ -36,7 +46,7 @@ class PLCA(TopicModel, ProductModel):
     %(missing)s
     prior : dict or None, default=None
         Priors of ``"weights"``, ``"factor_0"``, ``"factor_1"``, …: texts of the command such as ``"entropic:2"``, or objects of
-        :mod:`plcakit.priors`.
+        :mod:`plcakit.priors`. With ``method="vb"`` Dirichlet priors alone, of positive shapes; of blocks without one they are 1.
     %(watch)s
 
     Attributes
@@ -62,10 +72,13 @@ class PLCA(TopicModel, ProductModel):
     >>> model = PLCA(n_components=2, random_state=0).fit(X)
     >>> sorted(model.weights_.round(3).tolist())
     [0.429, 0.571]
+    >>> PLCA(n_components=2, method="vb", random_state=0).fit(X).weights_.round(2).tolist()
+    [0.5, 0.5]
     """
 
     temper_prior: bool
 
+    _own = ("weights", "factor_0")
     _streams_columns = True
     _parameter_constraints = {**TopicModel._parameter_constraints, "temper_prior": ["boolean"]}
 
@@ -73,6 +86,7 @@ class PLCA(TopicModel, ProductModel):
         self,
         n_components: int = 10,
         *,
+        method: str = "em",
         init: str | None = None,
         solver: str = "auto",
         temper: float = 1.0,
@@ -94,13 +108,21 @@ class PLCA(TopicModel, ProductModel):
         self._take(locals())
 
     def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "temper_prior": bool(self.temper_prior)}
+        if not self._vb:
+            return {**super()._options(), "temper_prior": bool(self.temper_prior)}
+        if self.temper_prior:
+            raise ValueError("temper_prior is True, which method='vb' does not have: expected False")
+        return super()._options()
 
     def _file_settings(self) -> dict[str, Any]:
-        return {**super()._file_settings(), "temper_prior": bool(self.temper_prior)}
+        settings = super()._file_settings()
+        return settings if self._vb else {**settings, "temper_prior": bool(self.temper_prior)}
+
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
+        return self._shapes_of(super()._block_shapes(shape, k))
 
     def _model(self) -> str:
-        return "plca"
+        return "plca-vb" if self._vb else "plca"
 
     def _answer(self, blocks: Blocks) -> Array:
         joint = blocks["factor_0"] * blocks["weights"]

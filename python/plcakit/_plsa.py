@@ -17,11 +17,21 @@ class PLSA(TopicModel):
 
     .. math:: P(x \mid y) = \sum_z P(x \mid z) \, P(z \mid y), \qquad \max \sum_{y,x} X_{yx} \ln P(x \mid y)
 
+    ``method="vb"`` is latent Dirichlet allocation: every distribution has a Dirichlet prior `p`, and Dirichlet laws `q` of shapes
+    :math:`\lambda` (of :math:`P(x \mid z)`) and :math:`\gamma` (of :math:`P(z \mid y)`) are fitted in its place,
+
+    .. math:: \max \sum_{y,x} X_{yx} \ln \sum_z \tilde\lambda_{xz} \tilde\gamma_{zy} - \sum \mathrm{KL}(q \,\Vert\, p),
+              \qquad \tilde\lambda = e^{\psi(\lambda) - \psi(\sum \lambda)}
+
+    a lower bound of the log-evidence; what is shown are posterior means. It needs complete data.
+
     Samples are rows, so that a file of the model is that of ``plca fit plsa --given 0``.
 
     Parameters
     ----------
     %(n_components)s
+    method : {"em", "vb"}, default="em"
+        The largest likelihood or posterior, or a distribution of the parameters by variational Bayes, which knows no ``temper``.
     %(init)s
     solver : {"auto", "fast", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the likelihood is maximised.
@@ -34,6 +44,7 @@ class PLSA(TopicModel):
     %(missing)s
     prior : dict or None, default=None
         Priors of ``"basis"`` and ``"mixture"``: texts of the command such as ``"entropic:2"``, or objects of :mod:`plcakit.priors`.
+        With ``method="vb"`` Dirichlet priors alone, of positive shapes; of blocks without one they are 1.
     %(watch)s
 
     Attributes
@@ -47,7 +58,8 @@ class PLSA(TopicModel):
 
     References
     ----------
-    T. Hofmann, "Unsupervised learning by probabilistic latent semantic analysis", Machine Learning 42, 2001.
+    T. Hofmann, "Unsupervised learning by probabilistic latent semantic analysis", Machine Learning 42, 2001; D. Blei, A. Ng and M.
+    Jordan, "Latent Dirichlet allocation", Journal of Machine Learning Research 3, 2003.
 
     Examples
     --------
@@ -57,20 +69,31 @@ class PLSA(TopicModel):
     >>> topics = PLSA(n_components=2, random_state=0).fit_transform(X)
     >>> topics.round(3).max(axis=1)
     array([1., 1.])
+    >>> prior = {"basis": "dirichlet:0.1", "mixture": "dirichlet:0.1"}
+    >>> lda = PLSA(n_components=2, method="vb", prior=prior, random_state=0).fit(X)
+    >>> lda.transform(X).round(2).max(axis=1)                   # (8 + 0.1) / (8 + 0.2), (6 + 0.1) / (6 + 0.2)
+    array([0.99, 0.98])
     """
 
+    _own = ("mixture",)
+
     def _model(self) -> str:
-        return "plsa"
+        return "plsa-vb" if self._vb else "plsa"
 
     def _options(self) -> dict[str, Any]:
         return {"given": "rows", **super()._options()}
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
-        return {"basis": (shape[1], k), "mixture": (k, shape[0])}
+        return self._shapes_of({"basis": (shape[1], k), "mixture": (k, shape[0])})
 
     def _show(self, blocks: Blocks) -> None:
         self.components_ = np.ascontiguousarray(blocks["basis"].T)
-        self.weights_ = blocks["mixture"] @ blocks["marginal"]
+        if self._vb:
+            totals = self._remembered("totals")
+            marginal = (totals / totals.sum()).astype(blocks["mixture"].dtype)
+        else:
+            marginal = blocks["marginal"]
+        self.weights_ = blocks["mixture"] @ marginal
 
     def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["mixture"].T)

@@ -64,7 +64,7 @@ def select(
     ----------
     estimator : PLCA, PLSA, NMF, ShiftInvariantPLCA or SkellamSNMF
         The model and how it is fitted: `solver`, `tol`, `max_iter`, `check_every`, `n_init`, `random_state`, `n_jobs`, `missing`, and what
-        is its own. It is not changed. Neither priors (but of ``SkellamSNMF(method="vb")``) nor frozen blocks nor tempering are taken, and
+        is its own. It is not changed. Neither priors (but of ``method="vb"``) nor frozen blocks nor tempering are taken, and
         callbacks are not called.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
@@ -74,7 +74,7 @@ def select(
         ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone; it asks much of a component where counts
         are few, ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
         those that are; of data that are not counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
-        bound of the log-evidence, of ``SkellamSNMF(method="vb")`` alone. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
+        bound of the log-evidence, of ``method="vb"`` alone; of `PLSA` and `PLCA` with :math:`\ln K!` added, for the orders of components. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
     %(observed)s
 
     Returns
@@ -106,7 +106,7 @@ def select(
         raise TypeError(f"estimator is {estimator!r}, expected PLCA, PLSA, NMF, ShiftInvariantPLCA or SkellamSNMF of plcakit")
     estimator = clone(estimator)
     name, options = estimator._order()
-    known = ("elbo",) if name == "skellam-vb" else LIKELY
+    known = ("elbo",) if name.endswith("-vb") else LIKELY
     criterion = known[0] if criterion is None else criterion
     if criterion not in known:
         raise ValueError(f"criterion is {criterion!r}, expected one of {', '.join(known)} for {type(estimator).__name__}")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import numbers
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._base import COMMON, EXTRAPOLATED, GAP, Factorization
+from ._base import GAP
 from ._docs import described
-from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+from ._placed import SHIFTED, KernelMixture, ShiftedModel
+from ._types import Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 @described
-class ShiftInvariantPLCA(Factorization):
+class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
     r"""Shift-invariant PLCA of data of any order: every component is a kernel, placed wherever its impulse is positive.
 
     .. math:: P(x) = \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z), \qquad \max \sum_x X_x \ln P(x)
@@ -75,23 +74,14 @@ class ShiftInvariantPLCA(Factorization):
     ((1, 2), (1, 5))
     """
 
-    kernels_: Array
-    impulses_: Array
-    weights_: Array
-    kernel: Any
-    support: str | Sequence[str]
     likelihood: str
     impulse_power: float
 
-    _any_order = True
     _parameter_constraints = {
-        **COMMON,
+        **SHIFTED,
         **GAP,
-        "kernel": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
-        "support": [StrOptions({"valid", "same", "full"}), "array-like"],
         "likelihood": [StrOptions({"conditional", "literal"})],
         "impulse_power": [Interval(numbers.Real, 1, None, closed="left")],
-        "solver": [StrOptions(EXTRAPOLATED)],
     }
 
     def __init__(
@@ -120,64 +110,19 @@ class ShiftInvariantPLCA(Factorization):
     ) -> None:
         self._take(locals())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
-
     def _model(self) -> str:
         return "siplca"
-
-    def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
-        # There are no features whose number or names could differ.
-        return check_array(X, ensure_2d=False, input_name="X", **how)
-
-    def _kernel(self) -> list[int]:
-        extents: list[Any] = [self.kernel] if np.ndim(self.kernel) == 0 else list(self.kernel)
-        whole = [isinstance(n, numbers.Integral) and not isinstance(n, (bool, np.bool_)) and 1 <= int(n) < 2**63 for n in extents]
-        if not extents or not all(whole):
-            raise ValueError(f"kernel is {self.kernel!r}, expected a whole number >= 1 for every dimension of X")
-        return [int(n) for n in extents]
-
-    def _supports(self) -> list[str]:
-        return [self.support] if isinstance(self.support, str) else [str(s) for s in self.support]
 
     def _options(self) -> dict[str, Any]:
         options = {"kernel": self._kernel(), "support": self._supports(), "likelihood": self.likelihood}
         return {**options, "impulse_power": float(self.impulse_power)} if self.impulse_power != 1 else options
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
-        kernel, supports = self._kernel(), self._supports()
-        if len(kernel) != len(shape):
-            raise ValueError(f"kernel is {self.kernel!r}, expected {len(shape)} extents for X of shape {tuple(shape)}")
-        if len(supports) == 1:
-            supports = supports * len(kernel)
-        if len(supports) != len(kernel):
-            raise ValueError(f"support is {self.support!r}, expected one, or one for each of {len(kernel)} dimensions")
-        places = []
-        for n, extent, support in zip(shape, kernel, supports):
-            if extent > n:
-                raise ValueError(f"kernel is {self.kernel!r}, larger than X of shape {tuple(shape)}")
-            places.append({"valid": n - extent + 1, "same": n, "full": n + extent - 1}.get(support, 0))
-        return {"weights": (k,), "kernels": (k, *kernel), "impulses": (k, *places)}
+        return {"weights": (k,), "kernels": (k, *self._extents(shape)), "impulses": (k, *self._places(shape))}
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         self._plainly("prior", "freeze")
         return self._model(), self._options()
-
-    def _show(self, blocks: Blocks) -> None:
-        self.weights_ = blocks["weights"]
-        self.kernels_ = blocks["kernels"]
-        self.impulses_ = blocks["impulses"]
-
-    def _answer(self, blocks: Blocks) -> Array:
-        return blocks["impulses"]
-
-    def _answer_empty(self, samples: int, dtype: Any) -> Array:
-        raise ValueError("X has no positive cell: there is nothing to fit")
-
-    def _count(self, blocks: Blocks) -> int:
-        return len(blocks["weights"])
 
     def _file_settings(self) -> dict[str, Any]:
         return {"kernel": self._kernel(), "likelihood": self.likelihood}
@@ -200,7 +145,4 @@ class ShiftInvariantPLCA(Factorization):
         gap : ndarray
             The log-likelihood is at most the sum of the data times the gap below its maximum. Only with ``return_gap``.
         """
-        check_is_fitted(self)
-        X, observed = self._check(X, observed, False, "transform")
-        answer, found = self._explain(X, observed)
-        return (answer, found["gap"]) if return_gap else answer
+        return super().transform(X, observed=observed, return_gap=return_gap)

@@ -8,14 +8,46 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._base import COMMON, EXTRAPOLATED
+from ._base import COMMON, EXTRAPOLATED, Factorization
 from ._docs import described
 from ._mixtures import MixtureModel
 from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
 
 
+#: Settings of models of data of either sign.
+SIGNED: dict[str, Any] = {
+    "replicates": [Interval(numbers.Real, 1, None, closed="both")],
+    "real_data": ["boolean"],
+}
+
+
+class SignedModel(Factorization):
+    """Models of data of either sign, by EM or variational Bayes."""
+
+    method: str
+    replicates: float
+    real_data: bool
+
+    _counts = False
+    _per = "observed"
+
+    @property
+    def _vb(self) -> bool:
+        return self.method == "vb"
+
+    def _of_data(self) -> dict[str, Any]:
+        return {"replicates": float(self.replicates), "real_data": bool(self.real_data)}
+
+    def _objective_name(self) -> str:
+        return "elbo" if self._vb else "log_posterior"
+
+    def _file_settings(self) -> dict[str, Any]:
+        m = float(self.replicates)
+        return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data)}
+
+
 @described
-class SkellamSNMF(MixtureModel):
+class SkellamSNMF(SignedModel, MixtureModel):
     r"""Semi-NMF of data of either sign: signed atoms, non-negative activations, under the Skellam distribution.
 
     .. math:: X^\top \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f T^+_{fk} + T^-_{fk} = 1
@@ -74,21 +106,15 @@ class SkellamSNMF(MixtureModel):
     components_plus_: Array
     components_minus_: Array
 
-    method: str
-    replicates: float
-    real_data: bool
     floor: float
 
-    _counts = False
-    _per = "observed"
     _transposed = True
     _along = 1
     _parameter_constraints = {
         **COMMON,
+        **SIGNED,
         "method": [StrOptions({"em", "vb"})],
         "solver": [StrOptions(EXTRAPOLATED)],
-        "replicates": [Interval(numbers.Real, 1, None, closed="both")],
-        "real_data": ["boolean"],
         "floor": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
@@ -117,10 +143,6 @@ class SkellamSNMF(MixtureModel):
     ) -> None:
         self._take(locals())
 
-    @property
-    def _vb(self) -> bool:
-        return self.method == "vb"
-
     def _model(self) -> str:
         return "skellam-vb" if self._vb else "skellam"
 
@@ -131,10 +153,7 @@ class SkellamSNMF(MixtureModel):
             raise ValueError(f"floor is {self.floor}, which method='vb' does not have: expected 0")
         return {**self._of_data(), "floor": float(self.floor)}
 
-    def _of_data(self) -> dict[str, Any]:
-        return {"replicates": float(self.replicates), "real_data": bool(self.real_data)}
-
-    def _transform_options(self) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
         options = self._of_data()
         # One number for all activations holds for new ones, too.
         priors = self._priors({"atoms": None, "activations": None})
@@ -188,9 +207,5 @@ class SkellamSNMF(MixtureModel):
         self._plainly("freeze")
         return self._model(), {**self._options(), **({"prior": {}} if self.prior else {})}
 
-    def _objective_name(self) -> str:
-        return "elbo" if self._vb else "log_posterior"
-
     def _file_settings(self) -> dict[str, Any]:
-        m = float(self.replicates)
-        return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data), "floor": float(self.floor)}
+        return {**super()._file_settings(), "floor": float(self.floor)}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .priors import Prior
+
+if TYPE_CHECKING:
+    _F = TypeVar("_F", bound=Callable[..., object])
+
+    def available_if(check: Callable[[Any], bool]) -> Callable[[_F], _F]: ...
+
+else:
+    from sklearn.utils.metaestimators import available_if
 
 #: An array of NumPy of any numbers.
 Array = NDArray[Any]

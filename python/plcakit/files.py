@@ -140,9 +140,16 @@ _BLOCKS = {
     "plca": ("weights", "factor_0", "factor_1"),
     "plsa": ("basis", "mixture"),
     "pntf": ("weights", "factor_0", "factor_1"),
+    "plca-vb": ("weights", "factor_0", "factor_1", "weights_shape", "factor_0_shape", "factor_1_shape"),
+    "plsa-vb": ("basis", "mixture", "basis_shape", "mixture_shape"),
     "siplca": ("weights", "kernels", "impulses"),
+    "siskellam": ("atoms", "activations"),
+    "siskellam-vb": ("atoms", "activations", "atoms_shape", "activations_shape", "activations_rate"),
     "skellam": ("atoms", "activations"),
+    "skellam-cp": ("atoms",),
+    "skellam-cp-vb": ("atoms", "atoms_shape"),
     "skellam-vb": ("atoms", "activations", "atoms_shape", "activations_shape", "activations_rate"),
+    "tiplca": ("weights", "kernels", "impulses"),
 }
 
 
@@ -160,7 +167,7 @@ def _check(path: str, name: str, metadata: dict[str, Any], blocks: Blocks) -> No
 
 def _makers() -> dict[str, Any]:
     """The estimator of every model, and the parameters that follow from the settings of its file."""
-    from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+    from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, ShiftInvariantSkellam, SkellamCP, SkellamSNMF, TransformInvariantPLCA
 
     def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         params = {name: settings.get(name) for name in ("tol", "max_iter", "check_every")}
@@ -176,36 +183,68 @@ def _makers() -> dict[str, Any]:
     def symmetric(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         return {"temper_prior": bool(settings.get("temper_prior")), **tempered(settings, blocks)}
 
+    def priors(settings: dict[str, Any]) -> dict[str, str] | None:
+        prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
+        return {name.removesuffix("_shape"): law for name, law in prior.items()} or None
+
+    def bayes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"method": "vb", "prior": priors(settings), **fitted(settings, blocks)}
+
     def with_loss(loss: str) -> Any:
         return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
 
-    def signed(method: str) -> Any:
+    def signed(method: str, more: Any) -> Any:
         def params(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-            prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
-            given = {"prior": prior or None, "real_data": settings.get("real_data", False), "floor": settings.get("floor") or 0.0}
-            return {"method": method, "replicates": float(settings.get("m", "inf")), **given, **fitted(settings, blocks)}
+            given = {"prior": priors(settings), "real_data": settings.get("real_data", False), **more(settings, blocks)}
+            return {"method": method, "replicates": float(settings.get("m") or "inf"), **given, **fitted(settings, blocks)}
 
         return params
 
-    def shifted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+    def floored(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"floor": settings.get("floor") or 0.0}
+
+    def with_modes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"signed_mode": settings.get("signed_mode") or 0, "scale_mode": settings.get("scale_mode")}
+
+    def supported(settings: dict[str, Any]) -> dict[str, Any]:
+        return {"support": tuple(settings["domain"])} if settings.get("domain") else {}
+
+    def with_kernels(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"kernel": tuple(int(n) for n in blocks["atoms"].shape[1:-1]), **supported(settings)}
+
+    def placed(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         params = {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
         if settings.get("likelihood"):
             params["likelihood"] = settings["likelihood"]
-        if settings.get("domain"):
-            params["support"] = tuple(settings["domain"])
         power = settings.get("impulse_power")
         # One that falls to 1 is of its fit alone.
         if power and power[1] is None:
             params["impulse_power"] = power[0]
         return params
 
+    def shifted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {**placed(settings, blocks), **supported(settings)}
+
+    def turned(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        turns = {"rotations": tuple(settings.get("angles") or ()) or settings.get("rotations") or 1}
+        turns["scales"] = tuple(settings.get("scales") or (1.0,))
+        turns["positions"] = settings.get("positions") or "valid"
+        return {**placed(settings, blocks), **turns, "mirror": bool(settings.get("mirror"))}
+
     return {
         "nmf-kl": (NMF, with_loss("kullback-leibler")),
         "ntf-l2": (NMF, with_loss("frobenius")),
         "plca": (PLCA, symmetric),
         "plsa": (PLSA, tempered),
+        "plca-vb": (PLCA, bayes),
+        "plsa-vb": (PLSA, bayes),
         "pntf": (PNTF, fitted),
         "siplca": (ShiftInvariantPLCA, shifted),
-        "skellam": (SkellamSNMF, signed("em")),
-        "skellam-vb": (SkellamSNMF, signed("vb")),
+        "siskellam": (ShiftInvariantSkellam, signed("em", with_kernels)),
+        "siskellam-vb": (ShiftInvariantSkellam, signed("vb", with_kernels)),
+        "skellam": (SkellamSNMF, signed("em", floored)),
+        "skellam-cp": (SkellamCP, signed("em", with_modes)),
+        "skellam-cp-vb": (SkellamCP, signed("vb", with_modes)),
+        "skellam-vb": (SkellamSNMF, signed("vb", floored)),
+        "tiplca": (TransformInvariantPLCA, turned),
     }

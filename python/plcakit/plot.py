@@ -180,11 +180,11 @@ def consensus_matrix(model: Any, *, ax: Axes | None = None) -> Axes:
 
 @described
 def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
-    """The kernels of :class:`~plcakit.ShiftInvariantPLCA` and their impulses, one row for each component.
+    """The kernels of :class:`~plcakit.ShiftInvariantPLCA` or :class:`~plcakit.ShiftInvariantSkellam` and their impulses, one row for each component.
 
     Parameters
     ----------
-    model : ShiftInvariantPLCA
+    model : ShiftInvariantPLCA or ShiftInvariantSkellam
         Fitted to data of one or two dimensions.
     %(figure)s
 
@@ -205,15 +205,20 @@ def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
     if order not in (1, 2):
         raise ValueError(f"kernels_ have {order} dimensions, expected 1 or 2")
     k = len(model.kernels_)
+    name = "impulses" if hasattr(model, "impulses_") else "activations"
+    places = getattr(model, f"{name}_")
+    if places.ndim != model.kernels_.ndim:
+        raise ValueError(f"{name}_ have {places.ndim - 1} dimensions, kernels_ have {order}: there is no picture of maps")
     figure, axes = _grid(figure, k, 2, (8, 2.4 * k))
     for z in range(k):
-        for axis, cells in zip(axes[z], (model.kernels_[z], model.impulses_[z])):
+        for axis, cells in zip(axes[z], (model.kernels_[z], places[z])):
             if order == 1:
                 axis.bar(range(len(cells)), cells, width=1.0)
             else:
                 _image(axis, cells, aspect="equal")
-        axes[z, 0].set_title(f"kernel {z}, weight {model.weights_[z]:.2f}")
-        axes[z, 1].set_title(f"impulses {z}")
+        weight = f", weight {model.weights_[z]:.2f}" if hasattr(model, "weights_") else ""
+        axes[z, 0].set_title(f"kernel {z}{weight}")
+        axes[z, 1].set_title(f"{name} {z}")
     return figure
 
 

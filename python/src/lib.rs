@@ -25,7 +25,8 @@ use error::{Refused, bad};
 use models::Drawn;
 use options::Options;
 use run::{
-    Arrays, Choosing, Explaining, Fitting, Learning, Likely, Reconstructing, Sampling, Sweeping,
+    Arrays, Choosing, Evident, Explaining, Fitting, Learning, Likely, Reconstructing, Sampling,
+    Sweeping,
 };
 use supervise::supervise;
 
@@ -499,7 +500,7 @@ fn order<'py>(
         };
         match likely {
             Some(criterion) => models::with(model, Likely(choosing, criterion)),
-            None => choosing.evidence(),
+            None => models::with(model, Evident(choosing)),
         }
     })?;
     if let Some(failure) = failure {

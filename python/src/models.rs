@@ -15,12 +15,12 @@ use plca::fit::{
 use plca::io::{ModelFile, room};
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
 use plca::priors::{Dirichlet, Entries, Priors, RatePriors};
-use plca::skellam::{Prior as SkellamPrior, Replicates, Snmf, SnmfState, SnmfVb, SnmfVbState};
 use plca::tensor::Data;
 
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::options::{Options, Setting};
+use crate::run::Row;
 
 /// What a model is made of: its settings, the number of components, and the shape of the data.
 pub(crate) struct Asked<'a> {
@@ -30,7 +30,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// What is known of a model.
-pub(crate) trait Kind {
+pub(crate) trait Kind: Sized {
     /// Its state.
     type State<T: Scalar>: State<Scalar = T> + Reconstruct;
 
@@ -65,6 +65,15 @@ pub(crate) trait Kind {
         Ok(None)
     }
 
+    /// The score of a fit by the bound of its evidence, smaller is better; default: it has none.
+    fn evidence(found: Bound<'_, Self>) -> Result<Row, Refused> {
+        let _ = found;
+        let name = <Self::State<f64> as State>::NAME;
+        wrong(format!(
+            "the model {name} has no bound of its evidence to choose components by"
+        ))
+    }
+
     /// Draws from the law of a state; default: it has none.
     fn sample(
         options: &mut Options,
@@ -86,6 +95,16 @@ pub(crate) trait Kind {
         let name = <Self::State<T> as State>::NAME;
         wrong(format!("the model {name} does not learn batch by batch"))
     }
+}
+
+/// A fit whose objective is a bound of the evidence.
+pub(crate) struct Bound<'a, K: Kind> {
+    pub(crate) model: &'a K::Model<f64>,
+    pub(crate) state: &'a K::State<f64>,
+    pub(crate) objective: f64,
+    pub(crate) options: &'a mut Options,
+    pub(crate) k: usize,
+    pub(crate) data: &'a dyn Data<f64>,
 }
 
 /// What was drawn from the law of a state.
@@ -200,6 +219,13 @@ models! {
     SkellamVb,
     OnSimplex,
     LeeSeung,
+    SymmetricVb,
+    AsymmetricVb,
+    TransformInvariant,
+    ShiftedSkellam,
+    ShiftedSkellamVb,
+    SignedTensor,
+    SignedTensorVb,
 }
 
 /// A builder with what is frozen, and with the priors of its blocks.
@@ -361,6 +387,33 @@ macro_rules! shards {
     };
 }
 
+/// The Dirichlet shapes that a setting says: `dirichlet:A`, or an array of one for each entry.
+fn dirichlet(setting: &Setting, size: (usize, usize), layout: Layout) -> Result<Entries, String> {
+    match setting {
+        Setting::Text(text) => {
+            let number = text.strip_prefix("dirichlet:").map(str::parse);
+            match number {
+                Some(Ok(shape)) => Ok(Entries::All(shape)),
+                _ => Err(format!("'{text}', expected 'dirichlet:A'")),
+            }
+        }
+        Setting::Array(array) => Ok(Entries::Each(layout.block(array, size)?)),
+        _ => Err("expected a text or an array".into()),
+    }
+}
+
+mod bayes;
+mod shifted_signed;
+mod signed_tensors;
+mod skellam;
+mod transformed;
+
+use bayes::{AsymmetricVb, SymmetricVb};
+use shifted_signed::{ShiftedSkellam, ShiftedSkellamVb};
+use signed_tensors::{SignedTensor, SignedTensorVb};
+use skellam::{Skellam, SkellamVb};
+use transformed::TransformInvariant;
+
 fn matrix(model: &str, shape: &[usize]) -> Result<[usize; 2], Refused> {
     let refused = |_| Refused::Value(format!("X of shape {shape:?}: {model} needs a matrix"));
     shape.try_into().map_err(refused)
@@ -520,130 +573,6 @@ impl Kind for ShiftInvariant {
     }
 
     explains!();
-}
-
-/// Draws of which a datum is the mean: `"inf"` or a whole number.
-fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
-    Ok(match options.number("replicates")? {
-        None => Replicates::default(),
-        Some(m) if m == f64::INFINITY => Replicates::Limit,
-        Some(1.0) => Replicates::One,
-        Some(m) if m > 1.0 && m.fract() == 0.0 && m <= f64::from(u32::MAX) => {
-            Replicates::Finite(m as u32)
-        }
-        Some(m) => {
-            return wrong(format!(
-                "`replicates` is {m}, expected a whole number >= 1 or infinity"
-            ));
-        }
-    })
-}
-
-/// The sum of this number of matrices of a Skellam model; one by default.
-fn matrices(
-    options: &mut Options,
-    state: &SnmfState<f64>,
-    draws: Option<u64>,
-    seed: u64,
-) -> Result<Drawn, Refused> {
-    let replicates = replicates(options)?;
-    let drawn = state.sample(draws.unwrap_or(1), replicates, &mut plca::seed(seed))?;
-    Ok(Drawn::Cells(drawn))
-}
-
-/// Priors of a Skellam model: `atoms` as `dirichlet:A`, `activations` as `gamma:SHAPE,RATE`.
-fn skellam_prior(options: &mut Options, mut prior: SkellamPrior) -> Result<SkellamPrior, Refused> {
-    for (name, setting) in options.named("prior")? {
-        let refused = || {
-            Refused::Value(format!(
-                "`prior` of '{name}': expected 'dirichlet:A' of 'atoms' or 'gamma:SHAPE,RATE' of 'activations'"
-            ))
-        };
-        let Setting::Text(text) = &setting else {
-            return Err(refused());
-        };
-        let number = |text: &str| text.parse::<f64>().map_err(|_| refused());
-        match (name.as_str(), text.split_once(':')) {
-            ("atoms", Some(("dirichlet", alpha))) => {
-                let alpha = Entries::All(number(alpha)?);
-                (prior.plus, prior.minus) = (alpha.clone(), alpha);
-            }
-            ("activations", Some(("gamma", both))) => {
-                let (shape, rate) = both.split_once(',').ok_or_else(refused)?;
-                prior.shape = Entries::All(number(shape)?);
-                prior.rate = Entries::All(number(rate)?);
-            }
-            _ => return Err(refused()),
-        }
-    }
-    Ok(prior)
-}
-
-pub(crate) struct Skellam;
-
-impl Kind for Skellam {
-    type State<T: Scalar> = SnmfState<T>;
-    type Model<T: Scalar> = Snmf<T>;
-
-    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        matrix("skellam", shape)?;
-        let mut builder = Snmf::<T>::builder(k).replicates(replicates(options)?);
-        if options.flag("real_data")? {
-            builder = builder.real_data();
-        }
-        if let Some(floor) = options.number("floor")? {
-            builder = builder.floor(floor);
-        }
-        builder = builder.priors(skellam_prior(options, SkellamPrior::flat())?);
-        with_frozen!(builder, options);
-        Ok(builder.build()?)
-    }
-
-    shards!();
-    explains_by_model!();
-
-    fn sample(
-        options: &mut Options,
-        state: &Self::State<f64>,
-        draws: Option<u64>,
-        seed: u64,
-    ) -> Result<Drawn, Refused> {
-        matrices(options, state, draws, seed)
-    }
-}
-
-pub(crate) struct SkellamVb;
-
-impl Kind for SkellamVb {
-    type State<T: Scalar> = SnmfVbState<T>;
-    type Model<T: Scalar> = SnmfVb<T>;
-
-    fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        matrix("skellam-vb", shape)?;
-        let mut builder = SnmfVb::<T>::builder(k).replicates(replicates(options)?);
-        if options.flag("real_data")? {
-            builder = builder.real_data();
-        }
-        let vague = SkellamPrior {
-            rate: Entries::All(1e-3),
-            ..SkellamPrior::flat()
-        };
-        builder = builder.priors(skellam_prior(options, vague)?);
-        with_frozen!(builder, options);
-        Ok(builder.build()?)
-    }
-
-    explains_by_model!();
-    shards!();
-
-    fn sample(
-        options: &mut Options,
-        state: &Self::State<f64>,
-        draws: Option<u64>,
-        seed: u64,
-    ) -> Result<Drawn, Refused> {
-        matrices(options, &state.means()?, draws, seed)
-    }
 }
 
 pub(crate) struct OnSimplex;

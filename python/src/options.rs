@@ -139,6 +139,19 @@ impl Options {
         self.take(name, "a list of whole numbers", whole)
     }
 
+    pub(crate) fn numbers(&mut self, name: &str) -> Result<Option<Vec<f64>>, Refused> {
+        self.take(name, "a list of numbers", |s| match s {
+            Setting::List(items) => {
+                let number = |item: &Setting| match item {
+                    Setting::Number(x) => Some(*x),
+                    _ => None,
+                };
+                items.iter().map(number).collect()
+            }
+            _ => None,
+        })
+    }
+
     /// A list of names, each as what it stands for.
     pub(crate) fn choices<O: Copy>(
         &mut self,

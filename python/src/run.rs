@@ -14,7 +14,7 @@ use plca::tensor::{Data, Order};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Asked, Drawn, Job, Kind, Learnt, Lesson, Skellam, SkellamVb};
+use crate::models::{Asked, Bound, Drawn, Job, Kind, Learnt, Lesson};
 use crate::options::Options;
 use crate::starts::{Fitted, Starts};
 use crate::supervise::Control;
@@ -430,43 +430,44 @@ impl Job<f64> for Likely<'_> {
     }
 }
 
-impl Choosing<'_> {
-    /// Scores by the bound of the evidence, which `skellam-vb` alone has.
-    pub(crate) fn evidence(self) -> Result<Table, Refused> {
-        let data = self.data.tensor()?;
+/// Scores by bounds of the evidence.
+pub(crate) struct Evident<'a>(pub(crate) Choosing<'a>);
+
+impl Job<f64> for Evident<'_> {
+    type Output = Table;
+
+    fn run<K: Kind>(self) -> Result<Table, Refused> {
+        let Self(choosing) = self;
+        let data = choosing.data.tensor()?;
         // As of the command: one start after the other, of all numbers of components, from one stream.
-        let mut rng = plca::seed(self.seed);
+        let mut rng = plca::seed(choosing.seed);
         let mut rows = Vec::new();
-        for &k in &self.components {
+        for &k in &choosing.components {
             reasonable(k, data.shape())?;
-            let (mut options, shape) = (self.options.clone(), data.shape());
+            let (mut options, shape) = (choosing.options.clone(), data.shape());
             let asked = Asked {
                 options: &mut options,
                 k,
                 shape,
             };
-            let model = SkellamVb::build::<f64>(asked)?;
-            options.finish("skellam-vb")?;
+            let model = K::build::<f64>(asked)?;
+            options.finish(<K::State<f64> as State>::NAME)?;
             let run = Model::on(&model, &*data)?;
-            let run = run.solver(self.solver).stop(self.stop.clone());
-            let run = run.restarts(self.starts).observe(self.control.interrupt());
+            let run = run.solver(choosing.solver).stop(choosing.stop.clone());
+            let run = run.restarts(choosing.starts);
+            let run = run.observe(choosing.control.interrupt());
             let fit = run.run(Init::default(), &mut rng)?;
-            if self.control.interrupt().is_raised() {
+            if choosing.control.interrupt().is_raised() {
                 return Err(FitError::Interrupted.into());
             }
-            let asked = Asked {
-                options: &mut self.options.clone(),
+            rows.push(K::evidence(Bound {
+                model: &model,
+                state: fit.state(),
+                objective: fit.objective(),
+                options: &mut choosing.options.clone(),
                 k,
-                shape,
-            };
-            let means = Skellam::build::<f64>(asked)?;
-            let at = fit.state().means()?;
-            let run = Model::on(&means, &*data)?;
-            rows.push(Row {
-                score: -model.score(fit.objective()),
-                ln_lik: run.algorithm().likelihood(at.parameters())?,
-                parameters: k * (2 * shape[0] - 1 + shape[1]),
-            });
+                data: &*data,
+            })?);
         }
         Ok(Table {
             rows,

@@ -6,7 +6,17 @@ import pytest
 from scipy import sparse
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import (
+    NMF,
+    PLCA,
+    PLSA,
+    PNTF,
+    ShiftInvariantPLCA,
+    ShiftInvariantSkellam,
+    SkellamCP,
+    SkellamSNMF,
+    TransformInvariantPLCA,
+)
 
 
 
@@ -32,7 +42,32 @@ CASES = {
     "pntf": (PNTF, {}, [], ["weights", "factor_0", "factor_1"], False),
     "skellam": (SkellamSNMF, {}, [], ["atoms", "activations"], True),
     "skellam-vb": (SkellamSNMF, {"method": "vb"}, [], ["atoms_shape", "activations_shape", "activations_rate"], True),
+    "plsa-vb": (PLSA, {"method": "vb"}, ["--given", 0], ["basis_shape", "mixture_shape", "basis", "mixture"], False),
+    "plca-vb": (PLCA, {"method": "vb"}, [], ["weights_shape", "factor_0_shape", "factor_1_shape", "factor_1"], False),
     "siplca": (ShiftInvariantPLCA, {"kernel": (3, 4)}, ["--kernel", "3x4"], ["weights", "kernels", "impulses"], False),
+    "tiplca": (
+        TransformInvariantPLCA,
+        {"kernel": (3, 4), "rotations": 3, "scales": (1.0, 1.25), "positions": "full"},
+        ["--kernel", "3x4", "--rotations", 3, "--scales", "1,1.25", "--positions", "full"],
+        ["weights", "kernels", "impulses"],
+        False,
+    ),
+    "siskellam": (ShiftInvariantSkellam, {"kernel": (3, 4)}, ["--kernel", "3x4"], ["atoms", "activations"], False),
+    "siskellam-vb": (
+        ShiftInvariantSkellam,
+        {"kernel": (3, 4), "support": "full", "method": "vb"},
+        ["--kernel", "3x4", "--domain", "full"],
+        ["atoms_shape", "activations_shape", "activations_rate", "atoms"],
+        False,
+    ),
+    "skellam-cp": (SkellamCP, {}, ["--signed-mode", 1], ["atoms", "weights", "factor_0"], False),
+    "skellam-cp-vb": (
+        SkellamCP,
+        {"method": "vb", "scale_mode": 0},
+        ["--signed-mode", 1, "--scale-mode", 0],
+        ["atoms_shape", "factor_0_shape", "factor_0_rate"],
+        False,
+    ),
 }
 
 
@@ -80,25 +115,33 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
     X = of_model(X, transposed)
     ours = make(3, random_state=5, **params).fit(X)
     loaded = plcakit.load(out)
-    assert np.array_equal(loaded.transform(X), ours.transform(X))
     saved = tmp_path / "ours.npz"
     ours.save(saved)
     again = plcakit.load(saved)
-    assert type(again) is make and again.get_params()["random_state"] == 5
-    assert np.array_equal(again.transform(X), ours.transform(X))
+    assert type(again) is type(loaded) is make and again.get_params()["random_state"] == 5
+    for other in (loaded, again):
+        assert np.array_equal(other.reconstruct(), ours.reconstruct())
+    if model == "skellam-cp-vb":
+        with pytest.raises(ValueError, match="the model skellam-cp-vb has no transform"):
+            ours.transform(X)
+        return
+    for other in (loaded, again):
+        assert np.array_equal(other.transform(X), ours.transform(X))
     np.save(tmp_path / "v.npy", of_model(X, transposed))
     found = [tmp_path / f"{name}.npz" for name in ("by-theirs", "by-ours")]
     for path, to in zip((out, saved), found):
-        along = ["--along", "0"] if model in ("nmf-kl", "ntf-l2", "plca", "pntf") else []
+        along = ["--along", "0"] if model in ("nmf-kl", "ntf-l2", "plca", "plca-vb", "pntf") else []
         along += ["--tol", ours.transform_tol] if hasattr(ours, "transform_tol") else []
         plca("transform", path, tmp_path / "v.npy", "--output", to, "--quiet", *along)
     with np.load(found[0]) as a, np.load(found[1]) as b:
         for name in a.files:
             if name != "model.json":
                 assert np.array_equal(a[name], b[name]), name
-        name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "plsa": "mixture", "pntf": "mixture"}
+        name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "tiplca": "impulses", "plsa": "mixture", "plsa-vb": "mixture", "pntf": "mixture"}
         name = name.get(model, "activations")
-        if model != "plca":
+        if model == "skellam-cp":
+            assert np.array_equal(a["weights"] * a["factor_0"], ours.transform(X))
+        elif not model.startswith("plca"):
             answer = a[name].T if name in ("mixture", "activations") else a[name]
             assert np.array_equal(answer, ours.transform(X))
 

@@ -12,7 +12,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import plcakit
-from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import (
+    NMF,
+    PLCA,
+    PLSA,
+    PNTF,
+    ConsensusNMF,
+    ShiftInvariantPLCA,
+    ShiftInvariantSkellam,
+    SkellamCP,
+    SkellamSNMF,
+    TransformInvariantPLCA,
+)
 
 
 @parametrize_with_checks(
@@ -29,9 +40,13 @@ from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, Ske
         PLSA(n_components=2, prior={"mixture": "entropic:0.1"}),
         PLCA(n_components=2),
         PLCA(n_components=2, solver="em"),
+        PLSA(n_components=2, method="vb"),
+        PLCA(n_components=2, method="vb"),
         NMF(n_components=2, beta_loss="frobenius"),
         SkellamSNMF(n_components=2),
         SkellamSNMF(n_components=2, method="vb"),
+        SkellamCP(n_components=2),
+        SkellamCP(n_components=2, scale_mode=0),
         PNTF(n_components=2),
         ConsensusNMF(n_components=2, n_runs=4, threshold=2.0),
     ]
@@ -40,7 +55,18 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-ALL = [NMF(3), NMF(3, beta_loss="frobenius"), PLSA(3), PLCA(3), SkellamSNMF(3), SkellamSNMF(3, method="vb"), PNTF(3)]
+ALL = [
+    NMF(3),
+    NMF(3, beta_loss="frobenius"),
+    PLSA(3),
+    PLCA(3),
+    PLSA(3, method="vb"),
+    PLCA(3, method="vb"),
+    SkellamSNMF(3),
+    SkellamSNMF(3, method="vb"),
+    SkellamCP(3),
+    PNTF(3),
+]
 
 
 @pytest.fixture
@@ -155,7 +181,14 @@ def test_workers_of_joblib_come_to_the_same(X):
 
 
 # Its data are one array without samples (tag `two_d_array`): the suite makes samples by features, and leaves the estimator alone.
-@parametrize_with_checks([ShiftInvariantPLCA(kernel=(1, 1))])
+@parametrize_with_checks(
+    [
+        ShiftInvariantPLCA(kernel=(1, 1)),
+        TransformInvariantPLCA(kernel=(1, 1), rotations=4),
+        ShiftInvariantSkellam(kernel=(1, 1)),
+        ShiftInvariantSkellam(kernel=(1, 1), method="vb"),
+    ]
+)
 def test_what_of_scikit_learn_applies_to_one_tensor(estimator, check):
     check(estimator)
 

@@ -7,7 +7,18 @@ import re
 import numpy as np
 import pytest
 
-from plcakit import ConsensusNMF, NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
+from plcakit import (
+    NMF,
+    PLCA,
+    PLSA,
+    PNTF,
+    ConsensusNMF,
+    ShiftInvariantPLCA,
+    ShiftInvariantSkellam,
+    SkellamCP,
+    SkellamSNMF,
+    TransformInvariantPLCA,
+)
 
 MODULES = ["plcakit", "plcakit.ad", "plcakit.dask", "plcakit.datasets", "plcakit.mpi", "plcakit.plot", "plcakit.priors", "plcakit.shards", "plcakit.sound"]
 NAMES = {
@@ -16,7 +27,8 @@ NAMES = {
     for name in importlib.import_module(module).__all__
     if name != "__version__"
 }
-ESTIMATORS = [ConsensusNMF, NMF, PLSA, PLCA, PNTF, SkellamSNMF, ShiftInvariantPLCA]
+KERNELS = [ShiftInvariantPLCA, TransformInvariantPLCA, ShiftInvariantSkellam]
+ESTIMATORS = [ConsensusNMF, NMF, PLSA, PLCA, PNTF, SkellamSNMF, SkellamCP, *KERNELS]
 
 
 def section(text, title):
@@ -84,7 +96,7 @@ def test_methods_are_described(make):
 def test_attributes_are_described(make):
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).poisson(3.0, (8, 5)) + 0.5
-    if make is ShiftInvariantPLCA:
+    if make in KERNELS:
         model = make(2, kernel=(2, 2), random_state=0).fit(X)
     else:
         model = make(2, random_state=0).fit(pandas.DataFrame(X, columns=list("abcde")))

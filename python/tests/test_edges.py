@@ -10,11 +10,26 @@ from sklearn.decomposition import NMF as SklearnNMF
 from sklearn.exceptions import NotFittedError
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, PNTF, ConsensusNMF, ShiftInvariantPLCA, SkellamSNMF, ad, plot, select
+from plcakit import (
+    NMF,
+    PLCA,
+    PLSA,
+    PNTF,
+    ConsensusNMF,
+    ShiftInvariantPLCA,
+    ShiftInvariantSkellam,
+    SkellamCP,
+    SkellamSNMF,
+    TransformInvariantPLCA,
+    ad,
+    plot,
+    select,
+)
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Gamma, LogisticNormal, Penalty
 from plcakit.sound import separate
 
-ESTIMATORS = [NMF, PLSA, PLCA, PNTF, SkellamSNMF, ShiftInvariantPLCA]
+KERNELS = [ShiftInvariantPLCA, TransformInvariantPLCA, ShiftInvariantSkellam]
+ESTIMATORS = [NMF, PLSA, PLCA, PNTF, SkellamSNMF, SkellamCP, *KERNELS]
 
 
 @pytest.fixture
@@ -119,7 +134,7 @@ def test_more_that_is_wrong_is_named(X):
 
 @pytest.mark.parametrize("make", ESTIMATORS)
 def test_the_end_of_a_fit_is_warned_of_where_it_was_called(make, X):
-    model = make(2, max_iter=2, random_state=0, **({"kernel": (2, 2)} if make is ShiftInvariantPLCA else {}))
+    model = make(2, max_iter=2, random_state=0, **({"kernel": (2, 2)} if make in KERNELS else {}))
     for call in (model.fit, model.fit_transform):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -137,6 +152,16 @@ def test_settings_come_back_from_files(X, tmp_path):
     ShiftInvariantPLCA(1, kernel=(2, 2), likelihood="literal", support="same", random_state=0).fit(X).save(path)
     again = plcakit.load(path)
     assert (again.likelihood, again.support) == ("literal", "same")
+    TransformInvariantPLCA(1, kernel=(2, 2), rotations=(0.0, 30.0), mirror=True, positions="centred", random_state=0).fit(X).save(path)
+    again = plcakit.load(path)
+    assert (again.rotations, again.mirror, again.positions) == ((0.0, 30.0), True, "centred")
+    PLSA(2, method="vb", prior={"basis": "dirichlet:0.5", "mixture": Dirichlet(np.full((2, 1), 0.2))}, random_state=0).fit(X).save(path)
+    again = plcakit.load(path)
+    assert again.method == "vb" and again.prior["basis"] == "dirichlet:0.5"
+    assert np.array_equal(again.prior["mixture"].alpha, np.full((2, 1), 0.2))
+    SkellamCP(2, scale_mode=0, method="vb", replicates=1, real_data=True, random_state=0).fit(X).save(path)
+    again = plcakit.load(path)
+    assert (again.scale_mode, again.signed_mode, again.method, again.replicates, again.real_data) == (0, 1, "vb", 1, True)
 
 
 @pytest.mark.parametrize("make", ESTIMATORS)
@@ -158,6 +183,21 @@ def test_shared_parts_of_docstrings_are_filled_in(make):
         (lambda X: ShiftInvariantPLCA(2, kernel=(np.nan, 2)).fit(X), ValueError, r"kernel is \(nan, 2\)"),
         (lambda X: ShiftInvariantPLCA(2, kernel=(-1, 2)).fit(X), ValueError, r"kernel is \(-1, 2\)"),
         (lambda X: ShiftInvariantPLCA(2).fit(X), ValueError, "kernel.* None"),
+        (lambda X: TransformInvariantPLCA(2, kernel=(2, 2), rotations=()).fit(X), ValueError, r"rotations is \(\)"),
+        (lambda X: TransformInvariantPLCA(2, kernel=(2, 2), scales=(1, -1)).fit(X), ValueError, "scale"),
+        (lambda X: TransformInvariantPLCA(2, kernel=(2,)).fit(X), ValueError, "expected 2 extents"),
+        (lambda X: TransformInvariantPLCA(2, kernel=(2, 99)).fit(X), ValueError, "larger than X"),
+        (lambda X: ShiftInvariantSkellam(2, kernel=(2, 2), prior={"atoms": "gamma:1,1"}).fit(X), ValueError, "expected 'dirichlet:A'"),
+        (lambda X: ShiftInvariantSkellam(2, kernel=(2, 2), prior={"activations": "gamma:1"}).fit(X), ValueError, "gamma:SHAPE,RATE"),
+        (lambda X: SkellamCP(2, signed_mode=2).fit(X), ValueError, "signed_mode is 2, but X has 2 dimensions"),
+        (lambda X: SkellamCP(2, signed_mode=0).fit(X).transform(X), ValueError, "mode 0 is signed"),
+        (lambda X: SkellamCP(2, prior={"factor_1": "dirichlet:1"}).fit(X), ValueError, "no block 'factor_1'"),
+        (lambda X: PLSA(2, method="vb", temper=0.9).fit(X), ValueError, "temper is 0.9"),
+        (lambda X: PLCA(2, method="vb", temper_prior=True).fit(X), ValueError, "temper_prior is True"),
+        (lambda X: PLSA(2, method="vb", prior={"mixture": "entropic:1"}).fit(X), ValueError, "'entropic:1', expected 'dirichlet:A'"),
+        (lambda X: PLSA(2, method="vb", prior={"mixture": "dirichlet:0"}).fit(X), ValueError, "prior shape.* is 0"),
+        (lambda X: PLSA(2, method="vb").fit(X, observed=X < 9), ValueError, "needs complete data"),
+        (lambda X: PLSA(2, method="vb").partial_fit(X), AttributeError, "partial_fit"),
         (lambda X: PLSA(2).fit(X, start="a"), TypeError, "start is 'a'"),
         (lambda X: NMF(2).save("u.npz"), NotFittedError, "not fitted"),
         (lambda X: separate(X, NMF(2)), NotFittedError, "not fitted"),

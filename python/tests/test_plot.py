@@ -7,7 +7,17 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-from plcakit import ConsensusNMF, NMF, PLCA, PLSA, ShiftInvariantPLCA, SkellamSNMF, plot  # noqa: E402
+from plcakit import (  # noqa: E402
+    NMF,
+    PLCA,
+    PLSA,
+    ConsensusNMF,
+    ShiftInvariantPLCA,
+    ShiftInvariantSkellam,
+    SkellamSNMF,
+    TransformInvariantPLCA,
+    plot,
+)
 from plcakit.datasets import make_corpus, make_mixtures, make_notes, make_shapes, make_signed  # noqa: E402
 
 
@@ -59,6 +69,17 @@ def test_kernels(order):
         assert [bar.get_height() for bar in axes[0].patches] == model.kernels_[0].tolist()
     figure = pyplot.figure()
     assert plot.kernels(model, figure=figure) is figure
+
+
+def test_signed_kernels_and_maps():
+    X = make_shapes().image
+    model = ShiftInvariantSkellam(1, kernel=(5, 5), max_iter=20, tol=0, random_state=0).fit(X - X.mean())
+    axes = plot.kernels(model).axes
+    assert [axis.get_title() for axis in axes[:2]] == ["kernel 0", "activations 0"]
+    assert np.array_equal(axes[1].images[0].get_array(), model.activations_[0])
+    turned = TransformInvariantPLCA(1, kernel=(5, 5), rotations=2, max_iter=5, tol=0, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="no picture of maps"):
+        plot.kernels(turned)
 
 
 def test_topics():

@@ -24,8 +24,9 @@ CASES = {
     "nmf-kl": (NMF(), [], False),
     "siplca": (ShiftInvariantPLCA(kernel=(3, 4)), ["--kernel", "3x4"], False),
     "skellam-vb": (SkellamSNMF(method="vb", replicates=1), ["--m", "1"], True),
+    "plca-vb": (PLCA(method="vb", prior={"weights": "dirichlet:0.5"}), ["--prior", "weights=dirichlet:0.5"], False),
 }
-CRITERIA = [(model, c) for model in CASES for c in ("bic", "aic", "held_out", "elbo") if (model == "skellam-vb") == (c == "elbo")]
+CRITERIA = [(model, c) for model in CASES for c in ("bic", "aic", "held_out", "elbo") if model.endswith("-vb") == (c == "elbo")]
 
 
 def by_command(plca, folder, model, data, *options):
@@ -45,9 +46,9 @@ def test_scores_are_those_of_the_command(plca, tmp_path, model, criterion, n_job
     estimator.set_params(random_state=5, n_init=2, max_iter=60, n_jobs=n_jobs)
     ours = select(estimator, X.T if transposed else X, [1, 3, 2], criterion=criterion)
     assert ours.best == theirs["best"] and ours.criterion == criterion == theirs["criterion"].replace("-", "_")
-    # The command lists the evidence by its numbers.
-    rows = sorted(ours.table, key=lambda row: row["n_components"]) if criterion == "elbo" else ours.table
-    for row, other in zip(rows, theirs["table"]):
+    # The command may list the evidence by its numbers.
+    rows = sorted(ours.table, key=lambda row: row["n_components"])
+    for row, other in zip(rows, sorted(theirs["table"], key=lambda row: row["rank"])):
         names = {"n_components": "rank", "score": "score", "log_likelihood": "log_likelihood", "parameters": "parameters"}
         for name, of_theirs in names.items():
             assert row[name] == other[of_theirs], name
@@ -63,6 +64,12 @@ def test_scores_of_what_is_hidden_and_of_no_counts(plca, tmp_path):
         with pytest.warns(UserWarning, match=sentence):
             ours = select(estimator, X, range(1, 4), criterion=criterion)
         assert ours.table["score"].tolist() == [row["score"] for row in theirs["table"]]
+
+
+def test_the_bound_of_topics_finds_their_number():
+    X = np.random.default_rng(0).poisson(np.kron(np.eye(3), np.full((8, 9), 6.0)) + 0.05)
+    found = select(PLSA(method="vb", random_state=0, n_init=3), X, range(1, 6))
+    assert found.best == 3 and found.criterion == "elbo"
 
 
 @pytest.mark.parametrize("estimator", [PLCA(), PLSA(), NMF()], ids=repr)
@@ -94,6 +101,8 @@ def test_what_has_no_score_is_named():
             select(estimator, X, [1, 2])
     with pytest.raises(ValueError, match="criterion is 'elbo', expected one of bic, aic, held_out for PLSA"):
         select(PLSA(), X, [1], criterion="elbo")
+    with pytest.raises(ValueError, match="criterion is 'bic', expected one of elbo for PLSA"):
+        select(PLSA(method="vb"), X, [1], criterion="bic")
     with pytest.raises(ValueError, match="n_components is empty"):
         select(PLSA(), X, [])
     for wrong in (0, 1.5, "2"):

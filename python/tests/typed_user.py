@@ -19,7 +19,10 @@ from plcakit import (
     PNTF,
     ConsensusNMF,
     ShiftInvariantPLCA,
+    ShiftInvariantSkellam,
+    SkellamCP,
     SkellamSNMF,
+    TransformInvariantPLCA,
     ad,
     datasets,
     from_long,
@@ -76,6 +79,13 @@ def main() -> None:
     print(signed.components_plus_.shape, signed.components_minus_.shape)
     shifted = ShiftInvariantPLCA(1, kernel=(2, 3), support=["valid", "same"], random_state=0).fit(X)
     print(shifted.kernels_.shape, shifted.impulses_.shape, shifted.weights_)
+    turned = TransformInvariantPLCA(1, kernel=(2, 3), rotations=[0, 90], scales=1.0, mirror=True, random_state=0).fit(X)
+    print(turned.kernels_.shape, turned.impulses_.shape, turned.weights_)
+    wavelets = ShiftInvariantSkellam(1, kernel=(2, 3), support="same", method="vb", random_state=0).fit(X - 3.0)
+    print(wavelets.kernels_plus_.shape, wavelets.kernels_minus_.shape, wavelets.kernels_, wavelets.activations_.shape)
+    tensor = SkellamCP(2, signed_mode=1, scale_mode=None, random_state=0).fit(X - 3.0)
+    print(tensor.components_.shape, tensor.weights_, len(tensor.factors_), tensor.factor_plus_.shape, tensor.factor_minus_.shape)
+    print(PLSA(2, method="vb", random_state=0).fit(X).perplexity(X), PLCA(2, method="vb", random_state=0).fit(X).weights_)
 
     cells = SimpleNamespace(X=X, layers={}, obsm={}, varm={}, uns={})
     of_cells: NMF = ad.nmf(cells, 2, random_state=0)

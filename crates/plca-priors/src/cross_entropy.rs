@@ -293,7 +293,7 @@ impl CrossEntropy {
                 let slope: Vec<f64> = (0..n.len())
                     .map(|x| partners().map(|k| weight(k) * q[(x, k)].ln()).sum())
                     .collect();
-                return exact_similarity(&new, &slope);
+                return exact_similarity(&mut new, &slope).then_some(new);
             }
             CrossEntropyStep::AdditiveCorrection => {
                 let own = q.column(i);
@@ -340,43 +340,57 @@ fn raise(column: &mut [f64], floor: f64, (i, step): (usize, &Step<'_>)) {
 
 /// `None` if there is nothing to normalise.
 pub(crate) fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
-    let sum: f64 = q.iter().sum();
-    (sum > 0.0).then(|| {
-        q.iter_mut().for_each(|x| *x /= sum);
-        q
-    })
+    normalise(&mut q).then_some(q)
 }
 
-/// `q = m / (λ + s)` with `Σ q = 1`. [SPEC 8]
-pub(crate) fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
-    let live = || m.iter().zip(s).filter(|&(&m, &s)| m > 0.0 && s.is_finite());
-    let total: f64 = live().map(|(m, _)| m).sum();
-    if total <= 0.0 {
-        return None;
+/// Divides values by their sum, if there is one.
+pub(crate) fn normalise(q: &mut [f64]) -> bool {
+    let sum: f64 = q.iter().sum();
+    if sum > 0.0 {
+        q.iter_mut().for_each(|x| *x /= sum);
     }
-    // Between the largest pole, where one entry alone is infinite, and where all together are at most 1.
-    let pole = live().fold(f64::NEG_INFINITY, |a, (_, s)| a.max(-s));
-    let (mut lo, mut hi) = (pole, pole + total);
-    let sum = |lambda: f64| live().map(|(m, s)| m / (lambda + s)).sum::<f64>();
-    while hi - lo > 2.0 * f64::EPSILON * hi.abs() {
-        let middle = 0.5 * (lo + hi);
-        if middle <= lo || middle >= hi {
+    sum > 0.0
+}
+
+/// `q = m / (λ + s)` with `Σ q = 1`, in place of `m`; nothing is changed, and false returned, where no entry has a share. [SPEC 8]
+///
+/// λ is counted from the largest pole, so that it loses no digits there. `1 / Σ m / (λ + s)` is a harmonic mean of lines, concave and rising in λ: Newton's
+/// steps to 1 from below never pass it.
+pub(crate) fn exact_similarity(m: &mut [f64], s: &[f64]) -> bool {
+    let live = |m: f64, s: f64| m > 0.0 && s.is_finite();
+    let of_live = |m: f64, s: f64, x: f64, other: f64| if live(m, s) { x } else { other };
+    let mut pole = f64::INFINITY;
+    for (&m, &s) in m.iter().zip(s) {
+        pole = pole.min(of_live(m, s, s, f64::INFINITY));
+    }
+    if pole == f64::INFINITY {
+        return false;
+    }
+    // Where one entry alone has all there is.
+    let mut lambda = 0.0f64;
+    for (&m, &s) in m.iter().zip(s) {
+        lambda = lambda.max(of_live(m, s, m - (s - pole), 0.0));
+    }
+    // As many as bisection would make: five do.
+    for _ in 0..64 {
+        let (mut sum, mut slope) = (0.0, 0.0);
+        for (&m, &s) in m.iter().zip(s) {
+            let over = 1.0 / (lambda + (s - pole));
+            let share = of_live(m, s, m * over, 0.0);
+            sum += share;
+            slope += of_live(m, s, share * over, 0.0);
+        }
+        let next = lambda + (sum - 1.0) * sum / slope;
+        // The last step has lost its digits.
+        if !(next > lambda && next.is_finite()) {
             break;
         }
-        if sum(middle) > 1.0 {
-            lo = middle;
-        } else {
-            hi = middle;
-        }
+        lambda = next;
     }
-    let entry = |(&m, &s): (&f64, &f64)| {
-        if m > 0.0 && s.is_finite() {
-            m / (hi + s)
-        } else {
-            0.0
-        }
-    };
-    normalised(m.iter().zip(s).map(entry).collect())
+    for (m, &s) in m.iter_mut().zip(s) {
+        *m = of_live(*m, s, *m / (lambda + (s - pole)), 0.0);
+    }
+    normalise(m)
 }
 
 /// `groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]`.
@@ -560,12 +574,38 @@ mod tests {
     #[test]
     fn rows_without_a_slope_have_no_share() {
         for slope in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let found = exact_similarity(&[1.0, 3.0, 2.0], &[0.5, slope, 0.5]).unwrap();
+            let mut found = [1.0, 3.0, 2.0];
+            assert!(exact_similarity(&mut found, &[0.5, slope, 0.5]));
             assert!(
                 (found[0] - 1.0 / 3.0).abs() < 1e-15 && found[1] == 0.0,
                 "{found:?}"
             );
         }
-        assert_eq!(exact_similarity(&[0.0, 3.0], &[0.5, f64::NAN]), None);
+        let mut none = [0.0, 3.0];
+        assert!(!exact_similarity(&mut none, &[0.5, f64::NAN]));
+        assert_eq!(none, [0.0, 3.0]);
+    }
+
+    /// Shares that differ by many orders, next to poles: entry by entry one multiplier, and 1 in all.
+    #[test]
+    fn one_multiplier_serves_all_entries() {
+        let columns: [(&[f64], &[f64]); 5] = [
+            (&[1.0, 2.0, 3.0], &[0.0, 0.0, 0.0]),
+            (&[1e-12, 5.0, 1e-3], &[-40.0, 3.0, 1.0]),
+            (&[1e-300, 1.0], &[-700.0, 0.0]),
+            (&[1e9, 1.0, 1e-9], &[-2.0, 900.0, -2000.0]),
+            (&[3.0], &[17.0]),
+        ];
+        for (m, s) in columns {
+            let mut q = m.to_vec();
+            assert!(exact_similarity(&mut q, s));
+            assert!((q.iter().sum::<f64>() - 1.0).abs() < 1e-15, "{q:?}");
+            let of = |i: usize| m[i] / q[i] - s[i];
+            let scale = s.iter().chain(m).fold(0.0f64, |a, x| a.max(x.abs()));
+            for i in (0..m.len()).filter(|&i| q[i] > 1e-280) {
+                let most = (0..m.len()).max_by(|&a, &b| q[a].total_cmp(&q[b])).unwrap();
+                assert!((of(i) - of(most)).abs() < 1e-12 * scale, "{q:?}");
+            }
+        }
     }
 }

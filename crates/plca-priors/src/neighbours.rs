@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
+use plca_tensor::parallel::for_each_part;
 
-use crate::cross_entropy::{exact_similarity, normalised};
+use crate::cross_entropy::{exact_similarity, normalise};
 use crate::simplex_prior::domain;
 use crate::table::{Parsed, refused, relative};
-use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns};
+use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts};
+
+/// Entries that one thread takes at a time.
+const PART: usize = 4096;
 
 /// The cross-entropy prior of neighbouring columns, which are distributions: makes each similar to the one before and the one after it, or makes
 /// them differ. For the mixtures of samples that lie in time.
@@ -102,26 +106,38 @@ impl Neighbours {
         Ok(self)
     }
 
-    /// One column, given its neighbours.
-    fn column(&self, n: &[f64], q: &DMatrix<f64>, t: usize, weight: f64) -> Option<Vec<f64>> {
-        let neighbours = [t.checked_sub(1), Some(t + 1).filter(|&t| t < q.ncols())];
-        let neighbours = || neighbours.into_iter().flatten();
-        let mut new = n.to_vec();
-        for other in neighbours() {
+    /// One column from its counts, which it takes the place of, given its neighbours; of each its values, and their logarithms where they are needed. Whether
+    /// anything is left of it.
+    fn column(
+        &self,
+        n: &mut [f64],
+        weight: f64,
+        near: [[&[f64]; 2]; 2],
+        slopes: &mut [f64],
+    ) -> bool {
+        for [q, _] in near {
             // [EXT 7] n_t - α g_{t-1} - α g_{t+1}
-            for (x, q) in new.iter_mut().zip(q.column(other).iter()) {
-                *x -= weight * q;
-            }
+            n.iter_mut().zip(q).for_each(|(x, q)| *x -= weight * q);
         }
         if self.exact && weight != 0.0 {
-            let slope = |z: usize| neighbours().map(|k| weight * q[(z, k)].ln()).sum();
-            let slopes: Vec<f64> = (0..n.len()).map(slope).collect();
+            slopes.fill(0.0);
+            for [_, ln] in near {
+                let sums = slopes.iter_mut().zip(ln);
+                sums.for_each(|(s, ln)| *s += weight * ln);
+            }
             // [EXT 7] (n + Σ a g) / (λ - Σ a ln g), a = -α
-            return exact_similarity(&new, &slopes);
+            return exact_similarity(n, slopes);
         }
-        new.iter_mut().for_each(|x| *x = x.max(0.0));
-        normalised(new)
+        n.iter_mut().for_each(|x| *x = x.max(0.0));
+        normalise(n)
     }
+}
+
+/// Every second column, from the `first` on, one after the other.
+fn half<T: Real>(block: &DMatrix<T>, first: usize) -> Vec<f64> {
+    let rows = block.nrows().max(1);
+    let columns = block.as_slice().chunks_exact(rows).skip(first).step_by(2);
+    columns.flatten().map(|x| x.to_f64()).collect()
 }
 
 /// `A[r][,exact]`.
@@ -166,22 +182,53 @@ impl<T: Real> SimplexPrior<T> for Neighbours {
         step: &Step<'_>,
     ) -> Result<(), PriorError> {
         check_counts(counts, theta)?;
-        let n = columns::double(counts);
-        let mut q = columns::double(theta);
+        let (rows, columns) = counts.shape();
+        if rows == 0 {
+            return Ok(());
+        }
         let weight = match self.relative {
             // [EXT 7] multiples of v / T
-            true => self.weight * (n.sum() / n.ncols() as f64),
+            true => {
+                let v: f64 = counts.iter().map(|x| x.to_f64()).sum();
+                self.weight * (v / columns as f64)
+            }
             false => self.weight,
         };
+        // Columns of one half have their neighbours in the other.
+        let mut q = [0, 1].map(|first| half(theta, first));
         for first in 0..2 {
-            let turn = (first..n.ncols()).step_by(2);
-            for t in turn.filter(|&t| !step.is_frozen(t)) {
-                if let Some(new) = self.column(n.column(t).as_slice(), &q, t, weight) {
-                    q.column_mut(t).copy_from_slice(&new);
+            let n = half(counts, first);
+            let other = &q[1 - first];
+            let ln: Vec<f64> = match self.exact && weight != 0.0 {
+                true => other.iter().map(|x| x.ln()).collect(),
+                false => Vec::new(),
+            };
+            let near = |at: Option<usize>| {
+                let range = at.map_or(0..0, |at| at * rows..(at + 1) * rows);
+                [other, &ln].map(|all| all.get(range.clone()).unwrap_or_default())
+            };
+            let each = (PART / rows).max(1);
+            let mut own = n;
+            let old = &q[first];
+            for_each_part(&mut own, each * rows, |part, own| {
+                let mut slopes = vec![0.0; rows];
+                for (i, column) in own.chunks_exact_mut(rows).enumerate() {
+                    let i = part * each + i;
+                    let after = i + first;
+                    let neighbours = [after.checked_sub(1), Some(after)].map(near);
+                    let kept = step.is_frozen(2 * i + first);
+                    if kept || !self.column(column, weight, neighbours, &mut slopes) {
+                        column.copy_from_slice(&old[i * rows..][..rows]);
+                    }
                 }
-            }
+            });
+            q[first] = own;
         }
-        theta.iter_mut().zip(&q).for_each(|(t, &q)| *t = T::lit(q));
+        for (t, column) in theta.as_mut_slice().chunks_exact_mut(rows).enumerate() {
+            let new = &q[t % 2][t / 2 * rows..][..rows];
+            let pairs = column.iter_mut().zip(new);
+            pairs.for_each(|(t, &q)| *t = T::lit(q));
+        }
         Ok(())
     }
 

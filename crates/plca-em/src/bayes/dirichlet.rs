@@ -1,5 +1,7 @@
 //! Dirichlet laws of the columns of a block.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice};
 use plca_fit::{Axis, BlockSpec, FitError, Frozen};
@@ -34,39 +36,61 @@ fn sums<T: Real>(shapes: &DMatrix<T>) -> Vec<f64> {
     sum.collect()
 }
 
+/// The sum of a column, in eight sums that do not wait for each other.
+fn total(column: &[f64]) -> f64 {
+    let (eights, rest) = column.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for eight in eights {
+        sums.iter_mut().zip(eight).for_each(|(s, x)| *s += x);
+    }
+    sums.iter().chain(rest).sum()
+}
+
 /// Geometric means, `e^E[ln x]`: what an E-step sees of a block.
 pub(super) fn geometric<T: Real>(name: &str, shapes: &DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-    let wrong = |x: &&T| !(**x > T::zero() && x.is_finite());
-    if let Some(bad) = shapes.iter().find(wrong) {
-        return Err(lost(name, bad.to_f64()));
-    }
-    let (rows, totals) = (shapes.nrows(), sums(shapes));
-    let mut over = vec![0.0; totals.len()];
-    exp_digamma_slice(&totals, &mut over).map_err(|_| lost(name, f64::INFINITY))?;
-    let columns = (PART / rows.max(1)).max(1);
-    let mut means = shapes.clone();
-    for_each_part(means.as_mut_slice(), columns * rows, |part, values| {
-        let shapes: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
-        let mut psi = vec![0.0; shapes.len()];
-        exp_digamma_slice(&shapes, &mut psi).expect("shapes are positive and finite");
-        let each = values.chunks_exact_mut(rows).zip(psi.chunks_exact(rows));
-        for (at, (values, psi)) in each.enumerate() {
-            let over = over[part * columns + at];
+    let (rows, k) = shapes.shape();
+    let mut means = DMatrix::zeros(rows, k);
+    let part = (PART / rows.max(1)).max(1) * rows.max(1);
+    let wrong = AtomicBool::new(false);
+    for_each_part(means.as_mut_slice(), part, |at, means| {
+        let shapes = &shapes.as_slice()[at * part..][..means.len()];
+        // Of every column the shapes, then their sum.
+        let mut a = Vec::with_capacity(means.len() + means.len() / rows);
+        for column in shapes.chunks_exact(rows) {
+            let first = a.len();
+            a.extend(column.iter().map(|x| x.to_f64()));
+            a.push(total(&a[first..]));
+        }
+        let mut psi = vec![0.0; a.len()];
+        if exp_digamma_slice(&a, &mut psi).is_err() {
+            wrong.store(true, Relaxed);
+            return;
+        }
+        let each = means.chunks_exact_mut(rows).zip(psi.chunks_exact(rows + 1));
+        for ((means, psi), a) in each.zip(a.chunks_exact(rows + 1)) {
+            let over = psi[rows];
             // [EXT 3] x~ = exp(ψ(a) - ψ(Σ a))
-            for (x, psi) in values.iter_mut().zip(psi) {
-                *x = T::lit(psi / over);
+            let pairs = means.iter_mut().zip(psi);
+            match over < FAINT {
+                false => pairs.for_each(|(x, psi)| *x = T::lit(psi / over)),
+                // The quotient of two numbers that are none.
+                true => {
+                    let of = |x: f64| digamma(x).unwrap_or(f64::NAN);
+                    let all = of(a[rows]);
+                    let pairs = means.iter_mut().zip(a);
+                    pairs.for_each(|(x, &a)| *x = T::lit((of(a) - all).exp()));
+                }
             }
         }
     });
-    // The quotient of two numbers that are none.
-    for (z, _) in over.iter().enumerate().filter(|(_, over)| **over < FAINT) {
-        let psi = |x: f64| digamma(x).map_err(|_| lost(name, x));
-        let total = psi(totals[z])?;
-        for (x, shape) in means.column_mut(z).iter_mut().zip(&shapes.column(z)) {
-            *x = T::lit((psi(shape.to_f64())? - total).exp());
+    match wrong.into_inner() {
+        false => Ok(means),
+        true => {
+            let wrong = |x: &&T| !(**x > T::zero() && x.is_finite());
+            let bad = shapes.iter().find(wrong).map(|x| x.to_f64());
+            Err(lost(name, bad.unwrap_or(f64::INFINITY)))
         }
     }
-    Ok(means)
 }
 
 /// The columns that are frozen, one flag each; none if none is.

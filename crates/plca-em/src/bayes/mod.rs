@@ -10,6 +10,34 @@
 //! `a` are the shapes of a column, `a_0` those of its prior, and `C` the counts that an E-step expects at the geometric means `x̃`, whose columns sum to
 //! less than 1. So an iteration costs what one of EM does. All blocks move from the same counts, and no iteration lowers the bound. `[EXT 3]`
 
+/// The reconstruction of a state by its means, of the shape that is given.
+macro_rules! by_means {
+    ($state:ident, |$this:ident| $shape:expr, $components:expr) => {
+        impl<T: Real> plca_fit::Reconstruct for $state<T> {
+            fn shape(&self) -> Vec<usize> {
+                let $this = self;
+                $shape
+            }
+
+            fn components(&self) -> usize {
+                let $this = self;
+                $components
+            }
+
+            fn cell(&self, index: &[usize]) -> f64 {
+                self.means().map_or(f64::NAN, |means| means.cell(index))
+            }
+
+            fn cells(
+                &self,
+                component: Option<usize>,
+            ) -> Result<plca_tensor::DenseTensor<T>, FitError> {
+                self.means()?.cells(component)
+            }
+        }
+    };
+}
+
 mod counts;
 mod dirichlet;
 mod plca;

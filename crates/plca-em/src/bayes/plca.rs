@@ -192,6 +192,11 @@ fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 pub struct PlcaVbState<T: Real>(Parameters<T>);
 
 plca_fit::serialised!(PlcaVbState);
+by_means!(
+    PlcaVbState,
+    |state| state.factors_shape().map(|f| f.nrows()).collect(),
+    state.weights_shape().len()
+);
 
 impl<T: Real> PlcaVbState<T> {
     /// The state of the shapes of weights, `K x 1`, and factors, `I_j x K`.

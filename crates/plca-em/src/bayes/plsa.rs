@@ -209,6 +209,15 @@ fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>>
 pub struct PlsaVbState<T: Real>(Parameters<T>);
 
 plca_fit::serialised!(PlsaVbState);
+by_means!(
+    PlsaVbState,
+    |state| {
+        let mut shape = vec![state.mixture_shape().ncols(); 2];
+        shape[state.given().explained()] = state.basis_shape().nrows();
+        shape
+    },
+    state.basis_shape().ncols()
+);
 
 impl<T: Real> PlsaVbState<T> {
     /// The state of the shapes of the basis, `I x K`, and of the mixture, `K x J`.

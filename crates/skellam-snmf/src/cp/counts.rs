@@ -39,7 +39,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             value: wanted.value,
         };
         let [plus, minus] = split(at.at(0));
-        let others = Others::new(at.matrices(), self.scale);
+        let others = self.cells.others(Others::new(at.matrices(), self.scale));
         let names = [0, 1].map(|j: usize| &*self.specs[j].name);
         let atoms = (at.at(0), [&plus, &minus]);
         let passed = self
@@ -74,7 +74,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let [plus, minus] = split(at.at(0));
-        let others = Others::new(at.matrices(), self.scale);
+        let others = self.cells.others(Others::new(at.matrices(), self.scale));
         let lost = self.cells.unsupported([&plus, &minus], &others);
         Ok(lost.map(|([row, column], value)| (self.cells.folding.index(row, column), value)))
     }

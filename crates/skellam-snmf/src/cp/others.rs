@@ -1,4 +1,7 @@
-//! The factors of all modes but the signed one, whose products are the activations of an unfolded tensor: some of its columns at a time.
+//! The factors of all modes but the signed one. The products of some of them are rows of an unfolded tensor, beside the signed one; those of the rest are its
+//! activations: some of its columns at a time.
+
+use std::ops::Range;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
@@ -16,6 +19,8 @@ pub(super) struct Others<T> {
     /// 1 where a factor carries the scale.
     weights: Vec<T>,
     factors: Vec<DMatrix<T>>,
+    /// How many of the first ones are rows.
+    merged: usize,
 }
 
 /// Counts of such factors, from those of activations: sums of many, in double precision.
@@ -34,7 +39,51 @@ impl<T: Real> Others<T> {
             k,
             weights,
             factors: factors.iter().map(DMatrix::transpose).collect(),
+            merged: 0,
         }
+    }
+
+    /// With the first factors as rows.
+    pub(super) fn merging(self, merged: usize) -> Self {
+        Self { merged, ..self }
+    }
+
+    /// Rows beside the signed one: `x_k B_i[i,k] …` for every row `x` of a matrix, one after the other.
+    pub(super) fn rows(&self, side: &DMatrix<T>, join: impl Fn(T, T) -> T) -> DMatrix<T> {
+        let mut all = side.clone();
+        for factor in &self.factors[..self.merged] {
+            let (rows, n) = (all.nrows(), factor.ncols());
+            let row = |at: usize, z: usize| join(all[(at / n, z)], factor[(z, at % n)]);
+            all = DMatrix::from_fn(rows * n, self.k, row);
+        }
+        all
+    }
+
+    /// Adds up the counts of such rows: what is left of them for the matrix, and for the factors.
+    pub(super) fn share_rows(
+        &self,
+        counts: &DMatrix<T>,
+        rows: usize,
+        into: Option<&mut Shares>,
+    ) -> DMatrix<T> {
+        let each = counts.nrows() / rows;
+        let mut own = DMatrix::<f64>::zeros(rows, self.k);
+        let mut others = DMatrix::<f64>::zeros(self.k, each);
+        for (z, column) in counts.column_iter().enumerate() {
+            for (at, count) in column.iter().enumerate() {
+                own[(at / each, z)] += count.to_f64();
+                others[(z, at % each)] += count.to_f64();
+            }
+        }
+        if let Some(Shares(factors)) = into {
+            for (at, counts) in others.as_slice().chunks_exact(self.k).enumerate() {
+                for (j, i) in self.indices(0..self.merged, at) {
+                    let to = &mut factors[j].as_mut_slice()[i * self.k..][..self.k];
+                    to.iter_mut().zip(counts).for_each(|(s, &c)| *s += c);
+                }
+            }
+        }
+        own.map(T::lit)
     }
 
     /// Of the logarithms of such blocks.
@@ -57,11 +106,15 @@ impl<T: Real> Others<T> {
         self.factors.last().map_or(1, DMatrix::ncols)
     }
 
-    /// The indices of all modes but the last that a run belongs to, the last of them first.
-    fn indices(&self, run: usize) -> impl Iterator<Item = (usize, usize)> {
-        let mut rest = run;
-        let outer = self.factors.len().saturating_sub(1);
-        (0..outer).rev().map(move |j| {
+    /// The modes of columns but the last.
+    fn outer(&self) -> Range<usize> {
+        self.merged..self.factors.len().saturating_sub(1)
+    }
+
+    /// The indices of some modes at a place, the last of them first.
+    fn indices(&self, modes: Range<usize>, at: usize) -> impl Iterator<Item = (usize, usize)> {
+        let mut rest = at;
+        modes.rev().map(move |j| {
             let n = self.factors[j].ncols();
             let index = rest % n;
             rest /= n;
@@ -83,7 +136,7 @@ impl<T: Real> Others<T> {
         let (k, run) = (self.k, self.run());
         let mut out = DMatrix::zeros(k, n);
         for_each_part(out.as_mut_slice(), k * run, |part, columns| {
-            let mut indices: Vec<_> = self.indices(first / run + part).collect();
+            let mut indices: Vec<_> = self.indices(self.outer(), first / run + part).collect();
             indices.reverse();
             // [EXT 6] w_k Π_{j != m} B_j[i_j,k]
             let mut product = self.weights.clone();
@@ -138,7 +191,7 @@ impl<T: Real> Others<T> {
         for (last, sums) in parts {
             own.iter_mut().zip(last).for_each(|(s, c)| *s += c);
             for sum in sums {
-                for (j, i) in self.indices(at) {
+                for (j, i) in self.indices(self.outer(), at) {
                     let to = &mut outer[j].as_mut_slice()[i * k..][..k];
                     to.iter_mut().zip(&sum).for_each(|(s, &c)| *s += c);
                 }

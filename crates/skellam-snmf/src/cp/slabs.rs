@@ -1,4 +1,5 @@
-//! Tensors as matrices, some columns at a time: a row for every index of the signed mode, a column for every index of the others, of which the last runs fastest.
+//! Tensors as matrices, some columns at a time: a row for every index of the signed mode, and of some others where that leaves less to be formed of products
+//! of factors; a column for every index of the rest, of which the last runs fastest.
 
 use nalgebra::DMatrix;
 use plca_fit::{FitError, Impossible};
@@ -20,6 +21,9 @@ use crate::signed::{reached, unsupported};
 /// Activations of a slab at most, unless a run of the last mode has more.
 const NUMBERS: usize = 1 << 16;
 
+/// Rows of products of the signed mode and of others at most, both sides times components.
+const ROWS: usize = 1 << 20;
+
 /// Slabs at most: all their activations are formed in every pass.
 const SLABS: usize = 1 << 22;
 
@@ -27,6 +31,8 @@ const SLABS: usize = 1 << 22;
 #[derive(Debug)]
 pub(super) struct Slabs<T> {
     pub(super) folding: Folding,
+    /// How many modes stand in rows beside the signed one, and their indices.
+    merged: [usize; 2],
     slabs: Vec<Signed<T>>,
     /// Columns of each but the last.
     width: usize,
@@ -42,13 +48,37 @@ pub(super) struct Passed<T> {
 /// Logarithms of both sides of the atoms, `K x F`, and of the other factors.
 pub(super) type LnFactors<'a> = &'a dyn Fn() -> Result<([DMatrix<f64>; 2], Others<f64>), FitError>;
 
-/// Columns of a slab, and how many there are in all.
+/// How many of the other modes, and of their indices, stand in rows, so that rows of both sides and columns are fewest.
+fn merged(folding: &Folding, components: usize) -> [usize; 2] {
+    let (sizes, rows) = (folding.sizes(), 2.0 * folding.rows() as f64);
+    let all: f64 = sizes.iter().map(|&n| n as f64).product();
+    let (mut best, mut least) = ([0, 1], rows + all);
+    let mut indices = 1;
+    for merged in 1..sizes.len() {
+        indices *= sizes[merged - 1];
+        let of_rows = rows * indices as f64;
+        let size = of_rows + all / indices as f64;
+        if of_rows * components as f64 > ROWS as f64 {
+            break;
+        }
+        if size < least {
+            (best, least) = ([merged, indices], size);
+        }
+    }
+    best
+}
+
+/// Columns of a slab, and how many there are in all, of all modes but the first ones.
 ///
 /// # Errors
 ///
 /// [`DataError::TooLarge`] for more than [`SLABS`].
-pub(super) fn width(folding: &Folding, components: usize) -> Result<[usize; 2], DataError> {
-    let sizes = folding.sizes();
+pub(super) fn width(
+    folding: &Folding,
+    merged: usize,
+    components: usize,
+) -> Result<[usize; 2], DataError> {
+    let sizes = &folding.sizes()[merged..];
     let run = sizes.last().copied().unwrap_or(1).max(1);
     let runs = (NUMBERS / components.max(1) / run).max(1);
     let columns = sizes.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
@@ -68,11 +98,15 @@ impl<T: Real> Slabs<T> {
         components: usize,
     ) -> Result<Self, FitError> {
         let folding = Folding::new(data.shape().to_vec(), mode)?;
-        let [width, columns] = width(&folding, components)?;
+        // What cannot be formed at all is refused, however it is arranged.
+        width(&folding, 0, components)?;
+        let merged @ [modes, each] = merged(&folding, components);
+        let [width, columns] = width(&folding, modes, components)?;
         if folding.shape().len() == 2 && mode == 0 && width == columns {
             let slabs = vec![Signed::new(data)?];
             return Ok(Self {
                 folding,
+                merged,
                 slabs,
                 width,
             });
@@ -80,12 +114,13 @@ impl<T: Real> Slabs<T> {
         let too_large = || DataError::TooLarge {
             shape: data.shape().to_vec(),
         };
-        let rows = folding.rows();
+        let rows = folding.rows() * each;
         let starts: Vec<usize> = (0..columns).step_by(width).collect();
         let shape = |start: usize| vec![rows, width.min(columns - start)];
         let place = |index: &[usize]| {
             let column = folding.column(index);
-            (column / width, [index[mode], column % width])
+            let (row, column) = (index[mode] * each + column / columns, column % columns);
+            (column / width, [row, column % width])
         };
         let slabs: Result<Vec<_>, DataError> = if data.summary().mask == Mask::Observed {
             if u32::try_from(width).is_err() {
@@ -134,6 +169,7 @@ impl<T: Real> Slabs<T> {
         Ok(Self {
             slabs: slabs?,
             folding,
+            merged,
             width,
         })
     }
@@ -143,10 +179,26 @@ impl<T: Real> Slabs<T> {
         (0..).step_by(self.width).zip(&self.slabs)
     }
 
-    /// Visits the observed cells, zeros included, with row, column and value.
+    /// Other factors, arranged as the data.
+    pub(super) fn others<U: Real>(&self, others: Others<U>) -> Others<U> {
+        others.merging(self.merged[0])
+    }
+
+    /// Where a cell of the matrices is in the tensor: its index of the signed mode, and that of all others together.
+    fn place(&self, row: usize, column: usize) -> [usize; 2] {
+        let [modes, each] = self.merged;
+        let columns: usize = self.folding.sizes()[modes..].iter().product();
+        [row / each, row % each * columns + column]
+    }
+
+    /// Visits the observed cells, zeros included, with the index of the signed mode, that of all others together, and the value.
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64)) {
+        let [modes, each] = self.merged;
+        let columns: usize = self.folding.sizes()[modes..].iter().product();
         for (first, slab) in self.each() {
-            slab.for_each(&mut |row, column, value| visit(row, first + column, value));
+            slab.for_each(&mut |row, column, value| {
+                visit(row / each, row % each * columns + first + column, value);
+            });
         }
     }
 
@@ -165,16 +217,17 @@ impl<T: Real> Slabs<T> {
         self.slabs.iter().map(Signed::observed).sum()
     }
 
-    /// The number of columns.
+    /// The number of indices of all modes but the signed one.
     pub(super) fn columns(&self) -> usize {
-        self.slabs.iter().map(|slab| slab.shape().1).sum()
+        self.folding.sizes().iter().product()
     }
 
     /// Refuses the first cell that the law cannot have drawn.
     pub(super) fn check(&self, replicates: Replicates, real: bool) -> Result<(), FitError> {
         for (first, slab) in self.each() {
             let checked = replicates.check_data(slab, real);
-            checked.map_err(|error| self.folding.refused(error, first))?;
+            let place = |row: usize, column: usize| self.place(row, first + column);
+            checked.map_err(|error| self.folding.refused(error, place))?;
         }
         Ok(())
     }
@@ -185,10 +238,11 @@ impl<T: Real> Slabs<T> {
         sides: [&DMatrix<T>; 2],
         others: &Others<T>,
     ) -> Option<([usize; 2], f64)> {
+        let [plus, minus] = sides.map(|side| others.rows(side, |x, y| x * y));
         let lost = self.each().map(|(first, slab)| {
             let right = others.columns(first, slab.shape().1);
-            let lost = unsupported(slab, sides, &right);
-            lost.map(|([row, column], value)| ([row, first + column], value))
+            let lost = unsupported(slab, [&plus, &minus], &right);
+            lost.map(|([row, column], value)| (self.place(row, first + column), value))
         });
         lost.flatten().min_by_key(|(at, _)| *at)
     }
@@ -212,10 +266,11 @@ impl<T: Real> Slabs<T> {
             return Err(FitError::Impossible { index, value });
         }
         let mut dropped = 0.0;
+        let [plus, minus] = sides.map(|side| others.rows(side, |x, y| x * y));
         for (first, slab) in (0..).step_by(self.width).zip(&mut self.slabs) {
             let right = others.columns(first, slab.shape().1);
             slab.hide(|row, column, value| {
-                let lost = !reached(sides, &right, (row, column), value);
+                let lost = !reached([&plus, &minus], &right, (row, column), value);
                 dropped += if lost { value.abs() } else { 0.0 };
                 lost
             });
@@ -233,6 +288,14 @@ impl<T: Real> Slabs<T> {
         names: [&str; 2],
         logs: Option<LnFactors<'_>>,
     ) -> Result<Passed<T>, FitError> {
+        let product = |x: T, y: T| x * y;
+        let merged = self.merged[0] > 0;
+        let rows = merged.then(|| sides.map(|side| others.rows(side, product)));
+        let sides = rows.as_ref().map_or(sides, |[plus, minus]| [plus, minus]);
+        let stacked = merged.then(|| stack(sides[0], sides[1]));
+        let both = stacked.as_ref().unwrap_or(atoms);
+        // The factors in rows have their counts from them.
+        let left = wanted.left || merged && wanted.right;
         let (mut sums, mut counts) = (None, None);
         // In double precision: there may be many slabs.
         let add = |to: &mut Option<DMatrix<f64>>, found: &SignedSums<T>| {
@@ -253,17 +316,25 @@ impl<T: Real> Slabs<T> {
                 right: &right,
             };
             let watch = logs.and_then(|_| {
-                let both = sides.map(DMatrix::as_slice);
-                Watch::over(split, both, right.as_slice(), atoms.ncols(), largest)
+                let sides = sides.map(DMatrix::as_slice);
+                Watch::over(split, sides, right.as_slice(), atoms.ncols(), largest)
             });
+            let pass = SignedWanted { left, ..wanted };
             let mut found = match &watch {
-                None => slab.pass(&model, &split, wanted),
-                Some(watch) => slab.pass(&model, watch, wanted),
+                None => slab.pass(&model, &split, pass),
+                Some(watch) => slab.pass(&model, watch, pass),
             };
             if let (Some(logs), true) = (logs, watch.is_some_and(|watch| watch.met())) {
                 let (atoms, ln_others) = match &mut ln {
                     Some(ln) => ln,
-                    None => ln.insert(logs()?),
+                    None => {
+                        let (atoms, others) = logs()?;
+                        let others = self.others(others);
+                        let rows = |side: DMatrix<f64>| {
+                            others.rows(&side.transpose(), |x, y| x + y).transpose()
+                        };
+                        ln.insert((atoms.map(rows), others))
+                    }
                 };
                 let logs = Logs {
                     atoms: atoms.clone(),
@@ -271,7 +342,7 @@ impl<T: Real> Slabs<T> {
                 };
                 let found = faint::pass(slab, split.replicates, &logs);
                 value += found.value;
-                if wanted.left {
+                if left {
                     add(&mut counts, &found);
                 }
                 if let Some(shares) = &mut shares {
@@ -280,7 +351,7 @@ impl<T: Real> Slabs<T> {
                 continue;
             }
             value += found.value;
-            if wanted.left {
+            if left {
                 // [EXT 6] w th± ∘ MTTKRP_m(G±; B)
                 add(&mut sums, &found);
             }
@@ -292,12 +363,17 @@ impl<T: Real> Slabs<T> {
         }
         let [mut sums, counts] = [sums, counts].map(|m| m.map(|m| m.map(T::lit)));
         if let Some(sums) = &mut sums {
-            scaled(names[0], sums, atoms)?;
+            scaled(names[0], sums, both)?;
         }
-        let atoms = match (sums, counts) {
+        let all = match (sums, counts) {
             (Some(sums), Some(counts)) => Some(sums + counts),
             (sums, counts) => sums.or(counts),
         };
+        let own = match all {
+            Some(all) if merged => Some(others.share_rows(&all, atoms.nrows(), shares.as_mut())),
+            all => all,
+        };
+        let atoms = own.filter(|_| wanted.left);
         Ok(Passed {
             atoms,
             shares,

@@ -142,7 +142,7 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
         self.check_component(component)?;
         let others = Others::new(self.parameters.matrices(), self.scale);
         let atoms = self.signed_atoms();
-        let [width, columns] = width(&self.folding, self.components())?;
+        let [width, columns] = width(&self.folding, 0, self.components())?;
         let mut matrix = vec![T::zero(); self.folding.rows() * columns];
         for first in (0..columns).step_by(width) {
             let n = width.min(columns - first);

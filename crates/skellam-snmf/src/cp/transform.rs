@@ -82,7 +82,7 @@ impl<T: Real> SignedCp<T> {
         if let Some(j) = place {
             blocks[j] = specs[j].even();
         }
-        let others = Others::new(&blocks, scale);
+        let others = cells.others(Others::new(&blocks, scale));
         let dropped = cells.possible([&plus, &minus], &others, how.impossible)?;
         let observation = |row, column| cells.folding.index(row, column)[along];
         let empty = empty(

@@ -77,8 +77,12 @@ impl Folding {
         index
     }
 
-    /// A refusal of a cell of columns from the `first` on, by the cell of the tensor.
-    pub(super) fn refused(&self, error: FitError, first: usize) -> FitError {
+    /// A refusal of a cell of a matrix, by the cell of the tensor; `place` is its index of the signed mode, and that of all others together.
+    pub(super) fn refused(
+        &self,
+        error: FitError,
+        place: impl Fn(usize, usize) -> [usize; 2],
+    ) -> FitError {
         match error {
             FitError::Entry {
                 index,
@@ -86,7 +90,10 @@ impl Folding {
                 expected,
             } => FitError::Entry {
                 index: match index[..] {
-                    [row, column] => self.index(row, first + column),
+                    [row, column] => {
+                        let [row, column] = place(row, column);
+                        self.index(row, column)
+                    }
                     _ => index,
                 },
                 value,

@@ -313,7 +313,7 @@ impl<T: Real> CpBound<T> {
             value,
         };
         let [plus, minus] = split(&factors[0]);
-        let others = Others::new(factors, self.form.scale);
+        let others = self.cells.others(Others::new(factors, self.form.scale));
         let names = [ATOMS, &*self.specs[self.form.gamma].name];
         let atoms = (&factors[0], [&plus, &minus]);
         let logs = || {

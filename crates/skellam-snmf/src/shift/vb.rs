@@ -9,6 +9,7 @@ use plca_fit::{
     Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
     Parameters, Reconstruct, Settings, State, Transform, Wanted,
 };
+use plca_priors::Components;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -112,6 +113,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
             engine: Engine::new(placed, self.0.components)?,
             specs,
             prior,
+            laws: [self.0.shapes.clone(), shape.clone(), rate.clone()],
         }))
     }
 
@@ -141,7 +143,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         let (places, k) = em.0.specs[1].shape;
         let even = em.0.engine.placed.size.max(f64::MIN_POSITIVE) / (places * k) as f64;
         let counts = vec![T::lit(even); places * k];
-        let shape = em.0.shapes_of_activations(counts);
+        let shape = em.0.shapes_of(1, counts);
         let start = vec![learnt.atoms_shape().clone(), shape, em.0.rates()];
         explained(em, start, how, Vec::new(), 0.0)
     }
@@ -196,48 +198,32 @@ struct ShiftBound<T: Real> {
     engine: Engine<T>,
     specs: Vec<BlockSpec<T>>,
     prior: Prior,
+    /// The same in the layout of the blocks.
+    laws: [Entries; 3],
 }
 
 impl<T: Real> ShiftBound<T> {
-    /// Shapes of the atoms from their counts, column after column.
-    fn shapes_of_atoms(&self, mut counts: Vec<T>) -> DMatrix<T> {
-        let (rows, k) = self.specs[0].shape;
-        let axis = plca_priors::Components::Columns(rows / 2);
-        for (at, x) in counts.iter_mut().enumerate() {
-            let (i, z) = (at % rows, at / rows);
-            let side = if i % 2 == 0 {
-                &self.prior.plus
-            } else {
-                &self.prior.minus
-            };
-            // [EXT 5] [SKELLAM 6] α̂ <- α + counts
-            *x += T::lit(side.get(z * (rows / 2) + i / 2, axis));
-        }
+    /// Shapes of a block from its counts, column after column.
+    fn shapes_of(&self, block: usize, mut counts: Vec<T>) -> DMatrix<T> {
+        let (rows, k) = self.specs[block].shape;
+        // [EXT 5] [SKELLAM 6] α̂ <- α + counts, ŝ <- a + counts
+        let law = &self.laws[block];
+        law.for_each(&mut counts, Components::Columns(rows), |x, a| {
+            *x += T::lit(a);
+        });
         DMatrix::from_vec(rows, k, counts)
-    }
-
-    /// Shapes of the activations from their counts, column after column.
-    fn shapes_of_activations(&self, mut counts: Vec<T>) -> DMatrix<T> {
-        let (places, k) = self.specs[1].shape;
-        for (at, x) in counts.iter_mut().enumerate() {
-            // [EXT 5] [SKELLAM 6] ŝ <- a + counts
-            *x += T::lit(self.of_place(&self.prior.shape, at));
-        }
-        DMatrix::from_vec(places, k, counts)
-    }
-
-    fn of_place(&self, entries: &Entries, at: usize) -> f64 {
-        let (places, k) = self.specs[1].shape;
-        let axis = plca_priors::Components::Rows(k);
-        entries.get(at % places * k + at / places, axis)
     }
 
     /// `b̂ = b + 1`.
     fn rates(&self) -> DMatrix<T> {
         let (places, k) = self.specs[2].shape;
+        let mut rates = DMatrix::from_element(places, k, T::one());
+        let components = Components::Columns(places);
         // [EXT 5] [SKELLAM 6] b̂ <- b + 1
-        let rates = (0..places * k).map(|at| T::lit(self.of_place(&self.prior.rate, at) + 1.0));
-        DMatrix::from_iterator(places, k, rates)
+        self.laws[2].for_each(rates.as_mut_slice(), components, |x, b| {
+            *x = T::lit(b + 1.0);
+        });
+        rates
     }
 
     /// The posterior after an E-step at these factors, as far as it is wanted, and the likelihood term. The logarithms of the factors are asked for
@@ -255,11 +241,11 @@ impl<T: Real> ShiftBound<T> {
         let ([of_atoms, of_activations], value) = found;
         let mut new = vec![None, None, None];
         if wanted[0] {
-            new[0] = Some(self.shapes_of_atoms(clipped(of_atoms, NAMES[0])?));
+            new[0] = Some(self.shapes_of(0, clipped(of_atoms, NAMES[0])?));
         }
         if wanted[1] {
             let counts = clipped(of_activations, NAMES[1])?;
-            new[1] = Some(self.shapes_of_activations(counts));
+            new[1] = Some(self.shapes_of(1, counts));
             new[2] = wanted[2].then(|| self.rates());
         }
         Ok((new, value))

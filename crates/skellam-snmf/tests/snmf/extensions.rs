@@ -1,6 +1,6 @@
 //! Shifted atoms, and tensors whose scale is in a factor.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_fit::laws::check_threads;
 use plca_fit::{
     Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct, State,
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
-    SignedCpVb, SignedCpVbBuilder, Snmf, SnmfVb,
+    SignedCpState, SignedCpVb, SignedCpVbBuilder, Snmf, SnmfVb,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -400,7 +400,38 @@ fn shifted_steps_are_the_definition() {
 /// number of threads. [EXT 6]
 #[test]
 fn many_columns_are_taken_some_at_a_time() {
-    let (shape, k) = ([3, 40, 2000], 2);
+    is_the_definition([130, 20, 150], 44);
+}
+
+/// The same where the second mode stands in rows, beside the signed one. [EXT 6]
+#[test]
+fn a_mode_stands_beside_the_signed_one() {
+    is_the_definition([3, 40, 2000], 2);
+    // Cells there are found again.
+    let values: Vec<f64> = (0..54)
+        .map(|at| if at == 50 { -4.0 } else { 1.0 })
+        .collect();
+    let data = tensor::<f64>(&[2, 3, 9], &values);
+    let [half, none] = [0.5, 0.0].map(|x| DMatrix::from_element(2, 1, x));
+    let factors = [3, 9].map(|n| DMatrix::from_element(n, 1, 1.0 / n as f64));
+    let weights = DVector::from_element(1, 1.0);
+    let learnt = SignedCpState::new(&half, &none, &weights, factors.to_vec(), 0).unwrap();
+    let refused = learnt.transform(&data, &Transform::default().along(2));
+    let Err(FitError::Impossible { index, value }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((index, value), (vec![1, 2, 5], -4.0));
+    let how = Transform::default().impossible(Impossible::Drop);
+    let explained = learnt.transform(&data, &how.along(2)).unwrap();
+    assert_eq!(explained.dropped, 4.0);
+    assert!((explained.fit.state().weights()[0] - 54.0).abs() < 1e-2);
+}
+
+fn is_the_definition(shape: [usize; 3], k: usize) {
+    let index = |at: usize| {
+        let [_, m, n] = shape;
+        [at / n / m, at / n % m, at % n]
+    };
     let seen = |at: usize| at.is_multiple_of(11);
     let value = |at: usize| ((at / 11 * 7 + at) % 13) as f64 - 5.5;
     let cells: usize = shape.iter().product();
@@ -410,7 +441,7 @@ fn many_columns_are_taken_some_at_a_time() {
     let dense = tensor::<f64>(&shape, &values);
     let mut list = Coordinates::empty(&shape);
     for at in (0..cells).filter(|&at| seen(at)) {
-        list.push(&[at / 80_000, at / 2000 % 40, at % 2000], value(at));
+        list.push(&index(at), value(at));
     }
     let list = SparseTensor::stored_only(list).unwrap();
     let model = SignedCp::<f64>::builder(k).build().unwrap();
@@ -430,9 +461,10 @@ fn many_columns_are_taken_some_at_a_time() {
     };
     let mut want = [atoms * 0.0, weights * 0.0, b * 0.0, c * 0.0];
     for (at, &v) in values.iter().enumerate() {
-        let [f, i, j] = [at / 80_000, at / 2000 % 40, at % 2000];
-        let part =
-            |z: usize, side: usize| atoms[(f + 3 * side, z)] * weights[z] * b[(i, z)] * c[(j, z)];
+        let [f, i, j] = index(at);
+        let part = |z: usize, side: usize| {
+            atoms[(f + shape[0] * side, z)] * weights[z] * b[(i, z)] * c[(j, z)]
+        };
         let rates = [0, 1].map(|side| (0..k).map(|z| part(z, side)).sum::<f64>());
         let g = if v.is_nan() {
             [1.0; 2]
@@ -442,7 +474,7 @@ fn many_columns_are_taken_some_at_a_time() {
         for z in 0..k {
             for side in 0..2 {
                 let count = part(z, side) * g[side];
-                want[0][(f + 3 * side, z)] += count;
+                want[0][(f + shape[0] * side, z)] += count;
                 want[1][z] += count;
                 want[2][(i, z)] += count;
                 want[3][(j, z)] += count;

@@ -19,7 +19,9 @@ fn now<T: Real>() -> SignedCpBuilder<T> {
 #[test]
 fn any_mode_is_signed() {
     for mode in 0..3 {
-        for (storage, data) in storages::<f64>(&[4, 3, 5]) {
+        let shapes = [[4, 3, 5], [2, 3, 9]];
+        let all = shapes.iter().flat_map(|shape| storages::<f64>(shape));
+        for (storage, data) in all {
             let mut order: Vec<usize> = (0..3).collect();
             order.remove(mode);
             order.insert(0, mode);

@@ -1,0 +1,198 @@
+"""Probabilistic latent component analysis that is invariant to rotations, scales, mirrors and shifts."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ._base import GAP
+from ._docs import described
+from ._placed import PLACED, KernelMixture
+from ._types import Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@described
+class TransformInvariantPLCA(KernelMixture):
+    r"""PLCA of images whose components appear turned, in several sizes, mirrored, and anywhere.
+
+    .. math:: P(x) = \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s, u) \, K(u \mid z), \qquad \max \sum_x X_x \ln P(x)
+
+    A map :math:`T_s` is one of the transformations with one of its positions, and takes the share `a` of cell `u` of a kernel to cell
+    `x` of the data; all maps are held in memory. The first two dimensions are transformed (rows downwards), others, such as colour,
+    are carried along. The data are one array: there are no samples, and :meth:`transform` explains another one of its shape. An
+    iteration costs what one of :class:`ShiftInvariantPLCA` does with a kernel for every component and transformation.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        The number of components.
+    kernel : sequence of int
+        The extents of the kernels along every dimension; those beyond the second are of the data. No larger than the smallest copy needs.
+    rotations : int or sequence of float, default=1
+        So many rotations by equal parts of a full turn, or their angles in degrees, positive as of :func:`numpy.rot90`.
+    scales : float or sequence of float, default=1.0
+        Sizes, in multiples of the kernel's own.
+    mirror : bool, default=False
+        Whether there are mirrored copies, too.
+    positions : {"valid", "full", "centred"}, default="valid"
+        Whether copies lie within the data, overlap them anywhere, or have their centre within.
+    likelihood : {"conditional", "literal"}, default="conditional"
+        Whether what falls beyond the data is left out of account, or counts as 0.
+    impulse_power : float, default=1.0
+        Impulses are raised to this power, at least 1, after every M-step: above 1 they become sparse, and the likelihood may fall.
+    %(init)s
+    solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
+        How the likelihood is maximised.
+    %(tol)s
+    %(max_iter)s
+    %(transform_tol)s
+    %(starts)s
+    %(missing)s
+    prior : dict or None, default=None
+        Priors of ``"weights"``, ``"kernels"``, ``"impulses"``: texts of the command such as ``"entropic:2"``, or objects of
+        :mod:`plcakit.priors`.
+    %(watch)s
+
+    Attributes
+    ----------
+    kernels_ : ndarray of shape (n_components, *kernel)
+        The kernels; each sums to 1.
+    impulses_ : ndarray of shape (n_components, n_maps)
+        How much every map is used; each sums to 1. Maps run over rotations, scales and mirrors, the last fastest, and for each of them
+        over its positions, row after row.
+    %(weights_)s
+    %(objective_)s
+    %(ended)s
+
+    References
+    ----------
+    P. Smaragdis and B. Raj, "Shift-invariant probabilistic latent component analysis", technical report TR2007-009, Mitsubishi
+    Electric Research Laboratories, 2007, which names the extension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plcakit import TransformInvariantPLCA
+    >>> shape = np.array([[4.0, 1.0], [0.0, 2.0]])
+    >>> X = np.zeros((6, 6))
+    >>> X[0:2, 0:2] += shape                                            # as it is
+    >>> X[3:5, 3:5] += np.rot90(shape)                                  # and turned
+    >>> model = TransformInvariantPLCA(1, kernel=(2, 2), rotations=4, random_state=0).fit(X)
+    >>> model.kernels_.shape, model.impulses_.shape                     # 4 rotations, 5 x 5 positions
+    ((1, 2, 2), (1, 100))
+    """
+
+    rotations: int | Sequence[float]
+    scales: float | Sequence[float]
+    mirror: bool
+    positions: str
+    likelihood: str
+    impulse_power: float
+
+    _parameter_constraints = {
+        **PLACED,
+        **GAP,
+        "rotations": [Interval(numbers.Integral, 1, 2**16 - 1, closed="both"), "array-like"],
+        "scales": [Interval(numbers.Real, 0, None, closed="neither"), "array-like"],
+        "mirror": ["boolean"],
+        "positions": [StrOptions({"valid", "full", "centred"})],
+        "likelihood": [StrOptions({"conditional", "literal"})],
+        "impulse_power": [Interval(numbers.Real, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        kernel: Sequence[int] | int | None = None,
+        rotations: int | Sequence[float] = 1,
+        scales: float | Sequence[float] = 1.0,
+        mirror: bool = False,
+        positions: str = "valid",
+        likelihood: str = "conditional",
+        impulse_power: float = 1.0,
+        init: str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+        transform_tol: float = 1e-3,
+        random_state: RandomState = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        missing: str | None = None,
+        prior: Priors = None,
+        freeze: Freeze = (),
+        check_every: int = 10,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._take(locals())
+
+    def _model(self) -> str:
+        return "tiplca"
+
+    def _angles(self) -> list[float]:
+        given: Any = self.rotations
+        if np.ndim(given) == 0:
+            return [360.0 * i / int(given) for i in range(int(given))]
+        return _numbers("rotations", given)
+
+    def _sizes(self) -> list[float]:
+        given: Any = self.scales
+        return _numbers("scales", [given] if np.ndim(given) == 0 else given)
+
+    def _options(self) -> dict[str, Any]:
+        options = {
+            "kernel": self._kernel(),
+            "angles": self._angles(),
+            "scales": self._sizes(),
+            "mirror": bool(self.mirror),
+            "positions": self.positions,
+            "likelihood": self.likelihood,
+        }
+        return {**options, "impulse_power": float(self.impulse_power)} if self.impulse_power != 1 else options
+
+    def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
+        # How many maps there are the model alone knows.
+        return {"weights": (k,), "kernels": (k, *self._extents(shape)), "impulses": None}
+
+    def _file_settings(self) -> dict[str, Any]:
+        given: Any = self.rotations
+        turns = {"rotations": int(given)} if np.ndim(given) == 0 else {"angles": self._angles()}
+        sizes = {"scales": self._sizes(), "mirror": bool(self.mirror), "positions": self.positions}
+        return {"kernel": self._kernel(), **turns, **sizes, "likelihood": self.likelihood}
+
+    def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
+        """Explain new data by the learnt kernels: positive deconvolution.
+
+        Parameters
+        ----------
+        X : array-like or sparse, of the shape of the data that were fitted
+            The data.
+        %(observed)s
+        return_gap : bool, default=False
+            Whether to return, too, how far the answer is from the best one at most.
+
+        Returns
+        -------
+        impulses : ndarray of shape (n_components, n_maps)
+            How much every map is used.
+        gap : ndarray
+            The log-likelihood is at most the sum of the data times the gap below its maximum. Only with ``return_gap``.
+        """
+        return super().transform(X, observed=observed, return_gap=return_gap)
+
+
+def _numbers(name: str, given: Sequence[float]) -> list[float]:
+    """Finite numbers, at least one."""
+    found = np.asarray(given)
+    if found.ndim != 1 or not found.size or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
+        raise ValueError(f"{name} is {given!r}, expected finite numbers")
+    return [float(x) for x in found]

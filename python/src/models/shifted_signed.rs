@@ -1,0 +1,113 @@
+//! Kernels of two signs that are placed anywhere: `siskellam` and `siskellam-vb`.
+
+use plca::fit::{Explained, Parameters, State, Transform};
+use plca::priors::Entries;
+use plca::skellam::{
+    Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbState,
+};
+use plca::tensor::Data;
+
+use super::skellam::{gamma, replicates};
+use super::{Asked, Kind, Layout, dirichlet};
+use crate::data::Scalar;
+use crate::error::{Refused, wrong};
+use crate::options::{Options, Setting};
+
+/// What a model is made of.
+struct Settings {
+    kernel: Vec<usize>,
+    reach: Vec<Reach>,
+    shapes: Entries,
+    gamma: [Entries; 2],
+}
+
+impl Settings {
+    /// Takes them out; `rate` is that of the activations without other word.
+    fn of(options: &mut Options, k: usize, shape: &[usize], rate: f64) -> Result<Self, Refused> {
+        let Some(kernel) = options.counts("kernel")? else {
+            return wrong("`kernel` is None, expected an extent for every dimension of X");
+        };
+        if kernel.len() != shape.len() {
+            return wrong(format!(
+                "`kernel` is {kernel:?}, expected {} extents for X of shape {shape:?}",
+                shape.len()
+            ));
+        }
+        let reach = [
+            ("valid", Reach::Valid),
+            ("same", Reach::Same),
+            ("full", Reach::Full),
+        ];
+        let taps: usize = kernel.iter().product();
+        let mut settings = Self {
+            reach: options.choices("support", &reach)?,
+            kernel,
+            shapes: Entries::All(1.0),
+            gamma: [Entries::All(1.0), Entries::All(rate)],
+        };
+        for (name, setting) in options.named("prior")? {
+            let refused = |what: String| Refused::Value(format!("`prior` of '{name}': {what}"));
+            match name.as_str() {
+                "atoms" => {
+                    let size = (taps.saturating_mul(2), k);
+                    let shapes = dirichlet(&setting, size, Layout::Columns);
+                    settings.shapes = shapes.map_err(refused)?;
+                }
+                "activations" => settings.gamma = gamma(&setting).map_err(refused)?,
+                _ => return Err(refused("no such block, expected atoms, activations".into())),
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// `build` of a model, with the rate of activations without other word.
+macro_rules! builds {
+    ($model:ident, $rate:expr) => {
+        fn build<T: Scalar>(
+            Asked { options, k, shape }: Asked<'_>,
+        ) -> Result<Self::Model<T>, Refused> {
+            let settings = Settings::of(options, k, shape, $rate)?;
+            let [a, b] = settings.gamma;
+            let mut builder = $model::<T>::builder(k, settings.kernel);
+            builder = builder.reach(settings.reach);
+            builder = builder.replicates(replicates(options)?);
+            builder = builder.dirichlet(settings.shapes).gamma(a, b);
+            if options.flag("real_data")? {
+                builder = builder.real_data();
+            }
+            with_frozen!(builder, options);
+            Ok(builder.build()?)
+        }
+
+        fn explain<T: Scalar>(
+            options: &mut Options,
+            state: &Self::State<T>,
+            data: &dyn Data<T>,
+            _: usize,
+            how: Transform,
+        ) -> Result<Explained<Parameters<T>>, Refused> {
+            let (k, shape) = (state.components(), data.shape());
+            let model = Self::build::<T>(Asked { options, k, shape })?;
+            Ok(model.transform(state, data, &how)?.untyped())
+        }
+    };
+}
+
+pub(crate) struct ShiftedSkellam;
+
+impl Kind for ShiftedSkellam {
+    type State<T: Scalar> = ShiftedSnmfState<T>;
+    type Model<T: Scalar> = ShiftedSnmf<T>;
+
+    builds!(ShiftedSnmf, 0.0);
+}
+
+pub(crate) struct ShiftedSkellamVb;
+
+impl Kind for ShiftedSkellamVb {
+    type State<T: Scalar> = ShiftedSnmfVbState<T>;
+    type Model<T: Scalar> = ShiftedSnmfVb<T>;
+
+    builds!(ShiftedSnmfVb, 1e-3);
+}
