@@ -98,8 +98,14 @@ fn any_number_of_ranks_writes_the_file_of_one_process() {
         ("nmf-kl d64 --rank 3 --update sequential --tol 1e-4", &[2]),
         ("skellam s64 --rank 3 --max-iter 25", &[3, 4]),
         ("skellam-vb s64 --rank 3 --max-iter 25", &[2, 3]),
-        ("plca d64 --rank 3 --accelerate squarem --max-iter 15", &[2, 3]),
-        ("skellam-vb s64 --rank 3 --accelerate squarem --max-iter 15", &[4]),
+        (
+            "plca d64 --rank 3 --accelerate squarem --max-iter 15",
+            &[2, 3],
+        ),
+        (
+            "skellam-vb s64 --rank 3 --accelerate squarem --max-iter 15",
+            &[4],
+        ),
     ] {
         let line = format!("fit {line} --solver em --json --output");
         folder.alone(&format!("{line} one.npz"));

@@ -120,8 +120,7 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
         let shared = self.shared.borrow().clone();
         let made = self.checked(&shared, at).and_then(|()| {
-            let (shared, stepped) =
-                squared(self.model, &self.whole, self.engine, shared, measure)?;
+            let (shared, stepped) = squared(self.model, &self.whole, self.engine, shared, measure)?;
             *at = shared.parameters().clone();
             self.shared.replace(shared);
             Ok(stepped)

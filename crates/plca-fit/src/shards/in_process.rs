@@ -10,7 +10,9 @@ use rand::Rng;
 use super::sharded::{checked, gathered, likelihood};
 use super::squared::squared;
 use super::states::{Pending, Task};
-use super::{Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole};
+use super::{
+    Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole,
+};
 use crate::em::extrapolates;
 use crate::{
     Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Run, Sense, Stepped,

@@ -61,11 +61,7 @@ pub trait Shard<T: Real>: Expectation<T> {
     /// # Errors
     ///
     /// As [`Expectation::expect`].
-    fn expect_drawn(
-        &self,
-        at: &Parameters<T>,
-        wanted: &Wanted<'_>,
-    ) -> Result<Counts<T>, FitError> {
+    fn expect_drawn(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         self.expect(at, wanted)
     }
 

@@ -12,12 +12,12 @@ use rand::Rng;
 
 use super::counts::{VbCounts, blocks, rates};
 use super::{SnmfVb, SnmfVbState};
-use crate::{Entries, Prior};
 use crate::SnmfState;
 use crate::check::check_shapes;
 use crate::posterior::check_held;
 use crate::sides::stack;
 use crate::signed::unsupported;
+use crate::{Entries, Prior};
 
 /// Variational Bayes on data, with its starts.
 #[derive(Debug)]
