@@ -419,7 +419,9 @@ pub(crate) struct FitArgs {
     /// The model; `plca fit MODEL --help` lists its options on one page
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
-    /// .npy .npz .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt (text also .gz), or a folder of shards
+    /// .npy .npz .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt, or a folder of shards
+    ///
+    /// Text may be compressed: .gz behind the name.
     pub(crate) data: PathBuf,
     /// More files of data, for --online
     #[arg(value_name = "BATCH")]

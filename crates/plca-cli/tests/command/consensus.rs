@@ -334,7 +334,7 @@ fn data_that_no_component_reaches_are_dropped() {
     let err = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.success(), "{err}");
     assert!(
-        err.starts_with("warning: rank 1: data of mass 3 are left out"),
+        err.starts_with("warning: rank 1: data with the sum 3 are left out"),
         "{err}"
     );
     let summary: Value = serde_json::from_slice(&out.stdout).unwrap();

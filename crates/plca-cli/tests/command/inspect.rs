@@ -78,7 +78,7 @@ fn what_does_not_fit_is_refused() {
     folder.fails(
         1,
         &format!("{line} basis --labels few.txt"),
-        &["few.txt", "2 lines", "3 entries"],
+        &["few.txt", "2 lines", "expected 3"],
     );
     folder.fails(
         1,

@@ -257,7 +257,7 @@ const USES: &[Use] = &[
     (
         "fit siplca d.csv --rank 2 --kernel 2x2 --domain valid,same,full -o o.npz",
         2,
-        &["3 supports", "expected one, or one for each"],
+        &["3 supports", "expected one for all dimensions"],
     ),
     (
         "fit siplca d.csv --rank 2 --kernel 2x2 --anneal 3 -o o.npz",

@@ -131,6 +131,7 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
     }
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) {
-        complete(&self.priors, blocks, given);
+        let shape = blocks[1].shape();
+        complete(&self.priors, shape, blocks, given);
     }
 }

@@ -55,10 +55,15 @@ fn activations<T: Real>(
     [shapes, rates(prior, shape)]
 }
 
-/// Atoms alone meet the prior of the activations.
-pub(super) fn complete<T: Real>(prior: &Prior, blocks: &mut [DMatrix<T>], given: &[bool]) {
+/// Atoms alone meet the prior of activations of this shape.
+pub(super) fn complete<T: Real>(
+    prior: &Prior,
+    shape: (usize, usize),
+    blocks: &mut [DMatrix<T>],
+    given: &[bool],
+) {
     if given == [true, false, false] {
-        let prior = activations(prior, blocks[1].shape(), 0.0, || 0.0);
+        let prior = activations(prior, shape, 0.0, || 0.0);
         blocks[1..].iter_mut().zip(prior).for_each(|(x, p)| *x = p);
     }
 }
@@ -107,7 +112,8 @@ impl<T: Real> Algorithm<T> for Bound<T> {
     }
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        complete(&self.0.0.prior, blocks, given);
+        let VbCounts { prior, specs, .. } = &self.0.0;
+        complete(prior, specs[1].shape, blocks, given);
         Ok(())
     }
 
