@@ -94,7 +94,7 @@ fn lists_that_are_none_name_line_and_word() {
         (
             "v.svmlight",
             "1 4294967294:3\n",
-            "has shape [1, 4294967294] with 1 entries; say the shape if that is meant",
+            "has shape [1, 4294967294] with 1 entries; give the shape explicitly if this is intended",
         ),
         (
             "v.ldac",

@@ -396,7 +396,11 @@ fn draws_have_the_mean_of_the_model() {
         );
     }
     folder.ok("fit skellam d.csv --rank 2 --output o.npz --quiet");
-    folder.fails(2, "sample o.npz --draws 1 --output s2.npy", &["no distribution"]);
+    folder.fails(
+        2,
+        "sample o.npz --draws 1 --output s2.npy",
+        &["no distribution"],
+    );
     folder.ok("fit snmf-ding d.csv --rank 2 --output o.npz --quiet");
     folder.fails(
         1,

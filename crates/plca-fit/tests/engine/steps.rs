@@ -264,7 +264,7 @@ fn what_does_not_fit_is_named() {
     spec.frozen = Frozen::Components(vec![2]);
     assert_eq!(
         spec.check().unwrap_err().to_string(),
-        "component 2 of `weights`, which has 2"
+        "there is no component 2 in `weights`, which has 2, counted from 0"
     );
     spec.frozen = Frozen::Components(vec![1]);
     assert!(spec.check().is_ok());
