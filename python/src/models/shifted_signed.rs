@@ -1,6 +1,6 @@
 //! Kernels of two signs that are placed anywhere: `siskellam` and `siskellam-vb`.
 
-use plca::fit::{Explained, Parameters, State, Transform};
+use plca::fit::{Explained, Parameters, Transform};
 use plca::priors::Entries;
 use plca::skellam::{
     Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbState,
@@ -11,7 +11,7 @@ use super::skellam::{gamma, replicates};
 use super::{Asked, Kind, Layout, dirichlet};
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
-use crate::options::{Options, Setting};
+use crate::options::Options;
 
 /// What a model is made of.
 struct Settings {
