@@ -382,7 +382,7 @@ const USES: &[Use] = &[
     (
         "fit plca folder --rank 2 -o o.npz",
         1,
-        &["folder: is a folder", "a file is needed"],
+        &["folder: is a folder", "expected a file"],
     ),
     (
         "fit plca d.xyz --rank 2 -o o.npz",
