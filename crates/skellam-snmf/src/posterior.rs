@@ -214,7 +214,7 @@ impl<T: Real> Posterior<T> {
         Ok(self.activations_terms(prior)? - self.dirichlet_terms(prior)?)
     }
 
-    /// What of it is of the activations.
+    /// The terms of the activations.
     pub(crate) fn activations_terms(&self, prior: &Prior) -> Result<f64, FitError> {
         Ok(-self.gamma_terms(prior, |s, b, rate| s * ((b - rate) + 1.0) / rate)?)
     }

@@ -29,7 +29,7 @@ pub(super) fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
     })
 }
 
-/// The sum of so many matrices of a Skellam model, one where nothing is said.
+/// The sum of this number of matrices of a Skellam model; one by default.
 fn matrices(
     options: &mut Options,
     state: &SnmfState<f64>,

@@ -174,7 +174,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`FitError::NotFinite`] for sums that are no numbers.
+    /// [`FitError::NotFinite`] for sums that are not finite.
     fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
         let _ = (block, counts);
         Ok(())

@@ -411,7 +411,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of a model of so many blocks, of which nothing was asked.
+    /// Empty statistics of a model with this number of blocks.
     pub(super) fn none(blocks: usize) -> Self {
         Self {
             version: Version,

@@ -184,7 +184,7 @@ pub(crate) fn check_frozen([atoms, shape, rate]: [&Frozen; 3]) -> Result<(), Fit
     Err(FitError::Conflict { what })
 }
 
-/// Blocks that are drawn as factors of data of this sum of absolute values over so many cells: one update makes the start of them.
+/// Blocks that are drawn as factors of data with this sum of absolute values over this number of cells: one update makes a start of them.
 fn drawn<T: Real>(mut specs: Vec<BlockSpec<T>>, size: f64, observed: usize) -> Vec<BlockSpec<T>> {
     specs[0].draw = Draw::Sides;
     specs[1].draw = around(size, observed, &specs);
