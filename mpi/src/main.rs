@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use mpi::Threading;
-use mpi::request::{LocalScope, Request, scope};
+use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, Root, Source};
 use plca_cli::Ranks;
@@ -68,7 +68,7 @@ impl Ranks for World {
 }
 
 /// Waits for a message. MPI itself would hold a core meanwhile, which another rank may need: that is most of the time of a rank that is ready first.
-fn complete<B: ?Sized>(mut request: Request<'_, B, &LocalScope<'_>>) {
+fn complete<'a, B: ?Sized, S: Scope<'a>>(mut request: Request<'a, B, S>) {
     let begun = Instant::now();
     while let Err(open) = request.test() {
         request = open;

@@ -168,7 +168,7 @@ def test_settings_come_back_from_files(X, tmp_path):
 def test_shared_parts_of_docstrings_are_filled_in(make):
     texts = [make.__doc__, *(m.__doc__ or "" for _, m in inspect.getmembers(make, inspect.isfunction))]
     assert not [text for text in texts if "%(" in text]
-    for part in ("tol : float, default=1e-7\n", "    Threads. ``None``", "verbose : int", "stop_reason_ : str", "trace_ : "):
+    for part in ("tol : float, default=1e-7\n", "    Number of threads. ``None``", "verbose : int", "stop_reason_ : str", "trace_ : "):
         assert part in inspect.getdoc(make)
     for part in ("X : {array-like", "y : Ignored", "observed : ", "start : ", "Returns\n-------\nself"):
         assert part in inspect.getdoc(make.fit)

@@ -15,10 +15,10 @@ SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), 
 
 
 def test_every_package_has_a_section():
-    assert list(SECTIONS) == ["From scikit-learn", "From torchnmf", "From enstop", "In librosa", "How many components"]
+    assert list(SECTIONS) == ["From scikit-learn", "From torchnmf", "From enstop", "In librosa", "How many components", "What the table rests on"]
 
 
-@pytest.mark.parametrize("title", SECTIONS)
+@pytest.mark.parametrize("title", [title for title, text in SECTIONS.items() if "```python" in text])
 def test_code_runs(title):
     blocks = re.findall(r"^```python\n(.*?)^```", SECTIONS[title], re.MULTILINE | re.DOTALL)
     assert blocks
