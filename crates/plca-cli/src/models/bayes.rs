@@ -90,10 +90,11 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let about = |e| Failure::by(&args.data, e);
     let (mut rows, mut cut) = (Vec::new(), false);
+    // As for skellam-vb: one start after the other, of all numbers of components, from one stream.
+    let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     for rank in ranks(&args.ranks)? {
         reasonable("--ranks", rank, data.shape())?;
         let model = make(rank, data.shape())?;
-        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         let run = model.on(&*data).map_err(about)?.stop(select::stop(args));
         let run = run.restarts(u32::try_from(args.restarts).unwrap_or(u32::MAX));
         let fit = run.run(Init::default(), &mut rng).map_err(about)?;
