@@ -131,7 +131,7 @@ def _complete(test: Callable[[], bool]) -> None:
         time.sleep(0 if time.perf_counter() - begun < _LOOK else _NAP)
 
 
-def _send(comm: Any, to: int, message: bytes) -> None:
+def _send(comm: Any, to: int, message: bytes | bytearray) -> None:
     # Complete when the other rank has it, and so is ready for the rest.
     _complete(comm.Issend(_length(len(message)), to).Test)
     for chunk in _chunks(message):
