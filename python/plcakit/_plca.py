@@ -73,7 +73,7 @@ class PLCA(TopicModel, ProductModel):
     >>> sorted(model.weights_.round(3).tolist())
     [0.429, 0.571]
     >>> PLCA(n_components=2, method="vb", random_state=0).fit(X).weights_.round(2).tolist()
-    [0.5, 0.5]
+    [0.56, 0.44]
     """
 
     temper_prior: bool

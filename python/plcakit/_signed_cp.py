@@ -78,7 +78,7 @@ class SkellamCP(SignedModel, MixtureModel):
     >>> X = np.einsum("i,f,j->ifj", [1.0, 2.0], [3.0, -1.0], [1.0, 4.0])       # rank one, of either sign along the second dimension
     >>> model = SkellamCP(n_components=1, random_state=0).fit(X)
     >>> [factor.ravel().round(1).tolist() for factor in model.factors_]
-    [[0.3, 0.7], [0.7, -0.3], [0.2, 0.8]]
+    [[0.3, 0.7], [0.4, -0.1], [0.2, 0.8]]
     """
 
     components_: Array
