@@ -16,7 +16,7 @@ use mdbook_driver::config::Config;
 
 const USAGE: &str = "usage: plca-site [--out DIR] [--api DIR]
 
-  --out DIR   where the site goes (target/site); what is there is replaced
+  --out DIR   where the site goes (target/site); an earlier site there is replaced
   --api DIR   pages of rustdoc to put into the site (what `cargo docs` writes: target/doc)";
 
 struct Options {
@@ -67,6 +67,21 @@ fn config(out: &Path) -> Result<Config> {
     Ok(config)
 }
 
+/// Removes the site that is there. A folder of anything else is left alone.
+fn clear(out: &Path) -> Result<()> {
+    if !out.exists() || out.read_dir()?.next().is_none() {
+        return Ok(());
+    }
+    // The renderer puts it into every site.
+    if !out.join(".nojekyll").is_file() {
+        bail!(
+            "{} is not an earlier site: expected an empty folder, or none",
+            out.display()
+        );
+    }
+    Ok(std::fs::remove_dir_all(out)?)
+}
+
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let Options { out, api } = options(root)?;
@@ -77,9 +92,7 @@ fn main() -> Result<()> {
     let empty = root.join("target/site-source");
     std::fs::create_dir_all(&empty)?;
     book.config.book.src = empty;
-    if out.exists() {
-        std::fs::remove_dir_all(&out)?;
-    }
+    clear(&out)?;
     book.build()?;
     formulas::style(&out)?;
     if let Some(api) = &api {
@@ -94,4 +107,23 @@ fn main() -> Result<()> {
         report.elsewhere.len(),
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_earlier_site_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("site");
+        clear(&out).unwrap();
+        std::fs::create_dir(&out).unwrap();
+        clear(&out).unwrap();
+        std::fs::write(out.join("thesis.txt"), "").unwrap();
+        assert!(clear(&out).is_err() && out.join("thesis.txt").exists());
+        std::fs::write(out.join(".nojekyll"), "").unwrap();
+        clear(&out).unwrap();
+        assert!(!out.exists());
+    }
 }
