@@ -48,21 +48,24 @@ pub(super) struct Passed<T> {
 /// Logarithms of both sides of the atoms, `K x F`, and of the other factors.
 pub(super) type LnFactors<'a> = &'a dyn Fn() -> Result<([DMatrix<f64>; 2], Others<f64>), FitError>;
 
-/// How many of the other modes, and of their indices, stand in rows, so that rows of both sides and columns are fewest.
+/// What a row costs in columns, as `cargo bench -p plca-benches --bench extensions` has it: a row has two sides, and its counts are doubles.
+const ROW: f64 = 8.0;
+
+/// How many of the other modes, and of their indices, stand in rows, so that forming rows and columns costs least.
 fn merged(folding: &Folding, components: usize) -> [usize; 2] {
-    let (sizes, rows) = (folding.sizes(), 2.0 * folding.rows() as f64);
+    let (sizes, rows) = (folding.sizes(), folding.rows() as f64);
     let all: f64 = sizes.iter().map(|&n| n as f64).product();
-    let (mut best, mut least) = ([0, 1], rows + all);
+    let (mut best, mut least) = ([0, 1], ROW * rows + all);
     let mut indices = 1;
     for merged in 1..sizes.len() {
         indices *= sizes[merged - 1];
         let of_rows = rows * indices as f64;
-        let size = of_rows + all / indices as f64;
-        if of_rows * components as f64 > ROWS as f64 {
+        let cost = ROW * of_rows + all / indices as f64;
+        if 2.0 * of_rows * components as f64 > ROWS as f64 {
             break;
         }
-        if size < least {
-            (best, least) = ([merged, indices], size);
+        if cost < least {
+            (best, least) = ([merged, indices], cost);
         }
     }
     best

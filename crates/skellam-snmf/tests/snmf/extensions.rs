@@ -408,12 +408,12 @@ fn many_columns_are_taken_some_at_a_time() {
 fn a_mode_stands_beside_the_signed_one() {
     is_the_definition([3, 40, 2000], 2);
     // Cells there are found again.
-    let values: Vec<f64> = (0..54)
-        .map(|at| if at == 50 { -4.0 } else { 1.0 })
+    let values: Vec<f64> = (0..240)
+        .map(|at| if at == 205 { -4.0 } else { 1.0 })
         .collect();
-    let data = tensor::<f64>(&[2, 3, 9], &values);
+    let data = tensor::<f64>(&[2, 3, 40], &values);
     let [half, none] = [0.5, 0.0].map(|x| DMatrix::from_element(2, 1, x));
-    let factors = [3, 9].map(|n| DMatrix::from_element(n, 1, 1.0 / n as f64));
+    let factors = [3, 40].map(|n| DMatrix::from_element(n, 1, 1.0 / n as f64));
     let weights = DVector::from_element(1, 1.0);
     let learnt = SignedCpState::new(&half, &none, &weights, factors.to_vec(), 0).unwrap();
     let refused = learnt.transform(&data, &Transform::default().along(2));
@@ -424,7 +424,7 @@ fn a_mode_stands_beside_the_signed_one() {
     let how = Transform::default().impossible(Impossible::Drop);
     let explained = learnt.transform(&data, &how.along(2)).unwrap();
     assert_eq!(explained.dropped, 4.0);
-    assert!((explained.fit.state().weights()[0] - 54.0).abs() < 1e-2);
+    assert!((explained.fit.state().weights()[0] - 240.0).abs() < 1e-2);
 }
 
 fn is_the_definition(shape: [usize; 3], k: usize) {
