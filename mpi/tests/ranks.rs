@@ -48,9 +48,9 @@ impl Folder {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Runs a line, split at blanks, in one process.
+    /// Runs a line, split at blanks, in one process: by the command that tests of the workspace build beside the program.
     fn alone(&self, line: &str) {
-        let plca = Path::new(PROGRAM).with_file_name("examples").join("plca");
+        let plca = Path::new(PROGRAM).with_file_name("plca");
         let mut command = Command::new(&plca);
         command.current_dir(self.0.path()).args(line.split(' '));
         let out = command.output();

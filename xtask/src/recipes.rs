@@ -138,6 +138,10 @@ pub(crate) fn run() -> Result<bool> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--locked", "--quiet", "--package", "plca-cli"])
+        // It fits a graph of six nodes: nothing is worth optimising.
+        .args(["--config", "profile.dev.opt-level=0"])
+        .args(["--config", "profile.dev.package.'*'.opt-level=0"])
+        .args(["--config", "profile.dev.package.plca-tensor.opt-level=0"])
         .current_dir(&copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))
         .status()?;
