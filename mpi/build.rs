@@ -1,5 +1,9 @@
 //! Says in one line what to install where MPI or libclang is missing, before the crate `mpi` fails at it.
 
+#[cfg(not(feature = "mpi"))]
+fn main() {}
+
+#[cfg(feature = "mpi")]
 fn main() {
     println!("cargo::rerun-if-env-changed=PATH");
     let missing = [
