@@ -343,22 +343,28 @@ def reading(estimator: Factorization, along: int | None) -> Reading:
     return estimator.missing, transposed, isinstance(estimator, SkellamSNMF)
 
 
-def check(estimator: Factorization) -> None:
+def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> None:
     """Refuses settings that need all data at once, before any are read."""
     name = type(estimator).__name__
     if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
         raise ValueError(f"shards: expected PLSA, PLCA, SkellamSNMF, or NMF under the Kullback-Leibler divergence, got {name}")
     estimator._validate_params()
-    plain = {"solver": ("auto", "em", "squarem"), "init": (None, "random"), "n_init": (1,), "warm_start": (False,)}
+    plain = {"solver": ("auto", "em", "squarem", "fast"), "init": (None, "random"), "n_init": (1,), "warm_start": (False,)}
     for setting, expected in plain.items():
         value = getattr(estimator, setting)
         if value not in expected:
             raise ValueError(f"shards: {setting} is {value!r}, expected {' or '.join(map(repr, expected))}")
+    if stepwise is not None:
+        if isinstance(estimator, SkellamSNMF):
+            raise ValueError("shards: stepwise is for PLSA, PLCA and NMF")
+        passes, shards = stepwise
+        if passes < 1 or shards < 1:
+            raise ValueError(f"stepwise is {stepwise!r}: expected a number of passes and of shards, at least 1 each")
     if estimator._frozen():
         raise ValueError("shards: freeze needs a start, which shards do not take")
 
 
-def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
+def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tuple[int, int] | None = None) -> Any:
     """Fits an estimator to the shards that an engine holds; ``along`` is the mode of the model that a folder is cut along."""
     model, options = estimator._model(), estimator._options()
     if model == "plsa" and along == 1:
@@ -386,7 +392,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     seed = engine.agreed(seed_of(estimator.random_state))
     shared = _core.shard_begin(sheet, survey, seed)
     stop = estimator._stop()
-    solver = "squarem" if estimator.solver == "squarem" else "em"
+    solver = "em" if estimator.solver == "auto" else estimator.solver
     engine.known = {
         "model": model,
         "n_components": k,
@@ -396,6 +402,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
         "settings of the model": json.dumps(options, sort_keys=True, default=lambda array: np.asarray(array).tolist()),
         "random_state": seed,
         "solver": solver,
+        "stepwise": None if stepwise is None else list(stepwise),
         "tol": stop["tol"],
         "check_every": stop["check_every"],
         "the version of plcakit": _core.__version__,
@@ -412,6 +419,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
             "watch": watch,
             "save": engine.saves(),
             "resume": resume,
+            "stepwise": None if stepwise is None else (engine.count, *stepwise),
         }
         result = _core.shard_fit(sheet, shared, engine, course)
         ended = {"iterations": result["iterations"], "objective": result["objective"]}

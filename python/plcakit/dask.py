@@ -40,6 +40,7 @@ def fit(
     save_every: int = 10,
     retries: int = 3,
     timeout: float = 300.0,
+    stepwise: tuple[int, int] | None = None,
 ) -> Any:
     """Fit an estimator to data in shards, on the workers of a Dask cluster.
 
@@ -48,7 +49,7 @@ def fit(
     Parameters
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
-        What is fitted, by the solver ``"em"`` or ``"squarem"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
+        What is fitted, by the solver ``"em"``, ``"squarem"`` or ``"fast"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
     X : dask.array.Array, sequence, or path-like
         The data, samples first. Of an array, chunks of samples are the shards. Of a sequence, each item is one: an array or sparse matrix, a file
         ``.npz`` or ``.npy``, or a delayed object that becomes an array. A path is a folder that ``plca shard`` has made, one of such files, or a
@@ -67,6 +68,8 @@ def fit(
     timeout : float, default=300.0
         Seconds to wait for an iteration. Then, without any worker left, the fit ends with a ``RuntimeError``; with workers that do nothing, it goes on
         from the saved state; with a worker at work, it waits as long again.
+    stepwise : tuple of int, default=None
+        As of :func:`plcakit.shards.fit`.
 
     Returns
     -------
@@ -91,12 +94,12 @@ def fit(
     """
     distributed = _distributed()
     client = distributed.get_client() if client is None else client
-    check(estimator)
+    check(estimator, stepwise)
     sources, along = _sources(X)
     how = reading(estimator, along)
     engine = _Dask(client, sources, how, ranges, folder, save_every, retries, timeout)
     try:
-        return _fit(estimator, engine, along)
+        return _fit(estimator, engine, along, stepwise)
     finally:
         engine.close()
 

@@ -35,7 +35,13 @@ def _world() -> Any:
 
 
 def fit(
-    estimator: Any, X: Any, *, comm: Any = None, checkpoint: str | Path | None = None, save_every: int = 10
+    estimator: Any,
+    X: Any,
+    *,
+    comm: Any = None,
+    checkpoint: str | Path | None = None,
+    save_every: int = 10,
+    stepwise: tuple[int, int] | None = None,
 ) -> Any:
     """Fit an estimator to data in shards, on all ranks of a communicator; every rank calls this, and gets the same estimator.
 
@@ -45,7 +51,7 @@ def fit(
     Parameters
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
-        What is fitted, by the solver ``"em"`` or ``"squarem"``. ``n_jobs`` is the number of threads of a rank. It is changed in place.
+        What is fitted, by the solver ``"em"``, ``"squarem"`` or ``"fast"``. ``n_jobs`` is the number of threads of a rank. It is changed in place.
     X : sequence or path-like
         The data, samples first, as of :func:`plcakit.shards.fit`. An item of a sequence may be a function that returns a shard: a rank calls those
         of its own shards alone.
@@ -58,6 +64,8 @@ def fit(
         ``ValueError`` that says what differs.
     save_every : int, default=10
         After how many iterations the state is saved.
+    stepwise : tuple of int, default=None
+        As of :func:`plcakit.shards.fit`.
 
     Returns
     -------
@@ -76,8 +84,8 @@ def fit(
     comm = _world() if comm is None else comm
     engine: _Ranks | None = None
     try:
-        engine = _Ranks(comm, estimator, X, checkpoint, save_every)
-        return _fit(estimator, engine, engine.along)
+        engine = _Ranks(comm, estimator, X, checkpoint, save_every, stepwise)
+        return _fit(estimator, engine, engine.along, stepwise)
     except _Told as told:
         error = told.error
     except BaseException:
@@ -216,7 +224,7 @@ class _Watched:
 
 
 class _Ranks(Engine):
-    def __init__(self, comm: Any, estimator: Any, X: Any, checkpoint: str | Path | None, save_every: int) -> None:
+    def __init__(self, comm: Any, estimator: Any, X: Any, checkpoint: str | Path | None, save_every: int, stepwise: tuple[int, int] | None) -> None:
         self.comm, self.save_every = comm, save_every
         self.folder = None if checkpoint is None else Path(checkpoint)
         self.warns = comm.rank == 0
@@ -225,7 +233,7 @@ class _Ranks(Engine):
         self.unsaved: list[Path] = []
 
         def own() -> tuple[int, int | None]:
-            check(estimator)
+            check(estimator, stepwise)
             sources, along = sourced(X)
             super(_Ranks, self).__init__(len(sources))
             if comm.size > self.count:

@@ -10,16 +10,19 @@ from ._shards import fit as _fit
 __all__ = ["fit"]
 
 
-def fit(estimator: Any, X: Any) -> Any:
+def fit(estimator: Any, X: Any, *, stepwise: tuple[int, int] | None = None) -> Any:
     """Fit an estimator to data in shards.
 
     Parameters
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
-        What is fitted, by the solver ``"em"`` or ``"squarem"``. It is changed in place.
+        What is fitted, by the solver ``"em"``, ``"squarem"`` or ``"fast"``. It is changed in place.
     X : sequence or path-like
         The data, samples first: arrays, sparse matrices or files ``.npz`` and ``.npy``, each a shard; a folder of such files; one that
         ``plca shard`` has made, whose shards are read at every iteration; or a file of AnnData, ``.h5ad``, whose cells become 64 shards.
+    stepwise : tuple of int, default=None
+        ``(passes, shards)``: the start is learnt by stepwise EM, in passes over all shards. A round learns from that number of shards, then the shared
+        blocks are renewed. One pass of EM ends the start. ``None``: the iterations follow from the random start.
 
     Returns
     -------
@@ -36,7 +39,7 @@ def fit(estimator: Any, X: Any) -> Any:
     >>> topics.components_.shape == (3, counts.shape[1])
     True
     """
-    check(estimator)
+    check(estimator, stepwise)
     sources, along = sourced(X)
     how = reading(estimator, along)
-    return _fit(estimator, OneProcess(opened(sources, 0, how)), along)
+    return _fit(estimator, OneProcess(opened(sources, 0, how)), along, stepwise)

@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use plca::fit::shards::{
-    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
-    started,
+    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Stepwise,
+    Survey, started,
 };
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, State, Status, Stop,
@@ -615,6 +615,8 @@ pub(crate) struct Course<'py> {
     save: Option<(usize, Bound<'py, PyAny>)>,
     /// Such a state, of shards that are as they were then.
     resume: Option<PyBackedBytes>,
+    /// The number of shards, and of a stepwise start the passes and the shards of a round.
+    stepwise: Option<(u32, u32, u32)>,
 }
 
 /// A run whose shards an engine holds.
@@ -668,7 +670,10 @@ fn fit<T: Scalar>(
         let from = match from {
             Some(from) => from,
             None => {
-                started(model, caller, &mut shared)?;
+                let stepwise = course
+                    .stepwise
+                    .map(|(count, passes, shards)| (count, Stepwise::new(passes).shards(shards)));
+                started(model, caller, &mut shared, stepwise)?;
                 Checkpoint::new(shared.parameters().clone())
             }
         };

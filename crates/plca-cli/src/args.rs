@@ -18,6 +18,7 @@ use crate::ranks::World;
 use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
+use plca_fit::shards::Stepwise;
 use plca_fit::{Anneal, Solver};
 use plca_priors::{PriorEntry, Priors, RatePriors};
 
@@ -307,6 +308,17 @@ fn local(s: &str) -> Result<Local, String> {
     }
 }
 
+fn stepwise(s: &str) -> Result<Stepwise, String> {
+    let number = |s: &str| match s.parse() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(format!("`{s}` is not a whole number >= 1")),
+    };
+    match s.split_once(',') {
+        Some((passes, shards)) => Ok(Stepwise::new(number(passes)?).shards(number(shards)?)),
+        None => Ok(Stepwise::new(number(s)?)),
+    }
+}
+
 /// Data that come in batches.
 #[derive(Debug, Args)]
 pub(crate) struct OnlineArgs {
@@ -461,6 +473,12 @@ pub(crate) struct FitArgs {
     /// any number of machines with the same shards gives bit-identical results. A folder that `plca shard` made is already cut.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub(crate) shards: Option<u32>,
+    /// Shards: begins with passes of stepwise EM, SHARDS at a time [default: 8]
+    ///
+    /// A round learns from every so manieth shard and then renews the blocks that all shards share. A pass of EM over all shards ends the
+    /// start; iterations follow from there.
+    #[arg(long, value_name = "PASSES[,SHARDS]", value_parser = stepwise, allow_hyphen_values = true, help_heading = DATA)]
+    pub(crate) stepwise: Option<Stepwise>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
     /// Seed of all random numbers (ChaCha)

@@ -104,6 +104,9 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
             shards::check(args)?;
             args.model.shards(args)
         }
+        None if args.stepwise.is_some() => Err(Failure::usage(
+            "--stepwise needs shards: --shards N, or a folder that plca shard made",
+        )),
         None if args.blocks.is_empty() => {
             sealed(args)?;
             args.model.fit(args)

@@ -383,7 +383,13 @@ impl<T: Scalar> Crew<'_, T> {
             .each(|_, place, data| self.model.begin_local(data, place, &shared, seed));
         let locals = self.world.agreed(locals.map_err(|e| self.about(e)))?;
         self.locals.replace(locals);
-        started(self.model, self, &mut shared).map_err(|e| self.ended(e))?;
+        let stepwise = self.args.stepwise.map(|how| {
+            (
+                self.own.shards.first().map_or(0, |(place, _)| place.shards),
+                how,
+            )
+        });
+        started(self.model, self, &mut shared, stepwise).map_err(|e| self.ended(e))?;
         let from = Checkpoint::new(shared.parameters().clone());
         Ok((shared, from))
     }

@@ -71,8 +71,12 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     let folder = args.data.is_dir();
     let in_one_piece = [
         ("--out-of-core", args.out_of_core.is_some()),
-        ("--solver fast", args.solver == plca_fit::Solver::Fast),
         ("--kkt-tol", args.kkt_tol.is_some()),
+        // A start is drawn, and learnt on from there.
+        (
+            "--init with --stepwise",
+            args.init.is_some() && args.stepwise.is_some(),
+        ),
         ("--temper B,ETA", schedule(args)?.is_some()),
         ("--mask", folder && args.hidden.mask.is_some()),
         ("--missing", folder && args.hidden.missing.is_some()),
@@ -140,6 +144,9 @@ pub(crate) fn of_folder<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
 pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Value, Failure> {
     let mut settings = settings(args, rank)?;
     settings["shards"] = json!(shards);
+    if let Some(how) = args.stepwise {
+        settings["stepwise"] = json!(format!("{},{}", how.passes, how.shards));
+    }
     Ok(settings)
 }
 
@@ -153,6 +160,6 @@ fn on<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
     rank: usize,
 ) -> Result<(), Failure> {
     let settings = settings_of(args, rank, shards.count())?;
-    let model = Box::new(OnShards::new(model, shards));
+    let model = Box::new(OnShards::new(model, shards).stepwise(args.stepwise));
     fit_on(args, data, model, given, None, settings)
 }

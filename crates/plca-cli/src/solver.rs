@@ -64,8 +64,11 @@ pub(crate) fn of<T: Element>(
                     "{option} cannot be combined with --solver fast: use --solver em"
                 )));
             }
-            let separable = algorithm.separable();
-            separable.map_err(|e| Failure::usage(format!("--solver fast: {e}")))?;
+            let separates = match algorithm.by_samples() {
+                Ok(false) => algorithm.separable().map(drop),
+                settles => settles.map(drop),
+            };
+            separates.map_err(|e| Failure::usage(format!("--solver fast: {e}")))?;
             Ok(Solver::Fast)
         }
         solver if args.accelerate == Solver::Em => Ok(solver),

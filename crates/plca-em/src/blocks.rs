@@ -4,6 +4,9 @@ use nalgebra::DMatrix;
 use plca_fit::{BlockSpec, Frozen};
 use plca_tensor::Real;
 
+/// Passes over the coordinates of a sample that bring its block near the optimum, from where the last iteration has left it.
+pub(crate) const SETTLING: usize = 4;
+
 /// Whether an iteration may change something of a block.
 pub(crate) fn is_free<T: Real>(spec: &BlockSpec<T>) -> bool {
     spec.frozen != Frozen::Whole

@@ -109,6 +109,25 @@ pub trait Algorithm<T: Real>: Debug {
         None
     }
 
+    /// Whether [`step_by_samples`](Self::step_by_samples) is the algorithm's own form of [`Solver::Fast`](super::Solver::Fast), in place of row problems over all
+    /// data. Default: no.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotSeparable`] for settings with which it cannot be made.
+    fn by_samples(&self) -> Result<bool, FitError> {
+        Ok(false)
+    }
+
+    /// One iteration that brings what belongs to the samples near its optimum first. Default: [`step`](Self::step).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn step_by_samples(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        self.step(at, measure)
+    }
+
     /// Parameters from extrapolated values `flat`, which stand one block after the other, each by columns. Default: a value that left the
     /// orthant becomes a tenth of that of `last`, columns on the simplex are normalised, and what is frozen, or follows from the rest, keeps the
     /// values of `base`.

@@ -79,6 +79,6 @@ pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
 pub use transform::{
-    Explained, Impossible, Solved, Transform, certify, check_shape, empty, gap, gaps, one_by_one,
-    possible, reached, share, uncertified,
+    Explained, Impossible, Solved, Transform, certify, check_shape, empty, gap, gaps, improve,
+    one_by_one, possible, reached, share, uncertified,
 };

@@ -12,7 +12,7 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::arrange::{Ending, Rows, Until};
-use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
+use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, RowTerms, Rule};
 
 use super::init::scaled;
 use super::solver::fast::floored;
@@ -200,15 +200,7 @@ pub fn one_by_one<T: Real>(
     let ones = factor.clone();
     let factors = learnt.iter().map(|f| f.unwrap_or(Factor::Rows(&ones)));
     let factors: Vec<_> = factors.collect();
-    let share = if data.is_complete() {
-        let sums: Vec<_> = (learnt.iter().flatten())
-            .map(|f| f.component_sums())
-            .collect();
-        DMatrix::from_fn(k, 1, |z, _| sums.iter().fold(T::one(), |s, f| s * f[z]))
-    } else {
-        share(data, &factors, along)?.transpose()
-    };
-    let share = floored(&share).unwrap_or(share);
+    let share = shares(data, &factors, along)?;
     let rows = Rows::new(data, Modes::one(along))?;
     let stop = &how.stop;
     let limit = stop.deadline();
@@ -243,6 +235,48 @@ pub fn one_by_one<T: Real>(
             Ending::Cut => Status::TimeLimit,
         },
     }))
+}
+
+/// What every component gives to the observed cells of an observation if its entry of the factor of mode `along` is 1: `K x 1` for all
+/// observations, or `K x I`.
+fn shares<T: Real>(
+    data: &dyn Data<T>,
+    factors: &[Factor<'_, T>],
+    along: usize,
+) -> Result<DMatrix<T>, FitError> {
+    let share = if data.is_complete() {
+        let others = factors.iter().enumerate().filter(|&(m, _)| m != along);
+        let sums: Vec<_> = others.map(|(_, f)| f.component_sums()).collect();
+        let k = factors[along].components();
+        DMatrix::from_fn(k, 1, |z, _| sums.iter().fold(T::one(), |s, f| s * f[z]))
+    } else {
+        share(data, factors, along)?.transpose()
+    };
+    Ok(floored(&share).unwrap_or(share))
+}
+
+/// Improves the factor of mode `along` by passes over the coordinates of every observation on its own; `block` is that factor, `K x I`, as it was and as
+/// it becomes, in units of the data's sum: the masses of an observation's components in its observed cells add up to its share of the data. That of
+/// `factors` is not looked at.
+///
+/// # Errors
+///
+/// Data that cannot be read.
+pub fn improve<T: Real>(
+    data: &dyn Data<T>,
+    factors: &[Factor<'_, T>],
+    along: usize,
+    block: &mut DMatrix<T>,
+    passes: usize,
+) -> Result<(), FitError> {
+    let terms = RowTerms {
+        linear: &shares(data, factors, along)?,
+        pseudo: None,
+    };
+    // [SPEC 10.1]
+    let rows = Rows::new(data, Modes::one(along))?;
+    rows.improve(along, factors, terms, block, passes, false);
+    Ok(())
 }
 
 impl<T: Real> Solved<T> {

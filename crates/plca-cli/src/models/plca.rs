@@ -29,7 +29,7 @@ impl ModelKind for Symmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --online"
+        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --stepwise --online"
     }
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {

@@ -29,7 +29,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--given --temper --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --online"
+        "--given --temper --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --stepwise --online"
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {

@@ -1,15 +1,17 @@
 //! KL-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{Apart, Imputes, InTurn, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Apart, Imputes, InTurn, Learns, Lie, Shard, Sharded, Survey, Whole};
 use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
-    Wanted,
+    Wanted, improve,
 };
-use plca_tensor::{Data, Expected, Modes, Real};
+use plca_tensor::{Data, Expected, Factor, Modes, Real};
 
 use super::counts::{NmfCounts, plan};
 use super::{Nmf, NmfState};
+use crate::blocks::{SETTLING, is_free};
 use crate::expectation::apart;
+use crate::online::Rounds;
 use crate::product::conflict;
 
 /// KL-NMF on a shard.
@@ -49,6 +51,22 @@ impl<T: Real> Shard<T> for NmfShard<'_, T> {
     fn imputes(&self) -> Option<&dyn Imputes<T>> {
         (self.simultaneous && !self.counts.complete).then_some(self)
     }
+
+    fn settle(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        let (data, total) = (self.counts.data, self.counts.data.total());
+        if total <= 0.0 || !is_free(&self.counts.specs[1]) {
+            return Ok(());
+        }
+        let mut block = at.at(1) / T::lit(total);
+        let factors = [Factor::Columns(at.at(0)), Factor::Rows(at.at(1))];
+        improve(data, &factors, 1, &mut block, SETTLING)?;
+        at.change(|j, h| {
+            if j == 1 {
+                *h = &block * T::lit(total);
+            }
+        });
+        Ok(())
+    }
 }
 
 impl<T: Real> Imputes<T> for NmfShard<'_, T> {
@@ -81,6 +99,14 @@ impl<T: Real> Sharded<T> for Nmf<T> {
 
     fn lies(&self, block: usize, _: usize) -> Option<Lie> {
         (block == 1).then_some(Lie::Columns)
+    }
+
+    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
+        Some(Box::new(Rounds(self)))
+    }
+
+    fn settles(&self) -> Result<(), FitError> {
+        Ok(())
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {

@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 use plca_fit::{Axis, BlockSpec, FitError, Frozen, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
+use super::rounds::mass;
 use super::{Batch, Online, OnlineState, Streamed, Turn};
 use crate::blocks::is_free;
 use crate::product::conflict;
@@ -24,18 +25,35 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         };
         let (factors, mut restored) = self.admit(state, &shared, batch)?;
         let found = (self.model).explain(factors.clone(), batch, start, rule)?;
+        let mass = mass(&found, batch);
         restored.extend(found.restored);
-        let sum = |counts: &DMatrix<T>| counts.iter().map(|c| c.to_f64()).sum::<f64>();
-        let batch_mass = match found.counts.first() {
-            // Hidden cells are among the counts.
-            Some(counts) if !batch.is_complete() => sum(counts),
-            _ => batch.total(),
-        };
-        let (seen, pass) = (state.seen + batch_mass, state.pass + batch_mass);
-        let rho = self.step.rho(t, batch_mass / seen);
-        let mut statistics = found.counts;
+        let (next, rho) = self.absorbed(state, &shared, factors, found.counts, mass)?;
+        *state = next;
+        Ok(Batch {
+            state: found.state,
+            ln_lik: found.ln_lik,
+            mass,
+            rho,
+            iterations: found.iterations,
+            restored,
+        })
+    }
+
+    /// The state after a batch of these counts and this mass, which met these factors, and its weight.
+    pub(super) fn absorbed(
+        &self,
+        state: &OnlineState<T>,
+        shared: &[BlockSpec<T>],
+        factors: Vec<DMatrix<T>>,
+        counts: Vec<DMatrix<T>>,
+        mass: f64,
+    ) -> Result<(OnlineState<T>, f64), FitError> {
+        let t = state.batches.saturating_add(1);
+        let (seen, pass) = (state.seen + mass, state.pass + mass);
+        let rho = self.step.rho(t, mass / seen);
+        let mut statistics = counts;
         for (counts, s) in statistics.iter_mut().zip(&state.statistics) {
-            blend(counts, s, rho, batch_mass);
+            blend(counts, s, rho, mass);
         }
         let mut next = OnlineState {
             weights: state.weights.clone(),
@@ -46,22 +64,14 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             pass,
             total: state.total.max(pass),
         };
-        self.m_steps(&mut next, &shared, rule.batch)?;
+        self.m_steps(&mut next, shared, t as usize)?;
         // Statistics that are no shares, of a state from elsewhere, may have left the numbers.
         next.check()?;
-        *state = next;
-        Ok(Batch {
-            state: found.state,
-            ln_lik: found.ln_lik,
-            mass: batch_mass,
-            rho,
-            iterations: found.iterations,
-            restored,
-        })
+        Ok((next, rho))
     }
 
     /// The shared blocks, for which state and batch must be made.
-    fn check(
+    pub(super) fn check(
         &self,
         state: &OnlineState<T>,
         batch: &dyn Data<T>,
@@ -81,7 +91,12 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         learnt.insert(along, None);
         check_shape(batch.shape(), &learnt)?;
         check_counts(batch)?;
-        let specs = self.model.specs(batch.shape())?;
+        self.shared(batch.shape())
+    }
+
+    /// The shared blocks for batches of this shape.
+    pub(super) fn shared(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let specs = self.model.specs(shape)?;
         let count = specs.len();
         let (mut own, mut shared) = (Vec::new(), Vec::new());
         for (j, spec) in specs.into_iter().enumerate() {
@@ -102,7 +117,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The factors, with a trace of what the batch has and no component reaches; the names of those whose priors may be why.
-    fn admit(
+    pub(super) fn admit(
         &self,
         state: &OnlineState<T>,
         shared: &[BlockSpec<T>],

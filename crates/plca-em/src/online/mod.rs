@@ -15,6 +15,7 @@
 
 mod builder;
 mod learn;
+mod rounds;
 mod state;
 mod step;
 mod stream;
@@ -28,6 +29,7 @@ use plca_tensor::{Data, Real};
 use rand::Rng;
 
 pub use builder::{Local, OnlineBuilder};
+pub(crate) use rounds::Rounds;
 pub use state::OnlineState;
 pub use step::StepSize;
 pub use stream::{Pass, StreamError};

@@ -27,6 +27,22 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
     #[doc(hidden)]
     fn check_stream(&self) -> Result<(), FitError>;
 
+    /// Writes what was found of the batch's own blocks into those of a shard, the batch having this share of all data and `shared` being the
+    /// blocks that it met. Default: the second block of the model is the shard's first.
+    #[doc(hidden)]
+    fn keep(
+        &self,
+        state: &Self::State,
+        shared: &Parameters<T>,
+        share: f64,
+        own: &mut [DMatrix<T>],
+    ) {
+        let _ = (shared, share);
+        if let Some(own) = own.first_mut() {
+            own.copy_from(state.parameters().at(1));
+        }
+    }
+
     /// What was found of a batch under shared blocks.
     #[doc(hidden)]
     fn explain(

@@ -1,13 +1,17 @@
 //! PLCA of data that are cut along their last mode.
 
-use plca_fit::shards::{Imputes, Lie, Shard, Sharded, Survey, Whole};
-use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Sense, Wanted};
-use plca_tensor::{Data, Real};
+use nalgebra::DMatrix;
+use plca_fit::shards::{Imputes, Learns, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::{
+    BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Sense, Wanted, improve, refuse,
+};
+use plca_tensor::{Data, Factor, Real};
 
 use super::Plca;
 use super::counts::PlcaCounts;
 use crate::Missing;
-use crate::online::Streamed;
+use crate::blocks::{SETTLING, is_free};
+use crate::online::{Rounds, Streamed};
 use crate::product::conflict;
 
 /// PLCA on a shard.
@@ -39,6 +43,34 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
     fn imputes(&self) -> Option<&dyn Imputes<T>> {
         (!self.complete).then_some(&self.counts)
     }
+
+    fn settle(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        let (data, specs) = (self.counts.data, &self.counts.specs);
+        let (own, total) = (specs.len() - 1, data.total());
+        if total <= 0.0 || !is_free(&specs[own]) {
+            return Ok(());
+        }
+        // P(z, y) as a share of the shard.
+        let (scale, weights) = (T::lit(at.mass() / total), at.at(0).clone());
+        let joint = |y: usize, z: usize| at.at(own)[(y, z)] * weights[z] * scale;
+        let mut block = DMatrix::from_fn(weights.len(), specs[own].shape.0, |z, y| joint(y, z));
+        let factors = at.matrices()[1..].iter().map(Factor::Columns);
+        improve(
+            data,
+            &factors.collect::<Vec<_>>(),
+            own - 1,
+            &mut block,
+            SETTLING,
+        )?;
+        at.change(|j, factor| {
+            let each = factor.column_iter_mut().enumerate().filter(|_| j == own);
+            for (z, mut column) in each.filter(|&(z, _)| weights[z] > T::zero()) {
+                let joint = block.row(z).transpose();
+                column.copy_from(&(joint / (weights[z] * scale)));
+            }
+        });
+        Ok(())
+    }
 }
 
 /// Weights and factors are shared except for the factor of the last mode, whose columns run across the shards.
@@ -49,6 +81,17 @@ impl<T: Real> Sharded<T> for Plca<T> {
 
     fn lies(&self, block: usize, blocks: usize) -> Option<Lie> {
         (block > 0 && block + 1 == blocks).then_some(Lie::Rows)
+    }
+
+    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
+        Some(Box::new(Rounds(self)))
+    }
+
+    fn settles(&self) -> Result<(), FitError> {
+        let settings = &self.settings;
+        let tied = settings.has_prior("weights") || *settings.frozen("weights") != Frozen::No;
+        // What samples have of a component is its weight.
+        refuse(tied, "a prior on `weights`, or what is frozen of it,")
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {

@@ -39,6 +39,25 @@ impl<T: Real> Streamed<T> for Plca<T> {
         conflict(what)
     }
 
+    fn keep(
+        &self,
+        state: &PlcaState<T>,
+        shared: &Parameters<T>,
+        share: f64,
+        own: &mut [DMatrix<T>],
+    ) {
+        let (found, weights) = (state.parameters(), shared.at(0));
+        let last = found.matrices().len() - 1;
+        let Some(own) = own.first_mut() else { return };
+        for (z, mut column) in own.column_iter_mut().enumerate() {
+            if weights[z] > T::zero() {
+                // P(y | z) of all data, from P(z, y) of the batch
+                let scale = found.at(0)[z] * T::lit(share) / weights[z];
+                column.copy_from(&(found.at(last).column(z) * scale));
+            }
+        }
+    }
+
     fn explain(
         &self,
         shared: Vec<DMatrix<T>>,

@@ -46,8 +46,8 @@ pub(super) fn check_order(order: usize) -> Result<(), FitError> {
 /// PLSA on data.
 #[derive(Debug)]
 pub(super) struct PlsaCounts<'a, T: Real> {
-    model: &'a Plsa<T>,
-    data: &'a dyn Data<T>,
+    pub(super) model: &'a Plsa<T>,
+    pub(super) data: &'a dyn Data<T>,
     /// Sums of the data over the explained mode.
     pub(super) marginal: Vec<f64>,
     /// Whether every cell was observed: here, and in all other shards of the data.

@@ -1,14 +1,40 @@
 //! PLSA of data that are cut along their given index.
 
-use plca_fit::shards::{Lie, Shard, Sharded, Survey, Whole};
-use plca_fit::{Draw, FitError, Sense};
-use plca_tensor::{Data, Real};
+use plca_fit::shards::{Learns, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::{Draw, FitError, Parameters, Sense, improve};
+use plca_tensor::{Data, Factor, Real};
 
 use super::Plsa;
 use super::counts::{PlsaCounts, check_order};
-use crate::online::Streamed;
+use super::state::mixtures;
+use crate::blocks::{SETTLING, is_free};
+use crate::online::{Rounds, Streamed};
 
-impl<T: Real> Shard<T> for PlsaCounts<'_, T> {}
+impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
+    fn settle(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        let (along, total) = (self.model.given.mode(), self.data.total());
+        if total <= 0.0 || !is_free(&self.specs[1]) {
+            return Ok(());
+        }
+        // Every given index has its share of the shard.
+        let mut block = at.at(1).clone();
+        for (mut column, &sum) in block.column_iter_mut().zip(&self.marginal) {
+            column *= T::lit(sum / total);
+        }
+        let own = block.clone();
+        let mut factors = [Factor::Columns(at.at(0)), Factor::Rows(&own)];
+        if along == 0 {
+            factors.reverse();
+        }
+        improve(self.data, &factors, along, &mut block, SETTLING)?;
+        at.change(|j, mixture| {
+            if j == 1 {
+                mixtures(&block, mixture);
+            }
+        });
+        Ok(())
+    }
+}
 
 /// The basis is shared; mixtures and marginal belong to the given indices.
 impl<T: Real> Sharded<T> for Plsa<T> {
@@ -18,6 +44,14 @@ impl<T: Real> Sharded<T> for Plsa<T> {
 
     fn lies(&self, block: usize, _: usize) -> Option<Lie> {
         [None, Some(Lie::Columns), Some(Lie::Rows)][block]
+    }
+
+    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
+        Some(Box::new(Rounds(self)))
+    }
+
+    fn settles(&self) -> Result<(), FitError> {
+        Ok(())
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {

@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
-use plca_em::{Given, Init, Model, Nmf, Plca, Plsa, Solver, Stop, Update};
+use plca_em::{Given, Init, Model, Nmf, Online, OnlineState, Plca, Plsa, Solver, Stop, Update};
 use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
-    Stats, Survey,
+    Stats, Stepwise, Survey, started,
 };
-use plca_fit::{AnyModel, Checkpoint, FitError, Parameters, Run};
+use plca_fit::{Algorithm, AnyModel, Checkpoint, FitError, Parameters, Run};
 use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
@@ -274,7 +274,17 @@ fn in_process<T: Real>(
     solver: Solver,
     iterations: usize,
 ) -> (Parameters<T>, Vec<f64>) {
+    from(case, None, solver, iterations)
+}
+
+fn from<T: Real>(
+    case: &Case<T>,
+    start: Option<Stepwise>,
+    solver: Solver,
+    iterations: usize,
+) -> (Parameters<T>, Vec<f64>) {
     let algorithm = InProcess::new(case.model.sharded(), &case.shards).unwrap();
+    let algorithm = algorithm.stepwise(start);
     let run = Run::<Parameters<T>>::new(Box::new(algorithm)).solver(solver);
     let fit = run
         .stop(stop(iterations))
@@ -517,10 +527,10 @@ impl Engine<f64> for Keeper<'_> {
 
 /// A run whose shards an engine holds has the bits of one process, also if it goes on from a checkpoint; shards that are missing or not yet
 /// finished are no parameters.
-fn as_in_one_process(case: &Case<f64>, solver: Solver) -> usize {
+fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise>) -> usize {
     let (model, shards) = (case.model.sharded(), &case.shards);
     let survey = InProcess::new(model, shards).unwrap().survey().clone();
-    let start = model.begin(&survey, SEED).unwrap();
+    let mut start = model.begin(&survey, SEED).unwrap();
     let (mut first, mut locals) = (0, Vec::new());
     for (s, shard) in shards.iter().enumerate() {
         let place = Place {
@@ -537,6 +547,8 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver) -> usize {
         shards,
         locals,
     };
+    let rounds = stepwise.map(|how| (shards.len() as u32, how));
+    started(model, &keeper, &mut start, rounds).unwrap();
     let at = RefCell::new(start.clone());
     let run = |iterations| {
         let elsewhere = Elsewhere::new(model, &keeper, &at).unwrap();
@@ -546,7 +558,7 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver) -> usize {
     let start = Checkpoint::new(start.parameters().clone());
     let half = run(3).resume(start).unwrap();
     let fit = run(6).resume(moved(half.checkpoint())).unwrap();
-    let (expected, trace) = in_process(case, solver, 6);
+    let (expected, trace) = from(case, stepwise, solver, 6);
     assert_eq!(Some(&fit.objective()), trace.last(), "{}", case.name);
 
     let shared = at.borrow().clone();
@@ -568,7 +580,7 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver) -> usize {
 #[test]
 fn an_engine_elsewhere_has_the_bits_of_one_process() {
     for case in cases::<f64>() {
-        assert_eq!(as_in_one_process(&case, Solver::Em), 6);
+        assert_eq!(as_in_one_process(&case, Solver::Em, None), 6);
     }
 }
 
@@ -578,10 +590,122 @@ fn an_engine_extrapolates_with_the_bits_of_one_process() {
     let cases = cases::<f64>().into_iter();
     let cases = cases.filter(|case| !case.name.contains("tempered"));
     // Six times two steps, and one for every point that was kept.
-    let kept = cases.map(|case| as_in_one_process(&case, Solver::Squarem) - 12);
+    let kept = cases.map(|case| as_in_one_process(&case, Solver::Squarem, None) - 12);
     let kept: Vec<_> = kept.collect();
     assert!(kept.iter().any(|&n| n > 0), "{kept:?}");
     assert!(kept.iter().any(|&n| n < 6), "{kept:?}");
+}
+
+/// A stepwise start has the bits of one process, and is ahead of a random one; models that do not learn in rounds say so.
+#[test]
+fn stepwise_starts_are_ahead() {
+    let how = Stepwise::new(2).shards(9);
+    let mut refused = Vec::new();
+    for case in cases::<f64>() {
+        let drawn = InProcess::new(case.model.sharded(), &case.shards).unwrap();
+        let drawn = drawn.stepwise(how).draw(&mut rng());
+        if let Err(error) = drawn {
+            assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+            refused.push(case.name);
+            continue;
+        }
+        assert_eq!(as_in_one_process(&case, Solver::Em, Some(how)), 6);
+        let (_, plain) = in_process(&case, Solver::Em, 3);
+        let (_, ahead) = from(&case, Some(how), Solver::Em, 3);
+        let sign = if case.name.starts_with("nmf") {
+            -1.0
+        } else {
+            1.0
+        };
+        assert!(sign * (ahead[0] - plain[0]) > 0.0, "{}", case.name);
+        assert!(sign * (ahead[3] - ahead[0]) > 0.0, "{}", case.name);
+    }
+    assert_eq!(
+        refused,
+        ["plca, priors", "nmf, penalties", "nmf in turn, penalties"]
+    );
+}
+
+/// Rounds of one shard are the batches of an online learner; a pass of EM ends the start.
+#[test]
+fn rounds_are_the_batches_of_an_online_learner() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
+    let model = Plsa::<f64>::builder(K).build().unwrap();
+    let on = InProcess::new(&model, &shards).unwrap();
+    let found = on
+        .stepwise(Stepwise::new(2).shards(1))
+        .draw(&mut rng())
+        .unwrap();
+
+    let drawn = InProcess::new(&model, &shards).unwrap();
+    let drawn = drawn.draw(&mut rng()).unwrap();
+    let learner = Online::builder(model.clone()).total(v.total());
+    let learner = learner.build().unwrap();
+    let even = DVector::from_element(K, 1.0);
+    let mut state = OnlineState::new(even, vec![drawn[0].clone()]).unwrap();
+    let mut mixtures = Vec::new();
+    for _ in 0..2 {
+        mixtures.clear();
+        for shard in &shards {
+            let batch = learner.partial_fit(&mut state, &**shard).unwrap();
+            mixtures.extend_from_slice(batch.state.mixture().as_slice());
+        }
+        state.end_pass();
+    }
+    let mixture = DMatrix::from_vec(K, SAMPLES, mixtures);
+    let run = Model::on(&model, &v).unwrap();
+    let run = run.solver(Solver::Em).stop(stop(1));
+    let start = Init::default()
+        .block("basis", state.factors[0].clone())
+        .block("mixture", mixture);
+    let expected = run.run(start, &mut rng()).unwrap();
+    for (name, (found, expected)) in ["basis", "mixture"].iter().zip([
+        (&found[0], expected.state().basis()),
+        (&found[1], expected.state().mixture()),
+    ]) {
+        let error = (found - expected).amax();
+        assert!(error < 1e-13, "{name} {error}");
+    }
+}
+
+/// Coordinate descent: samples are near their optimum before every step. Bits are those of one process, no step makes the objective worse, and it is ahead
+/// of EM. What shards cannot know is refused.
+#[test]
+fn samples_are_settled_before_every_step() {
+    let mut refused = Vec::new();
+    for case in cases::<f64>() {
+        let algorithm = InProcess::new(case.model.sharded(), &case.shards).unwrap();
+        match algorithm.by_samples() {
+            Ok(settles) => assert!(settles),
+            Err(FitError::NotSeparable { .. }) => {
+                refused.push(case.name);
+                continue;
+            }
+            Err(error) => panic!("{}: {error}", case.name),
+        }
+        assert_eq!(as_in_one_process(&case, Solver::Fast, None), 6);
+        let (_, plain) = in_process(&case, Solver::Em, 12);
+        let (_, trace) = in_process(&case, Solver::Fast, 12);
+        let (name, sign) = match case.name.starts_with("nmf") {
+            true => (case.name, -1.0),
+            false => (case.name, 1.0),
+        };
+        for pair in trace.windows(2) {
+            let gain = sign * (pair[1] - pair[0]);
+            assert!(gain > -1e-12 * pair[0].abs(), "{name} {pair:?}");
+        }
+        let ahead = sign * (trace[trace.len() - 1] - plain[plain.len() - 1]);
+        assert!(ahead > 0.0, "{name} {ahead}");
+    }
+    let expected = [
+        "plsa, priors",
+        "plsa, tempered",
+        "plca, priors",
+        "nmf, penalties",
+        "nmf in turn, penalties",
+    ];
+    assert_eq!(refused, expected);
 }
 
 /// Solvers that extrapolate work on shards in one process.

@@ -5,10 +5,11 @@ use std::fmt::Debug;
 
 use plca_tensor::Real;
 
-use super::sharded::{checked, likelihood};
+use super::sharded::{checked, likelihood, settles};
 use super::squared::squared;
 use super::states::Task;
-use super::{Ask, Sharded, Shared, Stats, Survey, Whole};
+use super::stepwise::learn;
+use super::{Ask, Sharded, Shared, Stats, Stepwise, Survey, Whole};
 use crate::em::extrapolates;
 use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
 
@@ -23,9 +24,8 @@ pub trait Engine<T: Real>: Debug {
     fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError>;
 }
 
-/// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em) or
-/// [`Solver::Squarem`](crate::Solver::Squarem), whose parameters are
-/// the shared ones.
+/// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em),
+/// [`Solver::Squarem`](crate::Solver::Squarem) or [`Solver::Fast`](crate::Solver::Fast), whose parameters are the shared ones.
 ///
 /// Results are bit-identical to those of [`InProcess`](super::InProcess) over the same shards. What belongs to the samples is with the engine:
 /// at the end [`Sharded::finish`] completes it, and [`Sharded::gather`] puts all together.
@@ -66,6 +66,22 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         self.shared.borrow().survey().clone()
     }
 
+    fn advance(
+        &self,
+        at: &mut Parameters<T>,
+        task: Task,
+        measure: bool,
+    ) -> Result<Stepped, FitError> {
+        let mut shared = self.shared.borrow().clone();
+        self.checked(&shared, at)?;
+        shared = shared.to(task);
+        let stats = self.engine.pass(&shared, Ask::step(measure))?;
+        let objective = self.model.m_step(&mut shared, stats)?;
+        *at = shared.parameters().clone();
+        self.shared.replace(shared);
+        Ok(Stepped::of(objective))
+    }
+
     /// The statistics of all shards. Parameters that are not those of the last iteration nobody can answer for: the shards have moved on.
     fn pass(&self, at: &Parameters<T>, ask: Ask) -> Result<(Shared<T>, Stats), FitError> {
         let shared = self.shared.borrow().clone();
@@ -78,7 +94,7 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         if shared.parameters() != at {
             return Err(FitError::Conflict {
                 what:
-                    "shards on workers go from one iteration to the next: expected the solver `em` or `squarem`"
+                    "shards on workers go from one iteration to the next: expected the solver `em`, `squarem` or `fast`"
                         .into(),
             });
         }
@@ -86,17 +102,21 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     }
 }
 
-/// Makes a start of what [`Sharded::begin`] and [`Sharded::begin_local`] have drawn, where [`Sharded::starts_by_pass`] says that it needs a
-/// pass over all shards; otherwise nothing.
+/// Makes a start of what [`Sharded::begin`] and [`Sharded::begin_local`] have drawn: by stepwise EM over this number of shards, where that is asked for; and by
+/// a pass over all shards, where [`Sharded::starts_by_pass`] says that it is needed. Otherwise nothing.
 ///
 /// # Errors
 ///
-/// Those of the engine and of [`Sharded::m_step`].
+/// Those of the engine and of [`Sharded::m_step`]; [`FitError::Setting`], and [`FitError::Conflict`] for a model that has no stepwise start.
 pub fn started<T: Real>(
     model: &dyn Sharded<T>,
     engine: &dyn Engine<T>,
     shared: &mut Shared<T>,
+    stepwise: Option<(u32, Stepwise)>,
 ) -> Result<(), FitError> {
+    if let Some((shards, how)) = stepwise {
+        learn(model.learns().as_deref(), engine, shared, shards, how)?;
+    }
     if shared.task == Task::Start {
         let stats = engine.pass(shared, Ask::step(false))?;
         model.m_step(shared, stats)?;
@@ -110,11 +130,15 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let (mut shared, stats) = self.pass(at, Ask::step(measure))?;
-        let objective = self.model.m_step(&mut shared, stats)?;
-        *at = shared.parameters().clone();
-        self.shared.replace(shared);
-        Ok(Stepped::of(objective))
+        self.advance(at, Task::Iterate, measure)
+    }
+
+    fn by_samples(&self) -> Result<bool, FitError> {
+        settles(self.model, &self.whole)
+    }
+
+    fn step_by_samples(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        self.advance(at, Task::Settle, measure)
     }
 
     fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {

@@ -7,11 +7,13 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
-use super::sharded::{checked, gathered, likelihood};
+use super::elsewhere::started;
+use super::sharded::{checked, gathered, likelihood, settles};
 use super::squared::squared;
 use super::states::{Pending, Task};
 use super::{
-    Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Survey, Version, Whole,
+    Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version,
+    Whole,
 };
 use crate::em::extrapolates;
 use crate::{
@@ -57,6 +59,7 @@ pub struct InProcess<'a, T: Real> {
     places: Vec<Place>,
     /// What the model read off every shard.
     known: Vec<Vec<f64>>,
+    stepwise: Option<Stepwise>,
 }
 
 impl<'a, T: Real> InProcess<'a, T> {
@@ -118,7 +121,14 @@ impl<'a, T: Real> InProcess<'a, T> {
             whole,
             places,
             known,
+            stepwise: None,
         })
+    }
+
+    /// Sets that random starts are taken on by stepwise EM (default: they are not).
+    pub fn stepwise(mut self, how: impl Into<Option<Stepwise>>) -> Self {
+        self.stepwise = how.into();
+        self
     }
 
     /// The facts about all data.
@@ -232,6 +242,26 @@ impl<'a, T: Real> InProcess<'a, T> {
         gathered(self.model, &self.whole.blocks, shared, &locals)
     }
 
+    fn iterated(
+        &self,
+        at: &mut Parameters<T>,
+        task: Task,
+        measure: bool,
+    ) -> Result<Stepped, FitError> {
+        let shared = self.shared(at).to(task);
+        let (blocks, objective) = self.renewed(at, shared, Ask::step(measure))?;
+        self.advance(at, blocks);
+        Ok(Stepped::of(objective))
+    }
+
+    fn held(&self, at: &Parameters<T>) -> Held<'_, T> {
+        let locals = self.places.iter().map(|&place| self.local(at, place));
+        Held {
+            of: self,
+            locals: RefCell::new(locals.collect()),
+        }
+    }
+
     /// Puts all blocks but frozen ones in place of the old ones; an iteration is counted.
     fn advance(&self, at: &mut Parameters<T>, blocks: Vec<DMatrix<T>>) {
         let free = self.whole.blocks.iter().zip(blocks);
@@ -263,17 +293,19 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let (blocks, objective) = self.renewed(at, self.shared(at), Ask::step(measure))?;
-        self.advance(at, blocks);
-        Ok(Stepped::of(objective))
+        self.iterated(at, Task::Iterate, measure)
+    }
+
+    fn by_samples(&self) -> Result<bool, FitError> {
+        settles(self.model, &self.whole)
+    }
+
+    fn step_by_samples(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        self.iterated(at, Task::Settle, measure)
     }
 
     fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
-        let locals = self.places.iter().map(|&place| self.local(at, place));
-        let held = Held {
-            of: self,
-            locals: RefCell::new(locals.collect()),
-        };
+        let held = self.held(at);
         let attempt = || -> Result<_, FitError> {
             let start = self.shared(at);
             let (shared, stepped) = squared(self.model, &self.whole, &held, start, measure)?;
@@ -304,13 +336,20 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
         let specs = &self.whole.blocks;
         let drawn: Vec<_> = specs.iter().map(|spec| spec.drawn(rng)).collect();
-        if !self.model.starts_by_pass() {
+        if !self.model.starts_by_pass() && self.stepwise.is_none() {
             return Ok(drawn);
         }
         let names = specs.iter().map(|spec| spec.name.to_string());
         let at = Parameters::named(names.zip(drawn).collect(), 1.0);
-        let shared = self.shared(&at).to(Task::Start);
-        Ok(self.renewed(&at, shared, Ask::step(false))?.0)
+        let at = at.with(self.whole.power, self.whole.mass);
+        let mut shared = self.shared(&at);
+        if self.model.starts_by_pass() {
+            shared = shared.to(Task::Start);
+        }
+        let held = self.held(&at);
+        let stepwise = self.stepwise.map(|how| (self.shards.count(), how));
+        started(self.model, &held, &mut shared, stepwise)?;
+        self.gathered(&shared, held.locals.take())
     }
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
@@ -379,6 +418,7 @@ pub struct OnShards<'a, T: Real> {
     model: &'a dyn Sharded<T>,
     shards: &'a dyn Shards<T>,
     components: usize,
+    stepwise: Option<Stepwise>,
 }
 
 impl<'a, T: Real> OnShards<'a, T> {
@@ -391,7 +431,14 @@ impl<'a, T: Real> OnShards<'a, T> {
             components: crate::Model::components(model),
             model,
             shards,
+            stepwise: None,
         }
+    }
+
+    /// Sets that random starts are taken on by stepwise EM (default: they are not).
+    pub fn stepwise(mut self, how: impl Into<Option<Stepwise>>) -> Self {
+        self.stepwise = how.into();
+        self
     }
 }
 
@@ -405,6 +452,7 @@ impl<T: Real> AnyModel<T> for OnShards<'_, T> {
     }
 
     fn bind_to<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
-        Ok(Box::new(InProcess::new(self.model, self.shards)?))
+        let bound = InProcess::new(self.model, self.shards)?;
+        Ok(Box::new(bound.stepwise(self.stepwise)))
     }
 }

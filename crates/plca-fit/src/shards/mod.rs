@@ -9,7 +9,7 @@
 //!   bytes of one [version](Stats).
 //! * [`Partial`]: the tree.
 //! * [`InProcess`]: the engine of one process, for a [`Run`](crate::Run). [`Shards`]: where its shards come from.
-//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds, [`started`]: its start.
+//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds, [`started`]: its start. [`Stepwise`]: a start by stepwise EM.
 //!
 //! ```
 //! use plca_em::{Init, Plsa, PlsaState, Stop};
@@ -32,6 +32,7 @@ mod partial;
 mod sharded;
 mod squared;
 mod states;
+mod stepwise;
 mod version;
 
 pub use elsewhere::{Elsewhere, Engine, started};
@@ -39,4 +40,5 @@ pub use in_process::{InProcess, OnShards, Shards, Visit};
 pub use partial::{Merge, Node, Partial, PartialError};
 pub use sharded::{Apart, Divided, Imputes, InTurn, Lie, Shard, Sharded, Whole};
 pub use states::{Ask, Local, Place, Seed, Shared, Stats, Survey};
+pub use stepwise::{Learner, Learns, Learnt, Round, Stepwise};
 use version::Version;

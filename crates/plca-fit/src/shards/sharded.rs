@@ -9,11 +9,12 @@ use plca_tensor::{Data, DataError, Factor, Real, check_counts, normalise_columns
 
 use super::squared::{extrapolated, measured};
 use super::states::{Pending, Task, Term};
-use super::{Ask, Local, Place, Seed, Shared, Stats, Survey, Version};
+use super::stepwise::taught;
+use super::{Ask, Learns, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
     BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
-    Prior, Renewed, Sense, Wanted,
+    Prior, Renewed, Sense, Wanted, refuse,
 };
 
 /// How the samples lie in a block that belongs to them.
@@ -63,6 +64,16 @@ pub trait Shard<T: Real>: Expectation<T> {
     /// As [`Expectation::expect`].
     fn expect_drawn(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         self.expect(at, wanted)
+    }
+
+    /// Brings the shard's own blocks near their optimum under the shared ones. Default: as they are; see [`Sharded::settles`].
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn settle(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        let _ = at;
+        Ok(())
     }
 
     /// The likelihood of the shard. Default, `None`: that of [`Expectation::expect`].
@@ -168,6 +179,20 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// Whether drawn blocks are no start yet: a first pass over all shards makes one of what it expects of them. Default: no.
     fn starts_by_pass(&self) -> bool {
         false
+    }
+
+    /// Whether a shard can [settle](Shard::settle) its own blocks without making the objective worse. Default: no.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotSeparable`] with what is in the way.
+    fn settles(&self) -> Result<(), FitError> {
+        refuse(true, "this model on shards")
+    }
+
+    /// The same as a model that learns from shards in rounds. Default: it does not.
+    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
+        None
     }
 
     /// Adds to the counts of a shared block, of all shards together, what the model knows besides the data. Default: nothing.
@@ -331,6 +356,11 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             Task::Extrapolate(a) => {
                 return extrapolated(self, &self.whole(&shared.survey)?.blocks, local, a);
             }
+            Task::Learn(round) => {
+                let blocks = self.whole(&shared.survey)?.blocks.len();
+                let learns = self.learns();
+                return taught(learns.as_deref(), blocks, shard, local, (shared, round));
+            }
             _ => {}
         }
         let bound = self.bind_shard(shard, &local.known, &shared.survey)?;
@@ -338,7 +368,10 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             model: self,
             bound: &*bound,
         };
-        let at = on.finished(local, shared)?;
+        let mut at = on.finished(local, shared)?;
+        if shared.task == Task::Settle && ask.counts {
+            bound.settle(&mut at)?;
+        }
         let notes = matches!(shared.task, Task::First | Task::Second);
         let noted = notes.then(|| on.own(&at));
         let passed = match on.e_step(at, local.place, shared, ask) {
@@ -603,6 +636,26 @@ pub(super) fn checked<T: Real>(
         return Err(FitError::Conflict { what });
     }
     Ok(whole)
+}
+
+/// Whether shards can settle their own blocks.
+pub(super) fn settles<T: Real>(model: &dyn Sharded<T>, whole: &Whole<T>) -> Result<bool, FitError> {
+    model.settles()?;
+    refuse(whole.power != 1.0, "tempering")?;
+    for (j, spec) in whole.blocks.iter().enumerate() {
+        if model.lies(j, whole.blocks.len()).is_some() && spec.frozen != Frozen::Whole {
+            let name = &spec.name;
+            refuse(
+                spec.prior.is_some(),
+                &format!("the prior on `{name}`, which belongs to the samples of shards,"),
+            )?;
+            refuse(
+                spec.is_partly_frozen(),
+                &format!("frozen components of `{name}`"),
+            )?;
+        }
+    }
+    Ok(true)
 }
 
 /// The objective without priors.

@@ -21,29 +21,43 @@ pub trait Passes: Lanes {
     fn product_task(task: mttkrp::Task<'_, Self>) -> mttkrp::Part<Self>;
 }
 
+/// One scalar's passes, every one in a module of its own: the compiler works on modules in parallel.
 macro_rules! passes {
-    ($($t:ty),*) => {$(
-        impl Passes for $t {
-            fn dense_block(pass: dense::BlockPass<'_, $t>) -> dense::Partial<$t> {
-                instruction_set().dispatch(pass)
-            }
-            fn fibre_group(pass: fibres::GroupPass<'_, $t>) -> fibres::Partial<$t> {
-                instruction_set().dispatch(pass)
-            }
-            fn strata_tile(pass: strata::TilePass<'_, '_, $t>) -> CompensatedSum {
-                instruction_set().dispatch(pass)
-            }
-            fn row_group(group: coordinate::RowGroup<'_, $t>) -> f64 {
-                instruction_set().dispatch(group)
-            }
-            fn solve_group(group: solve::SolveGroup<'_, $t>) -> Vec<solve::RowEnd> {
-                instruction_set().dispatch(group)
-            }
-            fn product_task(task: mttkrp::Task<'_, $t>) -> mttkrp::Part<$t> {
-                instruction_set().dispatch(task)
+    ($scalar:ty, $module:ident: $($name:ident($pass:ty) -> $part:ty;)*) => {
+        mod $module {
+            use super::*;
+
+            type T = $scalar;
+
+            $(mod $name {
+                use super::*;
+
+                pub(super) fn run(pass: $pass) -> $part {
+                    instruction_set().dispatch(pass)
+                }
+            })*
+
+            impl Passes for T {
+                $(fn $name(pass: $pass) -> $part {
+                    $name::run(pass)
+                })*
             }
         }
-    )*};
+    };
 }
 
-passes!(f32, f64);
+macro_rules! both {
+    ($($passes:tt)*) => {
+        passes!(f32, single: $($passes)*);
+        passes!(f64, double: $($passes)*);
+    };
+}
+
+both! {
+    dense_block(dense::BlockPass<'_, T>) -> dense::Partial<T>;
+    fibre_group(fibres::GroupPass<'_, T>) -> fibres::Partial<T>;
+    strata_tile(strata::TilePass<'_, '_, T>) -> CompensatedSum;
+    row_group(coordinate::RowGroup<'_, T>) -> f64;
+    solve_group(solve::SolveGroup<'_, T>) -> Vec<solve::RowEnd>;
+    product_task(mttkrp::Task<'_, T>) -> mttkrp::Part<T>;
+}

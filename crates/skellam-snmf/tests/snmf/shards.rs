@@ -219,7 +219,7 @@ fn no_order_changes_a_bit<M: Model<Scalar = f64> + Sharded<f64>>(
         };
         for order in [&forward, &others[0], &others[1]] {
             let (keeper, mut shared) = Keeper::begin(&model, &shards, order);
-            started(&model, &keeper, &mut shared).unwrap();
+            started(&model, &keeper, &mut shared, None).unwrap();
             let start = keeper.gathered(&shared);
             let piece = model.bind(&data).unwrap().draw(&mut rng()).unwrap();
             for (a, b) in start.matrices().iter().zip(&piece) {

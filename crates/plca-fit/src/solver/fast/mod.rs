@@ -17,7 +17,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::arrange::Rows;
 
-use super::{Bound, Memory, Steps};
+use super::{Bound, Memory, Steps, function};
 use crate::em::with_priors;
 use crate::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
 use sweep::Swept;
@@ -65,6 +65,11 @@ struct Place<T: Real> {
 
 /// Arranges the data; of a free mode whose rows cannot be read where they lie there is a copy.
 pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+    if algorithm.by_samples()? {
+        return function(algorithm, memory, |algorithm, at, _, measure| {
+            algorithm.step_by_samples(at, measure)
+        });
+    }
     let model = algorithm.separable()?;
     let (plan, data) = (model.plan(), model.data());
     let rows = Rows::new(data, plan.free.iter().copied().collect())?;
