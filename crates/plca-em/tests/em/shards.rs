@@ -887,12 +887,12 @@ fn foreign_bytes_are_refused() {
     let survey = model.survey(&*case.shards[0], 0).unwrap();
     let leaf = Partial::leaf(0, 2, survey.clone()).unwrap();
     let text = serde_json::to_string(&leaf).unwrap();
-    let other = text.replace("\"version\":2", "\"version\":3");
+    let other = text.replace("\"version\":3", "\"version\":2");
     let error = serde_json::from_str::<Partial<Survey>>(&other).unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("version 3 of shards, this program reads 2"),
+            .contains("version 2 of shards, this program reads 3"),
         "{error}"
     );
     let beyond = text.replace("\"place\":0", "\"place\":5");
