@@ -43,6 +43,7 @@ const PACKAGES: &[(&str, usize)] = &[
 
 /// Internal dependencies of the libraries at the rim, which may use what is [`FORBIDDEN`] in the core.
 const RIM_LIBRARIES: &[(&str, &[&str])] = &[
+    ("plca-mpi", &["plca-cli"]),
     ("plca-io", &["plca-fit", "plca-tensor"]),
     ("plca-media", &["plca-io"]),
     (
