@@ -79,7 +79,10 @@ impl<T: Real, M: Streamed<T>> Learner<T> for Learning<M, T> {
         let counts = learnt.counts.into_iter().map(|c| c.map(T::lit));
         let counts: Vec<DMatrix<T>> = counts.collect();
         let shapes = |all: &[DMatrix<T>]| all.iter().map(DMatrix::shape).collect::<Vec<_>>();
-        if shapes(&counts) != shapes(&self.state.factors) || !(learnt.mass > 0.0) {
+        if shapes(&counts) != shapes(&self.state.factors)
+            || learnt.mass.is_nan()
+            || learnt.mass <= 0.0
+        {
             return conflict("what a round has learnt belongs to another model or shape");
         }
         // As long as the streamed mode is not looked at.
