@@ -54,7 +54,8 @@ impl Folder {
         let mut command = Command::new(&plca);
         command.current_dir(self.0.path()).args(line.split(' '));
         let out = command.output();
-        let out = out.unwrap_or_else(|e| panic!("{}: {e}", plca.display()));
+        let out = out
+            .unwrap_or_else(|e| panic!("{}: {e}; tests of the workspace build it", plca.display()));
         assert!(out.status.success(), "{line}: {}", told(&out));
     }
 

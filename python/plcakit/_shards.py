@@ -12,6 +12,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from itertools import accumulate
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -357,8 +358,8 @@ def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> 
     if stepwise is not None:
         if isinstance(estimator, SkellamSNMF):
             raise ValueError("shards: stepwise is for PLSA, PLCA and NMF")
-        passes, shards = stepwise
-        if passes < 1 or shards < 1:
+        numbers = stepwise if isinstance(stepwise, (tuple, list)) and len(stepwise) == 2 else (0, 0)
+        if not all(isinstance(number, Integral) and number >= 1 for number in numbers):
             raise ValueError(f"stepwise is {stepwise!r}: expected a number of passes and of shards, at least 1 each")
     if estimator._frozen():
         raise ValueError("shards: freeze needs a start, which shards do not take")

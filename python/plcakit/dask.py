@@ -69,7 +69,7 @@ def fit(
         Seconds to wait for an iteration. Then, without any worker left, the fit ends with a ``RuntimeError``; with workers that do nothing, it goes on
         from the saved state; with a worker at work, it waits as long again.
     stepwise : tuple of int, default=None
-        As of :func:`plcakit.shards.fit`.
+        See :func:`plcakit.shards.fit`.
 
     Returns
     -------

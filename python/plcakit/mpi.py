@@ -65,7 +65,7 @@ def fit(
     save_every : int, default=10
         After how many iterations the state is saved.
     stepwise : tuple of int, default=None
-        As of :func:`plcakit.shards.fit`.
+        See :func:`plcakit.shards.fit`.
 
     Returns
     -------

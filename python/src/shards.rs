@@ -670,6 +670,11 @@ fn fit<T: Scalar>(
         let from = match from {
             Some(from) => from,
             None => {
+                // What the solver refuses is refused before a start is learnt.
+                let at = RefCell::new(shared.clone());
+                if solver == Solver::Fast {
+                    Elsewhere::new(model, caller, &at)?.by_samples()?;
+                }
                 let stepwise = course
                     .stepwise
                     .map(|(count, passes, shards)| (count, Stepwise::new(passes).shards(shards)));

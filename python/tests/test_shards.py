@@ -192,6 +192,8 @@ def test_what_shards_cannot_do_is_said():
     for model, stepwise, what in [
         (SkellamSNMF(2), (1, 1), "stepwise is for PLSA, PLCA and NMF"),
         (PLSA(2), (0, 8), "expected a number of passes and of shards"),
+        (PLSA(2), 2, "expected a number of passes and of shards"),
+        (PLSA(2), (2.5, 8), "expected a number of passes and of shards"),
         (NMF(2, alpha_W=0.1), (1, 8), "cannot have priors"),
     ]:
         with pytest.raises(ValueError, match=what):

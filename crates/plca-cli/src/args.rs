@@ -473,11 +473,12 @@ pub(crate) struct FitArgs {
     /// any number of machines with the same shards gives bit-identical results. A folder that `plca shard` made is already cut.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub(crate) shards: Option<u32>,
-    /// Shards: begins with passes of stepwise EM, SHARDS at a time [default: 8]
+    /// Shards: starts by P passes of stepwise EM, N shards a round
     ///
-    /// A round learns from every so manieth shard and then renews the blocks that all shards share. A pass of EM over all shards ends the
-    /// start; iterations follow from there.
-    #[arg(long, value_name = "PASSES[,SHARDS]", value_parser = stepwise, allow_hyphen_values = true, help_heading = DATA)]
+    /// A pass is cut into R rounds, of at most N shards each (8 if not given): round r takes the shards r, r + R, r + 2 R, … It finds what belongs to
+    /// their samples by at most 50 E-steps, and then renews the blocks that all shards share. A pass of EM over all shards ends the start;
+    /// iterations follow from there. Nothing is saved before.
+    #[arg(long, value_name = "P[,N]", value_parser = stepwise, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) stepwise: Option<Stepwise>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,

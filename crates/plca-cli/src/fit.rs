@@ -233,7 +233,6 @@ impl<T: Scalar> Run<'_, T> {
             let what = format!("stands at iteration {there}, beyond --max-iter {most}");
             return Err(Failure::of(path, what));
         }
-        interrupt::iterating();
         for start in place.start..starts {
             let from = place.running.take();
             let ended = self.start(start, from, place.best.as_ref(), trace)?;
@@ -276,13 +275,16 @@ impl<T: Scalar> Run<'_, T> {
             .model
             .on(self.data)
             .map_err(|e| about_data::<T>(args, e))?;
+        // What it refuses is refused before a start is learnt.
+        let solver = solver::of(args, run.algorithm())?;
         let (from, mut restored) = match from {
             Some(from) => from,
             None => (self.begin(start, run.algorithm())?, Restored::default()),
         };
+        // An interruption of the first start ends the process at once: there is nothing to keep.
+        interrupt::iterating();
         let sense = run.algorithm().sense();
         let posterior = has_density(run.algorithm().blocks()) || !args.sparsity.is_empty();
-        let solver = solver::of(args, run.algorithm())?;
         let mut run = run.solver(solver).stop(self.stop.clone());
         if let Some((cooling, parts)) = &self.cooling {
             run = run.cool(*cooling, &parts.train, &parts.held);

@@ -383,6 +383,10 @@ impl<T: Scalar> Crew<'_, T> {
             .each(|_, place, data| self.model.begin_local(data, place, &shared, seed));
         let locals = self.world.agreed(locals.map_err(|e| self.about(e)))?;
         self.locals.replace(locals);
+        // What the solver refuses is refused before a start is learnt.
+        let at = RefCell::new(shared.clone());
+        let elsewhere = Elsewhere::new(self.model, self, &at).map_err(|e| self.ended(e))?;
+        solver::of::<T>(self.args, &elsewhere)?;
         let stepwise = self.args.stepwise.map(|how| {
             (
                 self.own.shards.first().map_or(0, |(place, _)| place.shards),

@@ -119,7 +119,8 @@ pub trait Algorithm<T: Real>: Debug {
         Ok(false)
     }
 
-    /// One iteration that brings what belongs to the samples near its optimum first. Default: [`step`](Self::step).
+    /// One iteration that brings what belongs to the samples near its optimum first; what it measures is the objective from there, which is not worse than that of
+    /// the parameters before. Default: [`step`](Self::step).
     ///
     /// # Errors
     ///

@@ -69,6 +69,8 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
 
 /// Options that have no meaning block by block.
 const OF_ALL_DATA: &[&str] = &[
+    "--shards",
+    "--stepwise",
     "--mask",
     "--max-iter",
     "--tol",

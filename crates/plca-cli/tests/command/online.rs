@@ -352,6 +352,8 @@ fn what_no_stream_can_be() {
         "--accelerate squarem",
         "--temper 1,0.9",
         "--kkt-tol 1e-3",
+        "--shards 2",
+        "--stepwise 2",
         "--missing-method imputation",
         "--update sequential",
         "--max-iter 9",

@@ -57,12 +57,13 @@ impl<T: Real> Shard<T> for NmfShard<'_, T> {
         if total <= 0.0 || !is_free(&self.counts.specs[1]) {
             return Ok(());
         }
-        let mut block = at.at(1) / T::lit(total);
+        // Rounded once: in single precision the sum of the data need not be a number.
+        let mut block = at.at(1).map(|h| T::lit(h.to_f64() / total));
         let factors = [Factor::Columns(at.at(0)), Factor::Rows(at.at(1))];
         improve(data, &factors, 1, &mut block, SETTLING)?;
         at.change(|j, h| {
             if j == 1 {
-                *h = &block * T::lit(total);
+                *h = block.map(|h| T::lit(h.to_f64() * total));
             }
         });
         Ok(())

@@ -59,7 +59,7 @@ impl<T: Real, M: Streamed<T> + Clone + 'static> Learns<T> for Rounds<'_, M> {
         let mass = mass(&found, shard);
         learner
             .model
-            .keep(&found.state, at, mass / shared.survey().total, own);
+            .keep(&found.state, mass / shared.survey().total, own);
         Ok(Some(Learnt {
             counts: found.counts.iter().map(|c| c.map(|x| x.to_f64())).collect(),
             mass,
@@ -105,6 +105,16 @@ impl<T: Real, M: Streamed<T>> Learner<T> for Learning<M, T> {
 
     fn end_pass(&mut self) {
         self.state.end_pass();
+    }
+
+    fn complete(&self, shared: &mut Parameters<T>) {
+        let weights = has_weights(shared);
+        shared.change(|j, block| {
+            if weights && j == 0 {
+                let even = T::one() / T::lit(block.len() as f64);
+                block.fill(even);
+            }
+        });
     }
 }
 

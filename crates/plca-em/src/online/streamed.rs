@@ -27,17 +27,11 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
     #[doc(hidden)]
     fn check_stream(&self) -> Result<(), FitError>;
 
-    /// Writes what was found of the batch's own blocks into those of a shard, the batch having this share of all data and `shared` being the
-    /// blocks that it met. Default: the second block of the model is the shard's first.
+    /// Writes what was found of the batch's own blocks into those of a shard, which is this share of all data; weights, where they are shared,
+    /// are to be even. Default: the second block of the model is the shard's first.
     #[doc(hidden)]
-    fn keep(
-        &self,
-        state: &Self::State,
-        shared: &Parameters<T>,
-        share: f64,
-        own: &mut [DMatrix<T>],
-    ) {
-        let _ = (shared, share);
+    fn keep(&self, state: &Self::State, share: f64, own: &mut [DMatrix<T>]) {
+        let _ = share;
         if let Some(own) = own.first_mut() {
             own.copy_from(state.parameters().at(1));
         }

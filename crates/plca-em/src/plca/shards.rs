@@ -51,9 +51,9 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
             return Ok(());
         }
         // P(z, y) as a share of the shard.
-        let (scale, weights) = (T::lit(at.mass() / total), at.at(0).clone());
-        let joint = |y: usize, z: usize| at.at(own)[(y, z)] * weights[z] * scale;
-        let mut block = DMatrix::from_fn(weights.len(), specs[own].shape.0, |z, y| joint(y, z));
+        let scales = at.at(0).map(|w| w.to_f64() * (at.mass() / total));
+        let joint = |y: usize, z: usize| T::lit(at.at(own)[(y, z)].to_f64() * scales[z]);
+        let mut block = DMatrix::from_fn(scales.len(), specs[own].shape.0, |z, y| joint(y, z));
         let factors = at.matrices()[1..].iter().map(Factor::Columns);
         improve(
             data,
@@ -64,9 +64,10 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
         )?;
         at.change(|j, factor| {
             let each = factor.column_iter_mut().enumerate().filter(|_| j == own);
-            for (z, mut column) in each.filter(|&(z, _)| weights[z] > T::zero()) {
-                let joint = block.row(z).transpose();
-                column.copy_from(&(joint / (weights[z] * scale)));
+            for (z, mut column) in each.filter(|&(z, _)| scales[z] > 0.0) {
+                let row = block.row(z);
+                let joint = column.iter_mut().zip(row.iter());
+                joint.for_each(|(x, joint)| *x = T::lit(joint.to_f64() / scales[z]));
             }
         });
         Ok(())

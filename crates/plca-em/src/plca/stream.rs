@@ -39,22 +39,16 @@ impl<T: Real> Streamed<T> for Plca<T> {
         conflict(what)
     }
 
-    fn keep(
-        &self,
-        state: &PlcaState<T>,
-        shared: &Parameters<T>,
-        share: f64,
-        own: &mut [DMatrix<T>],
-    ) {
-        let (found, weights) = (state.parameters(), shared.at(0));
-        let last = found.matrices().len() - 1;
-        let Some(own) = own.first_mut() else { return };
+    fn keep(&self, state: &PlcaState<T>, share: f64, own: &mut [DMatrix<T>]) {
+        let (weights, factor) = (state.weights(), state.factors().last());
+        let (Some(own), Some(factor)) = (own.first_mut(), factor) else {
+            return;
+        };
+        let k = weights.len() as f64;
         for (z, mut column) in own.column_iter_mut().enumerate() {
-            if weights[z] > T::zero() {
-                // P(y | z) of all data, from P(z, y) of the batch
-                let scale = found.at(0)[z] * T::lit(share) / weights[z];
-                column.copy_from(&(found.at(last).column(z) * scale));
-            }
+            // P(z, y) of the batch as a part of all data, beside weights that are all 1 / K: those that the batch met are not those of the others.
+            let scale = T::lit(k * share * weights[z].to_f64());
+            column.copy_from(&(factor.column(z) * scale));
         }
     }
 

@@ -249,7 +249,7 @@ impl<T: Real> Separable<T> for PlsaCounts<'_, T> {
 const PART_COLUMNS: usize = 512;
 
 /// Writes the mixtures that a factor of the given mode stands for.
-fn mix<T: Real>(
+pub(super) fn mix<T: Real>(
     factor: &DMatrix<T>,
     scale: &[f64],
     pseudo: Option<&DMatrix<f64>>,

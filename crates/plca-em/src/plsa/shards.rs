@@ -5,8 +5,7 @@ use plca_fit::{Draw, FitError, Parameters, Sense, improve};
 use plca_tensor::{Data, Factor, Real};
 
 use super::Plsa;
-use super::counts::{PlsaCounts, check_order};
-use super::state::mixtures;
+use super::counts::{PlsaCounts, check_order, mix};
 use crate::blocks::{SETTLING, is_free};
 use crate::online::{Rounds, Streamed};
 
@@ -19,7 +18,7 @@ impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
         // Every given index has its share of the shard.
         let mut block = at.at(1).clone();
         for (mut column, &sum) in block.column_iter_mut().zip(&self.marginal) {
-            column *= T::lit(sum / total);
+            column.apply(|x| *x = T::lit(x.to_f64() * (sum / total)));
         }
         let own = block.clone();
         let mut factors = [Factor::Columns(at.at(0)), Factor::Rows(&own)];
@@ -29,7 +28,7 @@ impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
         improve(self.data, &factors, along, &mut block, SETTLING)?;
         at.change(|j, mixture| {
             if j == 1 {
-                mixtures(&block, mixture);
+                mix(&block, &vec![1.0; mixture.nrows()], None, mixture);
             }
         });
         Ok(())

@@ -108,7 +108,7 @@ impl<T: Real> PlsaState<T> {
 }
 
 /// Makes the columns of a factor mixtures; without mass they are even.
-pub(super) fn mixtures<T: Real>(factor: &DMatrix<T>, to: &mut DMatrix<T>) {
+fn mixtures<T: Real>(factor: &DMatrix<T>, to: &mut DMatrix<T>) {
     let even = T::one() / T::lit(factor.nrows() as f64);
     for (mut to, from) in to.column_iter_mut().zip(factor.column_iter()) {
         let mass: f64 = from.iter().map(|x| x.to_f64()).sum();

@@ -448,6 +448,26 @@ fn a_shard_may_be_without_mass() {
     let (end, _) = in_process(&cases[0], Solver::Em, 5);
     let mixture = |at: &Parameters<f64>| at.block("mixture").unwrap().columns(40, 40).into_owned();
     assert_eq!(mixture(&end), mixture(&start));
+    let (end, _) = in_process(&cases[0], Solver::Fast, 5);
+    assert_eq!(mixture(&end), mixture(&start));
+    for case in &cases {
+        let how = Stepwise::new(1).shards(1);
+        for start in [None, Some(how)] {
+            let (end, trace) = from(case, start, Solver::Fast, 5);
+            for (name, block) in end.blocks() {
+                assert!(block.iter().all(|x| x.is_finite()), "{} {name}", case.name);
+            }
+            let sign = if case.name.starts_with("nmf") {
+                -1.0
+            } else {
+                1.0
+            };
+            for pair in trace.windows(2) {
+                let gain = sign * (pair[1] - pair[0]);
+                assert!(gain > -1e-12 * trace[0].abs(), "{} {gain}", case.name);
+            }
+        }
+    }
     agree(cases, 1e-12);
 
     let none = dense::<f64>(&[23, SAMPLES], 0.0);
@@ -666,6 +686,49 @@ fn rounds_are_the_batches_of_an_online_learner() {
     ]) {
         let error = (found - expected).amax();
         assert!(error < 1e-13, "{name} {error}");
+    }
+}
+
+/// The same of PLCA, whose weights all shards share: a batch is its share of all data.
+#[test]
+fn rounds_of_plca_are_the_batches_of_an_online_learner() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
+    let model = Plca::<f64>::builder(K).build().unwrap();
+    let on = InProcess::new(&model, &shards).unwrap();
+    let drawn = on.draw(&mut rng()).unwrap();
+    let on = on.stepwise(Stepwise::new(1).shards(1));
+    let found = on.draw(&mut rng()).unwrap();
+
+    let learner = Online::builder(model.clone()).total(v.total());
+    let learner = learner.build().unwrap();
+    let weights = DVector::from_column_slice(drawn[0].as_slice());
+    let mut state = OnlineState::new(weights, vec![drawn[1].clone()]).unwrap();
+    // P(z, y) of every sample.
+    let mut joint = DMatrix::zeros(SAMPLES, K);
+    let mut first = 0;
+    for shard in &shards {
+        let batch = learner.partial_fit(&mut state, &**shard).unwrap();
+        let own = batch.state.factors().last().unwrap();
+        let share = batch.mass / v.total();
+        for (y, row) in own.row_iter().enumerate() {
+            for (z, x) in row.iter().enumerate() {
+                joint[(first + y, z)] = x * batch.state.weights()[z] * share;
+            }
+        }
+        first += own.nrows();
+    }
+    let weights = normalise_columns(&mut joint);
+    let run = Model::on(&model, &v).unwrap();
+    let run = run.solver(Solver::Em).stop(stop(1));
+    let start = Init::default()
+        .block("weights", DMatrix::from_column_slice(K, 1, &weights))
+        .block("factor_0", state.factors[0].clone())
+        .block("factor_1", joint);
+    let expected = run.run(start, &mut rng()).unwrap();
+    for (found, expected) in found.iter().zip(expected.state().parameters().matrices()) {
+        let error = (found - expected).amax();
+        assert!(error < 1e-13, "{error}");
     }
 }
 

@@ -74,7 +74,10 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     ) -> Result<Stepped, FitError> {
         let mut shared = self.shared.borrow().clone();
         self.checked(&shared, at)?;
-        shared = shared.to(task);
+        // A start that is not made yet comes first.
+        if shared.task != Task::Start {
+            shared = shared.to(task);
+        }
         let stats = self.engine.pass(&shared, Ask::step(measure))?;
         let objective = self.model.m_step(&mut shared, stats)?;
         *at = shared.parameters().clone();

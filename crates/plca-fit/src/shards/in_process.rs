@@ -125,7 +125,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         })
     }
 
-    /// Sets that random starts are taken on by stepwise EM (default: they are not).
+    /// Sets that random starts are continued by stepwise EM (default: they are not).
     pub fn stepwise(mut self, how: impl Into<Option<Stepwise>>) -> Self {
         self.stepwise = how.into();
         self
@@ -206,6 +206,11 @@ impl<'a, T: Real> InProcess<'a, T> {
         ask: Ask,
     ) -> Result<Partial<Stats>, FitError> {
         let Place { shard, shards, .. } = local.place;
+        if matches!(shared.task, Task::Learn(round) if !round.has(shard)) {
+            // Not read for nothing.
+            let none = Stats::none(self.whole.blocks.len());
+            return Ok(Partial::leaf(shard, shards, none)?);
+        }
         let mut leaf = Partial::empty(shards);
         self.shards.read(shard, &mut |data| {
             let stats = self.model.e_step(data, local, shared, ask)?;
@@ -353,6 +358,11 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        if self.stepwise.is_some() && given.contains(&true) {
+            return Err(FitError::Conflict {
+                what: "a stepwise start is learnt from drawn blocks: none can be given".into(),
+            });
+        }
         self.model.complete(blocks, given);
         Ok(())
     }
@@ -435,7 +445,7 @@ impl<'a, T: Real> OnShards<'a, T> {
         }
     }
 
-    /// Sets that random starts are taken on by stepwise EM (default: they are not).
+    /// Sets that random starts are continued by stepwise EM (default: they are not).
     pub fn stepwise(mut self, how: impl Into<Option<Stepwise>>) -> Self {
         self.stepwise = how.into();
         self

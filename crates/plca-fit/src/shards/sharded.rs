@@ -356,11 +356,6 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             Task::Extrapolate(a) => {
                 return extrapolated(self, &self.whole(&shared.survey)?.blocks, local, a);
             }
-            Task::Learn(round) => {
-                let blocks = self.whole(&shared.survey)?.blocks.len();
-                let learns = self.learns();
-                return taught(learns.as_deref(), blocks, shard, local, (shared, round));
-            }
             _ => {}
         }
         let bound = self.bind_shard(shard, &local.known, &shared.survey)?;
@@ -368,7 +363,13 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             model: self,
             bound: &*bound,
         };
+        // Also looks whether shared and local blocks belong to the shard.
         let mut at = on.finished(local, shared)?;
+        if let Task::Learn(round) = shared.task {
+            let (blocks, learns) = (bound.blocks().len(), self.learns());
+            drop(bound);
+            return taught(learns.as_deref(), blocks, shard, local, (shared, round));
+        }
         if shared.task == Task::Settle && ask.counts {
             bound.settle(&mut at)?;
         }

@@ -22,7 +22,7 @@ use crate::{FitError, Parameters};
 pub struct Stepwise {
     /// Passes over all shards, at least 1.
     pub passes: u32,
-    /// The shards of a round (default 8, at least 1).
+    /// The shards of a round, at most (default 8, at least 1).
     pub shards: u32,
 }
 
@@ -38,7 +38,8 @@ impl Stepwise {
         self
     }
 
-    /// The rounds of a pass over this number of shards. One round has every so manieth shard, so that all workers have some of them.
+    /// The rounds of a pass over this number of shards. With `R` rounds, round `r` takes the shards `r`, `r + R`, `r + 2 R`, …: all workers
+    /// have some of them.
     pub fn rounds(self, shards: u32) -> u32 {
         shards.div_ceil(self.shards.max(1)).max(1)
     }
@@ -57,7 +58,7 @@ pub struct Round {
     pub rounds: u32,
     /// Which of them this is, from 0.
     pub place: u32,
-    /// How many rounds there have been, this one included.
+    /// The number of the round among all that learnt something, from 1.
     pub number: u64,
 }
 
@@ -132,6 +133,11 @@ pub trait Learner<T: Real>: Debug {
 
     /// Tells that a pass has ended.
     fn end_pass(&mut self);
+
+    /// Makes the shared blocks those that the shards' own blocks, as they were found, belong to. Default: they are.
+    fn complete(&self, shared: &mut Parameters<T>) {
+        let _ = shared;
+    }
 }
 
 /// Makes the start of a run by stepwise EM: rounds of [`Learns::learn`], and one pass of EM over all shards that completes it.
@@ -155,20 +161,21 @@ pub(super) fn learn<T: Real>(
     let (rounds, mut number) = (how.rounds(shards), 0);
     for _ in 0..how.passes {
         for place in 0..rounds {
-            number += 1;
             let round = Round {
                 rounds,
                 place,
-                number,
+                number: number + 1,
             };
             let now = shared.clone().to(Task::Learn(round));
             // Shards without mass teach nothing.
             if let Some(learnt) = engine.pass(&now, Ask::step(false))?.learnt {
                 learner.renew(*learnt, &mut shared.parameters)?;
+                number += 1;
             }
         }
         learner.end_pass();
     }
+    learner.complete(&mut shared.parameters);
     shared.task = Task::Start;
     Ok(())
 }
@@ -182,6 +189,10 @@ pub(super) fn taught<T: Real>(
     (shared, round): (&Shared<T>, Round),
 ) -> Result<Stats, FitError> {
     let mut stats = Stats::none(blocks);
+    if round.number == 0 {
+        let what = "round 0 of a stepwise start: rounds are counted from 1";
+        return Err(FitError::Conflict { what: what.into() });
+    }
     if let Some(learns) = learns.filter(|_| round.has(local.place.shard)) {
         let mut own = local.blocks.clone();
         stats.learnt = learns.learn(shard, shared, round, &mut own)?.map(Box::new);
