@@ -4,7 +4,9 @@ use std::cell::RefCell;
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
-use plca_em::{Given, Init, Model, Nmf, Online, OnlineState, Plca, Plsa, Solver, Stop, Update};
+use plca_em::{
+    Given, Init, Model, Nmf, Online, OnlineState, Plca, Plsa, Solver, State, Stop, Update,
+};
 use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
     Stats, Stepwise, Survey, started,
