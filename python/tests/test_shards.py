@@ -210,8 +210,8 @@ def test_what_shards_cannot_do_is_said():
     with pytest.raises(MemoryError, match="`n_components` is 100000000000"):
         fit(PLSA(10**11), shards)
     # Settings are looked at before a folder is.
-    with pytest.raises(ValueError, match="solver is 'fast'"):
-        fit(PLSA(2, solver="fast"), "no such folder")
+    with pytest.raises(ValueError, match="solver is 'momentum'"):
+        fit(PLSA(2, solver="momentum"), "no such folder")
     with pytest.raises(FileNotFoundError, match="no such folder"):
         fit(PLSA(2), "no such folder")
 
