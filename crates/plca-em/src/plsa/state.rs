@@ -8,6 +8,7 @@ use plca_fit::{
 };
 use plca_tensor::{Data, Factor, Real};
 
+use super::counts::mix;
 use super::{Plsa, factors, specs};
 use crate::Given;
 use crate::explained::{explained, written};
@@ -91,7 +92,7 @@ impl<T: Real> PlsaState<T> {
         if let Some(solved) = one_by_one(data, &factors, along, how)? {
             let write = |j: usize, block: &mut DMatrix<T>| {
                 if j == 1 {
-                    mixtures(&solved.factor, block);
+                    mix(&solved.factor, &vec![1.0; k], None, block);
                 }
             };
             return Ok(Explained {
@@ -104,21 +105,6 @@ impl<T: Real> PlsaState<T> {
         let totals = data.marginal(along)?;
         let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
         explained(algorithm, learnt, how, dropped, empty, gap)
-    }
-}
-
-/// Makes the columns of a factor mixtures; without mass they are even.
-fn mixtures<T: Real>(factor: &DMatrix<T>, to: &mut DMatrix<T>) {
-    let even = T::one() / T::lit(factor.nrows() as f64);
-    for (mut to, from) in to.column_iter_mut().zip(factor.column_iter()) {
-        let mass: f64 = from.iter().map(|x| x.to_f64()).sum();
-        for (to, x) in to.iter_mut().zip(&from) {
-            // [SPEC 2] P(z | y) is what a component has of the observation
-            *to = match mass > 0.0 {
-                true => T::lit(x.to_f64() / mass),
-                false => even,
-            };
-        }
     }
 }
 

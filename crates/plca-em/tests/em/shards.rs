@@ -1,6 +1,7 @@
 //! Data cut into shards: the fits of one piece, with bits that do not depend on who holds which shard.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
@@ -8,8 +9,8 @@ use plca_em::{
     Given, Init, Model, Nmf, Online, OnlineState, Plca, Plsa, Solver, State, Stop, Update,
 };
 use plca_fit::shards::{
-    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
-    Stats, Stepwise, Survey, started,
+    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
+    Shared, Stats, Stepwise, Survey, Visit, started,
 };
 use plca_fit::{Algorithm, AnyModel, Checkpoint, FitError, Parameters, Run};
 use plca_priors::{Dirichlet, Entropic, Penalty};
@@ -987,4 +988,76 @@ fn foreign_bytes_are_refused() {
     let error = model.m_step(&mut shared, stats).unwrap_err();
     assert!(matches!(error, FitError::Conflict { .. }), "{error}");
     assert_eq!(shared, before);
+
+    // Rounds of a stepwise start: one that is not counted, what belongs to another shard, and to another model.
+    let round = |shared: &Shared<f64>, number: u64| -> Shared<f64> {
+        let text = serde_json::to_string(shared).unwrap();
+        let learn = format!(r#"{{"Learn":{{"rounds":1,"place":0,"number":{number}}}}}"#);
+        serde_json::from_str(&text.replace("\"Iterate\"", &learn)).unwrap()
+    };
+    let own = |shard: usize| {
+        let begun = model.begin_local(&*case.shards[shard], place, &shared, SEED);
+        begun.unwrap()
+    };
+    let larger = (0..64).find(|&s| case.shards[s].shape() != case.shards[0].shape());
+    for (mut local, shared, number) in [
+        (own(0), &shared, 0),
+        (own(larger.unwrap()), &shared, 1),
+        (local, &shared, 1),
+    ] {
+        let kept = local.clone();
+        let learnt = model.e_step(
+            &*case.shards[0],
+            &mut local,
+            &round(shared, number),
+            Ask::step(false),
+        );
+        let error = learnt.unwrap_err();
+        assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+        assert_eq!(local, kept);
+    }
+    let learnt = model.e_step(
+        &*case.shards[0],
+        &mut own(0),
+        &round(&shared, 1),
+        Ask::step(false),
+    );
+    assert!(learnt.is_ok());
+}
+
+/// Shards that count how often they are read.
+#[derive(Debug)]
+struct Counted(Vec<Box<dyn Data<f64>>>, AtomicUsize);
+
+impl Shards<f64> for Counted {
+    fn count(&self) -> u32 {
+        self.0.count()
+    }
+
+    fn read(&self, shard: u32, each: &mut Visit<'_, f64>) -> Result<(), FitError> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.read(shard, each)
+    }
+}
+
+/// A round reads the shards that it learns from and no others; what is given has no place in a start that is learnt.
+#[test]
+fn rounds_read_their_own_shards() {
+    let case = cases::<f64>().remove(0);
+    let shards = Counted(case.shards, AtomicUsize::new(0));
+    let on = InProcess::new(case.model.sharded(), &shards).unwrap();
+    let on = on.stepwise(Stepwise::new(3).shards(16));
+    let before = shards.1.load(Relaxed);
+    on.draw(&mut rng()).unwrap();
+    // Three passes in four rounds each, and a pass of EM.
+    assert_eq!(shards.1.load(Relaxed) - before, 4 * 64);
+
+    let basis = DMatrix::from_element(23, K, 1.0 / 23.0);
+    let run = Run::<Parameters<f64>>::new(Box::new(on));
+    let error = run.run(Init::default().block("basis", basis), &mut rng());
+    let error = error.unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("none can be given")),
+        "{error}"
+    );
 }
