@@ -103,10 +103,6 @@ impl<T: Real, M: Streamed<T>> Learner<T> for Learning<M, T> {
         Ok(())
     }
 
-    fn end_pass(&mut self) {
-        self.state.end_pass();
-    }
-
     fn complete(&self, shared: &mut Parameters<T>) {
         let weights = has_weights(shared);
         shared.change(|j, block| {

@@ -131,9 +131,6 @@ pub trait Learner<T: Real>: Debug {
     /// [`FitError`] of the M-step; [`FitError::Conflict`] for what another model has learnt.
     fn renew(&mut self, learnt: Learnt, shared: &mut Parameters<T>) -> Result<(), FitError>;
 
-    /// Tells that a pass has ended.
-    fn end_pass(&mut self);
-
     /// Makes the shared blocks those that the shards' own blocks, as they were found, belong to. Default: they are.
     fn complete(&self, shared: &mut Parameters<T>) {
         let _ = shared;
@@ -173,7 +170,6 @@ pub(super) fn learn<T: Real>(
                 number += 1;
             }
         }
-        learner.end_pass();
     }
     learner.complete(&mut shared.parameters);
     shared.task = Task::Start;
