@@ -1,7 +1,7 @@
 //! Data cut into shards: the fits of one piece, with bits that do not depend on who holds which shard.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Mutex;
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
@@ -654,7 +654,9 @@ fn stepwise_starts_are_ahead() {
 fn rounds_are_the_batches_of_an_online_learner() {
     let v = dense::<f64>(&[23, SAMPLES], 0.0);
     let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
-    let model = Plsa::<f64>::builder(K).build().unwrap();
+    // A prior is weighed against the sum of all data.
+    let model = Plsa::<f64>::builder(K).prior("basis", Dirichlet::symmetric(1.5).unwrap());
+    let model = model.build().unwrap();
     let on = InProcess::new(&model, &shards).unwrap();
     let found = on
         .stepwise(Stepwise::new(2).shards(1))
@@ -1025,32 +1027,35 @@ fn foreign_bytes_are_refused() {
     assert!(learnt.is_ok());
 }
 
-/// Shards that count how often they are read.
+/// Shards that note which of them are read.
 #[derive(Debug)]
-struct Counted(Vec<Box<dyn Data<f64>>>, AtomicUsize);
+struct Noted(Vec<Box<dyn Data<f64>>>, Mutex<Vec<u32>>);
 
-impl Shards<f64> for Counted {
+impl Shards<f64> for Noted {
     fn count(&self) -> u32 {
         self.0.count()
     }
 
     fn read(&self, shard: u32, each: &mut Visit<'_, f64>) -> Result<(), FitError> {
-        self.1.fetch_add(1, Relaxed);
+        self.1.lock().unwrap().push(shard);
         self.0.read(shard, each)
     }
 }
 
-/// A round reads the shards that it learns from and no others; what is given has no place in a start that is learnt.
+/// A round reads the shards that it learns from and no others, which lie apart from each other; what is given has no place in a start that is learnt.
 #[test]
 fn rounds_read_their_own_shards() {
     let case = cases::<f64>().remove(0);
-    let shards = Counted(case.shards, AtomicUsize::new(0));
+    let shards = Noted(case.shards, Mutex::default());
     let on = InProcess::new(case.model.sharded(), &shards).unwrap();
     let on = on.stepwise(Stepwise::new(3).shards(16));
-    let before = shards.1.load(Relaxed);
+    shards.1.lock().unwrap().clear();
     on.draw(&mut rng()).unwrap();
     // Three passes in four rounds each, and a pass of EM.
-    assert_eq!(shards.1.load(Relaxed) - before, 4 * 64);
+    let pass = (0..4).flat_map(|round| (round..64).step_by(4));
+    let mut expected: Vec<u32> = pass.collect::<Vec<_>>().repeat(3);
+    expected.extend(0..64);
+    assert_eq!(*shards.1.lock().unwrap(), expected);
 
     let basis = DMatrix::from_element(23, K, 1.0 / 23.0);
     let run = Run::<Parameters<f64>>::new(Box::new(on));
