@@ -442,13 +442,13 @@ def test_an_iteration_may_take_longer_than_the_timeout():
     from plcakit.dask import fit as on_dask
 
     def slow(X):
-        time.sleep(1.0)
+        time.sleep(3.0)
         return X
 
     dask = pytest.importorskip("dask")
     shards = [dask.delayed(slow)(X) for X in cut(data(), 2)]
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        model = on_dask(models()["nmf"], shards, client=client, timeout=0.2)
+        model = on_dask(models()["nmf"], shards, client=client, timeout=1.0)
     assert bits(model) == bits(fit(models()["nmf"], cut(data(), 2)))
 
 

@@ -103,7 +103,7 @@ def test_control_c_ends_all_starts(X, n_jobs):
 
 
 def test_a_start_that_is_refused_is_named(X):
-    with pytest.raises(ValueError, match="component 7 of `h`"):
+    with pytest.raises(ValueError, match="no component 7 in `h`, which has 3"):
         NMF(3, n_init=3, n_jobs=3, solver="em", freeze={"h": [7]}).fit(X, start={"h": np.ones((3, 25))})
 
 
