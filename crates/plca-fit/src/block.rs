@@ -120,7 +120,7 @@ pub enum Exposure<T: Real> {
     PerEntry(
         #[cfg_attr(
             feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrix")
+            serde(with = "crate::packed::matrix")
         )]
         DMatrix<T>,
     ),

@@ -41,6 +41,8 @@ pub mod laws;
 mod layout;
 mod model;
 mod nndsvd;
+#[cfg(feature = "serde")]
+mod packed;
 mod parameters;
 mod prior;
 mod reconstruct;

@@ -25,7 +25,7 @@ pub struct Parameters<T: Real> {
     names: Arc<[Cow<'static, str>]>,
     #[cfg_attr(
         feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrices")
+        serde(with = "crate::packed::matrices")
     )]
     blocks: Vec<DMatrix<T>>,
     iteration: usize,

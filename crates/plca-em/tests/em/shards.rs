@@ -12,7 +12,7 @@ use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
     Shared, Stats, Stepwise, Survey, Visit, started,
 };
-use plca_fit::{Algorithm, AnyModel, Checkpoint, FitError, Parameters, Run};
+use plca_fit::{Algorithm, AnyModel, Checkpoint, Exposure, FitError, Parameters, Run};
 use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
@@ -178,7 +178,7 @@ fn cases<T: Real>() -> Vec<Case<T>> {
 
 /// What is moved, moved.
 fn moved<S: Serialize + DeserializeOwned>(x: &S) -> S {
-    serde_json::from_str(&serde_json::to_string(x).unwrap()).unwrap()
+    postcard::from_bytes(&postcard::to_stdvec(x).unwrap()).unwrap()
 }
 
 /// Groups of shards that know nothing of each other: messages are bytes, and arrive in any order.
@@ -947,6 +947,35 @@ fn frozen_entries_are_those_of_one_piece() {
     );
 }
 
+/// In binary formats a matrix is its sizes and its bytes, which are held against each other; in others it is as `nalgebra` writes it.
+#[test]
+fn matrices_travel_as_bytes() {
+    fn check<T: Real + Serialize + DeserializeOwned>() {
+        let size = size_of::<T>();
+        let values = [0.1, -0.0, 5e-324, 1e300, f64::INFINITY, 2.0].map(T::lit);
+        let matrix = Exposure::PerEntry(DMatrix::from_column_slice(3, 2, &values));
+        let bytes = postcard::to_stdvec(&matrix).unwrap();
+        // The variant, two sizes and the number of bytes.
+        assert_eq!(bytes.len(), 4 + 6 * size);
+        assert_eq!(bytes[..4], [1, 3, 2, 6 * size as u8]);
+        let back: Exposure<T> = postcard::from_bytes(&bytes).unwrap();
+        let Exposure::PerEntry(back) = back else {
+            panic!("another variant")
+        };
+        let bits = |x: &T| (x.to_f64().to_bits(), x.to_f64().is_sign_negative());
+        assert!(back.iter().map(bits).eq(values.iter().map(bits)));
+        let text = serde_json::to_string(&Exposure::PerEntry(DMatrix::from_element(1, 2, 0.5)));
+        assert_eq!(text.unwrap(), r#"{"PerEntry":[[0.5,0.5],1,2]}"#);
+        for (at, other) in [(1, 4), (2, 1), (3, 5 * size as u8), (3, 6 * size as u8 - 1)] {
+            let mut wrong = bytes.clone();
+            wrong[at] = other;
+            assert!(postcard::from_bytes::<Exposure<T>>(&wrong).is_err());
+        }
+    }
+    check::<f64>();
+    check::<f32>();
+}
+
 /// Bytes of another version, and those that are no statistics of the model, are refused.
 #[test]
 fn foreign_bytes_are_refused() {
@@ -955,12 +984,12 @@ fn foreign_bytes_are_refused() {
     let survey = model.survey(&*case.shards[0], 0).unwrap();
     let leaf = Partial::leaf(0, 2, survey.clone()).unwrap();
     let text = serde_json::to_string(&leaf).unwrap();
-    let other = text.replace("\"version\":3", "\"version\":2");
+    let other = text.replace("\"version\":4", "\"version\":3");
     let error = serde_json::from_str::<Partial<Survey>>(&other).unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("version 2 of shards, this program reads 3"),
+            .contains("version 3 of shards, this program reads 4"),
         "{error}"
     );
     let beyond = text.replace("\"place\":0", "\"place\":5");

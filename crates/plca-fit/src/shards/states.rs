@@ -252,7 +252,7 @@ pub(super) enum Pending<T: Real> {
     Counts(
         #[cfg_attr(
             feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrices")
+            serde(with = "crate::packed::matrices")
         )]
         Vec<DMatrix<T>>,
     ),
@@ -260,12 +260,12 @@ pub(super) enum Pending<T: Real> {
     Imputed(
         #[cfg_attr(
             feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrices")
+            serde(with = "crate::packed::matrices")
         )]
         Vec<DMatrix<T>>,
         #[cfg_attr(
             feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrices")
+            serde(with = "crate::packed::matrices")
         )]
         Vec<DMatrix<T>>,
     ),
@@ -283,14 +283,14 @@ pub struct Local<T: Real> {
     pub(super) known: Vec<f64>,
     #[cfg_attr(
         feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrices")
+        serde(with = "crate::packed::matrices")
     )]
     pub(super) blocks: Vec<DMatrix<T>>,
     pub(super) pending: Pending<T>,
     /// Where it was before, as far as an extrapolation needs it: the blocks of one point after those of the other.
     #[cfg_attr(
         feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrices")
+        serde(with = "crate::packed::matrices")
     )]
     pub(super) points: Vec<DMatrix<T>>,
 }
@@ -317,7 +317,7 @@ pub(super) enum Term {
     Counts(
         #[cfg_attr(
             feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrix")
+            serde(with = "crate::packed::matrix")
         )]
         DMatrix<f64>,
     ),
@@ -325,7 +325,7 @@ pub(super) enum Term {
     Rates(
         #[cfg_attr(
             feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrix")
+            serde(with = "crate::packed::matrix")
         )]
         DMatrix<f64>,
         Exposure<f64>,

@@ -76,7 +76,7 @@ pub struct Learnt {
     /// Expected counts of the shared factors.
     #[cfg_attr(
         feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrices")
+        serde(with = "crate::packed::matrices")
     )]
     pub counts: Vec<DMatrix<f64>>,
     /// The sum of the data, hidden cells imputed.
