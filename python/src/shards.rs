@@ -230,6 +230,16 @@ fn encode(what: &impl Serialize) -> Result<Vec<u8>, Refused> {
     bytes.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
 }
 
+/// The same for Python, written where it lies: messages can have the size of a model.
+fn told<'py>(py: Python<'py>, what: &impl Serialize) -> PyResult<Bound<'py, PyBytes>> {
+    let failed = |e| Refused::Value(format!("a message of shards: {e}"));
+    let length = postcard::experimental::serialized_size(what).map_err(failed)?;
+    PyBytes::new_with(py, length, |bytes| {
+        postcard::to_slice(what, bytes).map_err(failed)?;
+        Ok(())
+    })
+}
+
 fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Refused> {
     let what = postcard::from_bytes(bytes);
     what.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
@@ -303,12 +313,9 @@ impl<S: Merge> Sum<S> {
         Ok(())
     }
 
-    fn encoded(self) -> Result<Vec<u8>, Refused>
-    where
-        S: Serialize,
-    {
-        match &self.0 {
-            Some(sum) => encode(sum),
+    fn all(self) -> Result<Partial<S>, Refused> {
+        match self.0 {
+            Some(sum) => Ok(sum),
             None => wrong("shards: expected at least one"),
         }
     }
@@ -370,10 +377,10 @@ fn survey<'py, T: Scalar>(
                 sum.add(place, found)?;
                 Ok(size)
             })?;
-            Ok((sum.encoded()?, sizes))
+            Ok((sum.all()?, sizes))
         })
     })?;
-    Ok((PyBytes::new(py, &sum), sizes))
+    Ok((told(py, &sum)?, sizes))
 }
 
 /// The shape and the cut mode of all data.
@@ -492,10 +499,11 @@ fn step<'py, T: Scalar>(
                     ask.counts.then(|| encode(&local)).transpose()
                 },
             )?;
-            Ok((sum.encoded()?, locals.into_iter().flatten().collect()))
+            let locals: Vec<_> = locals.into_iter().flatten().collect();
+            Ok((sum.all()?, locals))
         })
     })?;
-    Ok((PyBytes::new(py, &sum), messages(py, locals)))
+    Ok((told(py, &sum)?, messages(py, locals)))
 }
 
 /// What belongs to the samples of shards, one after the other.
@@ -559,24 +567,20 @@ pub(crate) fn shard_join<'py>(
     partials: Vec<PyBackedBytes>,
     survey: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let joined = py.detach(|| match survey {
-        true => join::<Survey>(&partials),
-        false => join::<Stats>(&partials),
-    })?;
-    Ok(PyBytes::new(py, &joined))
+    match survey {
+        true => told(py, &py.detach(|| join::<Survey>(&partials))?),
+        false => told(py, &py.detach(|| join::<Stats>(&partials))?),
+    }
 }
 
-fn join<S: Merge + Serialize + DeserializeOwned>(
-    partials: &[PyBackedBytes],
-) -> Result<Vec<u8>, Refused> {
+fn join<S: Merge + DeserializeOwned>(partials: &[PyBackedBytes]) -> Result<Partial<S>, Refused> {
     let mut partials = partials.iter().map(|bytes| decode::<Partial<S>>(bytes));
     let Some(first) = partials.next() else {
         return wrong("`partials` is empty");
     };
-    let sum = partials.try_fold(first?, |sum, next| {
-        Ok::<_, Refused>(sum.join(next?).map_err(FitError::from)?)
-    });
-    encode(&sum?)
+    partials.try_fold(first?, |sum, next| {
+        Ok(sum.join(next?).map_err(FitError::from)?)
+    })
 }
 
 /// An engine in Python: `engine(shared, counts, value)` answers with the partial sum over all shards.
@@ -589,7 +593,7 @@ struct Caller<'a, 'py> {
 impl<T: Scalar> Engine<T> for Caller<'_, '_> {
     fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
         let attempt = || -> PyResult<Stats> {
-            let shared = PyBytes::new(self.engine.py(), &encode(shared)?);
+            let shared = told(self.engine.py(), shared)?;
             let answer = self.engine.call1((shared, ask.counts, ask.value))?;
             let answer: PyBackedBytes = answer.extract()?;
             let sum = decode::<Partial<Stats>>(&answer)?.root();
@@ -689,8 +693,7 @@ fn fit<T: Scalar>(
                 if let Some((every, save)) = &course.save
                     && it.iteration.is_multiple_of((*every).max(1))
                 {
-                    let state = encode(&(&*at.borrow(), it.checkpoint()))?;
-                    let state = PyBytes::new(save.py(), &state);
+                    let state = told(save.py(), &(&*at.borrow(), it.checkpoint()))?;
                     save.call1((it.iteration, state))?;
                 }
                 match (&course.watch, it.measured) {

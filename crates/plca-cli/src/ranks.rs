@@ -125,7 +125,8 @@ impl World {
 }
 
 fn encode(what: &impl Serialize) -> Result<Vec<u8>, Failure> {
-    let bytes = postcard::to_stdvec(what);
+    let length = postcard::experimental::serialized_size(what);
+    let bytes = length.and_then(|n| postcard::to_extend(what, Vec::with_capacity(n)));
     bytes.map_err(|e| Failure::new(format_args!("a message of shards: {e}")))
 }
 

@@ -1,34 +1,41 @@
 //! Matrices between processes: in binary formats the two sizes and the bytes of the values, which are copied and not read one by one. In formats that
 //! people read they are as `nalgebra` writes them.
 
+use std::any::Any;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use bytemuck::NoUninit;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Values as bytes, little-endian.
-struct Bytes(Vec<u8>);
+/// The bytes of values, little-endian: those in memory, on most machines.
+fn bytes<const N: usize, X: NoUninit>(values: &[X], of: fn(X) -> [u8; N]) -> Cow<'_, [u8]> {
+    if cfg!(target_endian = "little") {
+        return Cow::Borrowed(bytemuck::cast_slice(values));
+    }
+    values.iter().flat_map(|&x| of(x)).collect()
+}
 
-impl Bytes {
-    fn of<T: Real>(values: &[T]) -> Self {
-        let mut bytes = vec![0; size_of_val(values)];
-        let each = bytes.chunks_exact_mut(size_of::<T>());
-        for (to, x) in each.zip(values) {
-            match size_of::<T>() {
-                4 => to.copy_from_slice(&(x.to_f64() as f32).to_le_bytes()),
-                _ => to.copy_from_slice(&x.to_f64().to_le_bytes()),
-            }
-        }
-        Self(bytes)
+struct Bytes<'a, T>(&'a DMatrix<T>);
+
+impl<T: Real> Serialize for Bytes<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let matrix: &dyn Any = self.0;
+        let bytes = match (matrix.downcast_ref(), matrix.downcast_ref()) {
+            (Some(x), _) => bytes(DMatrix::as_slice(x), f64::to_le_bytes),
+            (_, Some(x)) => bytes(DMatrix::as_slice(x), f32::to_le_bytes),
+            _ => unreachable!("one of the two scalars"),
+        };
+        serializer.serialize_bytes(&bytes)
     }
 }
 
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
+/// The numbers that so many bytes each are.
+fn numbers<const N: usize, T>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes.as_chunks().0.iter().map(|&x| of(x)).collect()
 }
 
 struct Values<T>(Vec<T>);
@@ -45,15 +52,13 @@ impl<'de, T: Real> Deserialize<'de> for Values<T> {
             }
 
             fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Values<T>, E> {
-                let each = bytes.chunks_exact(size_of::<T>());
-                if !each.remainder().is_empty() {
+                if !bytes.len().is_multiple_of(size_of::<T>()) {
                     return Err(E::invalid_length(bytes.len(), &self));
                 }
-                let number = |bytes: &[u8]| match bytes {
-                    &[a, b, c, d] => f32::from_le_bytes([a, b, c, d]).into(),
-                    _ => f64::from_le_bytes(bytes.try_into().unwrap_or_default()),
-                };
-                Ok(Values(each.map(|bytes| T::lit(number(bytes))).collect()))
+                Ok(Values(match size_of::<T>() {
+                    4 => numbers(bytes, |x| T::lit(f32::from_le_bytes(x).into())),
+                    _ => numbers(bytes, |x| T::lit(f64::from_le_bytes(x))),
+                }))
             }
         }
 
@@ -90,7 +95,7 @@ pub(crate) mod matrix {
             return matrix.serialize(serializer);
         }
         let (rows, columns) = matrix.shape();
-        (rows, columns, Bytes::of(matrix.as_slice())).serialize(serializer)
+        (rows, columns, Bytes(matrix)).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<DMatrix<T>, D::Error>
