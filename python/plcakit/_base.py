@@ -201,7 +201,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Settings -------------------------------------------------------------------------------------------------------------------
 
-    def _frozen(self) -> dict[str, Any]:
+    def _frozen(self, shapes: Shapes) -> dict[str, Any]:
         freeze: Any = self.freeze
         if isinstance(freeze, str):
             freeze = (freeze,)
@@ -213,10 +213,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 components[name] = True
             elif which is not None and not isinstance(which, (bool, np.bool_)):
                 places = np.atleast_1d(np.asarray(which))
+                if places.dtype == bool and places.ndim > 1:
+                    if places.shape != shapes.get(name, places.shape):
+                        raise ValueError(f"freeze of '{name}' has the shape {places.shape}, expected that of the block, {shapes[name]}")
+                    components[name] = np.ascontiguousarray(places, dtype=float)
+                    continue
                 if places.dtype == bool:
                     places = np.flatnonzero(places)
                 if places.ndim != 1 or places.size and places.dtype.kind not in "iu":
-                    raise ValueError(f"freeze of '{name}' is {which!r}, expected True, or the numbers or flags of components")
+                    raise ValueError(f"freeze of '{name}' is {which!r}, expected True, the numbers or flags of components, or flags of all entries")
                 components[name] = places.tolist()
         return components
 
@@ -295,7 +300,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         shape = data["shape"]
         k = self._components(shape, start)
         shapes = self._block_shapes(shape, k)
-        blocks = {"freeze": self._frozen(), "prior": self._priors(shapes), "penalty": self._penalties(shapes)}
+        blocks = {"freeze": self._frozen(shapes), "prior": self._priors(shapes), "penalty": self._penalties(shapes)}
         options = {**self._options(), **{name: given for name, given in blocks.items() if given}}
         start = self._start(start, shapes, X, observed)
         seed = seed_of(self.random_state)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from ._base import COMMON, EXTRAPOLATED
 from ._docs import described
 from ._mixtures import ProductModel
-from ._types import Array, Blocks, Callback, Freeze, RandomState
+from ._types import Array, Blocks, Callback, Freeze, RandomState, Shapes
 
 
 @described
@@ -22,6 +24,9 @@ class PNTF(ProductModel):
     Parameters
     ----------
     %(n_components)s
+    sparsity : dict or None, default=None
+        Quadratic sparsity: for ``"weights"``, ``"factor_0"``, ``"factor_1"`` ... a number `mu >= 0` each. The larger, the fewer entries share the
+        sum of a column. `2 mu_w |w|^2 + 2 sum_j mu_j sum_z w_z |F_j[:, z]|^2` is taken off the squared error.
     init : {"random", "custom", "deflation"} or None, default=None
         The start: drawn, as by the command, given, or component after component from what the earlier ones leave over.
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
@@ -42,7 +47,7 @@ class PNTF(ProductModel):
     reconstruction_err_ : float
         The root of the squared error of the data divided by their sum.
     objective_ : float
-        That squared error.
+        That squared error, less what ``sparsity`` takes off it.
     %(ended)s
     %(features)s
 
@@ -68,8 +73,10 @@ class PNTF(ProductModel):
     _per = "observed"
     missing = None
     prior = None
+    _wants_likelihood = True
     _parameter_constraints = {
         **{name: rule for name, rule in COMMON.items() if name not in ("missing", "prior")},
+        "sparsity": [dict, None],
         "init": [StrOptions({"random", "custom", "deflation"}), None],
         "solver": [StrOptions(EXTRAPOLATED)],
     }
@@ -78,6 +85,7 @@ class PNTF(ProductModel):
         self,
         n_components: int = 10,
         *,
+        sparsity: dict[str, float] | None = None,
         init: str | None = None,
         solver: str = "auto",
         tol: float = 1e-7,
@@ -96,12 +104,28 @@ class PNTF(ProductModel):
     def _model(self) -> str:
         return "pntf"
 
+    def _penalties(self, shapes: Shapes) -> dict[str, Any]:
+        return {str(name): float(mu) for name, mu in (self.sparsity or {}).items()}
+
+    def _reward(self, blocks: Blocks) -> float:
+        """What sparsity takes off the squared error."""
+        sparsity = dict(self.sparsity or {})
+        weights = np.ravel(blocks["weights"])
+        squares = sparsity.pop("weights", 0.0) * weights
+        squares = squares + sum(mu * np.sum(np.square(blocks[name], dtype=float), axis=0) for name, mu in sparsity.items())
+        return 2 * float(weights @ squares)
+
     def _show(self, blocks: Blocks) -> None:
         super()._show(blocks)
-        self.reconstruction_err_ = float(np.sqrt(max(self.objective_, 0.0)))
+        # Of a file nothing but the objective is known.
+        of = self.objective_ + self._reward(blocks) if self._likelihood is None else self._likelihood
+        self.reconstruction_err_ = float(np.sqrt(max(of, 0.0)))
 
     def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["mixture"].T)
 
     def _objective_name(self) -> str:
-        return "squared_error"
+        return "penalised_squared_error" if self.sparsity else "squared_error"
+
+    def _file_settings(self) -> dict[str, Any]:
+        return {**super()._file_settings(), "sparsity": [f"{name}={mu:.17g}" for name, mu in (self.sparsity or {}).items()]}

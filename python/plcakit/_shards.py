@@ -361,7 +361,7 @@ def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> 
         numbers = stepwise if isinstance(stepwise, (tuple, list)) and len(stepwise) == 2 else (0, 0)
         if not all(isinstance(number, Integral) and number >= 1 for number in numbers):
             raise ValueError(f"stepwise is {stepwise!r}: expected a number of passes and of shards, at least 1 each")
-    if estimator._frozen():
+    if estimator._frozen({}):
         raise ValueError("shards: freeze needs a start, which shards do not take")
 
 

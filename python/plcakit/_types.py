@@ -35,5 +35,5 @@ Callback = Callable[[int, float], object]
 RandomState = Union[int, np.random.RandomState, np.random.Generator, None]
 #: Priors by block.
 Priors = Optional[Mapping[str, Union[str, Prior]]]
-#: Blocks that keep their values, or some of their components.
-Freeze = Union[str, Sequence[str], "set[str]", Mapping[str, Union[bool, int, Sequence[int], None]]]
+#: Blocks that keep their values, or some of their components or entries.
+Freeze = Union[str, Sequence[str], "set[str]", Mapping[str, Union[bool, int, Sequence[int], Array, None]]]

@@ -203,6 +203,10 @@ def _makers() -> dict[str, Any]:
     def floored(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         return {"floor": settings.get("floor") or 0.0}
 
+    def rewarded(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        sparsity = dict(text.split("=", 1) for text in settings.get("sparsity") or [])
+        return {"sparsity": {name: float(mu) for name, mu in sparsity.items()} or None, **fitted(settings, blocks)}
+
     def with_modes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         return {"signed_mode": settings.get("signed_mode") or 0, "scale_mode": settings.get("scale_mode")}
 
@@ -238,7 +242,7 @@ def _makers() -> dict[str, Any]:
         "plsa": (PLSA, tempered),
         "plca-vb": (PLCA, bayes),
         "plsa-vb": (PLSA, bayes),
-        "pntf": (PNTF, fitted),
+        "pntf": (PNTF, rewarded),
         "siplca": (ShiftInvariantPLCA, shifted),
         "siskellam": (ShiftInvariantSkellam, signed("em", with_kernels)),
         "siskellam-vb": (ShiftInvariantSkellam, signed("vb", with_kernels)),

@@ -231,10 +231,17 @@ models! {
 /// A builder with what is frozen, and with the priors of its blocks.
 macro_rules! with_frozen {
     ($builder:ident, $options:ident) => {
-        for (name, components) in $options.frozen()? {
-            $builder = match components {
-                None => $builder.freeze(name),
-                Some(components) => $builder.freeze_components(name, components),
+        for (name, kept) in $options.frozen()? {
+            $builder = match kept {
+                $crate::options::Kept::Whole => $builder.freeze(name),
+                $crate::options::Kept::Components(components) => {
+                    $builder.freeze_components(name, components)
+                }
+                $crate::options::Kept::Entries(flags) => {
+                    let flags = ::plca::io::block_of::<Self::State<T>>(&name, &flags)
+                        .map_err($crate::error::Refused::Value)?;
+                    $builder.freeze_entries(name, flags.map(|flag| flag != 0.0))
+                }
             };
         }
     };
@@ -584,6 +591,12 @@ impl Kind for OnSimplex {
     fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let mut builder = Pntf::<T>::builder(k);
         with_frozen!(builder, options);
+        for (name, mu) in options.named("penalty")? {
+            let Setting::Number(mu) = mu else {
+                return wrong(format!("`sparsity` of '{name}': expected a number"));
+            };
+            builder = builder.sparsity(name, mu);
+        }
         Ok(builder.build()?)
     }
 

@@ -57,8 +57,13 @@ impl Setting {
     }
 }
 
-/// A block that is frozen: whole, or some of its components.
-pub(crate) type Frozen = (String, Option<Vec<usize>>);
+/// What is frozen of a block.
+pub(crate) enum Kept {
+    Whole,
+    Components(Vec<usize>),
+    /// Where a number is not 0.
+    Entries(Array<f64>),
+}
 
 /// Settings that are taken out one by one: what is left over at the end nobody knows.
 #[derive(Clone, Debug, Default)]
@@ -180,16 +185,22 @@ impl Options {
         Ok(named.unwrap_or_default())
     }
 
-    /// What is frozen: blocks, each whole (`True`) or some of its components.
-    pub(crate) fn frozen(&mut self) -> Result<Vec<Frozen>, Refused> {
+    /// What is frozen, by block.
+    pub(crate) fn frozen(&mut self) -> Result<Vec<(String, Kept)>, Refused> {
         let blocks = self.named("freeze")?.into_iter();
-        let frozen = |(name, setting)| match (&setting, whole(&setting)) {
-            (Setting::Bool(true), _) => Ok((name, None)),
-            (_, Some(components)) => Ok((name, Some(components))),
-            _ => wrong(format!(
-                "`freeze` of `{name}` is {}, expected True or a list of components",
-                setting.kind()
-            )),
+        let frozen = |(name, setting): (String, Setting)| {
+            let kept = match (whole(&setting), setting) {
+                (Some(components), _) => Kept::Components(components),
+                (_, Setting::Bool(true)) => Kept::Whole,
+                (_, Setting::Array(flags)) => Kept::Entries(flags),
+                (_, other) => {
+                    return wrong(format!(
+                        "`freeze` of `{name}` is {}, expected True, a list of components or flags of entries",
+                        other.kind()
+                    ));
+                }
+            };
+            Ok((name, kept))
         };
         blocks.map(frozen).collect()
     }

@@ -29,7 +29,7 @@ def fit_by_command(plca, folder, model, data, *options):
     path = folder / ("v.npz" if sparse.issparse(data) else "v.npy")
     sparse.save_npz(path, data) if sparse.issparse(data) else np.save(path, data)
     out = folder / "model.npz"
-    plca("fit", model, path, "--output", out, "--quiet", *options)
+    plca("fit", model.split()[0], path, "--output", out, "--quiet", *options)
     return out
 
 
@@ -40,6 +40,13 @@ CASES = {
     "plca": (PLCA, {}, [], ["weights", "factor_0", "factor_1"], False),
     "ntf-l2": (NMF, {"beta_loss": "frobenius"}, [], ["factor_0", "factor_1"], False),
     "pntf": (PNTF, {}, [], ["weights", "factor_0", "factor_1"], False),
+    "pntf sparse": (
+        PNTF,
+        {"sparsity": {"factor_1": 1e-3, "weights": 1e-4}},
+        ["--sparsity", "factor_1=1e-3", "--sparsity", "weights=1e-4"],
+        ["weights", "factor_0", "factor_1"],
+        False,
+    ),
     "skellam": (SkellamSNMF, {}, [], ["atoms", "activations"], True),
     "skellam-vb": (SkellamSNMF, {"method": "vb"}, [], ["atoms_shape", "activations_shape", "activations_rate"], True),
     "plsa-vb": (PLSA, {"method": "vb"}, ["--given", 0], ["basis_shape", "mixture_shape", "basis", "mixture"], False),
@@ -121,6 +128,11 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
     assert type(again) is type(loaded) is make and again.get_params()["random_state"] == 5
     for other in (loaded, again):
         assert np.array_equal(other.reconstruct(), ours.reconstruct())
+        assert other.get_params().get("sparsity") == params.get("sparsity")
+        if hasattr(ours, "reconstruction_err_"):
+            assert other.objective_ == ours.objective_
+            assert np.isclose(other.reconstruction_err_, ours.reconstruction_err_, rtol=1e-9)
+    model = model.split()[0]
     if model == "skellam-cp-vb":
         with pytest.raises(ValueError, match="the model skellam-cp-vb has no transform"):
             ours.transform(X)

@@ -116,6 +116,29 @@ def test_components_are_frozen_by_number_or_flag(X, which, kept):
     assert [z for z in range(3) if np.allclose(model.components_[z], basis[:, z], rtol=0, atol=1e-15)] == kept
 
 
+def test_entries_are_frozen_by_flags_of_the_block(plca, tmp_path, X):
+    draw = np.random.default_rng(2)
+    basis, mixture = draw.random((12, 3)), draw.random((3, len(X)))
+    basis, mixture = basis / basis.sum(axis=0), mixture / mixture.sum(axis=0)
+    flags = draw.random((12, 3)) < 0.4
+    start = {"basis": basis, "mixture": mixture}
+    model = PLSA(3, solver="em", freeze={"basis": flags}, max_iter=30, tol=0, random_state=0).fit(X, start=start)
+    assert np.array_equal(model.components_.T[flags], basis[flags])
+    assert not np.any(model.components_.T[~flags] == basis[~flags])
+    # By the command the same bits.
+    np.save(tmp_path / "v.npy", X)
+    np.savez(tmp_path / "start.npz", **start)
+    np.savez(tmp_path / "flags.npz", basis=flags.astype(float))
+    line = f"fit plsa {tmp_path}/v.npy --given 0 --rank 3 --solver em --init {tmp_path}/start.npz --freeze-entries {tmp_path}/flags.npz"
+    plca(*line.split(), "--max-iter", 30, "--tol", 0, "--output", tmp_path / "m.npz", "--quiet")
+    with np.load(tmp_path / "m.npz") as theirs:
+        assert np.array_equal(theirs["basis"], model._blocks["basis"])
+    model.save(tmp_path / "ours.npz")
+    assert np.array_equal(np.asarray(plcakit.load(tmp_path / "ours.npz").freeze["basis"]), flags)
+    with pytest.raises(ValueError, match=r"freeze of 'basis' has the shape \(3, 12\), expected that of the block, \(12, 3\)"):
+        PLSA(3, freeze={"basis": flags.T}).fit(X, start=start)
+
+
 def test_more_that_is_wrong_is_named(X):
     model = NMF(2, random_state=0).fit(X)
     with pytest.raises(ValueError, match="no component -1: the model has 2"):
