@@ -25,6 +25,9 @@ from .priors import Prior
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+#: What a block of ``freeze`` may have.
+_KEPT = "expected True, the numbers of components, a flag for each component, or a boolean array of the block's shape"
+
 #: Settings that every estimator has.
 COMMON: dict[str, Any] = {
     "n_components": [Interval(numbers.Integral, 1, 2**63 - 1, closed="both")],
@@ -201,7 +204,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Settings -------------------------------------------------------------------------------------------------------------------
 
-    def _frozen(self, shapes: Shapes) -> dict[str, Any]:
+    def _frozen(self, shapes: Shapes, k: int | None = None) -> dict[str, Any]:
         freeze: Any = self.freeze
         if isinstance(freeze, str):
             freeze = (freeze,)
@@ -209,19 +212,26 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return {name: True for name in freeze}
         components: dict[str, Any] = {}
         for name, which in freeze.items():
+            if isinstance(which, (dict, str)):
+                raise ValueError(f"freeze of '{name}' is {which!r}, {_KEPT}")
             if isinstance(which, (bool, np.bool_)) and which:
                 components[name] = True
             elif which is not None and not isinstance(which, (bool, np.bool_)):
                 places = np.atleast_1d(np.asarray(which))
                 if places.dtype == bool and places.ndim > 1:
-                    if places.shape != shapes.get(name, places.shape):
-                        raise ValueError(f"freeze of '{name}' has the shape {places.shape}, expected that of the block, {shapes[name]}")
+                    if shapes and name not in shapes:
+                        raise ValueError(f"freeze: no block '{name}', expected one of {', '.join(shapes)}")
+                    size = shapes.get(name)
+                    if size is not None and places.shape != tuple(size):
+                        raise ValueError(f"freeze of '{name}' has the shape {places.shape}, expected that of the block, {tuple(size)}")
                     components[name] = np.ascontiguousarray(places, dtype=float)
                     continue
                 if places.dtype == bool:
+                    if k is not None and len(places) != k:
+                        raise ValueError(f"freeze of '{name}' has {len(places)} flags, expected one for each of {k} components")
                     places = np.flatnonzero(places)
                 if places.ndim != 1 or places.size and places.dtype.kind not in "iu":
-                    raise ValueError(f"freeze of '{name}' is {which!r}, expected True, the numbers or flags of components, or flags of all entries")
+                    raise ValueError(f"freeze of '{name}' is {which!r}, {_KEPT}")
                 components[name] = places.tolist()
         return components
 
@@ -300,7 +310,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         shape = data["shape"]
         k = self._components(shape, start)
         shapes = self._block_shapes(shape, k)
-        blocks = {"freeze": self._frozen(shapes), "prior": self._priors(shapes), "penalty": self._penalties(shapes)}
+        blocks = {"freeze": self._frozen(shapes, k), "prior": self._priors(shapes), "penalty": self._penalties(shapes)}
         options = {**self._options(), **{name: given for name, given in blocks.items() if given}}
         start = self._start(start, shapes, X, observed)
         seed = seed_of(self.random_state)

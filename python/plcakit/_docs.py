@@ -32,8 +32,8 @@ warm_start : bool, default=False
 missing : {"nan", "unstored"} or None, default=None
     Which cells are hidden: those with NaN of a dense array, or those that a sparse array does not store.
 freeze : str, sequence of str or dict, default=()
-    Blocks that keep the values of the start; a dict gives the components of each block that do, or by flags of the block's shape its
-    entries.
+    Blocks that keep the values of the start. A dict says what is kept of each block: ``True`` for all of it, the numbers of components, a flag
+    for each component, or a boolean array of the block's shape in ``start`` for single entries.
 check_every : int, default=10
     Iterations between checks of the objective, by `tol` and by `callback`.
 callback : callable or None, default=None

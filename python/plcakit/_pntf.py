@@ -25,8 +25,9 @@ class PNTF(ProductModel):
     ----------
     %(n_components)s
     sparsity : dict or None, default=None
-        Quadratic sparsity: for ``"weights"``, ``"factor_0"``, ``"factor_1"`` ... a number `mu >= 0` each. The larger, the fewer entries share the
-        sum of a column. `2 mu_w |w|^2 + 2 sum_j mu_j sum_z w_z |F_j[:, z]|^2` is taken off the squared error.
+        Quadratic sparsity: a number >= 0 for each of ``"weights"``, ``"factor_0"``, ``"factor_1"`` ..., which is `mu_w`, `mu_0`, `mu_1` ... below. The
+        larger it is, the fewer entries share the sum of a column. The fit minimises the squared error less
+        `2 mu_w |w|^2 + 2 sum_j mu_j sum_z w_z |F_j[:, z]|^2`.
     init : {"random", "custom", "deflation"} or None, default=None
         The start: drawn, as by the command, given, or component after component from what the earlier ones leave over.
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
@@ -105,12 +106,19 @@ class PNTF(ProductModel):
         return "pntf"
 
     def _penalties(self, shapes: Shapes) -> dict[str, Any]:
-        return {str(name): float(mu) for name, mu in (self.sparsity or {}).items()}
+        sparsity: dict[str, float] = {}
+        for name, mu in (self.sparsity or {}).items():
+            if name not in shapes:
+                raise ValueError(f"sparsity: no block '{name}', expected one of {', '.join(shapes)}")
+            if isinstance(mu, (bool, np.bool_)) or not isinstance(mu, (int, float, np.integer, np.floating)) or not 0 <= mu < np.inf:
+                raise ValueError(f"sparsity of '{name}' is {mu!r}, expected a finite number >= 0")
+            sparsity[name] = float(mu)
+        return sparsity
 
     def _reward(self, blocks: Blocks) -> float:
         """What sparsity takes off the squared error."""
-        sparsity = dict(self.sparsity or {})
-        weights = np.ravel(blocks["weights"])
+        sparsity = self._penalties(blocks)
+        weights = np.ravel(blocks["weights"]).astype(float)
         squares = sparsity.pop("weights", 0.0) * weights
         squares = squares + sum(mu * np.sum(np.square(blocks[name], dtype=float), axis=0) for name, mu in sparsity.items())
         return 2 * float(weights @ squares)
@@ -128,4 +136,4 @@ class PNTF(ProductModel):
         return "penalised_squared_error" if self.sparsity else "squared_error"
 
     def _file_settings(self) -> dict[str, Any]:
-        return {**super()._file_settings(), "sparsity": [f"{name}={mu:.17g}" for name, mu in (self.sparsity or {}).items()]}
+        return {**super()._file_settings(), "sparsity": [f"{name}={float(mu):.17g}" for name, mu in (self.sparsity or {}).items()]}

@@ -66,8 +66,8 @@ def fit(
     retries : int, default=3
         How often the fit goes on from the saved state after Dask itself has given up a task.
     timeout : float, default=300.0
-        Seconds to wait for an iteration. Then, without any worker left, the fit ends with a ``RuntimeError``; with workers that do nothing, it goes on
-        from the saved state; with a worker at work, it waits as long again.
+        Seconds to wait for an iteration. Then, without any worker left, the fit ends with a ``RuntimeError``; with workers that do nothing for twice as
+        long, it goes on from the saved state; with a worker at work, it waits as long again.
     stepwise : tuple of int, default=None
         See :func:`plcakit.shards.fit`.
 
@@ -189,7 +189,8 @@ class _Dask(Engine):
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         """What tasks answer. Dask itself waits for ever for a worker, and for one that has forgotten its task."""
-        idle = False
+        # How many were done when nothing ran.
+        idle: int | None = None
         while True:
             try:
                 _distributed().wait(futures, timeout=self.timeout)
@@ -207,9 +208,11 @@ class _Dask(Engine):
             if not running:
                 raise RuntimeError(f"plcakit.dask: the cluster has had no worker for {self.timeout:g} s")
             # Once is no sign: a scheduler that is busy has not given the tasks out yet.
-            if idle and not any(running.values()):
-                raise OSError(f"plcakit.dask: no worker has done anything for {self.timeout:g} s")
-            idle = not any(running.values())
+            before, idle = idle, None
+            if not any(running.values()):
+                idle = sum(future.done() for future in futures)
+                if idle == before:
+                    raise OSError(f"plcakit.dask: no worker has done anything for {2 * self.timeout:g} s")
 
     def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
         found = self._gathered(

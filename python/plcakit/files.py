@@ -38,6 +38,22 @@ def _plain(value: Any) -> Any:
     return None
 
 
+def _flags(which: Any) -> Any:
+    """What is frozen of a block; flags of its entries as bits, of which a text of 8 MB has many."""
+    flags = np.asarray(which)
+    if flags.dtype != bool or flags.ndim < 2:
+        return which
+    return {"shape": list(flags.shape), "bits": np.packbits(flags).tobytes().hex()}
+
+
+def _unpacked(which: Any) -> Any:
+    if not isinstance(which, dict):
+        return which
+    shape = tuple(int(n) for n in which["shape"])
+    bits = np.frombuffer(bytes.fromhex(which["bits"]), dtype=np.uint8)
+    return np.unpackbits(bits, count=int(np.prod(shape))).reshape(shape).astype(bool)
+
+
 def write(model: Factorization, path: str | os.PathLike[str]) -> None:
     """Writes a fitted estimator to a model file."""
     metadata = model._facts()
@@ -57,6 +73,8 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
     params = model.get_params(deep=False)
     if arrays:
         params["prior"] = laws
+    if isinstance(model.freeze, dict):
+        params["freeze"] = {name: _flags(which) for name, which in model.freeze.items()}
     metadata.update(
         {
             "settings": settings,
@@ -117,7 +135,10 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     cls, own = makers[name]
     saved = metadata.get("python") or {}
     arrays = {block: blocks.pop(block) for block in list(blocks) if block.endswith(DIRICHLET)}
-    params = own(settings, blocks)
+    try:
+        params = own(settings, blocks)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if saved.get("class") == cls.__name__:
         known = cls().get_params(deep=False)
         kept = {key: value for key, value in saved["params"].items() if key in known and key not in params}
@@ -126,6 +147,8 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     if arrays:
         laws = {block.removesuffix(DIRICHLET): Dirichlet(alpha) for block, alpha in arrays.items()}
         params["prior"] = {**(params.get("prior") or {}), **laws}
+    if isinstance(params.get("freeze"), dict):
+        params["freeze"] = {name: _unpacked(which) for name, which in params["freeze"].items()}
     model = cls(**params)
     model._load(blocks, metadata)
     if saved.get("feature_names_in"):
@@ -204,8 +227,12 @@ def _makers() -> dict[str, Any]:
         return {"floor": settings.get("floor") or 0.0}
 
     def rewarded(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        sparsity = dict(text.split("=", 1) for text in settings.get("sparsity") or [])
-        return {"sparsity": {name: float(mu) for name, mu in sparsity.items()} or None, **fitted(settings, blocks)}
+        given = settings.get("sparsity") or []
+        try:
+            sparsity = {name: float(mu) for name, mu in (text.split("=", 1) for text in given)}
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(f"'sparsity' of its settings is {given!r}, expected texts such as 'factor_0=0.1'") from None
+        return {"sparsity": sparsity or None, **fitted(settings, blocks)}
 
     def with_modes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         return {"signed_mode": settings.get("signed_mode") or 0, "scale_mode": settings.get("scale_mode")}

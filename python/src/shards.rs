@@ -230,8 +230,8 @@ fn encode(what: &impl Serialize) -> Result<Vec<u8>, Refused> {
     bytes.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
 }
 
-/// The same for Python, written where it lies: messages can have the size of a model.
-fn told<'py>(py: Python<'py>, what: &impl Serialize) -> PyResult<Bound<'py, PyBytes>> {
+/// As `encode`, but into the memory of a Python object, without a copy: messages can have the size of a model. It holds the interpreter's lock.
+fn to_python<'py>(py: Python<'py>, what: &impl Serialize) -> PyResult<Bound<'py, PyBytes>> {
     let failed = |e| Refused::Value(format!("a message of shards: {e}"));
     let length = postcard::experimental::serialized_size(what).map_err(failed)?;
     PyBytes::new_with(py, length, |bytes| {
@@ -380,7 +380,7 @@ fn survey<'py, T: Scalar>(
             Ok((sum.all()?, sizes))
         })
     })?;
-    Ok((told(py, &sum)?, sizes))
+    Ok((to_python(py, &sum)?, sizes))
 }
 
 /// The shape and the cut mode of all data.
@@ -503,7 +503,7 @@ fn step<'py, T: Scalar>(
             Ok((sum.all()?, locals))
         })
     })?;
-    Ok((told(py, &sum)?, messages(py, locals)))
+    Ok((to_python(py, &sum)?, messages(py, locals)))
 }
 
 /// What belongs to the samples of shards, one after the other.
@@ -568,8 +568,8 @@ pub(crate) fn shard_join<'py>(
     survey: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     match survey {
-        true => told(py, &py.detach(|| join::<Survey>(&partials))?),
-        false => told(py, &py.detach(|| join::<Stats>(&partials))?),
+        true => to_python(py, &py.detach(|| join::<Survey>(&partials))?),
+        false => to_python(py, &py.detach(|| join::<Stats>(&partials))?),
     }
 }
 
@@ -593,7 +593,7 @@ struct Caller<'a, 'py> {
 impl<T: Scalar> Engine<T> for Caller<'_, '_> {
     fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
         let attempt = || -> PyResult<Stats> {
-            let shared = told(self.engine.py(), shared)?;
+            let shared = to_python(self.engine.py(), shared)?;
             let answer = self.engine.call1((shared, ask.counts, ask.value))?;
             let answer: PyBackedBytes = answer.extract()?;
             let sum = decode::<Partial<Stats>>(&answer)?.root();
@@ -693,7 +693,7 @@ fn fit<T: Scalar>(
                 if let Some((every, save)) = &course.save
                     && it.iteration.is_multiple_of((*every).max(1))
                 {
-                    let state = told(save.py(), &(&*at.borrow(), it.checkpoint()))?;
+                    let state = to_python(save.py(), &(&*at.borrow(), it.checkpoint()))?;
                     save.call1((it.iteration, state))?;
                 }
                 match (&course.watch, it.measured) {

@@ -134,9 +134,57 @@ def test_entries_are_frozen_by_flags_of_the_block(plca, tmp_path, X):
     with np.load(tmp_path / "m.npz") as theirs:
         assert np.array_equal(theirs["basis"], model._blocks["basis"])
     model.save(tmp_path / "ours.npz")
-    assert np.array_equal(np.asarray(plcakit.load(tmp_path / "ours.npz").freeze["basis"]), flags)
-    with pytest.raises(ValueError, match=r"freeze of 'basis' has the shape \(3, 12\), expected that of the block, \(12, 3\)"):
-        PLSA(3, freeze={"basis": flags.T}).fit(X, start=start)
+    assert np.array_equal(plcakit.load(tmp_path / "ours.npz").freeze["basis"], flags)
+    for which, message in (
+        ({"basis": flags.T}, r"freeze of 'basis' has the shape \(3, 12\), expected that of the block, \(12, 3\)"),
+        ({"bassis": flags}, "freeze: no block 'bassis', expected one of basis, mixture"),
+        ({"basis": np.zeros(12, bool)}, "freeze of 'basis' has 12 flags, expected one for each of 3 components"),
+        ({"basis": "all"}, "freeze of 'basis' is 'all', expected True"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PLSA(3, freeze=which).fit(X, start=start)
+
+
+def test_many_flags_are_saved(tmp_path):
+    draw = np.random.default_rng(3)
+    basis = draw.random((120_000, 20))
+    basis /= basis.sum(axis=0)
+    flags = draw.random(basis.shape) < 0.5
+    X = sparse.random_array((3, len(basis)), density=0.001, rng=draw, format="csr")
+    model = PLSA(20, solver="em", freeze={"basis": flags}, max_iter=1, tol=0).fit(X, start={"basis": basis})
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(plcakit.load(tmp_path / "m.npz").freeze["basis"], flags)
+
+
+def test_entries_of_every_shape_are_frozen(X):
+    fitted = TransformInvariantPLCA(2, kernel=(2, 2), rotations=2, positions="full", max_iter=3, tol=0, random_state=0).fit(X)
+    for name in ("kernels", "impulses"):
+        block = fitted._blocks[name]
+        flags = np.random.default_rng(4).random(block.shape) < 0.3
+        model = TransformInvariantPLCA(2, kernel=(2, 2), rotations=2, positions="full", freeze={name: flags}, max_iter=5, tol=0, random_state=0)
+        model.fit(X, start={name: block})
+        assert np.array_equal(model._blocks[name][flags], block[flags])
+        assert not np.array_equal(model._blocks[name], block)
+
+
+@pytest.mark.parametrize("mu", [-1, np.nan, np.inf, "0.1", None, [1, 2], True])
+def test_sparsity_is_a_number(X, mu):
+    with pytest.raises(ValueError, match="sparsity of 'weights' is .*, expected a finite number >= 0"):
+        PNTF(2, sparsity={"weights": mu}).fit(X)
+
+
+def test_what_sparsity_takes_off(tmp_path, X):
+    with pytest.raises(ValueError, match="sparsity: no block 'mixture', expected one of weights, factor_0, factor_1"):
+        PNTF(2, sparsity={"mixture": 0.1}).fit(X)
+    plain = PNTF(3, max_iter=20, tol=0, random_state=0).fit(X)
+    for dtype, sparsity in ((np.float64, {"factor_1": 1e-3}), (np.float32, {"weights": 1e-2, "factor_0": 0.0})):
+        model = PNTF(3, sparsity=sparsity, max_iter=20, tol=0, random_state=0).fit(X.astype(dtype))
+        difference = X / X.sum() - model.reconstruct() / X.sum()
+        assert np.isclose(model.reconstruction_err_, np.linalg.norm(difference), rtol=1e-4)
+        assert model.objective_ < model.reconstruction_err_**2 and model.reconstruction_err_ > plain.reconstruction_err_
+        model.save(tmp_path / "m.npz")
+        again = plcakit.load(tmp_path / "m.npz")
+        assert np.isclose(again.reconstruction_err_, model.reconstruction_err_, rtol=1e-6) and again.sparsity == sparsity
 
 
 def test_more_that_is_wrong_is_named(X):

@@ -437,6 +437,36 @@ def test_a_cluster_without_workers_ends_the_fit():
             on_dask(model, cut(data()), client=client, timeout=0.5)
 
 
+def test_a_cluster_is_idle_when_nothing_was_done_between_two_looks(monkeypatch):
+    with_dask()
+    from types import SimpleNamespace
+
+    from plcakit import dask
+
+    def gathered(looks):
+        """What is asked of a cluster that shows at each look how many tasks run and how many are done."""
+        looks, seen = iter(looks), []
+
+        def processing():
+            seen.append(next(looks))
+            return {"worker": ["task"] * seen[-1][0]}
+
+        def late(*arguments, **settings):
+            raise TimeoutError
+
+        futures = [SimpleNamespace(status="pending", done=lambda n=n: bool(seen) and n < seen[-1][1]) for n in range(4)]
+        engine = SimpleNamespace(timeout=0.5, client=SimpleNamespace(processing=processing, sync=late, gather=print))
+        with pytest.raises(OSError, match="no worker has done anything for 1 s"):
+            dask._Dask._gathered(engine, futures)
+        return len(seen)
+
+    monkeypatch.setattr(dask, "_distributed", lambda: SimpleNamespace(wait=lambda *arguments, **settings: None))
+    assert gathered([(0, 0), (0, 0)]) == 2
+    # Busy between two looks, or something done meanwhile.
+    assert gathered([(0, 0), (1, 0), (0, 0), (0, 0)]) == 4
+    assert gathered([(0, 0), (0, 1), (0, 2), (0, 2)]) == 4
+
+
 def test_an_iteration_may_take_longer_than_the_timeout():
     distributed = with_dask()
     from plcakit.dask import fit as on_dask

@@ -117,13 +117,7 @@ pub enum Exposure<T: Real> {
     /// One number for every component.
     PerComponent(Vec<T>),
     /// What every old entry gave to the observed cells, as an E-step under [`Rule::Exposure`](plca_tensor::Rule) counts it.
-    PerEntry(
-        #[cfg_attr(
-            feature = "serde",
-            serde(with = "crate::packed::matrix")
-        )]
-        DMatrix<T>,
-    ),
+    PerEntry(#[cfg_attr(feature = "serde", serde(with = "crate::packed::matrix"))] DMatrix<T>),
 }
 
 /// What [`BlockSpec::restore`] adds to every entry.

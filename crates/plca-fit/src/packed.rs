@@ -1,5 +1,5 @@
-//! Matrices between processes: in binary formats the two sizes and the bytes of the values, which are copied and not read one by one. In formats that
-//! people read they are as `nalgebra` writes them.
+//! Matrices between processes: in binary formats the two sizes and the values as raw bytes, little-endian. In formats that people read they are as
+//! `nalgebra` writes them.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ impl<T: Real> Serialize for Bytes<'_, T> {
     }
 }
 
-/// The numbers that so many bytes each are.
+/// Numbers of `N` bytes each.
 fn numbers<const N: usize, T>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Vec<T> {
     bytes.as_chunks().0.iter().map(|&x| of(x)).collect()
 }

@@ -23,10 +23,7 @@ use super::{BlockSpec, Constraint, FitError};
 )]
 pub struct Parameters<T: Real> {
     names: Arc<[Cow<'static, str>]>,
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::packed::matrices")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))]
     blocks: Vec<DMatrix<T>>,
     iteration: usize,
     power: f64,

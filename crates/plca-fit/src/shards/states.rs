@@ -249,25 +249,11 @@ impl<T: Real> Shared<T> {
 pub(super) enum Pending<T: Real> {
     Nothing,
     /// To divide the counts of blocks whose columns run across the shards by their sums over all shards.
-    Counts(
-        #[cfg_attr(
-            feature = "serde",
-            serde(with = "crate::packed::matrices")
-        )]
-        Vec<DMatrix<T>>,
-    ),
+    Counts(#[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))] Vec<DMatrix<T>>),
     /// To add to its own blocks what is imputed of hidden cells, in the scale of all data; then as `Counts`.
     Imputed(
-        #[cfg_attr(
-            feature = "serde",
-            serde(with = "crate::packed::matrices")
-        )]
-        Vec<DMatrix<T>>,
-        #[cfg_attr(
-            feature = "serde",
-            serde(with = "crate::packed::matrices")
-        )]
-        Vec<DMatrix<T>>,
+        #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))] Vec<DMatrix<T>>,
+        #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))] Vec<DMatrix<T>>,
     ),
     /// To renew its own blocks by a pass over its data.
     Pass,
@@ -281,17 +267,11 @@ pub struct Local<T: Real> {
     pub(super) place: Place,
     /// What the model read off the shard.
     pub(super) known: Vec<f64>,
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::packed::matrices")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))]
     pub(super) blocks: Vec<DMatrix<T>>,
     pub(super) pending: Pending<T>,
     /// Where it was before, as far as an extrapolation needs it: the blocks of one point after those of the other.
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::packed::matrices")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))]
     pub(super) points: Vec<DMatrix<T>>,
 }
 
@@ -314,20 +294,10 @@ pub(super) enum Term {
     /// None: it is frozen, or renewed within the shards.
     Nothing,
     /// Expected counts of distributions.
-    Counts(
-        #[cfg_attr(
-            feature = "serde",
-            serde(with = "crate::packed::matrix")
-        )]
-        DMatrix<f64>,
-    ),
+    Counts(#[cfg_attr(feature = "serde", serde(with = "crate::packed::matrix"))] DMatrix<f64>),
     /// Expected counts of rates, and what they are divided by.
     Rates(
-        #[cfg_attr(
-            feature = "serde",
-            serde(with = "crate::packed::matrix")
-        )]
-        DMatrix<f64>,
+        #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrix"))] DMatrix<f64>,
         Exposure<f64>,
     ),
     /// What columns that run across the shards are divided by.

@@ -74,10 +74,7 @@ impl Round {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Learnt {
     /// Expected counts of the shared factors.
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::packed::matrices")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))]
     pub counts: Vec<DMatrix<f64>>,
     /// The sum of the data, hidden cells imputed.
     pub mass: f64,
