@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def _flags(which: Any) -> Any:
-    """What is frozen of a block; flags of its entries as bits, of which a text of 8 MB has many."""
+    """What is frozen of a block, as JSON: flags of entries as bits, since the metadata of a file may not be longer than 8 MB."""
     flags = np.asarray(which)
     if flags.dtype != bool or flags.ndim < 2:
         return which
@@ -47,11 +48,18 @@ def _flags(which: Any) -> Any:
 
 
 def _unpacked(which: Any) -> Any:
+    """What `_flags` made."""
     if not isinstance(which, dict):
         return which
-    shape = tuple(int(n) for n in which["shape"])
-    bits = np.frombuffer(bytes.fromhex(which["bits"]), dtype=np.uint8)
-    return np.unpackbits(bits, count=int(np.prod(shape))).reshape(shape).astype(bool)
+    try:
+        shape = [int(n) for n in which["shape"]]
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(which["bits"]), dtype=np.uint8)).astype(bool)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("'freeze' of its parameters has flags that are not a shape and bits") from None
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or not len(bits) - 8 < count <= len(bits):
+        raise ValueError(f"'freeze' of its parameters has {len(bits)} bits for flags of the shape {shape}")
+    return bits[:count].reshape(shape)
 
 
 def write(model: Factorization, path: str | os.PathLike[str]) -> None:
@@ -136,9 +144,13 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     saved = metadata.get("python") or {}
     arrays = {block: blocks.pop(block) for block in list(blocks) if block.endswith(DIRICHLET)}
     try:
-        params = own(settings, blocks)
+        return _restored(cls, own(settings, blocks), saved, arrays, blocks, metadata)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _restored(cls: Any, params: dict[str, Any], saved: dict[str, Any], arrays: Blocks, blocks: Blocks, metadata: dict[str, Any]) -> Factorization:
+    """The estimator of a class from the parameters and the blocks of a file."""
     if saved.get("class") == cls.__name__:
         known = cls().get_params(deep=False)
         kept = {key: value for key, value in saved["params"].items() if key in known and key not in params}

@@ -88,6 +88,27 @@ def test_other_priors_come_back_as_their_texts(tmp_path, X):
     assert plcakit.load(tmp_path / "m.npz").prior == {name: str(law) for name, law in prior.items()}
 
 
+@pytest.mark.parametrize("sparsity", [["factor_9=1"], ["weights"], ["weights=x"], ["weights=nan"], [3], 7])
+def test_a_sparsity_that_no_fit_has_is_refused(tmp_path, X, sparsity):
+    path = tmp_path / "m.npz"
+    PNTF(2, sparsity={"weights": 0.01}, random_state=0).fit(X).save(path)
+    other = rewritten(path, lambda metadata: metadata["settings"].update(sparsity=sparsity))
+    with pytest.raises(ValueError, match="other-m.npz: .*sparsity"):
+        plcakit.load(other)
+
+
+@pytest.mark.parametrize(
+    "flags", [{"shape": [12, 2]}, {"bits": "ff"}, {"shape": [10**6, 10**6], "bits": "ff"}, {"shape": [-12, -2], "bits": "ffffff"}, {"shape": [12, 2], "bits": "fffffff0"}]
+)
+def test_flags_that_no_fit_has_are_refused(tmp_path, X, flags):
+    path = tmp_path / "m.npz"
+    basis = np.full((12, 2), 1 / 12)
+    PLSA(2, freeze={"basis": basis > 1}, solver="em", random_state=0).fit(X, start={"basis": basis}).save(path)
+    other = rewritten(path, lambda metadata: metadata["python"]["params"]["freeze"].update(basis=flags))
+    with pytest.raises(ValueError, match="other-m.npz: 'freeze' of its parameters has"):
+        plcakit.load(other)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_file_lacks_is_named(tmp_path, X, name):
     path = tmp_path / "m.npz"

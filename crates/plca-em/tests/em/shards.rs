@@ -971,6 +971,9 @@ fn matrices_travel_as_bytes() {
             wrong[at] = other;
             assert!(postcard::from_bytes::<Exposure<T>>(&wrong).is_err());
         }
+        let mut beyond = [bytes, vec![0]].concat();
+        beyond[3] += 1;
+        assert!(postcard::from_bytes::<Exposure<T>>(&beyond).is_err());
     }
     check::<f64>();
     check::<f32>();
