@@ -212,8 +212,6 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return {name: True for name in freeze}
         components: dict[str, Any] = {}
         for name, which in freeze.items():
-            if isinstance(which, (dict, str)):
-                raise ValueError(f"freeze of '{name}' is {which!r}, {_KEPT}")
             if isinstance(which, (bool, np.bool_)) and which:
                 components[name] = True
             elif which is not None and not isinstance(which, (bool, np.bool_)):

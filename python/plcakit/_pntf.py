@@ -74,7 +74,6 @@ class PNTF(ProductModel):
     _per = "observed"
     missing = None
     prior = None
-    _wants_likelihood = True
     _parameter_constraints = {
         **{name: rule for name, rule in COMMON.items() if name not in ("missing", "prior")},
         "sparsity": [dict, None],
@@ -125,9 +124,7 @@ class PNTF(ProductModel):
 
     def _show(self, blocks: Blocks) -> None:
         super()._show(blocks)
-        # Of a file nothing but the objective is known.
-        of = self.objective_ + self._reward(blocks) if self._likelihood is None else self._likelihood
-        self.reconstruction_err_ = float(np.sqrt(max(of, 0.0)))
+        self.reconstruction_err_ = float(np.sqrt(max(self.objective_ + self._reward(blocks), 0.0)))
 
     def _answer(self, blocks: Blocks) -> Array:
         return np.ascontiguousarray(blocks["mixture"].T)

@@ -1,5 +1,7 @@
 """The same bits as of the command, from the same seed."""
 
+import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -125,6 +127,8 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
     saved = tmp_path / "ours.npz"
     ours.save(saved)
     again = plcakit.load(saved)
+    names_of_objectives = [json.loads(zipfile.ZipFile(path).read("model.json"))["objective_name"] for path in (out, saved)]
+    assert names_of_objectives[0] == names_of_objectives[1]
     assert type(again) is type(loaded) is make and again.get_params()["random_state"] == 5
     for other in (loaded, again):
         assert np.array_equal(other.reconstruct(), ours.reconstruct())
