@@ -17,6 +17,7 @@ mod error;
 mod gamma_shapes;
 mod hypergeometric;
 mod lambert;
+mod logarithm;
 pub mod random;
 #[doc(hidden)]
 pub mod simd;

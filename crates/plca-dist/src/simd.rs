@@ -5,6 +5,8 @@
 
 use pulp::{Simd, WithSimd};
 
+pub use crate::logarithm::ln_in_place;
+
 /// Enough independent chains to hide the latency of a multiplication.
 pub(crate) const LANES: usize = 32;
 

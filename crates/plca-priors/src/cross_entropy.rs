@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
+use plca_tensor::parallel::sum;
 
 use crate::simplex_prior::{domain, fitting};
 use crate::table::{Parsed, number, refused, relative, settings};
@@ -290,10 +291,10 @@ impl CrossEntropy {
         match self.step {
             CrossEntropyStep::Clipped => {}
             CrossEntropyStep::ExactSimilarity => {
-                let slope: Vec<f64> = (0..n.len())
+                let mut slope: Vec<f64> = (0..n.len())
                     .map(|x| partners().map(|k| weight(k) * q[(x, k)].ln()).sum())
                     .collect();
-                return exact_similarity(&mut new, &slope).then_some(new);
+                return exact_similarity(&mut new, &mut slope).then_some(new);
             }
             CrossEntropyStep::AdditiveCorrection => {
                 let own = q.column(i);
@@ -344,51 +345,115 @@ pub(crate) fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
 }
 
 /// Divides values by their sum, if there is one.
+#[inline(always)]
 pub(crate) fn normalise(q: &mut [f64]) -> bool {
-    let sum: f64 = q.iter().sum();
+    let sum = sum(q);
     if sum > 0.0 {
-        q.iter_mut().for_each(|x| *x /= sum);
+        for x in q {
+            *x /= sum;
+        }
     }
     sum > 0.0
 }
 
-/// `q = m / (λ + s)` with `Σ q = 1`, in place of `m`; nothing is changed, and false returned, where no entry has a share. [SPEC 8]
+/// Calls `f` with four entries of both at a time; what the last ones lack is 0.
+#[inline(always)]
+fn fours(m: &[f64], s: &[f64], mut f: impl FnMut([f64; 4], [f64; 4])) {
+    let ((all_m, m), (all_s, s)) = (m.as_chunks::<4>(), s.as_chunks::<4>());
+    for (m, s) in all_m.iter().zip(all_s) {
+        f(*m, *s);
+    }
+    if !m.is_empty() {
+        let mut last = [[0.0; 4]; 2];
+        last[0][..m.len()].copy_from_slice(m);
+        last[1][..m.len()].copy_from_slice(s);
+        f(last[0], last[1]);
+    }
+}
+
+/// `q = m / (λ + s)` with `Σ q = 1`, in place of `m`; `m` is kept, and false returned, where no entry has a share. [SPEC 8]
 ///
 /// λ is counted from the largest pole, so that it loses no digits there. `1 / Σ m / (λ + s)` is a harmonic mean of lines, concave and rising in λ: Newton's
-/// steps to 1 from below never pass it.
-pub(crate) fn exact_similarity(m: &mut [f64], s: &[f64]) -> bool {
-    let live = |m: f64, s: f64| m > 0.0 && s.is_finite();
-    let of_live = |m: f64, s: f64, x: f64, other: f64| if live(m, s) { x } else { other };
-    let mut pole = f64::INFINITY;
-    for (&m, &s) in m.iter().zip(s) {
-        pole = pole.min(of_live(m, s, s, f64::INFINITY));
+/// steps to 1 from below never pass it. They begin where one entry alone has all there is, or where all entries have their mean `s`: by Jensen's inequality
+/// neither is beyond. The values of `s` are lost.
+#[inline(always)]
+pub(crate) fn exact_similarity(m: &mut [f64], s: &mut [f64]) -> bool {
+    #[inline(always)]
+    fn live(m: f64, s: f64) -> bool {
+        (m > 0.0) & (s.abs() < f64::INFINITY)
     }
+    let mut poles = [f64::INFINITY; 4];
+    fours(
+        m,
+        s,
+        #[inline(always)]
+        |m, s| {
+            for l in 0..4 {
+                let pole = if live(m[l], s[l]) {
+                    s[l]
+                } else {
+                    f64::INFINITY
+                };
+                poles[l] = if pole < poles[l] { pole } else { poles[l] };
+            }
+        },
+    );
+    let pole = poles.into_iter().fold(f64::INFINITY, f64::min);
     if pole == f64::INFINITY {
         return false;
     }
-    // Where one entry alone has all there is.
-    let mut lambda = 0.0f64;
-    for (&m, &s) in m.iter().zip(s) {
-        lambda = lambda.max(of_live(m, s, m - (s - pole), 0.0));
+    for (m, s) in m.iter_mut().zip(&mut *s) {
+        let live = live(*m, *s);
+        *s = if live { *s - pole } else { 0.0 };
+        *m = if live { *m } else { 0.0 };
     }
-    // As many as bisection would make: five do.
+    let (mut most, mut sums, mut moments) = ([0.0; 4], [0.0; 4], [0.0; 4]);
+    fours(
+        m,
+        s,
+        #[inline(always)]
+        |m, s| {
+            for l in 0..4 {
+                let alone = m[l] - s[l];
+                most[l] = if alone > most[l] { alone } else { most[l] };
+                sums[l] += m[l];
+                moments[l] += m[l] * s[l];
+            }
+        },
+    );
+    let [sum, moment] = [sums, moments].map(|x| (x[0] + x[1]) + (x[2] + x[3]));
+    let mut lambda = most.into_iter().fold(sum - moment / sum, f64::max);
+    // As many as bisection would make: three or four do.
     for _ in 0..64 {
-        let (mut sum, mut slope) = (0.0, 0.0);
-        for (&m, &s) in m.iter().zip(s) {
-            let over = 1.0 / (lambda + (s - pole));
-            let share = of_live(m, s, m * over, 0.0);
-            sum += share;
-            slope += of_live(m, s, share * over, 0.0);
-        }
+        let (mut shares, mut slopes) = ([0.0; 4], [0.0; 4]);
+        fours(
+            m,
+            s,
+            #[inline(always)]
+            |m, s| {
+                for l in 0..4 {
+                    let over = 1.0 / (lambda + s[l]);
+                    let share = m[l] * over;
+                    shares[l] += share;
+                    slopes[l] += share * over;
+                }
+            },
+        );
+        let [sum, slope] = [shares, slopes].map(|x| (x[0] + x[1]) + (x[2] + x[3]));
         let next = lambda + (sum - 1.0) * sum / slope;
         // The last step has lost its digits.
         if !(next > lambda && next.is_finite()) {
             break;
         }
+        // The next one would be less than the square of this one.
+        let last = next - lambda <= 1e-9 * lambda;
         lambda = next;
+        if last {
+            break;
+        }
     }
-    for (m, &s) in m.iter_mut().zip(s) {
-        *m = of_live(*m, s, *m / (lambda + (s - pole)), 0.0);
+    for (m, s) in m.iter_mut().zip(s) {
+        *m /= lambda + *s;
     }
     normalise(m)
 }
@@ -575,14 +640,14 @@ mod tests {
     fn rows_without_a_slope_have_no_share() {
         for slope in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut found = [1.0, 3.0, 2.0];
-            assert!(exact_similarity(&mut found, &[0.5, slope, 0.5]));
+            assert!(exact_similarity(&mut found, &mut [0.5, slope, 0.5]));
             assert!(
                 (found[0] - 1.0 / 3.0).abs() < 1e-15 && found[1] == 0.0,
                 "{found:?}"
             );
         }
         let mut none = [0.0, 3.0];
-        assert!(!exact_similarity(&mut none, &[0.5, f64::NAN]));
+        assert!(!exact_similarity(&mut none, &mut [0.5, f64::NAN]));
         assert_eq!(none, [0.0, 3.0]);
     }
 
@@ -598,7 +663,7 @@ mod tests {
         ];
         for (m, s) in columns {
             let mut q = m.to_vec();
-            assert!(exact_similarity(&mut q, s));
+            assert!(exact_similarity(&mut q, &mut s.to_vec()));
             assert!((q.iter().sum::<f64>() - 1.0).abs() < 1e-15, "{q:?}");
             let of = |i: usize| m[i] / q[i] - s[i];
             let scale = s.iter().chain(m).fold(0.0f64, |a, x| a.max(x.abs()));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
+use plca_tensor::parallel::{largest, sum, wide};
 
 use crate::gamma::power;
 use crate::table::{Parsed, number};
@@ -119,23 +120,44 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
     ) -> Result<(), PriorError> {
         self.check(theta.shape())?;
         check_counts(counts, theta)?;
-        let rows = counts.nrows();
-        for (z, column) in (0..counts.ncols()).map(|z| (z, z * rows..(z + 1) * rows)) {
-            let left = step.left(z, &theta.as_slice()[column.clone()]);
-            let mass = left.map_or(1.0, |(_, mass)| mass);
-            let is_free = |at: &usize| left.is_none_or(|(frozen, _)| !frozen[*at % rows]);
-            let column = column.filter(is_free);
-            // [SPEC 7] θ ∝ max(c + α - 1, 0)
-            let numerator = |at: usize| (counts[at].to_f64() + (self.at(at, rows) - 1.0)).max(0.0);
-            // In units of the largest: numbers near the end of the range must not sum to infinity.
-            let largest = column.clone().map(numerator).fold(0.0, f64::max);
-            if largest > 0.0 {
-                let relative = |at: usize| numerator(at) / largest;
-                let total: f64 = column.clone().map(relative).sum();
-                // [EXT 1] what is left of 1, times that
-                column.for_each(|at| theta[at] = T::lit(mass * (relative(at) / total)));
-            }
-        }
+        let rows = counts.nrows().max(1);
+        let mut new: Vec<f64> = counts.iter().map(|c| c.to_f64()).collect();
+        // [SPEC 7] θ ∝ max(c + α - 1, 0)
+        let numerator = |x: &mut f64, alpha: f64| *x = (*x + (alpha - 1.0)).max(0.0);
+        (self.0).for_each(&mut new, Components::Columns(rows), numerator);
+        let columns = new.chunks_exact_mut(rows);
+        let columns = columns.zip(theta.as_mut_slice().chunks_exact_mut(rows));
+        wide(
+            #[inline(always)]
+            || {
+                for (z, (new, theta)) in columns.enumerate() {
+                    let left = step.left(z, theta);
+                    let mass = left.map_or(1.0, |(_, mass)| mass);
+                    let frozen = left.map_or(&[][..], |(frozen, _)| frozen);
+                    for (x, &frozen) in new.iter_mut().zip(frozen) {
+                        *x = if frozen { 0.0 } else { *x };
+                    }
+                    // In units of the largest: numbers near the end of the range must not sum to infinity.
+                    let largest = largest(new);
+                    if largest > 0.0 {
+                        for x in &mut *new {
+                            *x /= largest;
+                        }
+                        let total = sum(new);
+                        // [EXT 1] what is left of 1, times that
+                        for x in &mut *new {
+                            *x = mass * (*x / total);
+                        }
+                        for ((x, t), frozen) in new.iter_mut().zip(&*theta).zip(frozen) {
+                            *x = if *frozen { t.to_f64() } else { *x };
+                        }
+                        for (t, x) in theta.iter_mut().zip(new) {
+                            *t = T::lit(*x);
+                        }
+                    }
+                }
+            },
+        );
         Ok(())
     }
 

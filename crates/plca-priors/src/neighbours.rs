@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
-use plca_tensor::parallel::for_each_part;
+use plca_tensor::parallel::{for_each_part, ln_in_place, map_in_order, sum, wide};
 
 use crate::cross_entropy::{exact_similarity, normalise};
 use crate::simplex_prior::domain;
@@ -106,38 +106,101 @@ impl Neighbours {
         Ok(self)
     }
 
-    /// One column from its counts, which it takes the place of, given its neighbours; of each its values, and their logarithms where they are needed. Whether
-    /// anything is left of it.
-    fn column(
+    /// One column from its counts, which it takes the place of, given its neighbours and, for [`exact`](Self::exact), their logarithms. Whether anything is
+    /// left of it.
+    #[inline(always)]
+    fn column<T: Real>(
         &self,
         n: &mut [f64],
         weight: f64,
-        near: [[&[f64]; 2]; 2],
+        near: [&[T]; 2],
+        ln: &[Vec<f64>; 2],
         slopes: &mut [f64],
     ) -> bool {
-        for [q, _] in near {
+        for q in near {
             // [EXT 7] n_t - α g_{t-1} - α g_{t+1}
-            n.iter_mut().zip(q).for_each(|(x, q)| *x -= weight * q);
-        }
-        if self.exact && weight != 0.0 {
-            slopes.fill(0.0);
-            for [_, ln] in near {
-                let sums = slopes.iter_mut().zip(ln);
-                sums.for_each(|(s, ln)| *s += weight * ln);
+            for (x, q) in n.iter_mut().zip(q) {
+                *x -= weight * q.to_f64();
             }
-            // [EXT 7] (n + Σ a g) / (λ - Σ a ln g), a = -α
-            return exact_similarity(n, slopes);
         }
-        n.iter_mut().for_each(|x| *x = x.max(0.0));
-        normalise(n)
+        if slopes.is_empty() {
+            for x in &mut *n {
+                *x = x.max(0.0);
+            }
+            return normalise(n);
+        }
+        slopes.fill(0.0);
+        for (ln, _) in ln.iter().zip(near).filter(|(_, q)| !q.is_empty()) {
+            for (s, ln) in slopes.iter_mut().zip(ln) {
+                *s += weight * ln;
+            }
+        }
+        // [EXT 7] (n + Σ a g) / (λ - Σ a ln g), a = -α
+        exact_similarity(n, slopes)
+    }
+
+    /// The new values of every second column, from the `first` on, given the others.
+    fn half<T: Real>(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &DMatrix<T>,
+        first: usize,
+        weight: f64,
+        step: &Step<'_>,
+    ) -> Vec<T> {
+        let (rows, columns) = counts.shape();
+        let mut new = vec![T::zero(); columns.saturating_sub(first).div_ceil(2) * rows];
+        let each = (PART / rows).max(1);
+        let logs = if self.exact && weight != 0.0 { rows } else { 0 };
+        for_each_part(&mut new, each * rows, |part, new| {
+            let (mut n, mut slopes) = (vec![0.0; rows], vec![0.0; logs]);
+            let mut ln = [vec![0.0; logs], vec![0.0; logs]];
+            wide(
+                #[inline(always)]
+                || {
+                    for (i, new) in new.chunks_exact_mut(rows).enumerate() {
+                        let t = 2 * (part * each + i) + first;
+                        let near = [t.checked_sub(1), Some(t + 1)].map(|t| match t {
+                            Some(t) if t < columns => &theta.as_slice()[t * rows..][..rows],
+                            _ => &[],
+                        });
+                        if logs > 0 {
+                            // The column after the last one is the one before this.
+                            ln.swap(0, 1);
+                            for side in usize::from(i > 0)..2 {
+                                for (ln, q) in ln[side].iter_mut().zip(near[side]) {
+                                    *ln = q.to_f64();
+                                }
+                                ln_in_place(&mut ln[side]);
+                            }
+                        }
+                        for (n, count) in n.iter_mut().zip(&counts.as_slice()[t * rows..]) {
+                            *n = count.to_f64();
+                        }
+                        let kept = step.is_frozen(t);
+                        if kept || !self.column(&mut n, weight, near, &ln, &mut slopes) {
+                            new.copy_from_slice(&theta.as_slice()[t * rows..][..rows]);
+                            continue;
+                        }
+                        for (new, n) in new.iter_mut().zip(&n) {
+                            *new = T::lit(*n);
+                        }
+                    }
+                },
+            );
+        });
+        new
     }
 }
 
-/// Every second column, from the `first` on, one after the other.
-fn half<T: Real>(block: &DMatrix<T>, first: usize) -> Vec<f64> {
-    let rows = block.nrows().max(1);
-    let columns = block.as_slice().chunks_exact(rows).skip(first).step_by(2);
-    columns.flatten().map(|x| x.to_f64()).collect()
+/// The sum of all counts.
+fn total<T: Real>(counts: &DMatrix<T>) -> f64 {
+    let parts = counts.as_slice().chunks(PART).collect();
+    let of = |part: &[T]| {
+        let part: Vec<f64> = part.iter().map(|x| x.to_f64()).collect();
+        sum(&part)
+    };
+    map_in_order(parts, of).iter().sum()
 }
 
 /// `A[r][,exact]`.
@@ -188,46 +251,15 @@ impl<T: Real> SimplexPrior<T> for Neighbours {
         }
         let weight = match self.relative {
             // [EXT 7] multiples of v / T
-            true => {
-                let v: f64 = counts.iter().map(|x| x.to_f64()).sum();
-                self.weight * (v / columns as f64)
-            }
+            true => self.weight * (total(counts) / columns as f64),
             false => self.weight,
         };
         // Columns of one half have their neighbours in the other.
-        let mut q = [0, 1].map(|first| half(theta, first));
         for first in 0..2 {
-            let n = half(counts, first);
-            let other = &q[1 - first];
-            let ln: Vec<f64> = match self.exact && weight != 0.0 {
-                true => other.iter().map(|x| x.ln()).collect(),
-                false => Vec::new(),
-            };
-            let near = |at: Option<usize>| {
-                let range = at.map_or(0..0, |at| at * rows..(at + 1) * rows);
-                [other, &ln].map(|all| all.get(range.clone()).unwrap_or_default())
-            };
-            let each = (PART / rows).max(1);
-            let mut own = n;
-            let old = &q[first];
-            for_each_part(&mut own, each * rows, |part, own| {
-                let mut slopes = vec![0.0; rows];
-                for (i, column) in own.chunks_exact_mut(rows).enumerate() {
-                    let i = part * each + i;
-                    let after = i + first;
-                    let neighbours = [after.checked_sub(1), Some(after)].map(near);
-                    let kept = step.is_frozen(2 * i + first);
-                    if kept || !self.column(column, weight, neighbours, &mut slopes) {
-                        column.copy_from_slice(&old[i * rows..][..rows]);
-                    }
-                }
-            });
-            q[first] = own;
-        }
-        for (t, column) in theta.as_mut_slice().chunks_exact_mut(rows).enumerate() {
-            let new = &q[t % 2][t / 2 * rows..][..rows];
-            let pairs = column.iter_mut().zip(new);
-            pairs.for_each(|(t, &q)| *t = T::lit(q));
+            let new = self.half(counts, theta, first, weight, step);
+            let columns = theta.as_mut_slice().chunks_exact_mut(rows);
+            let pairs = columns.skip(first).step_by(2).zip(new.chunks_exact(rows));
+            pairs.for_each(|(column, new)| column.copy_from_slice(new));
         }
         Ok(())
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 #[cfg(feature = "rayon")]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use plca_dist::simd::wide;
+pub use plca_dist::simd::{ln_in_place, wide};
+
+pub use crate::simplex::{largest, sum};
 
 #[cfg(feature = "record-loops")]
 pub mod record;

@@ -21,13 +21,13 @@ fn interleaved<T: Real, const N: usize>(x: &[T], start: T, f: impl Fn(T, T) -> T
 
 /// Sum in sixteen parts: fast, and its rounding error grows sixteen times more slowly.
 #[inline(always)]
-pub(crate) fn sum<T: Real>(x: &[T]) -> T {
+pub fn sum<T: Real>(x: &[T]) -> T {
     interleaved::<T, 16>(x, T::zero(), |a, x| a + x)
 }
 
 /// The largest absolute value, 0 of none; NaN is passed over.
 #[inline(always)]
-pub(crate) fn largest<T: Real>(x: &[T]) -> T {
+pub fn largest<T: Real>(x: &[T]) -> T {
     let greater = |a: T, b: T| if b > a { b } else { a };
     interleaved::<T, 8>(x, T::zero(), |a, x| greater(a, x.abs()))
 }

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice};
 use plca_fit::{Axis, BlockSpec, FitError, Frozen};
 use plca_priors::{Components, Entries};
-use plca_tensor::parallel::for_each_part;
+use plca_tensor::parallel::{for_each_part, sum};
 use plca_tensor::{CompensatedSum, Real};
 
 /// Entries that one thread takes at a time.
@@ -32,18 +32,8 @@ fn lost(name: &str, value: f64) -> FitError {
 
 fn sums<T: Real>(shapes: &DMatrix<T>) -> Vec<f64> {
     let columns = shapes.column_iter();
-    let sum = columns.map(|column| column.iter().map(|x| x.to_f64()).sum());
-    sum.collect()
-}
-
-/// The sum of a column, in eight sums that do not wait for each other.
-fn total(column: &[f64]) -> f64 {
-    let (eights, rest) = column.as_chunks::<8>();
-    let mut sums = [0.0; 8];
-    for eight in eights {
-        sums.iter_mut().zip(eight).for_each(|(s, x)| *s += x);
-    }
-    sums.iter().chain(rest).sum()
+    let sums = columns.map(|column| column.iter().map(|x| x.to_f64()).sum());
+    sums.collect()
 }
 
 /// Geometric means, `e^E[ln x]`: what an E-step sees of a block.
@@ -54,31 +44,26 @@ pub(super) fn geometric<T: Real>(name: &str, shapes: &DMatrix<T>) -> Result<DMat
     let wrong = AtomicBool::new(false);
     for_each_part(means.as_mut_slice(), part, |at, means| {
         let shapes = &shapes.as_slice()[at * part..][..means.len()];
-        // Of every column the shapes, then their sum.
-        let mut a = Vec::with_capacity(means.len() + means.len() / rows);
-        for column in shapes.chunks_exact(rows) {
-            let first = a.len();
-            a.extend(column.iter().map(|x| x.to_f64()));
-            a.push(total(&a[first..]));
-        }
-        let mut psi = vec![0.0; a.len()];
-        if exp_digamma_slice(&a, &mut psi).is_err() {
+        let a: Vec<f64> = shapes.iter().map(|x| x.to_f64()).collect();
+        let sums: Vec<f64> = a.chunks_exact(rows).map(sum).collect();
+        let (mut psi, mut over) = (vec![0.0; a.len()], vec![0.0; sums.len()]);
+        if exp_digamma_slice(&a, &mut psi).is_err() || exp_digamma_slice(&sums, &mut over).is_err()
+        {
             wrong.store(true, Relaxed);
             return;
         }
-        let each = means.chunks_exact_mut(rows).zip(psi.chunks_exact(rows + 1));
-        for ((means, psi), a) in each.zip(a.chunks_exact(rows + 1)) {
-            let over = psi[rows];
+        let columns = means.chunks_exact_mut(rows).zip(psi.chunks_exact(rows));
+        for (column, (means, psi)) in columns.enumerate() {
+            let (all, over) = (sums[column], over[column]);
             // [EXT 3] x~ = exp(ψ(a) - ψ(Σ a))
-            let pairs = means.iter_mut().zip(psi);
+            let (pairs, scale) = (means.iter_mut().zip(psi), 1.0 / over);
             match over < FAINT {
-                false => pairs.for_each(|(x, psi)| *x = T::lit(psi / over)),
+                false => pairs.for_each(|(x, psi)| *x = T::lit(psi * scale)),
                 // The quotient of two numbers that are none.
                 true => {
                     let of = |x: f64| digamma(x).unwrap_or(f64::NAN);
-                    let all = of(a[rows]);
-                    let pairs = means.iter_mut().zip(a);
-                    pairs.for_each(|(x, &a)| *x = T::lit((of(a) - all).exp()));
+                    let pairs = means.iter_mut().zip(&a[column * rows..]);
+                    pairs.for_each(|(x, &a)| *x = T::lit((of(a) - of(all)).exp()));
                 }
             }
         }

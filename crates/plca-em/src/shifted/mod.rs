@@ -28,7 +28,7 @@ mod window;
 use plca_fit::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
-use self::model::Evaluator;
+use self::model::{Evaluator, Layout};
 use crate::placed::{
     Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
 };
@@ -130,7 +130,8 @@ impl<T: Real> Shifted<T> {
         let mut specs = specs(geometry.cells(), k);
         self.settings.apply(&mut specs)?;
         let facts = facts(&geometry, self.likelihood);
-        let evaluator = Evaluator::new(geometry, self.likelihood, self.evaluation, k, data)?;
+        let layout = Layout::new(geometry);
+        let evaluator = Evaluator::new(layout, self.likelihood, self.evaluation, k, data)?;
         Ok(Placed {
             data,
             evaluator,

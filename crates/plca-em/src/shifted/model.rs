@@ -26,12 +26,19 @@ impl Layout {
         }
     }
 
+    /// For blocks under which every copy with a share lies inside the data.
+    pub(crate) fn inside(geometry: Geometry) -> Self {
+        let mut layout = Self::new(geometry);
+        layout.folded.inside = true;
+        layout
+    }
+
     /// Calls `f` with the model in folded blocks.
     fn with_folded<T: Real, O>(&self, at: Parts<'_, T>, f: impl FnOnce(&Parts<'_, T>) -> O) -> O {
         let kernels = self.folded.fold(0, at.kernels);
         let impulses = self.folded.fold(1, at.impulses);
         let window = || Window::new(&self.folded, at.weights, &kernels, &impulses);
-        let window = (!self.geometry.is_valid()).then(window);
+        let window = self.leaves().then(window);
         f(&Parts {
             weights: at.weights,
             kernels: &kernels,
@@ -51,7 +58,7 @@ impl Place for Layout {
     }
 
     fn leaves(&self) -> bool {
-        !self.geometry.is_valid()
+        !(self.folded.inside || self.geometry.is_valid())
     }
 
     fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
@@ -108,13 +115,12 @@ pub(crate) struct Evaluator<T: Real> {
 
 impl<T: Real> Evaluator<T> {
     pub(crate) fn new(
-        geometry: Geometry,
+        layout: Layout,
         likelihood: Likelihood,
         evaluation: Evaluation,
         components: usize,
         data: &dyn Data<T>,
     ) -> Result<Self, DataError> {
-        let layout = Layout::new(geometry);
         let engine = evaluate::choose(&layout.folded, components, evaluation, data)?;
         Ok(Self {
             layout,

@@ -14,7 +14,7 @@ use super::set::{Positions, Transformation};
 use crate::placed::Placing;
 use crate::shifted::evaluate::{Counts, Parts, Wanted};
 use crate::shifted::geometry::Geometry;
-use crate::shifted::model::Evaluator;
+use crate::shifted::model::{Evaluator, Layout};
 use crate::{Evaluation, Likelihood, Support};
 
 /// Where kernels go under one transformation.
@@ -33,6 +33,8 @@ pub(super) struct Set {
     /// Extents of the largest box, and of the dimensions that are not transformed.
     extents: Vec<usize>,
     supports: Vec<Support>,
+    /// Whether all copies lie inside the data.
+    inside: bool,
     /// Cells of a kernel, and of the dimensions that are not transformed.
     cells: [usize; 2],
     turns: Vec<Turn>,
@@ -75,6 +77,7 @@ impl Set {
             shape: shape.to_vec(),
             extents: [&largest[..], rest].concat(),
             supports,
+            inside: positions == Positions::Valid,
             cells: [kernel.iter().product(), rest.iter().product()],
         }
     }
@@ -101,7 +104,11 @@ impl<T: Real> SetModel<T> {
     ) -> Result<Self, DataError> {
         let geometry = Geometry::placed(&set.shape, &set.extents, &set.supports)?;
         let all = components * set.turns.len();
-        let shifted = Evaluator::new(geometry.clone(), likelihood, Evaluation::Auto, all, data)?;
+        let layout = match set.inside {
+            true => Layout::inside(geometry.clone()),
+            false => Layout::new(geometry.clone()),
+        };
+        let shifted = Evaluator::new(layout, likelihood, Evaluation::Auto, all, data)?;
         Ok(Self {
             set: set.clone(),
             geometry,

@@ -134,3 +134,38 @@ fn other_dimensions_are_carried_along() {
         assert!(IndexMaps::placed(&turn, kernel, shape, Positions::Valid).is_err());
     }
 }
+
+/// A table is read where the data have another shape than the maps: the same cells without one give the same steps, with boxes of several sizes at every
+/// border.
+#[test]
+fn no_table_is_needed() {
+    let turns = Transformation::product(&[0.0, 45.0], &[1.0], false).unwrap();
+    let shape = vec![40, 36];
+    let cells: usize = shape.iter().product();
+    let values: Vec<f64> = (0..cells).map(|i| (i * 37 % 101) as f64).collect();
+    for positions in [Positions::Valid, Positions::Centred, Positions::Full] {
+        let maps = IndexMaps::placed(&turns, &[9, 7], &shape, positions).unwrap();
+        let model = Transformed::builder(2, maps).build().unwrap();
+        let by = |shape: Vec<usize>| {
+            let data = DenseTensor::new(shape, values.clone(), Order::RowMajor).unwrap();
+            let algorithm = model.bind(&data).unwrap();
+            let mut rng = ChaCha8Rng::seed_from_u64(5);
+            let mut at = Init::default().parameters(&*algorithm, &mut rng).unwrap();
+            for _ in 0..3 {
+                algorithm.step(&mut at, false).unwrap();
+            }
+            let objective = algorithm.objective(&at).unwrap();
+            (at.matrices().to_vec(), objective)
+        };
+        let (without, table) = (by(shape.clone()), by(vec![cells]));
+        assert!(
+            (without.1 - table.1).abs() <= 1e-12 * table.1.abs(),
+            "{positions:?}"
+        );
+        for (a, b) in without.0.iter().zip(&table.0) {
+            let scale = b.amax();
+            let worst = (a - b).amax();
+            assert!(worst <= 1e-11 * scale, "{positions:?}: {worst} of {scale}");
+        }
+    }
+}

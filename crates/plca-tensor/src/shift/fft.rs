@@ -58,8 +58,9 @@ pub(super) fn lengths(f: &Folded, transformed: usize) -> ([usize; 2], usize) {
     let first = f.size.len().saturating_sub(transformed);
     let length = |d: usize, even: bool| {
         let [i, k, m, o] = [f.size[d], f.kernel[d], f.impulse[d], f.offset[d]];
-        // [SPEC 5.6] what wraps around stays below o, where no data are
-        fast_length((k + m - 1 - o).max(o + i).max(k).max(m), even)
+        // [SPEC 5.6] what wraps around stays below o, where no data are; nothing does of what is inside
+        let beyond = if f.inside { 0 } else { k + m - 1 - o };
+        fast_length(beyond.max(o + i).max(k).max(m), even)
     };
     let last = f.size.len() - 1;
     let rows = if first < last {

@@ -25,6 +25,8 @@ pub struct Folded {
     pub impulse: Vec<usize>,
     /// The offsets along them.
     pub offset: Vec<usize>,
+    /// Whether every copy with a share lies inside the data: there, entries of impulses and of kernels whose cells would meet beyond are 0.
+    pub inside: bool,
     /// For every dimension of the data what one step along it adds to `c`, `d` and `x`.
     strides: Vec<[usize; 3]>,
     /// Row of a folded block for every row of the kernels, and of the impulses; `None` if they agree.
@@ -79,6 +81,7 @@ impl Folded {
             kernel: of(kernel, 1),
             impulse: of(impulse, 1),
             offset: of(offset, 0),
+            inside: false,
             orders: [
                 order_of(kernel, &strides, 0),
                 order_of(impulse, &strides, 1),
