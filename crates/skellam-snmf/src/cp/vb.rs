@@ -18,7 +18,7 @@ use super::slabs::Slabs;
 use super::unfold::Folding;
 use super::{SignedCp, SignedCpState, cp_setters};
 use crate::posterior::{check_held, least_shape};
-use crate::prior::check_shape;
+use crate::prior::{Parts, check_shape};
 use crate::rule::Split;
 use crate::sides::{split, stack};
 use crate::signed::{bayesian, law_setters};
@@ -56,7 +56,7 @@ use crate::{Entries, Factors, Posterior, Prior, Replicates};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct SignedCpVb<T: Real>(SignedCp<T>);
+pub struct SignedCpVb<T: Real>(pub(super) SignedCp<T>);
 
 /// The settings of [`SignedCpVb`], not yet checked.
 #[derive(Clone, Debug)]
@@ -77,8 +77,11 @@ impl<T: Real> SignedCpVb<T> {
     }
 
     fn on_data(&self, data: &dyn Data<T>) -> Result<Em<CpBound<T>>, FitError> {
+        self.on_cells(Slabs::new(data, self.0.signed_mode, self.0.components)?)
+    }
+
+    pub(super) fn on_cells(&self, cells: Slabs<T>) -> Result<Em<CpBound<T>>, FitError> {
         let cp = &self.0;
-        let cells = Slabs::new(data, cp.signed_mode, cp.components)?;
         cells.folding.check_scale(cp.scale_mode)?;
         let form = Form::new(&cells.folding, cp.scale_mode);
         let mut specs = specs(&cells.folding, cp.components, form);
@@ -95,6 +98,39 @@ impl<T: Real> SignedCpVb<T> {
             specs,
             laws,
         }))
+    }
+}
+
+impl<T: Real> SignedCpVbBuilder<T> {
+    /// Sets the priors of the atoms and of what carries the scale (default: all shapes 1, all rates 0.001), such as those that a
+    /// [`Learner`](crate::Learner) has learnt from [`SignedCpVbState::posterior`]: they are laid out as that posterior. The last ones set count, be it so, by
+    /// [`dirichlet`](Self::dirichlet) or by [`gamma`](Self::gamma).
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SignedCpVb};
+    /// let start = |shape| Hyperparameters { alpha: vec![1.0], shape, rate: vec![0.1] };
+    /// let mut main = Learner::new(Sharing::all(2, 1), start(vec![1.0]), Rate::Average)?;
+    /// let nothing = Hyperparameters { alpha: vec![1.0], shape: vec![], rate: vec![] };
+    /// let mut second = Learner::new(Sharing::factor(2, 1), nothing, Rate::Average)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// for values in [vec![9.0, 20.0, -4.0, -9.0], vec![6.0, 8.0, -5.0, -2.0]] {
+    ///     let data = DenseTensor::<f64>::new(vec![2, 2], values, Order::RowMajor)?;
+    ///     let model = SignedCpVb::builder(1).priors(main.prior()?).dirichlet("factor_1", second.prior()?.plus);
+    ///     let fit = model.build()?.fit(&data, &mut rng)?;
+    ///     main.learn(&fit.state().posterior())?;
+    ///     second.learn(&fit.state().factor_posterior(1).ok_or("no such factor")?)?;
+    /// }
+    /// assert_eq!((main.seen(), second.seen()), (2, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn priors(mut self, priors: Prior) -> Self {
+        self.0.priors.dirichlet.remove("atoms");
+        self.0.priors.gamma = None;
+        self.0.priors.parts = Parts::of(priors);
+        self
     }
 }
 
@@ -137,25 +173,21 @@ impl Form {
 
     /// Blocks as posteriors: of atoms and what carries the scale, and of the columns of every other factor.
     fn posteriors<T: Real>(self, blocks: &[DMatrix<T>]) -> [Vec<Posterior<T>>; 2] {
+        let others = blocks.iter().enumerate().skip(1);
+        let others = others.filter(|&(j, _)| j != self.gamma && !self.is_rate(j));
+        let others = others.map(|(_, shapes)| one_sided(shapes));
+        [vec![self.main(blocks)], others.collect()]
+    }
+
+    /// That of atoms and what carries the scale.
+    fn main<T: Real>(self, blocks: &[DMatrix<T>]) -> Posterior<T> {
         let [plus, minus] = split(&blocks[0]);
-        let main = Posterior {
+        Posterior {
             plus,
             minus,
             shape: self.turned(&blocks[self.gamma]),
             rate: self.turned(&blocks[self.gamma + 1]),
-        };
-        let others = blocks.iter().enumerate().skip(1);
-        let others = others.filter(|&(j, _)| j != self.gamma && !self.is_rate(j));
-        let columns = |(_, shapes): (usize, &DMatrix<T>)| {
-            let k = shapes.ncols();
-            Posterior {
-                plus: shapes.clone(),
-                minus: DMatrix::zeros(0, k),
-                shape: DMatrix::zeros(k, 0),
-                rate: DMatrix::zeros(k, 0),
-            }
-        };
-        [vec![main], others.map(columns).collect()]
+        }
     }
 
     /// The blocks of [`SignedCp`] of such factors.
@@ -200,20 +232,27 @@ impl Form {
                 expected: known,
             });
         }
-        let given = cp.priors.gamma.clone();
-        let [shape, rate] = given.map_or([Entries::All(1.0), Entries::All(1e-3)], |(a, b)| [a, b]);
+        let (rows, k) = (specs[0].shape.0 / 2, cp.components);
+        let parts = &cp.priors.parts;
+        let (shape, rate) = match (&parts.activations, &cp.priors.gamma) {
+            (Some([a, b]), _) => (self.turned_entries(a), self.turned_entries(b)),
+            (None, Some(both)) => both.clone(),
+            (None, None) => (Entries::All(1.0), Entries::All(1e-3)),
+        };
         let mut shapes = vec![Entries::All(1.0); specs.len()];
         for (&j, name) in of_dirichlet.iter().zip(&known) {
             if let Some(entries) = cp.priors.dirichlet.get(name) {
                 shapes[j] = entries.clone();
             }
         }
+        if let Some(atoms) = parts.block((rows, k), |f, side| side * rows + f)? {
+            shapes[0] = atoms;
+        }
         shapes[self.gamma] = shape;
         shapes[self.gamma + 1] = rate;
         for (spec, entries) in specs.iter().zip(&shapes) {
-            check_shape(&spec.name, entries, spec.shape, cp.components)?;
+            check_shape(&spec.name, entries, spec.shape, k)?;
         }
-        let rows = specs[0].shape.0 / 2;
         let side = |first: usize| match &shapes[0] {
             Entries::Each(each) => Entries::Each(each.rows(first, rows).into_owned()),
             other => other.clone(),
@@ -236,6 +275,17 @@ impl Form {
             prior.check_least(least_shape::<T>())?;
         }
         Ok(Laws { shapes, priors })
+    }
+}
+
+/// The posterior of a factor, whose columns are Dirichlet.
+fn one_sided<T: Real>(shapes: &DMatrix<T>) -> Posterior<T> {
+    let k = shapes.ncols();
+    Posterior {
+        plus: shapes.clone(),
+        minus: DMatrix::zeros(0, k),
+        shape: DMatrix::zeros(k, 0),
+        rate: DMatrix::zeros(k, 0),
     }
 }
 
@@ -276,7 +326,7 @@ fn specs<T: Real>(folding: &Folding, k: usize, form: Form) -> Vec<BlockSpec<T>> 
 
 /// Variational Bayes on data: what is expected of a block is its new posterior.
 #[derive(Debug)]
-struct CpBound<T: Real> {
+pub(super) struct CpBound<T: Real> {
     cells: Slabs<T>,
     split: Split,
     /// The sum of the absolute values.
@@ -353,6 +403,34 @@ impl<T: Real> CpBound<T> {
             rates
         });
         Ok((new, passed.value))
+    }
+}
+
+impl<T: Real> CpBound<T> {
+    /// The posterior under even counts of the free blocks; the others are as they were learnt.
+    pub(super) fn even(
+        &self,
+        learnt: &[DMatrix<T>],
+        is_free: impl Fn(&str) -> bool,
+    ) -> Vec<DMatrix<T>> {
+        let blocks = self.specs.iter().enumerate().map(|(j, spec)| {
+            let (rows, columns) = spec.shape;
+            if !is_free(&spec.name) {
+                return learnt[j].clone();
+            }
+            // Of shapes, counts that sum to the data; of rates, what observes once more.
+            let count = match self.form.is_rate(j) {
+                true => 1.0,
+                false => self.size / (rows * columns) as f64,
+            };
+            let mut block = DMatrix::zeros(rows, columns);
+            let each = &self.laws.shapes[j];
+            each.for_each(block.as_mut_slice(), self.axis(j), |x, a| {
+                *x = T::lit(a + count);
+            });
+            block
+        });
+        blocks.collect()
     }
 }
 
@@ -457,6 +535,22 @@ impl<T: Real> SignedCpVbState<T> {
     /// The mode whose factor carries the scale, counted from 0; `None` where weights do.
     pub fn scale_mode(&self) -> Option<usize> {
         self.form.scale
+    }
+
+    /// A copy of the posterior of the atoms and of what carries the scale: what their hyperparameters are learnt from. `[SKELLAM 8]`
+    ///
+    /// The activations are the weights, `K x 1`, or the factor that carries the scale, turned: a row for every component.
+    pub fn posterior(&self) -> Posterior<T> {
+        self.form.main(self.parameters.matrices())
+    }
+
+    /// A copy of the posterior of the factor of another mode, counted from 0, for a [`Sharing::factor`](crate::Sharing::factor): `plus` has its Dirichlet shapes, a row for
+    /// every index, the rest is empty. `None` for the signed mode, that of the scale, and modes that the data do not have.
+    pub fn factor_posterior(&self, mode: usize) -> Option<Posterior<T>> {
+        let shapes = self.parameters.blocks();
+        let name = format!("factor_{mode}_shape");
+        let (_, shapes) = shapes.into_iter().find(|(found, _)| *found == name)?;
+        (self.form.scale != Some(mode)).then(|| one_sided(shapes))
     }
 
     /// The posterior means.
