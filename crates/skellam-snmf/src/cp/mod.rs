@@ -10,7 +10,9 @@
 //! The EM of `[SKELLAM 5]` on the tensor unfolded along its signed mode, in which the counts of the activations `w_k B[i,k] C[j,k] …` are shared out
 //! over their factors. Activations exist for some columns at a time.
 
+mod bound;
 mod counts;
+mod form;
 mod others;
 mod priors;
 mod slabs;

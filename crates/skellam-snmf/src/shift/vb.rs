@@ -161,8 +161,7 @@ shift_setters!(ShiftedSnmfVbBuilder, "1 and 0.001");
 
 impl<T: Real> ShiftedSnmfVbBuilder<T> {
     /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt from
-    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. The last ones set count, be it so, by [`dirichlet`](Self::dirichlet) or by
-    /// [`gamma`](Self::gamma).
+    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method, [`dirichlet`](Self::dirichlet) or [`gamma`](Self::gamma).
     ///
     /// ```
     /// use plca_fit::Model;
