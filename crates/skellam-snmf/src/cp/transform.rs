@@ -167,7 +167,7 @@ impl<T: Real> SignedCpVb<T> {
                 true => Frozen::No,
                 false => Frozen::Whole,
             };
-            cp.settings.freeze(name.to_string().into(), frozen);
+            cp.settings.freeze(name.to_string(), frozen);
         }
         let algorithm = config.on_cells(cells)?;
         let start = algorithm.0.even(learnt.parameters().matrices(), is_free);
