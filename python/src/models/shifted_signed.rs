@@ -70,7 +70,7 @@ macro_rules! builds {
         ) -> Result<Self::Model<T>, Refused> {
             let settings = Settings::of(options, k, shape, $rate)?;
             let [a, b] = settings.gamma;
-            let mut builder = $more($model::<T>::builder(k, settings.kernel), options)?;
+            let mut builder = $model::<T>::builder(k, settings.kernel);
             builder = builder.reach(settings.reach);
             builder = builder.replicates(replicates(options)?);
             builder = builder.dirichlet(settings.shapes).gamma(a, b);
@@ -78,7 +78,7 @@ macro_rules! builds {
                 builder = builder.real_data();
             }
             with_frozen!(builder, options);
-            Ok(builder.build()?)
+            Ok($more(builder, options)?.build()?)
         }
 
         fn explain<T: Scalar>(
