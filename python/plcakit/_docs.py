@@ -29,6 +29,9 @@ n_jobs : int or None, default=None
     Results do not depend on it.
 warm_start : bool, default=False
     Whether a fit starts where the last one ended.
+anneal : (float, float) or None, default=None
+    The kernels are raised to a power after every M-step, from the first number, in (0, 1], to 1 in as many iterations as the second says:
+    flat at first, sharp later. The objective may fall until then.
 missing : {"nan", "unstored"} or None, default=None
     Which cells are hidden: those with NaN of a dense array, or those that a sparse array does not store.
 freeze : str, sequence of str or dict, default=()

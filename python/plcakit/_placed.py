@@ -20,6 +20,7 @@ PLACED: dict[str, Any] = {
     **COMMON,
     "kernel": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
     "solver": [StrOptions(EXTRAPOLATED)],
+    "anneal": ["array-like", None],
 }
 
 #: Those of kernels that are shifted along any dimensions.
@@ -30,6 +31,7 @@ class PlacedModel(Factorization):
     """Models of one array without samples, whose components are kernels that lie anywhere in it."""
 
     kernel: Any
+    anneal: tuple[float, float] | None
 
     _any_order = True
 
@@ -48,6 +50,15 @@ class PlacedModel(Factorization):
         if not extents or not all(whole):
             raise ValueError(f"kernel is {self.kernel!r}, expected a whole number >= 1 for every dimension of X")
         return [int(n) for n in extents]
+
+    def _powers(self) -> dict[str, Any]:
+        """The power of the kernels, if there is one."""
+        if self.anneal is None:
+            return {}
+        both = np.asarray(self.anneal)
+        if both.shape != (2,) or both.dtype.kind not in "iuf" or not np.isfinite(both).all():
+            raise ValueError(f"anneal is {self.anneal!r}, expected two finite numbers: the first power, and the iterations until it is 1")
+        return {"anneal": [float(x) for x in both]}
 
     def _extents(self, shape: tuple[int, ...]) -> list[int]:
         """The extents of a kernel, one for every dimension of data of this shape."""

@@ -36,6 +36,7 @@ class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
         Whether what falls beyond the data is left out of account, or counts as 0.
     impulse_power : float, default=1.0
         Impulses are raised to this power, at least 1, after every M-step: above 1 they become sparse, and the likelihood may fall.
+    %(anneal)s
     %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the likelihood is maximised.
@@ -92,6 +93,7 @@ class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
         support: str | Sequence[str] = "valid",
         likelihood: str = "conditional",
         impulse_power: float = 1.0,
+        anneal: tuple[float, float] | None = None,
         init: str | None = None,
         solver: str = "auto",
         tol: float = 1e-7,
@@ -115,6 +117,7 @@ class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
 
     def _options(self) -> dict[str, Any]:
         options = {"kernel": self._kernel(), "support": self._supports(), "likelihood": self.likelihood}
+        options = {**options, **self._powers()}
         return {**options, "impulse_power": float(self.impulse_power)} if self.impulse_power != 1 else options
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:

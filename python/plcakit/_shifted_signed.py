@@ -37,6 +37,9 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
         Where kernels may lie: within the data, or beyond their border; for all dimensions or for each.
     method : {"em", "vb"}, default="em"
         The largest posterior by expectation-maximisation, or a distribution of the factors by variational Bayes.
+    anneal : (float, float) or None, default=None
+        Of ``method="em"`` alone: both sides of a kernel are raised jointly to a power after every M-step, from the first number, in (0, 1],
+        to 1 in as many iterations as the second says. The objective may fall until then.
     %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the objective is raised.
@@ -93,6 +96,7 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
         kernel: Sequence[int] | int | None = None,
         support: str | Sequence[str] = "valid",
         method: str = "em",
+        anneal: tuple[float, float] | None = None,
         init: str | None = None,
         solver: str = "auto",
         replicates: float = float("inf"),
@@ -116,7 +120,9 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
         return "siskellam-vb" if self._vb else "siskellam"
 
     def _options(self) -> dict[str, Any]:
-        return {"kernel": self._kernel(), "support": self._supports(), **self._of_data()}
+        if self._vb and self.anneal is not None:
+            raise ValueError(f"anneal is {self.anneal!r}, which method='vb' does not have: expected None")
+        return {"kernel": self._kernel(), "support": self._supports(), **self._powers(), **self._of_data()}
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         atoms, places = (k, *self._extents(shape), 2), (k, *self._places(shape))

@@ -23,8 +23,8 @@ class SkellamCP(SignedModel, MixtureModel):
               \qquad \sum_f T^+_{fk} + T^-_{fk} = \sum_i B_{ik} = \sum_j C_{jk} = 1
 
     The law is that of the difference of two Poisson counts; the expectation of the data is that of the factor :math:`T^+ - T^-`. Samples lie
-    along the first dimension, and :meth:`transform` explains new ones by ``method="em"``, unless `signed_mode` is 0 or `scale_mode`
-    another dimension. An iteration costs about twice one of :class:`PLCA`.
+    along the first dimension, and :meth:`transform` explains new ones, of ``method="vb"`` by their posterior means, unless `signed_mode`
+    is 0 or `scale_mode` another dimension. An iteration costs about twice one of :class:`PLCA`.
 
     Parameters
     ----------

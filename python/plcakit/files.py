@@ -252,11 +252,16 @@ def _makers() -> dict[str, Any]:
     def supported(settings: dict[str, Any]) -> dict[str, Any]:
         return {"support": tuple(settings["domain"])} if settings.get("domain") else {}
 
+    def annealed(settings: dict[str, Any]) -> dict[str, Any]:
+        power = settings.get("anneal")
+        # One without an end the command alone has.
+        return {"anneal": tuple(power)} if power and power[1] is not None else {}
+
     def with_kernels(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"kernel": tuple(int(n) for n in blocks["atoms"].shape[1:-1]), **supported(settings)}
+        return {"kernel": tuple(int(n) for n in blocks["atoms"].shape[1:-1]), **supported(settings), **annealed(settings)}
 
     def placed(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        params = {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **fitted(settings, blocks)}
+        params = {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **annealed(settings), **fitted(settings, blocks)}
         if settings.get("likelihood"):
             params["likelihood"] = settings["likelihood"]
         power = settings.get("impulse_power")

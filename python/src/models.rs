@@ -517,6 +517,18 @@ impl Kind for Symmetric {
     samples_events!();
 }
 
+/// The power of kernels: the first one, and the iterations until it is 1.
+fn annealing(options: &mut Options) -> Result<Option<Anneal>, Refused> {
+    let Some(both) = options.numbers("anneal")? else {
+        return Ok(None);
+    };
+    let [alpha0, over] = both[..] else {
+        let n = both.len();
+        return wrong(format!("`anneal` has {n} numbers, expected 2"));
+    };
+    Ok(Some(Anneal { alpha0, over }))
+}
+
 pub(crate) struct ShiftInvariant;
 
 impl Kind for ShiftInvariant {
@@ -552,6 +564,9 @@ impl Kind for ShiftInvariant {
         }
         if let Some(power) = options.number("impulse_power")? {
             builder = builder.impulse_power(Anneal::constant(power));
+        }
+        if let Some(power) = annealing(options)? {
+            builder = builder.anneal(power);
         }
         with_frozen!(builder, options);
         let geometry = builder.clone().build()?.geometry(shape)?;

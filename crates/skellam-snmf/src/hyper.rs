@@ -52,6 +52,8 @@ pub enum Groups {
         #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
         DMatrix<usize>,
     ),
+    /// The block has no entries: the negative side and the activations of a factor that has neither, see [`Sharing::factor`].
+    None,
 }
 
 impl Groups {
@@ -59,7 +61,7 @@ impl Groups {
     #[inline]
     fn get(&self, at: usize, axis: Components) -> usize {
         match self {
-            Self::All => 0,
+            Self::All | Self::None => 0,
             Self::PerComponent => axis.component(at),
             Self::Each(map) => map[at],
         }
@@ -69,14 +71,16 @@ impl Groups {
     fn len(&self, k: usize) -> usize {
         match self {
             Self::All => 1,
+            Self::None => 0,
             Self::PerComponent => k,
             Self::Each(map) => map.iter().max().map_or(0, |d| d.saturating_add(1)),
         }
     }
 
-    /// The values of a block.
-    fn prior(&self, values: &[f64], k: usize) -> Entries {
+    /// The values of a block; that of a block without entries is `none`.
+    fn prior(&self, values: &[f64], k: usize, none: Entries) -> Entries {
         match self {
+            Self::None => none,
             Self::All => Entries::All(values[0]),
             Self::PerComponent => Entries::PerComponent(values[..k].to_vec()),
             Self::Each(map) => Entries::Each(map.map(|d| values[d])),
@@ -87,14 +91,26 @@ impl Groups {
     fn columns(&self) -> Option<usize> {
         match self {
             Self::Each(map) => Some(map.ncols()),
-            _ => None,
+            Self::None => Some(0),
+            Self::All | Self::PerComponent => None,
+        }
+    }
+
+    /// How many of `rows` rows the block has.
+    fn rows(&self, rows: usize) -> usize {
+        match self {
+            Self::None => 0,
+            _ => rows,
         }
     }
 
     fn check_shape(&self, block: &str, expected: (usize, usize)) -> Result<(), FitError> {
         match self {
             Self::Each(map) => check_shapes([(block, map.shape(), expected)]),
-            _ => Ok(()),
+            Self::None if expected.0 > 0 && expected.1 > 0 => {
+                check_shapes([(block, (0, 0), expected)])
+            }
+            Self::All | Self::PerComponent | Self::None => Ok(()),
         }
     }
 }
@@ -176,12 +192,37 @@ impl Sharing {
         }
     }
 
+    /// The sharing of a factor of one side, without activations: one `α` for all entries of its `rows x k` shapes.
+    ///
+    /// The factors of [`SignedCpVb`](crate::SignedCpVb) beside its atoms are of this kind. There are no shapes and no rates.
+    ///
+    /// ```
+    /// use nalgebra::{DMatrix, dmatrix};
+    /// use skellam_snmf::{Entries, Hyperparameters, Learner, Posterior, Rate, Sharing};
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![], rate: vec![] };
+    /// let mut learner = Learner::new(Sharing::factor(2, 1), start, Rate::Average)?;
+    /// let none = DMatrix::zeros(1, 0);
+    /// let factor = Posterior { plus: dmatrix![9.0; 7.0], minus: DMatrix::zeros(0, 1), shape: none.clone(), rate: none };
+    /// learner.learn(&factor)?;
+    /// let Entries::All(shape) = learner.prior()?.plus else { unreachable!() };
+    /// assert!(shape > 3.0);                                               // the entries are nearly equal
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn factor(rows: usize, k: usize) -> Self {
+        Self {
+            minus: Groups::None,
+            shape: Groups::None,
+            rate: Groups::None,
+            ..Self::all(rows, k)
+        }
+    }
+
     /// How many components are told apart by these groups, and how many there are of each: where all use the same, one stands for all,
     /// so that work and memory are proportional to the groups and not to `components`.
     fn distinct(&self, groups: [&Groups; 2]) -> (usize, f64) {
         let k = self.components;
         match groups {
-            [Groups::All, Groups::All] => (k.min(1), k as f64),
+            [Groups::All | Groups::None, Groups::All | Groups::None] => (k.min(1), k as f64),
             _ => (k, 1.0),
         }
     }
@@ -194,9 +235,10 @@ impl Sharing {
     /// Groups of each distinct atom: the number of the group, that of the atom, and how many of its entries are in it.
     fn atoms(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         [&self.plus, &self.minus].into_iter().flat_map(|groups| {
-            let (n, each) = match groups.columns() {
-                Some(_) => (self.rows, 1.0),
-                None => (1, self.rows as f64),
+            let (n, each) = match groups {
+                Groups::Each(_) => (self.rows, 1.0),
+                Groups::None => (0, 0.0),
+                Groups::All | Groups::PerComponent => (1, self.rows as f64),
             };
             let axis = Components::Columns(n);
             let atoms = self.distinct_atoms().0;
@@ -236,8 +278,9 @@ impl Sharing {
             let expected = (f.max(1), k.max(1));
             return check_shapes([("sharing", (f, k), expected)]);
         }
-        self.plus.check_shape("map of plus", (f, k))?;
-        self.minus.check_shape("map of minus", (f, k))?;
+        let side = |groups: &Groups| (groups.rows(f), k);
+        self.plus.check_shape("map of plus", side(&self.plus))?;
+        self.minus.check_shape("map of minus", side(&self.minus))?;
         self.shape.check_shape("map of shape", (k, n))?;
         self.rate.check_shape("map of rate", (k, n))
     }
@@ -388,12 +431,13 @@ impl Hyperparameters {
     /// ```
     pub fn prior(&self, sharing: &Sharing) -> Result<Prior, FitError> {
         self.check(sharing)?;
-        let block = |groups: &Groups, values| groups.prior(values, sharing.components);
+        let block = |groups: &Groups, values, none| groups.prior(values, sharing.components, none);
+        let none = Prior::flat();
         Ok(Prior {
-            plus: block(&sharing.plus, &self.alpha),
-            minus: block(&sharing.minus, &self.alpha),
-            shape: block(&sharing.shape, &self.shape),
-            rate: block(&sharing.rate, &self.rate),
+            plus: block(&sharing.plus, &self.alpha, none.plus),
+            minus: block(&sharing.minus, &self.alpha, none.minus),
+            shape: block(&sharing.shape, &self.shape, none.shape),
+            rate: block(&sharing.rate, &self.rate, none.rate),
         })
     }
 
@@ -554,8 +598,8 @@ impl Statistics {
         let (f, k) = (sharing.rows, sharing.components);
         let n = factors.activations.ncols();
         for (block, m, shape) in [
-            ("plus", &factors.plus, (f, k)),
-            ("minus", &factors.minus, (f, k)),
+            ("plus", &factors.plus, (sharing.plus.rows(f), k)),
+            ("minus", &factors.minus, (sharing.minus.rows(f), k)),
             ("activations", &factors.activations, (k, n)),
         ] {
             check_shapes([(block, m.shape(), shape)])?;
@@ -614,9 +658,11 @@ impl Statistics {
     /// `ln T±` and `ln H`, and `H`, over the groups.
     fn sum(ln: &Logs, h: &DMatrix<f64>, sharing: &Sharing) -> Result<Self, FitError> {
         let [plus, minus] = ln.atoms.each_ref().map(DMatrix::transpose);
-        let ((f, k), n) = (plus.shape(), h.ncols());
-        let needed = (sharing.rows, sharing.components);
-        check_shapes([("plus", (f, k), needed)])?;
+        let (f, k, n) = (sharing.rows, sharing.components, h.ncols());
+        check_shapes([
+            ("plus", plus.shape(), (sharing.plus.rows(f), k)),
+            ("minus", minus.shape(), (sharing.minus.rows(f), k)),
+        ])?;
         sharing.check_shape(n)?;
         let [c, e, m] = sharing.sizes().map(sums);
         let (mut c, mut e, mut m) = (c?, e?, m?);

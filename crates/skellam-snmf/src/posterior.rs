@@ -60,7 +60,7 @@ pub struct Posterior<T: Real> {
     /// The Dirichlet shapes `α̂` of the positive side, `F x K`.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub plus: DMatrix<T>,
-    /// The Dirichlet shapes `α̂` of the negative side, `F x K`.
+    /// The Dirichlet shapes `α̂` of the negative side, `F x K`; without rows for a factor of one side.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub minus: DMatrix<T>,
     /// The gamma shapes `ŝ`, `K x N`.
@@ -198,11 +198,13 @@ impl<T: Real> Posterior<T> {
         Ok(gamma + dirichlet)
     }
 
-    /// Whether the blocks that belong together have one shape, and one number of components.
+    /// Whether the blocks that belong together have one shape, and one number of components; a factor of one side has no rows of the other.
     pub(crate) fn check_pairs(&self) -> Result<(), FitError> {
-        let components = (self.plus.ncols(), self.shape.ncols());
+        let (rows, k) = self.plus.shape();
+        let components = (k, self.shape.ncols());
+        let of_minus = if self.minus.nrows() == 0 { 0 } else { rows };
         check_shapes([
-            ("minus", self.minus.shape(), self.plus.shape()),
+            ("minus", self.minus.shape(), (of_minus, k)),
             ("rate", self.rate.shape(), self.shape.shape()),
             ("shape", self.shape.shape(), components),
         ])

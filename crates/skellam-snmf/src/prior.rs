@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::FitError;
-use plca_priors::Entries;
+use plca_priors::{Components, Entries};
 
 use crate::check::{check_shapes, check_values};
 
@@ -64,6 +64,49 @@ pub struct Prior {
     pub shape: Entries,
     /// The rates `b`, `K x N`, in 1 over the units of the data; 0 is improper and for EM alone.
     pub rate: Entries,
+}
+
+/// The parts of a [`Prior`], as the model of a tensor or of shifted atoms is told them: they get the layout of its blocks when it meets data. A part that is set otherwise
+/// is gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    /// Those of `T⁺` and `T⁻`.
+    pub(crate) atoms: Option<[Entries; 2]>,
+    /// Shapes and rates.
+    pub(crate) activations: Option<[Entries; 2]>,
+}
+
+impl Parts {
+    pub(crate) fn of(prior: Prior) -> Self {
+        Self {
+            atoms: Some([prior.plus, prior.minus]),
+            activations: Some([prior.shape, prior.rate]),
+        }
+    }
+
+    /// The shapes of a block of `2F x K`, which has an entry of `T⁺` (0) or `T⁻` (1) in this row.
+    pub(crate) fn block(
+        &self,
+        (f, k): (usize, usize),
+        row: impl Fn(usize, usize) -> usize,
+    ) -> Result<Option<Entries>, FitError> {
+        let Some(sides) = &self.atoms else {
+            return Ok(None);
+        };
+        for (name, side) in ["plus", "minus"].into_iter().zip(sides) {
+            check_shape(name, side, (f, k), k)?;
+        }
+        if sides[0] == sides[1] && !matches!(sides[0], Entries::Each(_)) {
+            return Ok(Some(sides[0].clone()));
+        }
+        let mut both = DMatrix::zeros(2 * f, k);
+        for (s, side) in sides.iter().enumerate() {
+            for at in 0..f * k {
+                both[(row(at % f, s), at / f)] = side.get(at, Components::Columns(f));
+            }
+        }
+        Ok(Some(Entries::Each(both)))
+    }
 }
 
 impl Default for Prior {

@@ -3,12 +3,13 @@
 use plca::fit::{Explained, Parameters, Transform};
 use plca::priors::Entries;
 use plca::skellam::{
-    Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbState,
+    Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState, ShiftedSnmfVb,
+    ShiftedSnmfVbState,
 };
 use plca::tensor::Data;
 
 use super::skellam::{gamma, replicates};
-use super::{Asked, Kind, Layout, dirichlet};
+use super::{Asked, Kind, Layout, annealing, dirichlet};
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::options::Options;
@@ -61,9 +62,9 @@ impl Settings {
     }
 }
 
-/// `build` of a model, with the rate of activations without other word.
+/// `build` of a model, with the rate of activations without other word, and what else its builder is told.
 macro_rules! builds {
-    ($model:ident, $rate:expr) => {
+    ($model:ident, $rate:expr, $more:expr) => {
         fn build<T: Scalar>(
             Asked { options, k, shape }: Asked<'_>,
         ) -> Result<Self::Model<T>, Refused> {
@@ -77,7 +78,7 @@ macro_rules! builds {
                 builder = builder.real_data();
             }
             with_frozen!(builder, options);
-            Ok(builder.build()?)
+            Ok($more(builder, options)?.build()?)
         }
 
         fn explain<T: Scalar>(
@@ -94,13 +95,24 @@ macro_rules! builds {
     };
 }
 
+/// With the power of the kernels.
+fn annealed<T: Scalar>(
+    builder: ShiftedSnmfBuilder<T>,
+    options: &mut Options,
+) -> Result<ShiftedSnmfBuilder<T>, Refused> {
+    Ok(match annealing(options)? {
+        Some(power) => builder.anneal(power),
+        None => builder,
+    })
+}
+
 pub(crate) struct ShiftedSkellam;
 
 impl Kind for ShiftedSkellam {
     type State<T: Scalar> = ShiftedSnmfState<T>;
     type Model<T: Scalar> = ShiftedSnmf<T>;
 
-    builds!(ShiftedSnmf, 0.0);
+    builds!(ShiftedSnmf, 0.0, annealed);
 }
 
 pub(crate) struct ShiftedSkellamVb;
@@ -109,5 +121,5 @@ impl Kind for ShiftedSkellamVb {
     type State<T: Scalar> = ShiftedSnmfVbState<T>;
     type Model<T: Scalar> = ShiftedSnmfVb<T>;
 
-    builds!(ShiftedSnmfVb, 1e-3);
+    builds!(ShiftedSnmfVb, 1e-3, |builder, _| Ok::<_, Refused>(builder));
 }

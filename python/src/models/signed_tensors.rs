@@ -1,6 +1,6 @@
 //! Tensors of either sign, one factor of which has two sides: `skellam-cp` and `skellam-cp-vb`.
 
-use plca::fit::{Explained, Parameters, State, Transform};
+use plca::fit::{Explained, Parameters, Transform};
 use plca::priors::Entries;
 use plca::skellam::{Reconstruct, SignedCp, SignedCpState, SignedCpVb, SignedCpVbState};
 use plca::tensor::Data;
@@ -121,15 +121,5 @@ impl Kind for SignedTensorVb {
     type Model<T: Scalar> = SignedCpVb<T>;
 
     builds!(SignedCpVb, 1e-3, std::convert::identity);
-
-    fn explain<T: Scalar>(
-        _: &mut Options,
-        _: &Self::State<T>,
-        _: &dyn Data<T>,
-        _: usize,
-        _: Transform,
-    ) -> Result<Explained<Parameters<T>>, Refused> {
-        let name = <Self::State<T> as State>::NAME;
-        wrong(format!("the model {name} has no transform"))
-    }
+    explains_by_model!();
 }

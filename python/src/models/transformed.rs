@@ -5,7 +5,7 @@ use plca::fit::{Anneal, Explained, Parameters, Transform};
 use plca::priors::{Dirichlet, Priors};
 use plca::tensor::Data;
 
-use super::{Asked, Kind, Layout};
+use super::{Asked, Kind, Layout, annealing};
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::options::{Options, Setting};
@@ -42,6 +42,9 @@ impl Kind for TransformInvariant {
         }
         if let Some(power) = options.number("impulse_power")? {
             builder = builder.impulse_power(Anneal::constant(power));
+        }
+        if let Some(power) = annealing(options)? {
+            builder = builder.anneal(power);
         }
         with_frozen!(builder, options);
         with_priors!(builder, options, {

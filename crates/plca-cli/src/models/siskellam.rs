@@ -16,11 +16,13 @@ use crate::args::{Domain, FitArgs, SignedArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
+use crate::solver::extrapolated;
 use crate::transform::{Found, explain};
 
-/// `model` and `builder` of a shifted model of signed data: its types, the block of the kernels, and the rate of activations without other word.
+/// `model` and `builder` of a shifted model of signed data: its types, the block of the kernels, the rate of activations without other word, and what else its builder
+/// is told.
 macro_rules! shifted {
-    ($model:ident, $builder:ident, $atoms:literal, $rate:expr) => {
+    ($model:ident, $builder:ident, $atoms:literal, $rate:expr, $more:expr) => {
         fn model<T: Element>(
             args: &FitArgs,
             rank: usize,
@@ -38,7 +40,7 @@ macro_rules! shifted {
             let file = args.priors.as_deref();
             let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, $rate)?;
             let builder = builder.dirichlet(shapes).gamma(a, b);
-            let builder = given::freeze(args, shape, builder)?;
+            let builder = $more(args, given::freeze(args, shape, builder)?)?;
             builder.build().map_err(|e| refused(args, e))
         }
 
@@ -70,7 +72,7 @@ impl ModelKind for ShiftedSkellam {
     }
 
     fn options(&self) -> &'static str {
-        "--kernel --domain --m --real-data --prior --priors --fix --freeze-entries --accelerate"
+        "--kernel --domain --anneal --m --real-data --prior --priors --fix --freeze-entries --accelerate"
     }
 
     fn priors(&self) -> String {
@@ -114,7 +116,24 @@ impl ModelKind for ShiftedSkellam {
     }
 }
 
-shifted!(ShiftedSnmf, ShiftedSnmfBuilder, "atoms", 0.0);
+shifted!(ShiftedSnmf, ShiftedSnmfBuilder, "atoms", 0.0, annealed);
+
+/// With the power of the kernels.
+fn annealed<T: Element>(
+    args: &FitArgs,
+    builder: ShiftedSnmfBuilder<T>,
+) -> Result<ShiftedSnmfBuilder<T>, Failure> {
+    let Some(anneal) = args.shifts.places.anneal else {
+        return Ok(builder);
+    };
+    if let Some(option) = extrapolated(args) {
+        return Err(Failure::usage(format!(
+            "{option} cannot be combined with --anneal"
+        )));
+    }
+    anneal.check_flat("anneal").map_err(Failure::usage)?;
+    Ok(builder.anneal(anneal))
+}
 
 /// Extents of the kernels, from `--kernel` or from the atoms in `--init`.
 pub(super) fn kernel(args: &FitArgs, shape: &[usize], atoms: &str) -> Result<Vec<usize>, Failure> {

@@ -71,4 +71,10 @@ impl ModelKind for ShiftedSkellamVb {
     }
 }
 
-shifted!(ShiftedSnmfVb, ShiftedSnmfVbBuilder, "atoms_shape", RATE);
+shifted!(
+    ShiftedSnmfVb,
+    ShiftedSnmfVbBuilder,
+    "atoms_shape",
+    RATE,
+    |_, builder| Ok::<_, Failure>(builder)
+);

@@ -49,16 +49,12 @@ impl ModelKind for SkellamCp {
         let (signed, specs) = (signed(&file)?, prior_specs(&file));
         let order = file.order()?;
         let learnt: SignedCpState<f64> = file.state()?;
-        let mode = learnt.signed_mode();
-        let scale = learnt.scale_mode();
-        let last = (0..order).rev().find(|&d| d != mode).unwrap_or(0);
-        let free = |d: usize| d < order && d != mode && scale.is_none_or(|scale| scale == d);
-        let along = along(args, scale.unwrap_or(last), free)?;
-        let k = learnt.components();
         let form = Form {
-            signed: mode,
-            scale,
+            signed: learnt.signed_mode(),
+            scale: learnt.scale_mode(),
         };
+        let along = form.along(args, order)?;
+        let k = learnt.components();
         let builder = builder::<f64>(&signed, form, k);
         let (dirichlet, [a, b]) = priors(&specs, None, form, &learnt.shape(), k, 0.0)?;
         let builder = dirichlet
@@ -97,6 +93,16 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Sig
         .fold(builder, |b, (block, shapes)| b.dirichlet(block, shapes));
     let builder = given::freeze(args, shape, builder.gamma(a, b))?;
     builder.build().map_err(|e| refused(args, e))
+}
+
+impl Form {
+    /// The dimension of new observations of data of this order: that of the scale, or another one that is not signed.
+    pub(super) fn along(self, args: &TransformArgs, order: usize) -> Result<usize, Failure> {
+        let Self { signed, scale } = self;
+        let last = (0..order).rev().find(|&d| d != signed).unwrap_or(0);
+        let free = |d: usize| d < order && d != signed && scale.is_none_or(|scale| scale == d);
+        along(args, scale.unwrap_or(last), free)
+    }
 }
 
 /// That of a command line.

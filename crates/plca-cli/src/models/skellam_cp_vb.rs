@@ -1,16 +1,18 @@
 //! `skellam-cp-vb`: tensors of either sign as sums of rank-one terms, by variational Bayes.
 
+use plca_fit::Reconstruct;
 use plca_io::Element;
-use skellam_snmf::{SignedCpVb, SignedCpVbState};
+use skellam_snmf::{SignedCpVb, SignedCpVbBuilder, SignedCpVbState};
 
-use super::skellam::refused;
-use super::skellam_cp::{form, priors};
+use super::skellam::{prior_specs, refused, signed};
+use super::skellam_cp::{Form, Priors, form, priors};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::FitArgs;
+use crate::args::{FitArgs, SignedArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
+use crate::transform::{Found, explain};
 
 /// The model `skellam-cp-vb`.
 pub(crate) struct SkellamCpVb;
@@ -37,6 +39,26 @@ impl ModelKind for SkellamCpVb {
         "elbo"
     }
 
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let (signed, specs) = (signed(&file)?, prior_specs(&file));
+        let order = file.order()?;
+        let learnt: SignedCpVbState<f64> = file.state()?;
+        let form = Form {
+            signed: learnt.signed_mode(),
+            scale: learnt.scale_mode(),
+        };
+        let along = form.along(args, order)?;
+        let k = learnt.components();
+        let priors = priors(&specs, None, form, &learnt.shape(), k, RATE)?;
+        let model = builder::<f64>(&signed, form, k, priors).build()?;
+        let blocks = ["weights", &*format!("factor_{along}")]
+            .map(|block| ["", "_shape", "_rate"].map(|of| format!("{block}{of}")));
+        let blocks: Vec<&str> = blocks.iter().flatten().map(String::as_str).collect();
+        explain(self, args, (along, k), &blocks, |data, how| {
+            Ok(model.transform(&learnt, data, &how.along(along))?.untyped())
+        })
+    }
+
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
         Ok(Fitted::lawless(file.state::<SignedCpVbState<f64>>()?))
     }
@@ -49,16 +71,27 @@ fn model<T: Element>(
 ) -> Result<SignedCpVb<T>, Failure> {
     let form = form(args, shape)?;
     let file = args.priors.as_deref();
-    let (dirichlet, [a, b]) = priors(&args.prior, file, form, shape, rank, RATE)?;
-    let builder = SignedCpVb::builder(rank).replicates(args.signed.m.unwrap_or_default());
-    let builder = builder.signed_mode(form.signed).scale_mode(form.scale);
-    let mut builder = builder.gamma(a, b);
-    for (block, shapes) in dirichlet {
-        builder = builder.dirichlet(block, shapes);
-    }
-    if args.signed.real_data {
-        builder = builder.real_data();
-    }
+    let priors = priors(&args.prior, file, form, shape, rank, RATE)?;
+    let builder = builder(&args.signed, form, rank, priors);
     let builder = given::freeze(args, shape, builder)?;
     builder.build().map_err(|e| refused(args, e))
+}
+
+fn builder<T: Element>(
+    signed: &SignedArgs,
+    form: Form,
+    rank: usize,
+    (dirichlet, [a, b]): Priors,
+) -> SignedCpVbBuilder<T> {
+    let builder = SignedCpVb::builder(rank).replicates(signed.m.unwrap_or_default());
+    let builder = builder.signed_mode(form.signed).scale_mode(form.scale);
+    let builder = dirichlet
+        .into_iter()
+        .fold(builder.gamma(a, b), |builder, (block, shapes)| {
+            builder.dirichlet(block, shapes)
+        });
+    match signed.real_data {
+        true => builder.real_data(),
+        false => builder,
+    }
 }

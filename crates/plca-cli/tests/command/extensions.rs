@@ -358,6 +358,7 @@ fn signed_tensors_match_the_reference() {
         trajectory(&folder, &line, case, objective, &ours, 1e-10);
         folder.ok("reconstruct out.npz --output approx.npy");
         assert_eq!(folder.dense("approx.npy").shape, mask.shape);
+        folder.ok("transform out.npz v.npy --mask mask.npy --output new.npz --quiet --max-iter 3");
         checked += 1;
     }
     assert_eq!(checked, 6);
@@ -379,6 +380,104 @@ fn signed_tensors_match_the_reference() {
     folder.ok("transform p.npz v.npy --output new.npz --quiet");
     let names: Vec<_> = folder.model("new.npz").arrays.into_keys().collect();
     assert_eq!(names, ["dropped", "factor_0", "weights"]);
+}
+
+/// New data under learnt posteriors: those that were fitted have their own factor along every dimension that is not signed. [EXT 6]
+#[test]
+fn posteriors_of_tensors_explain_new_data() {
+    let folder = Folder::new();
+    let sides = [[9.0, -4.0, 0.0], [0.0, 3.0, -8.0]];
+    let factors = [[[1.0, 3.0], [2.0, 0.5]], [[4.0, 1.0], [1.0, 5.0]]];
+    let cells = (0..12).map(|at| {
+        let (f, i, j) = (at / 4, at / 2 % 2, at % 2);
+        (0..2)
+            .map(|z| sides[z][f] * factors[0][z][i] * factors[1][z][j])
+            .sum::<f64>()
+    });
+    let cells: Vec<f64> = cells.collect();
+    folder.npy("v.npy", &[3, 2, 2], &cells);
+    let fit = "fit skellam-cp-vb v.npy --rank 2 --accelerate squarem --tol 1e-13 --max-iter 20000 --quiet";
+    folder.ok(&format!("{fit} --output p.npz"));
+    let learnt = folder.model("p.npz");
+    for along in [1, 2] {
+        folder.ok(&format!(
+            "transform p.npz v.npy --along {along} --solver squarem --tol 0 --max-iter 2000 --output new.npz --quiet"
+        ));
+        let new = folder.model("new.npz").arrays;
+        let free = format!("factor_{along}");
+        let names: Vec<&str> = new.keys().map(String::as_str).collect();
+        let shape = format!("{free}_shape");
+        let want = [
+            "dropped",
+            &free,
+            &shape,
+            "weights",
+            "weights_rate",
+            "weights_shape",
+        ];
+        assert_eq!(names, want);
+        for name in [&*free, &*shape, "weights", "weights_shape"] {
+            let (got, want) = (&new[name].values, &learnt.arrays[name].values);
+            for (got, want) in got.iter().zip(want) {
+                near(name, *got, *want, 1e-3);
+            }
+        }
+    }
+    folder.fails(
+        2,
+        "transform p.npz v.npy --along 0 --output n.npz",
+        &["--along 0"],
+    );
+    folder.ok(&format!("{fit} --scale-mode 1 --output s.npz"));
+    folder.fails(
+        2,
+        "transform s.npz v.npy --along 2 --output n.npz",
+        &["--along 2", "dimension 1"],
+    );
+    folder.ok("transform s.npz v.npy --output n.npz --quiet");
+    let names: Vec<_> = folder.model("n.npz").arrays.into_keys().collect();
+    assert_eq!(
+        names,
+        ["dropped", "factor_1", "factor_1_rate", "factor_1_shape"]
+    );
+}
+
+/// Kernels of two sides are annealed as the library does it; while their power moves nothing is extrapolated. [EXT 5]
+#[test]
+fn signed_kernels_are_annealed() {
+    let folder = Folder::new();
+    let cells: Vec<f64> = (0..20)
+        .map(|i| f64::from((i * i * 7 + i) % 11) - 5.0)
+        .collect();
+    folder.npy("v.npy", &[4, 5], &cells);
+    let fit = "fit siskellam v.npy --rank 2 --kernel 2x2 --quiet";
+    folder.ok(&format!("{fit} --max-iter 1 --tol 0 --output plain.npz"));
+    folder.ok(&format!(
+        "{fit} --max-iter 1 --tol 0 --anneal 0.5,3 --output flat.npz"
+    ));
+    let [plain, flat] = ["plain.npz", "flat.npz"].map(|file| folder.model(file).arrays);
+    assert_eq!(flat["activations"].values, plain["activations"].values);
+    for (got, want) in (flat["atoms"].values.chunks(8)).zip(plain["atoms"].values.chunks(8)) {
+        let sum: f64 = want.iter().map(|x| x.sqrt()).sum();
+        for (got, want) in got.iter().zip(want) {
+            near("atoms", *got, want.sqrt() / sum, 1e-14);
+        }
+    }
+    folder.ok(&format!(
+        "{fit} --anneal 0.5,3 --max-iter 50 --output m.npz"
+    ));
+    for (options, parts) in [
+        ("--anneal 1.5,3", &["`anneal` is 1.5", "(0, 1]"][..]),
+        ("--anneal 0.5,0", &["`anneal` is 0", "iterations"]),
+        (
+            "--anneal 0.5,3 --accelerate squarem",
+            &["--accelerate", "--anneal"],
+        ),
+    ] {
+        folder.fails(2, &format!("{fit} --output x.npz {options}"), parts);
+    }
+    let vb = "fit siskellam-vb v.npy --rank 2 --kernel 2x2 --output x.npz --anneal 0.5,3";
+    folder.fails(2, vb, &["--anneal"]);
 }
 
 // [EXT 2]

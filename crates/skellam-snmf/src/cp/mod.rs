@@ -10,7 +10,9 @@
 //! The EM of `[SKELLAM 5]` on the tensor unfolded along its signed mode, in which the counts of the activations `w_k B[i,k] C[j,k] …` are shared out
 //! over their factors. Activations exist for some columns at a time.
 
+mod bound;
 mod counts;
+mod form;
 mod others;
 mod priors;
 mod slabs;
@@ -132,12 +134,17 @@ macro_rules! cp_setters {
 
             #[doc = concat!("Sets the Dirichlet shapes of the prior of `atoms`, of both sides as they stand in the block, or of `factor_j` (default: ", $default, "); the last ones set count. With priors of this kind on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`")]
             pub fn dirichlet(mut self, block: impl Into<String>, shapes: Entries) -> Self {
-                self.0.priors.dirichlet.insert(block.into(), shapes);
+                let block = block.into();
+                if block == "atoms" {
+                    self.0.priors.parts.atoms = None;
+                }
+                self.0.priors.dirichlet.insert(block, shapes);
                 self
             }
 
             #[doc = concat!("Sets the shapes and rates of the gamma prior of `weights`, or of the factor of the mode of the scale (default: ", $default, ").")]
             pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
+                self.0.priors.parts.activations = None;
                 self.0.priors.gamma = Some((shape, rate));
                 self
             }

@@ -10,12 +10,15 @@ use plca_priors::{Components, Dirichlet, Gamma, PriorError, PriorRules, SimplexP
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::Entries;
+use crate::prior::Parts;
 
 /// Priors by the names of their blocks; those that are not named are flat.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CpPriors {
     pub(super) dirichlet: BTreeMap<String, Entries>,
     pub(super) gamma: Option<(Entries, Entries)>,
+    /// Those of variational Bayes that are laid out as posteriors.
+    pub(super) parts: Parts,
     /// Flat priors are in the objective too.
     pub(super) constants: bool,
 }

@@ -6,7 +6,7 @@ use plca_tensor::{Data, Factor, Real};
 
 use super::others::Others;
 use super::slabs::Slabs;
-use super::{SignedCp, SignedCpState, specs};
+use super::{SignedCp, SignedCpState, SignedCpVb, SignedCpVbState, specs};
 use crate::sides::split;
 use crate::signed::{empty, explained};
 
@@ -43,33 +43,11 @@ impl<T: Real> SignedCp<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<SignedCpState<T>>, FitError> {
-        let mode = learnt.signed_mode();
-        let along = how.mode(learnt.shape().len())?;
-        if along == mode {
-            return Err(FitError::Conflict {
-                what: format!("mode {mode} is signed: expected `along` another one"),
-            });
-        }
-        if let Some(scaled) = learnt.scale_mode()
-            && scaled != along
-        {
-            return Err(FitError::Conflict {
-                what: format!(
-                    "the factor of mode {scaled} carries the scale of the data: expected `along` {scaled}"
-                ),
-            });
-        }
+        let (mode, scale) = (learnt.signed_mode(), learnt.scale_mode());
+        let along = explained_mode(&learnt.shape(), (mode, scale), data, how)?;
         let [plus, minus] = split(learnt.atoms());
-        let factor = |j: usize| match j {
-            _ if j == along => None,
-            _ if j == mode => Some(Factor::Columns(&plus)),
-            _ => Some(Factor::Columns(learnt.factor(j))),
-        };
-        let fixed: Vec<_> = (0..learnt.shape().len()).map(factor).collect();
-        check_shape(data.shape(), &fixed)?;
         let k = learnt.components();
         let mut cells = Slabs::new(data, mode, k)?;
-        let scale = learnt.scale_mode();
         let specs = specs::<T>(&cells.folding, k, scale);
         let free = format!("factor_{along}");
         let name = |j: usize| &*specs[j].name;
@@ -84,12 +62,7 @@ impl<T: Real> SignedCp<T> {
         }
         let others = cells.others(Others::new(&blocks, scale));
         let dropped = cells.possible([&plus, &minus], &others, how.impossible)?;
-        let observation = |row, column| cells.folding.index(row, column)[along];
-        let empty = empty(
-            |visit| cells.for_each(visit),
-            data.shape()[along],
-            observation,
-        );
+        let empty = empty_of(&cells, data.shape()[along], along);
         let mut config = self.clone();
         (config.components, config.signed_mode, config.scale_mode) = (k, mode, scale);
         for j in 0..specs.len() {
@@ -110,6 +83,111 @@ impl<T: Real> SignedCp<T> {
             }
         }
         explained(algorithm, blocks, how, empty, dropped)
+    }
+}
+
+/// The mode along which data are explained by a state of this shape and these modes: the signed one, and that of the scale. All other sizes are those of the state.
+fn explained_mode<T: Real>(
+    shape: &[usize],
+    (signed, scale): (usize, Option<usize>),
+    data: &dyn Data<T>,
+    how: &Transform,
+) -> Result<usize, FitError> {
+    let along = how.mode(shape.len())?;
+    let refused = |what| Err(FitError::Conflict { what });
+    if along == signed {
+        return refused(format!(
+            "mode {signed} is signed: expected `along` another one"
+        ));
+    }
+    if let Some(scaled) = scale.filter(|&scaled| scaled != along) {
+        return refused(format!(
+            "the factor of mode {scaled} carries the scale of the data: expected `along` {scaled}"
+        ));
+    }
+    let sizes = shape.iter().map(|&n| DMatrix::<T>::zeros(n, 0));
+    let sizes: Vec<_> = sizes.collect();
+    let fixed = sizes.iter().enumerate();
+    let fixed = fixed.map(|(j, size)| (j != along).then_some(Factor::Columns(size)));
+    check_shape(data.shape(), &fixed.collect::<Vec<_>>())?;
+    Ok(along)
+}
+
+/// Those of `n` observations along a mode in which nothing but zeros was observed.
+fn empty_of<T: Real>(cells: &Slabs<T>, n: usize, along: usize) -> Vec<usize> {
+    let observation = |row, column| cells.folding.index(row, column)[along];
+    empty(|visit| cells.for_each(visit), n, observation)
+}
+
+impl<T: Real> SignedCpVb<T> {
+    /// Finds the posterior of the factor of one mode, and of the weights, of new data under those of the other factors of a state, with the likelihood and the
+    /// priors of this model. There is no bound on what the objective can gain.
+    ///
+    /// No datum is impossible under a posterior. The start shares the data out evenly.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode and, where a factor carries the scale, for any other mode than its own,
+    /// [`FitError::DataShape`], and those of [`on`](plca_fit::Model::on) and of a run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_fit::{Model, Transform};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::SignedCpVb;
+    /// let tensor = |values| DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor);
+    /// let data = tensor(vec![20.0, 40.0, 10.0, 20.0, -40.0, -80.0, -20.0, -40.0])?;
+    /// let model = SignedCpVb::builder(1).build()?;
+    /// let fit = model.fit(&data, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let new = tensor(vec![40.0, 20.0, 20.0, 10.0, -80.0, -40.0, -40.0, -20.0])?;        // the last mode turned round
+    /// let explained = model.transform(fit.state(), &new, &Transform::default().along(2))?;
+    /// assert!(f64::abs(explained.fit.state().means()?.factor(2)[0] - 2.0 / 3.0) < 0.01);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn transform(
+        &self,
+        learnt: &SignedCpVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<SignedCpVbState<T>>, FitError> {
+        let (mode, scale) = (learnt.signed_mode(), learnt.scale_mode());
+        let along = explained_mode(&learnt.shape(), (mode, scale), data, how)?;
+        let k = learnt.components();
+        let cells = Slabs::new(data, mode, k)?;
+        let empty = empty_of(&cells, data.shape()[along], along);
+        let mut config = self.clone();
+        let cp = &mut config.0;
+        (cp.components, cp.signed_mode, cp.scale_mode) = (k, mode, scale);
+        let free = ["weights", &*format!("factor_{along}")].map(|block| format!("{block}_"));
+        let is_free = |name: &str| free.iter().any(|block| name.starts_with(block));
+        for (name, _) in learnt.parameters().blocks() {
+            let frozen = match is_free(name) {
+                true => Frozen::No,
+                false => Frozen::Whole,
+            };
+            cp.settings.freeze(name.to_string(), frozen);
+        }
+        let algorithm = config.on_cells(cells)?;
+        let start = algorithm.0.even(learnt.parameters().matrices(), is_free);
+        explained(algorithm, start, how, empty, 0.0)
+    }
+}
+
+impl<T: Real> SignedCpVbState<T> {
+    /// Transforms new data as [`SignedCpVb::transform`] does, with a model of default settings.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let model = SignedCpVb::builder(self.components()).build()?;
+        model.transform(self, data, how)
     }
 }
 

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained, Exposure,
-    FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Renewed, Settings,
-    Transform, Wanted,
+    Algorithm, Anneal, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained,
+    Exposure, FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Renewed,
+    Settings, Transform, Wanted,
 };
 use plca_priors::{Gamma, PriorError};
 use plca_tensor::arrange::Signed;
@@ -29,6 +29,7 @@ use rand::Rng;
 
 use crate::check::{check_numbers, not_finite};
 use crate::cp::Shapes;
+use crate::prior::Parts;
 use crate::rule::Split;
 use crate::signed::{explained, law_setters};
 use crate::{Entries, Replicates};
@@ -78,6 +79,9 @@ pub struct ShiftedSnmf<T: Real> {
     real_data: bool,
     shapes: Entries,
     gamma: [Entries; 2],
+    /// Priors of variational Bayes that are laid out as posteriors.
+    parts: Parts,
+    anneal: Option<Anneal>,
     settings: Settings<T>,
 }
 
@@ -100,6 +104,8 @@ impl<T: Real> ShiftedSnmf<T> {
             real_data: false,
             shapes: Entries::All(1.0),
             gamma: [Entries::All(1.0), Entries::All(0.0)],
+            parts: Parts::default(),
+            anneal: None,
             settings: Settings::default(),
         })
     }
@@ -149,8 +155,11 @@ impl<T: Real> ShiftedSnmf<T> {
         specs[0].prior = Some(BlockPrior::Simplex(Arc::new(shapes)));
         specs[1].prior = Some(BlockPrior::Rate(Arc::new(gamma)));
         specs.iter().try_for_each(BlockSpec::check)?;
-        let engine = Engine::new(placed, self.components)?;
-        Ok(Em(ShiftCounts { engine, specs }))
+        Ok(Em(ShiftCounts {
+            engine: Engine::new(placed, self.components)?,
+            specs,
+            anneal: self.anneal,
+        }))
     }
 
     /// What of the data some atom reaches, and the sum of the absolute values of the rest.
@@ -225,13 +234,13 @@ macro_rules! shift_setters {
 
             /// Sets the Dirichlet shapes of the prior of the atoms (default: 1): one, or one for each entry of the block.
             pub fn dirichlet(mut self, shapes: Entries) -> Self {
-                self.0.shapes = shapes;
+                (self.0.shapes, self.0.parts.atoms) = (shapes, None);
                 self
             }
 
             #[doc = concat!("Sets shapes and rates of the gamma prior of the activations (default: ", $gamma, "): one, or one for each entry of the block.")]
             pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
-                self.0.gamma = [shape, rate];
+                (self.0.gamma, self.0.parts.activations) = ([shape, rate], None);
                 self
             }
         }
@@ -242,13 +251,41 @@ pub(crate) use shift_setters;
 shift_setters!(ShiftedSnmfBuilder, "1 and 0");
 
 impl<T: Real> ShiftedSnmfBuilder<T> {
+    /// Raises the atoms, both sides of one jointly, to a power that grows to 1 (default: no). `[EXT 5]` `[SPEC 5.3]`
+    ///
+    /// ```math
+    /// \theta[k,t,s] \gets \frac{\theta[k,t,s]^a}{\sum_{t,s} \theta[k,t,s]^a}
+    /// ```
+    ///
+    /// Flat atoms at first, sharp ones later. While the power is not 1 the objective may fall.
+    ///
+    /// ```
+    /// use plca_fit::{Anneal, Model};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::ShiftedSnmf;
+    /// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
+    /// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
+    /// let model = ShiftedSnmf::builder(1, vec![2]).anneal(Anneal { alpha0: 0.7, over: 20.0 }).build()?;
+    /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.iterations() > 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn anneal(mut self, anneal: Anneal) -> Self {
+        self.0.anneal = Some(anneal);
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// [`FitError::Setting`] without components or replicates.
+    /// [`FitError::Setting`] without components or replicates, for a power outside `(0, 1]` and for one that lasts no time.
     pub fn build(self) -> Result<ShiftedSnmf<T>, FitError> {
         check_numbers(self.0.components, self.0.replicates)?;
+        if let Some(anneal) = self.0.anneal {
+            anneal.check_flat("anneal")?;
+        }
         Ok(self.0)
     }
 }
@@ -379,6 +416,7 @@ fn clipped<T: Real>(mut counts: Vec<T>, name: &str) -> Result<Vec<T>, FitError> 
 struct ShiftCounts<T: Real> {
     engine: Engine<T>,
     specs: Vec<BlockSpec<T>>,
+    anneal: Option<Anneal>,
 }
 
 impl<T: Real> Expectation<T> for ShiftCounts<T> {
@@ -404,6 +442,11 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     fn exposure(&self, block: usize, _: Renewed<'_, T>) -> Option<Exposure<T>> {
         let components = self.specs[0].shape.1;
         (block == 1).then(|| Exposure::PerComponent(vec![T::one(); components]))
+    }
+
+    /// [EXT 5] both sides of an atom are one column: they are raised jointly.
+    fn anneal(&self, block: usize) -> Option<Anneal> {
+        self.anneal.filter(|_| block == 0)
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {

@@ -19,7 +19,7 @@ use super::window::{Reach, Window};
 use super::{ATOM, Engine, PLACES, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
 use crate::faint::Logs;
 use crate::posterior::{check_held, least_shape};
-use crate::prior::check_shape;
+use crate::prior::{Parts, check_shape};
 use crate::signed::{bayesian, explained, law_setters};
 use crate::vb::{NAMES, check_frozen};
 use crate::{Entries, Posterior, Prior, Replicates};
@@ -84,11 +84,23 @@ impl<T: Real> ShiftedSnmfVb<T> {
         let mut specs = specs(&placed.window, self.0.components);
         self.0.settings.apply(&mut specs)?;
         check_frozen([0, 1, 2].map(|j: usize| &specs[j].frozen))?;
-        let [shape, rate] = &self.0.gamma;
-        for (spec, entries) in specs.iter().zip([&self.0.shapes, shape, rate]) {
-            check_shape(&spec.name, entries, spec.shape, self.0.components)?;
+        let k = self.0.components;
+        let of_sides = (placed.window.taps(), k);
+        let both = self.0.parts.block(of_sides, |t, side| 2 * t + side)?;
+        let atoms = both.unwrap_or_else(|| self.0.shapes.clone());
+        let turned = |entries: &Entries| match entries {
+            Entries::Each(each) => Entries::Each(each.transpose()),
+            other => other.clone(),
+        };
+        let [shape, rate] = match &self.0.parts.activations {
+            Some(both) => both.each_ref().map(turned),
+            None => self.0.gamma.clone(),
+        };
+        let laws = [atoms, shape, rate];
+        for (spec, entries) in specs.iter().zip(&laws) {
+            check_shape(&spec.name, entries, spec.shape, k)?;
         }
-        let side = |s: usize| match &self.0.shapes {
+        let side = |s: usize| match &laws[0] {
             Entries::Each(each) => {
                 let (rows, k) = each.shape();
                 let of_tap = |t, z| each[(2 * t + s, z)];
@@ -96,24 +108,20 @@ impl<T: Real> ShiftedSnmfVb<T> {
             }
             other => other.clone(),
         };
-        let of_places = |entries: &Entries| match entries {
-            Entries::Each(each) => Entries::Each(each.transpose()),
-            other => other.clone(),
-        };
         let prior = Prior {
             plus: side(0),
             minus: side(1),
-            shape: of_places(shape),
-            rate: of_places(rate),
+            shape: turned(&laws[1]),
+            rate: turned(&laws[2]),
         };
         prior.check()?;
         prior.check_proper()?;
         prior.check_least(least_shape::<T>())?;
         Ok(Em(ShiftBound {
-            engine: Engine::new(placed, self.0.components)?,
+            engine: Engine::new(placed, k)?,
             specs,
             prior,
-            laws: [self.0.shapes.clone(), shape.clone(), rate.clone()],
+            laws,
         }))
     }
 
@@ -150,6 +158,32 @@ impl<T: Real> ShiftedSnmfVb<T> {
 }
 
 shift_setters!(ShiftedSnmfVbBuilder, "1 and 0.001");
+
+impl<T: Real> ShiftedSnmfVbBuilder<T> {
+    /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt from
+    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method, [`dirichlet`](Self::dirichlet) or [`gamma`](Self::gamma).
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, ShiftedSnmfVb};
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
+    /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;      // two taps, one component
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// for values in [vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], vec![0.0, 6.0, -9.0, 0.0]] {
+    ///     let data = DenseTensor::<f64>::new(vec![values.len()], values, Order::RowMajor)?;
+    ///     let model = ShiftedSnmfVb::builder(1, vec![2]).priors(learner.prior()?).build()?;
+    ///     learner.learn(&model.fit(&data, &mut rng)?.state().posterior())?;
+    /// }
+    /// assert_eq!((learner.seen(), learner.statistics().columns), (2, 4.0));               // of 5 and of 3 places
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn priors(mut self, priors: Prior) -> Self {
+        self.0.parts = Parts::of(priors);
+        self
+    }
+}
 
 bayesian!(
     ShiftedSnmfVb,
@@ -343,6 +377,11 @@ impl<T: Real> ShiftedSnmfVbState<T> {
     /// The gamma rates of the activations, in 1 over the units of the data.
     pub fn activations_rate(&self) -> &DMatrix<T> {
         self.parameters.at(2)
+    }
+
+    /// A copy as a posterior of taps, `T x K`, and places, a row for every component: what hyperparameters are learnt from. `[SKELLAM 8]`
+    pub fn posterior(&self) -> Posterior<T> {
+        posterior(self.parameters.matrices())
     }
 
     /// The extents of a kernel.

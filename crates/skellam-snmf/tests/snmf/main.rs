@@ -9,6 +9,7 @@ mod golden;
 mod hyper;
 mod instruction_sets;
 mod iterates;
+mod learning;
 mod models;
 mod properties;
 mod rates;
