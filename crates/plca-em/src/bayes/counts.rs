@@ -10,6 +10,7 @@ use rand::Rng;
 
 pub(super) use super::dirichlet::components;
 use super::dirichlet::{divergence, geometric};
+use super::shards::{across, divergence_of_rows};
 use crate::Given;
 use crate::plsa::with_model;
 use crate::product::{conflict, unsupported};
@@ -71,6 +72,12 @@ impl<'a, T: Real> VbCounts<'a, T> {
         }
     }
 
+    /// The same of a part of all data.
+    pub(super) fn of_part(mut self) -> Self {
+        self.is_part = true;
+        self
+    }
+
     /// Keeps the posterior of a block as it is.
     pub(super) fn fix(&mut self, block: usize, shapes: &DMatrix<T>) -> Result<(), FitError> {
         self.fixed[block] = Some(geometric(&self.specs[block].name, shapes)?);
@@ -111,7 +118,7 @@ impl<'a, T: Real> VbCounts<'a, T> {
     }
 
     /// The posteriors that an E-step at these blocks leads to, as far as they are wanted, and `Σ V ln P`.
-    fn update(
+    pub(super) fn update(
         &self,
         blocks: &Means<'_, T>,
         wanted: &[bool],
@@ -154,17 +161,34 @@ impl<'a, T: Real> VbCounts<'a, T> {
     }
 
     fn geometric(&self, at: &Parameters<T>) -> Result<Means<'_, T>, FitError> {
-        let blocks = at.blocks().zip(&self.fixed);
-        let means = blocks.map(|((name, shapes), fixed)| match fixed {
-            Some(means) => Ok(Cow::Borrowed(means)),
-            None => geometric(name, shapes).map(Cow::Owned),
+        let blocks = at.blocks().zip(&self.fixed).enumerate();
+        let means = blocks.map(|(j, ((name, shapes), fixed))| {
+            if let Some(means) = fixed {
+                return Ok(Cow::Borrowed(means));
+            }
+            let mut means = geometric(name, shapes)?;
+            if self.is_of_rows(j) {
+                across(at, shapes, &mut means);
+            }
+            Ok(Cow::Owned(means))
         });
         means.collect()
     }
 
+    /// Whether the columns of a block run across all parts of the data.
+    fn is_of_rows(&self, block: usize) -> bool {
+        self.is_part && !self.is_shared(block) && matches!(self.form, Form::Joint)
+    }
+
     fn divergence(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let blocks = (0..self.specs.len()).filter(|&j| !(self.is_part && self.is_shared(j)));
-        let terms = blocks.map(|j| divergence(&self.specs[j], at.at(j), &self.priors[j]));
+        let terms = blocks.map(|j| {
+            let divergence = match self.is_of_rows(j) {
+                true => divergence_of_rows,
+                false => divergence,
+            };
+            divergence(&self.specs[j], at.at(j), &self.priors[j])
+        });
         terms.sum()
     }
 }

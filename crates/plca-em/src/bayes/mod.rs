@@ -42,6 +42,7 @@ mod counts;
 mod dirichlet;
 mod plca;
 mod plsa;
+mod shards;
 mod stream;
 
 use std::collections::BTreeMap;

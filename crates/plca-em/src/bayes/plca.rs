@@ -48,9 +48,9 @@ use crate::PlcaState;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PlcaVb<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-    priors: Priors,
+    pub(super) components: usize,
+    pub(super) settings: Settings<T>,
+    pub(super) priors: Priors,
 }
 
 /// The settings of [`PlcaVb`], not yet checked.
@@ -77,7 +77,10 @@ impl<T: Real> PlcaVb<T> {
     }
 
     /// The blocks for data of this shape, with what is frozen, and their priors.
-    fn blocks(&self, shape: &[usize]) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
+    pub(super) fn blocks(
+        &self,
+        shape: &[usize],
+    ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
         let mut specs = specs(shape, self.components);
         freeze(&self.settings, &mut specs)?;
         let priors = self.priors.of(&specs)?;
@@ -171,7 +174,7 @@ impl<T: Real> Model for PlcaVb<T> {
 }
 
 /// The blocks of data of this shape.
-fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+pub(super) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
     let positive = |name: Cow<'static, str>, shape, axis| {
         BlockSpec::values(name, shape, axis, Constraint::Positive)
     };

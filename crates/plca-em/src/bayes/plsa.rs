@@ -14,6 +14,7 @@ use plca_tensor::{Data, Factor, Real};
 use super::counts::{Form, VbCounts, add, check};
 use super::dirichlet::means;
 use super::{Priors, freeze};
+use crate::plsa::check_order;
 use crate::product::conflict;
 use crate::{Given, PlsaState};
 
@@ -64,7 +65,7 @@ plca_fit::freeze_setters!(PlsaVbBuilder);
 /// The names of the blocks.
 pub(super) const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
 /// The fact that holds the sums of the data of every given index.
-const TOTALS: &str = "totals";
+pub(super) const TOTALS: &str = "totals";
 
 impl<T: Real> PlsaVb<T> {
     /// Starts the settings of a model with this number of components.
@@ -81,13 +82,10 @@ impl<T: Real> PlsaVb<T> {
         &self,
         data: &'a dyn Data<T>,
     ) -> Result<Em<VbCounts<'a, T>>, FitError> {
-        let &[rows, columns] = data.shape() else {
-            let order = data.shape().len();
-            return conflict(format!("PLSA is for matrices, the data have order {order}"));
-        };
+        check_order(data.shape().len())?;
         check(data)?;
         let given = self.given;
-        let mut counts = VbCounts::new(data, self.blocks([rows, columns])?, Form::Given(given));
+        let mut counts = VbCounts::new(data, self.blocks(data.shape())?, Form::Given(given));
         counts.facts = vec![
             ("given", vec![given.mode() as f64]),
             (TOTALS, data.marginal(given.mode())?),
@@ -98,8 +96,9 @@ impl<T: Real> PlsaVb<T> {
     /// The blocks for data of this shape, with what is frozen, and their priors.
     pub(super) fn blocks(
         &self,
-        shape: [usize; 2],
+        shape: &[usize],
     ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
+        check_order(shape.len())?;
         let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
         let mut specs = specs(sizes, self.components);
         freeze(&self.settings, &mut specs)?;
@@ -202,7 +201,7 @@ impl<T: Real> Model for PlsaVb<T> {
 }
 
 /// The blocks for these numbers of explained and given indices.
-fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+pub(super) fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
     let positive = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
     vec![
         positive(NAMES[0], (explained, k), Axis::Columns),

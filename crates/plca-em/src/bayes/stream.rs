@@ -19,7 +19,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
     }
 
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
-        Ok(self.blocks([shape[0], shape[1]])?.0)
+        Ok(self.blocks(shape)?.0)
     }
 
     fn is_local(&self, block: usize, _: usize) -> bool {
@@ -79,10 +79,9 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         start: Option<&PlsaVbState<T>>,
         how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaVbState<T>>, FitError> {
-        let mut counts = self.on_data(batch)?.0;
+        let mut counts = self.on_data(batch)?.0.of_part();
         let is_local = |j| self.is_local(j, 2);
         freeze_shared(&mut counts.specs, is_local);
-        counts.is_part = true;
         let basis = shared.swap_remove(0);
         counts.fix(0, &basis)?;
         let sums = batch.marginal(self.given.mode())?;
