@@ -77,8 +77,8 @@ SHAPE = "_shape"
 
 def _learns(model: TopicModel) -> bool:
     """Whether the model learns batch by batch."""
-    if model._vb:
-        raise AttributeError("method is 'vb': partial_fit is for 'em'")
+    if model._vb and not model._streams_vb:
+        raise AttributeError("method is 'vb': partial_fit of PLCA is for 'em'")
     return True
 
 
@@ -92,6 +92,8 @@ class TopicModel(MixtureModel):
 
     #: Blocks that new data have of their own.
     _own: tuple[str, ...] = ()
+    #: Whether it learns batch by batch by variational Bayes, too.
+    _streams_vb = False
     _parameter_constraints = {
         **COMMON,
         **GAP,
@@ -171,7 +173,8 @@ class TopicModel(MixtureModel):
         """Learn from one more batch of samples; earlier batches have less and less weight.
 
         The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from. With
-        ``method="vb"`` there is no such method.
+        ``method="vb"`` this is online latent Dirichlet allocation of `PLSA`: the number of all samples, which the counts of a batch
+        are scaled to, is that of the samples so far. `PLCA` has no such method then.
 
         Parameters
         ----------
@@ -182,8 +185,8 @@ class TopicModel(MixtureModel):
         Returns
         -------
         self : object
-            The estimator. `objective_` is the log-likelihood of the batch under the components that it met, `n_iter_` the number of
-            batches, `trace_` has one entry for each.
+            The estimator. `objective_` is the log-likelihood of the batch under the components that it met, with ``method="vb"`` its
+            bound, `n_iter_` the number of batches, `trace_` has one entry for each.
         """
         self._partial_fit(X, observed)
         return self
