@@ -179,7 +179,7 @@ fn streams_go_on_where_they_were() {
         let line = format!("fit plsa b --rank 3 {options} --passes 3 --quiet");
         folder.resumes(&line, 4);
     }
-    for model in ["plsa", "plca", "plsa-vb"] {
+    for model in ["plsa-vb", "plsa", "plca"] {
         for every in [1, 4, 5, 7] {
             let line = format!("fit {model} b --rank 3 --online 0.6,2 --passes 3 --quiet");
             folder.resumes(&line, every);

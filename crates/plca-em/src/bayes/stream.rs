@@ -2,7 +2,6 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Parameters, begin};
-use plca_priors::Entries;
 use plca_tensor::{Data, Real};
 
 use super::counts::components;
@@ -32,8 +31,6 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
             "with a frozen `basis_shape` there is nothing to learn online: use transform"
         } else if *mixture != Frozen::No {
             "the mixtures belong to the batches: they cannot be frozen"
-        } else if matches!(self.priors.0.get(NAMES[1]), Some(Entries::Each(_))) {
-            "the mixtures belong to the batches: their prior can be one shape, or one for each component"
         } else {
             return Ok(());
         };

@@ -954,6 +954,73 @@ fn frozen_blocks_stay() {
     assert_eq!(model.components(), K);
 }
 
+/// Posteriors from shapes that are given, whose counts do not agree, and of which some columns are frozen: those of one piece. What shards cannot know is
+/// refused.
+#[test]
+fn given_shapes_are_those_of_one_piece() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
+    let plca = PlcaVb::<f64>::builder(K).freeze_components("factor_1_shape", [1]);
+    let plca = plca.freeze_components("factor_0_shape", [0, 2]);
+    let lda = PlsaVb::<f64>::builder(K).freeze_components("basis_shape", [3]);
+    let whole = PlcaVb::<f64>::builder(K).freeze("factor_1_shape");
+    let (rows, columns) = ("factor_0_shape", "factor_1_shape");
+    let cases: [(Box<dyn Both<f64>>, [(&str, (usize, usize)); 2]); 3] = [
+        (
+            Box::new(plca.build().unwrap()),
+            [(rows, (23, K)), (columns, (SAMPLES, K))],
+        ),
+        (
+            Box::new(lda.build().unwrap()),
+            [("basis_shape", (23, K)), ("mixture_shape", (K, SAMPLES))],
+        ),
+        (
+            Box::new(whole.build().unwrap()),
+            [(rows, (23, K)), (columns, (SAMPLES, K))],
+        ),
+    ];
+    for (model, blocks) in cases {
+        let mut drawn = rng();
+        let mut init = Init::default();
+        if blocks[0].0 == rows {
+            let weights = DMatrix::from_fn(K, 1, |_, _| 5.0 * uniform(&mut drawn) + 0.1);
+            init = init.block("weights_shape", weights);
+        }
+        for (name, (rows, columns)) in blocks {
+            let block = DMatrix::from_fn(rows, columns, |_, _| 3.0 * uniform(&mut drawn) + 0.1);
+            init = init.block(name, block);
+        }
+        let fit = |run: Run<'_, Parameters<f64>>, solver| {
+            let run = run.solver(solver).stop(stop(10));
+            run.run(init.clone(), &mut rng()).unwrap()
+        };
+        for solver in [Solver::Em, Solver::Squarem] {
+            let one = fit(model.piece().on(&v).unwrap(), solver);
+            let algorithm = InProcess::new(model.sharded(), &shards).unwrap();
+            let many = fit(Run::new(Box::new(algorithm)), solver);
+            assert_eq!(one.trace().len(), many.trace().len());
+            for (one, many) in one.trace().iter().zip(many.trace()) {
+                let error = (one.objective - many.objective).abs() / one.objective.abs();
+                assert!(error <= 1e-10, "{one:?} {many:?}");
+            }
+        }
+    }
+    let each = Entries::Each(DMatrix::from_element(K, SAMPLES, 1.0));
+    let lda = PlsaVb::<f64>::builder(K).prior("mixture_shape", each);
+    let error = InProcess::new(&lda.build().unwrap(), &shards).unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("`mixture_shape`")),
+        "{error}"
+    );
+    let hidden = cut(&dense::<f64>(&[23, SAMPLES], 0.2), 1, &[40, SAMPLES]).unwrap();
+    let plca = PlcaVb::<f64>::builder(K).build().unwrap();
+    let error = InProcess::new(&plca, &hidden).unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("complete")),
+        "{error}"
+    );
+}
+
 /// Single entries of what all shards share are frozen as in one piece; those of what belongs to samples are refused.
 #[test]
 fn frozen_entries_are_those_of_one_piece() {

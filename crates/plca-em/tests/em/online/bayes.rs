@@ -219,8 +219,15 @@ fn what_no_stream_can_have_is_refused() {
     };
     refused(lda(2).freeze("basis_shape"));
     refused(lda(2).freeze("mixture_shape"));
+    // A prior of the mixtures of two documents is none of those of three.
     let each = Entries::Each(DMatrix::from_element(2, 2, 1.0));
-    refused(lda(2).prior("mixture_shape", each));
+    let learner = lda(2).prior("mixture_shape", each).build().unwrap();
+    let learner = Online::builder(learner).build().unwrap();
+    let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
+    assert!(learner.partial_fit(&mut state, &documents()[0]).is_ok());
+    let three = DenseTensor::new(vec![3, 3], vec![1.0; 9], Order::RowMajor).unwrap();
+    let learnt = learner.partial_fit(&mut state, &three);
+    assert!(matches!(learnt, Err(FitError::Shape { got: (2, 2), .. })));
     for bad in [0.0, -1.0, f64::NAN] {
         let mut shapes = start();
         shapes[(1, 1)] = bad;
