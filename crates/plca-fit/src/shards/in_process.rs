@@ -140,7 +140,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         self.model.lies(block, self.whole.blocks.len())
     }
 
-    /// The sums of columns that run across the shards and are no distributions, as the shards would send them.
+    /// The sums of columns that run across the shards and do not sum to 1, as the shards would send them.
     fn sums(&self, at: &Parameters<T>) -> Result<Vec<Vec<f64>>, FitError> {
         let count = self.whole.blocks.len();
         let specs = self.whole.blocks.iter().enumerate();

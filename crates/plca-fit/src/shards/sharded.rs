@@ -27,7 +27,7 @@ pub enum Lie {
     Columns,
 }
 
-/// The fact that holds the sums over all shards of the columns of a block whose rows are samples, where they are no distributions.
+/// The fact that holds the sums over all shards of the columns of a block whose rows are samples, where they do not sum to 1.
 pub const ACROSS: &str = "across";
 
 /// Whether the shards divide a block, in which samples lie so, by the sums of its columns.
