@@ -169,18 +169,20 @@ class TopicModel(MixtureModel):
         return "plca", {}
 
     @available_if(_learns)
-    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
+    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None, total_samples: float | None = None) -> Self:
         """Learn from one more batch of samples; earlier batches have less and less weight.
 
         The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from. With
-        ``method="vb"`` this is online latent Dirichlet allocation of `PLSA`: the number of all samples, which the counts of a batch
-        are scaled to, is that of the samples so far. `PLCA` has no such method then.
+        ``method="vb"`` this is online latent Dirichlet allocation, of `PLSA` alone.
 
         Parameters
         ----------
         %(X)s
         %(y)s
         %(observed)s
+        total_samples : float or None, default=None
+            With ``method="vb"`` the number of all samples, which the counts of a batch are scaled to: give it where it is known. ``None``:
+            that of the samples so far, so that the first batches count for little beside the random start.
 
         Returns
         -------
@@ -188,7 +190,12 @@ class TopicModel(MixtureModel):
             The estimator. `objective_` is the log-likelihood of the batch under the components that it met, with ``method="vb"`` its
             bound, `n_iter_` the number of batches, `trace_` has one entry for each.
         """
-        self._partial_fit(X, observed)
+        if total_samples is not None:
+            if not self._vb:
+                raise ValueError("total_samples is for method='vb'")
+            if not (isinstance(total_samples, numbers.Real) and 0 < total_samples < np.inf):
+                raise ValueError(f"total_samples is {total_samples!r}, expected a finite number > 0")
+        self._partial_fit(X, observed, total_samples)
         return self
 
     def sample(self, n: int | None = None, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:

@@ -59,6 +59,19 @@ def test_shapes_of_topics_are_counts_and_their_prior():
     assert stream.transform(X).shape == (400, 3)
 
 
+def test_the_number_of_samples_scales_counts():
+    first, second = np.split(corpus(), 2)
+    sums = [LDA(3, random_state=0).partial_fit(first, total_samples=n)._blocks["basis_shape"].sum() for n in (200, 400, 800)]
+    # lam <- (1 - r) lam + r (eta + D / |B| C_B)
+    rate = 2**-0.7
+    assert np.allclose(np.diff(sums), rate * first.sum() * np.array([1.0, 2.0]))
+    once = LDA(3, random_state=0).partial_fit(first, total_samples=400).partial_fit(second, total_samples=400)
+    assert once.perplexity(second) < LDA(3, random_state=0).partial_fit(first, total_samples=400).perplexity(second)
+    for wrong, model in [(0, LDA(3)), (-1.0, LDA(3)), ("a", LDA(3)), (np.nan, LDA(3)), (400, PLSA(3))]:
+        with pytest.raises(ValueError, match="total_samples"):
+            model.partial_fit(first, total_samples=wrong)
+
+
 def test_a_fit_begins_anew():
     X = corpus()
     once = PLSA(3, random_state=0).partial_fit(X).components_

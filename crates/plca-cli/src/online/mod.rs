@@ -68,10 +68,19 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     let model = make(args, rank, &shape)?;
     let along = model.streamed(shape.len());
     let settings = stream_settings(args, rank)?;
-    let learner = Online::builder(model)
+    let mut learner = Online::builder(model)
         .step(args.stream.online.unwrap_or_default())
-        .local(args.stream.local.unwrap_or_default())
-        .build()?;
+        .local(args.stream.local.unwrap_or_default());
+    if beside == Beside::Means {
+        // [EXT 3] D: where it grows with the first pass, the first batches count for little beside the start.
+        let mut documents = shape[along];
+        for file in &files[1..] {
+            let batch = file.load::<T>(args)?;
+            documents += batch.shape().get(along).copied().unwrap_or(0);
+        }
+        learner = learner.total(documents as f64);
+    }
+    let learner = learner.build()?;
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,

@@ -57,7 +57,8 @@ pub(crate) use streamed::{explain, freeze_shared, sealed};
 /// ```
 ///
 /// `η` are the shapes of its prior, `|B|` and `D` the numbers of documents of the batch and of all data. The statistics are counts for each document. As long as `D`
-/// is not given it grows with the first pass, and what was learnt before is scaled with it.
+/// is not given it grows with the first pass, and what was learnt before is scaled with it; but beside a random start the first batches then count for little: give it
+/// where it is known.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
