@@ -965,7 +965,9 @@ fn given_shapes_are_those_of_one_piece() {
     let lda = PlsaVb::<f64>::builder(K).freeze_components("basis_shape", [3]);
     let whole = PlcaVb::<f64>::builder(K).freeze("factor_1_shape");
     let (rows, columns) = ("factor_0_shape", "factor_1_shape");
-    let cases: [(Box<dyn Both<f64>>, [(&str, (usize, usize)); 2]); 3] = [
+    /// A block that is given: its name, rows and columns.
+    type Given = (&'static str, (usize, usize));
+    let cases: [(Box<dyn Both<f64>>, [Given; 2]); 3] = [
         (
             Box::new(plca.build().unwrap()),
             [(rows, (23, K)), (columns, (SAMPLES, K))],
