@@ -408,7 +408,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Batches --------------------------------------------------------------------------------------------------------------------
 
-    def _partial_fit(self, X: Data, observed: Mask) -> None:
+    def _partial_fit(self, X: Data, observed: Mask, total: float | None = None) -> None:
         first = not hasattr(self, "_known")
         self._validate_params()
         if self.freeze:
@@ -425,7 +425,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             other = {"factor_0": "factor_1", "factor_1": "factor_0"}
             priors = {other.get(name, name): prior for name, prior in priors.items()}
         options = {**self._options(), "prior": priors} if priors else self._options()
-        lesson = {"components": k, "options": options, "seed": self._seed, "threads": threads(self.n_jobs)}
+        lesson = {"components": k, "options": options, "seed": self._seed, "threads": threads(self.n_jobs), "total": total}
         learnt = _core.learn(self._model(), data, lesson, None if first else self._known)
         known = learnt["known"]
         objective = (-1 if self._minimised else 1) * learnt["log_likelihood"]

@@ -77,8 +77,8 @@ SHAPE = "_shape"
 
 def _learns(model: TopicModel) -> bool:
     """Whether the model learns batch by batch."""
-    if model._vb:
-        raise AttributeError("method is 'vb': partial_fit is for 'em'")
+    if model._vb and not model._streams_vb:
+        raise AttributeError("method is 'vb': partial_fit of PLCA is for 'em'")
     return True
 
 
@@ -92,6 +92,8 @@ class TopicModel(MixtureModel):
 
     #: Blocks that new data have of their own.
     _own: tuple[str, ...] = ()
+    #: Whether it learns batch by batch by variational Bayes, too.
+    _streams_vb = False
     _parameter_constraints = {
         **COMMON,
         **GAP,
@@ -167,25 +169,33 @@ class TopicModel(MixtureModel):
         return "plca", {}
 
     @available_if(_learns)
-    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
+    def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None, total_samples: float | None = None) -> Self:
         """Learn from one more batch of samples; earlier batches have less and less weight.
 
         The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from. With
-        ``method="vb"`` there is no such method.
+        ``method="vb"`` this is online latent Dirichlet allocation, of `PLSA` alone.
 
         Parameters
         ----------
         %(X)s
         %(y)s
         %(observed)s
+        total_samples : float or None, default=None
+            With ``method="vb"`` the number of all samples, which the counts of a batch are scaled to: give it where it is known. ``None``:
+            that of the samples so far, so that the first batches count for little beside the random start.
 
         Returns
         -------
         self : object
-            The estimator. `objective_` is the log-likelihood of the batch under the components that it met, `n_iter_` the number of
-            batches, `trace_` has one entry for each.
+            The estimator. `objective_` is the log-likelihood of the batch under the components that it met, with ``method="vb"`` its
+            bound, `n_iter_` the number of batches, `trace_` has one entry for each.
         """
-        self._partial_fit(X, observed)
+        if total_samples is not None:
+            if not self._vb:
+                raise ValueError("total_samples is for method='vb'")
+            if not (isinstance(total_samples, numbers.Real) and 0 < total_samples < np.inf):
+                raise ValueError(f"total_samples is {total_samples!r}, expected a finite number > 0")
+        self._partial_fit(X, observed, total_samples)
         return self
 
     def sample(self, n: int | None = None, *, random_state: RandomState = None, as_sparse: bool = False) -> Any:

@@ -76,6 +76,7 @@ class PLSA(TopicModel):
     """
 
     _own = ("mixture",)
+    _streams_vb = True
 
     def _model(self) -> str:
         return "plsa-vb" if self._vb else "plsa"
@@ -114,4 +115,7 @@ class PLSA(TopicModel):
         return {"given": 0, **super()._file_settings()}
 
     def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
+        if self._vb:
+            shapes = known["factor_0"]
+            return {**batch, "basis_shape": shapes, "basis": shapes / shapes.sum(axis=0)}
         return {**batch, "basis": known["factor_0"]}

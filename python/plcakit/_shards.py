@@ -21,6 +21,7 @@ from scipy import sparse
 
 from . import _core
 from ._data import contiguous, coordinates, describe, seed_of, threads, unmasked, unpacked
+from ._mixtures import SHAPE
 from ._nmf import NMF
 from ._plca import PLCA
 from ._plsa import PLSA
@@ -356,8 +357,8 @@ def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> 
         if value not in expected:
             raise ValueError(f"shards: {setting} is {value!r}, expected {' or '.join(map(repr, expected))}")
     if stepwise is not None:
-        if isinstance(estimator, SkellamSNMF):
-            raise ValueError("shards: stepwise is for PLSA, PLCA and NMF")
+        if isinstance(estimator, SkellamSNMF) or getattr(estimator, "_vb", False):
+            raise ValueError("shards: stepwise is for PLSA, PLCA and NMF by EM")
         numbers = stepwise if isinstance(stepwise, (tuple, list)) and len(stepwise) == 2 else (0, 0)
         if not all(isinstance(number, Integral) and number >= 1 for number in numbers):
             raise ValueError(f"stepwise is {stepwise!r}: expected a number of passes and of shards, at least 1 each")
@@ -368,7 +369,8 @@ def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> 
 def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tuple[int, int] | None = None) -> Any:
     """Fits an estimator to the shards that an engine holds; ``along`` is the mode of the model that a folder is cut along."""
     model, options = estimator._model(), estimator._options()
-    if model == "plsa" and along == 1:
+    plsa = isinstance(estimator, PLSA)
+    if plsa and along == 1:
         options["given"] = "columns"
     sheet: Sheet = {
         "model": model,
@@ -379,7 +381,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
     }
     survey, sizes, single = engine.survey(sheet)
     shape, cut = _core.shard_known(survey)
-    expected = [0, 1] if model == "plsa" else [len(shape) - 1]
+    expected = [0, 1] if plsa else [len(shape) - 1]
     if cut not in expected or along not in (None, cut):
         raise ValueError(f"shards: cut along dimension {along}, but the samples of {type(estimator).__name__} lie along {cut}")
     # As the estimator has them: samples first, but of those that transpose their data.
@@ -429,7 +431,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
             watch.close(**ended)
     locals_, scales = engine.finish(result["shared"])
     blocks, metadata = _core.shard_gather(sheet, result["shared"], locals_, result["scale"] or scales)
-    if model == "plsa" and cut == 1:
+    if plsa and cut == 1:
         facts = json.loads(metadata)
         facts["facts"]["given"] = [0.0]
         metadata = json.dumps(facts)
@@ -449,8 +451,9 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
 
 def _names(model: str, order: int) -> dict[str, str]:
     """Blocks of the model as the estimator calls them, and the other way round."""
-    if model == "plca":
-        return {f"factor_{j}": f"factor_{order - 1 - j}" for j in range(order)}
+    if model in ("plca", "plca-vb"):
+        kinds = ("", SHAPE) if model == "plca-vb" else ("",)
+        return {f"factor_{j}{kind}": f"factor_{order - 1 - j}{kind}" for j in range(order) for kind in kinds}
     return _SWAPPED if model == "nmf-kl" else {}
 
 

@@ -339,6 +339,7 @@ struct Lesson<'py> {
     options: Bound<'py, PyDict>,
     seed: u64,
     threads: usize,
+    total: Option<f64>,
 }
 
 /// A matrix in C order as a block.
@@ -402,7 +403,7 @@ fn learn_as<'py, T: Scalar>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let known = before.map(known::<T>).transpose()?;
     let (data, options) = (held.view()?, Options::of(&lesson.options)?);
-    let (components, seed) = (lesson.components, lesson.seed);
+    let (components, seed, total) = (lesson.components, lesson.seed, lesson.total);
     let (learnt, failure) = supervise(py, lesson.threads, None, |control| {
         let job = Learning {
             data,
@@ -410,6 +411,7 @@ fn learn_as<'py, T: Scalar>(
             components,
             seed,
             known,
+            total,
             interrupt: control.interrupt(),
         };
         models::with(model, job)

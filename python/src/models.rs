@@ -155,6 +155,8 @@ pub(crate) struct Lesson<'a, T: Scalar> {
     pub(crate) components: usize,
     pub(crate) seed: u64,
     pub(crate) known: Option<OnlineState<T>>,
+    /// The amount of all data, where it is known.
+    pub(crate) total: Option<f64>,
     pub(crate) data: &'a dyn Data<T>,
     pub(crate) interrupt: Interrupt,
 }
@@ -171,8 +173,11 @@ pub(crate) struct Learnt<T: Scalar> {
 /// Learns from a batch.
 fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
     let along = model.streamed(lesson.data.shape().len());
-    let learner = Online::builder(model);
-    let learner = learner.interrupt(lesson.interrupt).build()?;
+    let mut learner = Online::builder(model).interrupt(lesson.interrupt);
+    if let Some(total) = lesson.total {
+        learner = learner.total(total);
+    }
+    let learner = learner.build()?;
     let mut known = match lesson.known {
         Some(known) => known,
         None => {

@@ -319,6 +319,7 @@ pub(crate) struct Learning<'a, T: Scalar> {
     pub(crate) components: usize,
     pub(crate) seed: u64,
     pub(crate) known: Option<OnlineState<T>>,
+    pub(crate) total: Option<f64>,
     pub(crate) interrupt: Interrupt,
 }
 
@@ -332,6 +333,7 @@ impl<T: Scalar> Job<T> for Learning<'_, T> {
             components: self.components,
             seed: self.seed,
             known: self.known,
+            total: self.total,
             data: &*data,
             interrupt: self.interrupt,
         };

@@ -274,7 +274,7 @@ def test_shared_parts_of_docstrings_are_filled_in(make):
         (lambda X: PLSA(2, method="vb", prior={"mixture": "entropic:1"}).fit(X), ValueError, "'entropic:1', expected 'dirichlet:A'"),
         (lambda X: PLSA(2, method="vb", prior={"mixture": "dirichlet:0"}).fit(X), ValueError, "prior shape.* is 0"),
         (lambda X: PLSA(2, method="vb").fit(X, observed=X < 9), ValueError, "needs complete data"),
-        (lambda X: PLSA(2, method="vb").partial_fit(X), AttributeError, "partial_fit"),
+        (lambda X: PLCA(2, method="vb").partial_fit(X), AttributeError, "partial_fit"),
         (lambda X: PLSA(2).fit(X, start="a"), TypeError, "start is 'a'"),
         (lambda X: NMF(2).save("u.npz"), NotFittedError, "not fitted"),
         (lambda X: separate(X, NMF(2)), NotFittedError, "not fitted"),

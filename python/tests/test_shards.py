@@ -39,6 +39,8 @@ def models(**more):
     return {
         "plsa": PLSA(K, **settings),
         "plca": PLCA(K, **settings),
+        "lda": PLSA(K, method="vb", prior={"basis": "dirichlet:0.1"}, **settings),
+        "plca by bayes": PLCA(K, method="vb", prior={"weights": "dirichlet:0.1", "factor_0": "dirichlet:0.5"}, **settings),
         "nmf": NMF(K, **settings),
         "penalised": NMF(K, alpha_W=0.01, l1_ratio=0.5, **settings),
     }
@@ -73,13 +75,14 @@ def test_as_one_piece(name, form):
     X = data()
     X = {"dense": X, "sparse": sparse.csr_matrix(X), "single": X.astype(np.float32)}[form]
     # Of the model in shards the samples are the last mode, but of PLSA.
-    turned = X if name == "plsa" else X.T
+    plsa = name in ("plsa", "lda")
+    turned = X if plsa else X.T
     whole = models(max_iter=100, solver="em")[name].fit(turned)
     model = fit(models(max_iter=100)[name], cut(X))
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-5 if form == "single" else 1e-12)
     assert model.components_.shape == (K, 31) and model.components_.dtype == X.dtype
     assert model.n_features_in_ == 31 and model.transform(X).shape == (70, K)
-    both = model.reconstruct(), whole.reconstruct() if name == "plsa" else whole.reconstruct().T
+    both = model.reconstruct(), whole.reconstruct() if plsa else whole.reconstruct().T
     tolerance = 1e-2 if form == "single" else 1e-8
     np.testing.assert_allclose(*both, rtol=tolerance, atol=tolerance)
     if name in ("nmf", "penalised"):
@@ -190,7 +193,7 @@ def test_what_shards_cannot_do_is_said():
         with pytest.raises(ValueError, match=what):
             fit(model, shards)
     for model, stepwise, what in [
-        (SkellamSNMF(2), (1, 1), "stepwise is for PLSA, PLCA and NMF"),
+        (SkellamSNMF(2), (1, 1), "stepwise is for PLSA, PLCA and NMF by EM"),
         (PLSA(2), (0, 8), "expected a number of passes and of shards"),
         (PLSA(2), 2, "expected a number of passes and of shards"),
         (PLSA(2), (2.5, 8), "expected a number of passes and of shards"),

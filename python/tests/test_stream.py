@@ -2,12 +2,17 @@
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from plcakit import NMF, PLCA, PLSA
+
+
+#: Latent Dirichlet allocation.
+LDA = partial(PLSA, method="vb", prior={"basis": "dirichlet:0.1", "mixture": "dirichlet:0.2"})
 
 
 def corpus(documents=400, words=30, seed=0):
@@ -17,7 +22,7 @@ def corpus(documents=400, words=30, seed=0):
     return draw.poisson(mixtures @ topics * 80).astype(float)
 
 
-@pytest.mark.parametrize("make", [PLSA, PLCA])
+@pytest.mark.parametrize("make", [PLSA, PLCA, LDA])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_batches_teach_what_all_data_do(make, form):
     X = corpus()
@@ -31,7 +36,7 @@ def test_batches_teach_what_all_data_do(make, form):
     assert stream.perplexity(X) < 1.02 * whole.perplexity(X)
 
 
-@pytest.mark.parametrize("make", [PLSA, PLCA, NMF])
+@pytest.mark.parametrize("make", [PLSA, PLCA, NMF, LDA])
 def test_copies_of_a_stream_go_on_alike(make):
     first, second = np.split(corpus(), 2)
     stream = make(3, random_state=0).partial_fit(first)
@@ -39,6 +44,32 @@ def test_copies_of_a_stream_go_on_alike(make):
     stream.partial_fit(second)
     for other in others:
         assert np.array_equal(other.partial_fit(second).components_, stream.components_)
+
+
+def test_shapes_of_topics_are_counts_and_their_prior():
+    X = corpus()
+    stream = LDA(3, random_state=0)
+    for batch in np.split(X, 8):
+        stream.partial_fit(batch)
+    shapes = stream._blocks["basis_shape"]
+    # The counts of all documents so far, as its batches tell them, what the prior adds and what is left of the start.
+    assert abs(shapes.sum() / X.sum() - 1) < 0.1 and shapes.min() > 0
+    assert np.allclose(stream.components_, shapes.T / shapes.sum(axis=0)[:, np.newaxis])
+    assert np.allclose(stream.weights_.sum(), 1) and stream.objective_ < 0
+    assert stream.transform(X).shape == (400, 3)
+
+
+def test_the_number_of_samples_scales_counts():
+    first, second = np.split(corpus(), 2)
+    sums = [LDA(3, random_state=0).partial_fit(first, total_samples=n)._blocks["basis_shape"].sum() for n in (200, 400, 800)]
+    # lam <- (1 - r) lam + r (eta + D / |B| C_B)
+    rate = 2**-0.7
+    assert np.allclose(np.diff(sums), rate * first.sum() * np.array([1.0, 2.0]))
+    once = LDA(3, random_state=0).partial_fit(first, total_samples=400).partial_fit(second, total_samples=400)
+    assert once.perplexity(second) < LDA(3, random_state=0).partial_fit(first, total_samples=400).perplexity(second)
+    for wrong, model in [(0, LDA(3)), (-1.0, LDA(3)), ("a", LDA(3)), (np.nan, LDA(3)), (400, PLSA(3))]:
+        with pytest.raises(ValueError, match="total_samples"):
+            model.partial_fit(first, total_samples=wrong)
 
 
 def test_a_fit_begins_anew():

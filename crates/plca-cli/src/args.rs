@@ -325,9 +325,9 @@ pub(crate) struct OnlineArgs {
     /// Learns from one batch after the other; or average, constant:RHO
     ///
     /// Only one batch is in memory at a time. DATA is a folder, whose files are the batches in the order of their names, or the
-    /// first of several files. Batches follow each other along the last dimension (plsa: along the given dimension). The t-th batch
-    /// has the step size (t + T0)^-KAPPA, KAPPA in (0.5, 1]; with average its share of all counts so far; with constant:RHO always
-    /// RHO in (0, 1].
+    /// first of several files. Batches follow each other along the last dimension (plsa, plsa-vb: along the given dimension). The t-th batch
+    /// has the step size (t + T0)^-KAPPA, KAPPA in (0.5, 1]; with average its share of all counts so far (plsa-vb: of all documents); with
+    /// constant:RHO always RHO in (0, 1].
     #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) online: Option<StepSize>,
     /// --online: passes over all batches [default: 1]

@@ -80,11 +80,11 @@ pub use error::EmError;
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfState, Update};
+#[doc(hidden)]
+pub use online::{After, Explanation, Turn};
 pub use online::{
     Batch, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
 };
-#[doc(hidden)]
-pub use online::{Explanation, Turn};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaState};
 pub use plca_fit::{

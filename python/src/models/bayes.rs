@@ -1,11 +1,12 @@
 //! PLCA and PLSA by variational Bayes: `plca-vb` and `plsa-vb`.
 
 use plca::em::{Given, Plca, PlcaVb, PlcaVbState, Plsa, PlsaVb, PlsaVbState, nominal_parameters};
+use plca::fit::shards::Sharded;
 use plca::fit::{Explained, FitError, Model, Parameters, Reconstruct, State, Transform};
 use plca::priors::Entries;
 use plca::tensor::Data;
 
-use super::{Asked, Bound, Drawn, Kind, Layout, dirichlet, events, matrix};
+use super::{Asked, Bound, Drawn, Kind, Layout, Learnt, Lesson, dirichlet, events, learn, matrix};
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::options::Options;
@@ -70,6 +71,7 @@ impl Kind for SymmetricVb {
         Ok(builder.build()?)
     }
 
+    shards!();
     explains_by_model!();
 
     fn evidence(found: Bound<'_, Self>) -> Result<Row, Refused> {
@@ -111,6 +113,8 @@ impl Kind for AsymmetricVb {
         Ok(builder.build()?)
     }
 
+    shards!();
+    learns!();
     explains_by_model!();
 
     fn evidence(found: Bound<'_, Self>) -> Result<Row, Refused> {

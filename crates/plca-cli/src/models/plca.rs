@@ -12,7 +12,7 @@ use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::given;
-use crate::online;
+use crate::online::{self, Beside};
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::shards;
@@ -45,8 +45,8 @@ impl ModelKind for Symmetric {
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => online::fit(args, factor, None, model::<f64>),
-            Precision::F32 => online::fit(args, factor, None, model::<f32>),
+            Precision::F64 => online::fit(args, factor, Beside::Weights, model::<f64>),
+            Precision::F32 => online::fit(args, factor, Beside::Weights, model::<f32>),
         }
     }
 

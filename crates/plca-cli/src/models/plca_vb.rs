@@ -10,11 +10,12 @@ use super::bayes::{self, priors, refused};
 use super::skellam::prior_specs;
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{FitArgs, SelectArgs, TransformArgs};
+use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
 use crate::select::Table;
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `plca-vb`.
@@ -28,7 +29,7 @@ impl ModelKind for SymmetricVb {
     }
 
     fn options(&self) -> &'static str {
-        "--prior --priors --fix --accelerate"
+        "--prior --priors --fix --accelerate --shards"
     }
 
     fn priors(&self) -> String {
@@ -41,6 +42,13 @@ impl ModelKind for SymmetricVb {
 
     fn objective(&self, _: bool) -> &'static str {
         "elbo"
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {

@@ -12,7 +12,7 @@ use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::given;
-use crate::online;
+use crate::online::{self, Beside};
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::shards;
@@ -55,8 +55,8 @@ impl ModelKind for Asymmetric {
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         let name = |_| "basis".into();
         match args.precision {
-            Precision::F64 => online::fit(args, name, Some("marginal"), model::<f64>),
-            Precision::F32 => online::fit(args, name, Some("marginal"), model::<f32>),
+            Precision::F64 => online::fit(args, name, Beside::Marginal, model::<f64>),
+            Precision::F32 => online::fit(args, name, Beside::Marginal, model::<f32>),
         }
     }
 

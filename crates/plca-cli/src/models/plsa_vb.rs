@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nalgebra::DMatrix;
 use plca_em::{Given, Plsa, PlsaVb, PlsaVbBuilder, PlsaVbState};
 use plca_fit::{Model, State};
 use plca_io::Element;
@@ -13,11 +14,13 @@ use super::plsa::given_by;
 use super::skellam::prior_specs;
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{FitArgs, SelectArgs, TransformArgs};
+use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
+use crate::online::{self, Beside};
 use crate::saved::Saved;
 use crate::select::Table;
+use crate::shards;
 use crate::transform::{Found, along, explain};
 
 /// The model `plsa-vb`.
@@ -31,7 +34,7 @@ impl ModelKind for AsymmetricVb {
     }
 
     fn options(&self) -> &'static str {
-        "--given --prior --priors --fix --accelerate"
+        "--given --prior --priors --fix --accelerate --shards --online"
     }
 
     fn priors(&self) -> String {
@@ -44,6 +47,21 @@ impl ModelKind for AsymmetricVb {
 
     fn objective(&self, _: bool) -> &'static str {
         "elbo"
+    }
+
+    fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => shards::fit(args, model::<f64>),
+            Precision::F32 => shards::fit(args, model::<f32>),
+        }
+    }
+
+    fn online(&self, args: &FitArgs) -> Result<(), Failure> {
+        let name = |_| "basis_shape".into();
+        match args.precision {
+            Precision::F64 => online::fit(args, name, Beside::Means, model::<f64>),
+            Precision::F32 => online::fit(args, name, Beside::Means, model::<f32>),
+        }
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
@@ -59,13 +77,16 @@ impl ModelKind for AsymmetricVb {
         })
     }
 
-    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         let given = given_by(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
         let along = along(args, given.mode(), |d| d == given.mode())?;
         let specs = prior_specs(&file);
-        let learnt: PlsaVbState<f64> = file.state()?;
-        let (rows, k) = learnt.basis_shape().shape();
-        let mut shape = [learnt.mixture_shape().ncols(); 2];
+        let basis = file.block("basis_shape")?;
+        let (rows, k) = basis.shape();
+        // Mixtures of what it was fitted to play no part: a file of --online has none.
+        let one = DMatrix::from_element(k, 1, 1.0);
+        let learnt = PlsaVbState::new(given, basis, one).map_err(|e| file.failure(e))?;
+        let mut shape = [1; 2];
         shape[given.explained()] = rows;
         let model = builder::<f64>(&specs, None, (k, given), &shape)?.build()?;
         let mut perplexity = f64::NAN;

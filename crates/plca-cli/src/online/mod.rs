@@ -9,6 +9,7 @@ use std::time::Instant;
 use plca_em::{Online, OnlineState, StepSize, Streamed};
 use plca_fit::{FitError, Solver};
 use plca_io::{Array, Element, ModelFile, Sealed};
+use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -27,15 +28,33 @@ use crate::{given, interrupt};
 use place::Place;
 use unobserved::Unobserved;
 
-/// What is reported of a stream: every block under the factors that it met.
-const OBJECTIVE: &str = "streamed_log_likelihood";
+/// What a file has besides the blocks that all batches share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// The weights of the components.
+    Weights,
+    /// The shares of the streamed indices.
+    Marginal,
+    /// The means of the posteriors whose shapes the blocks are.
+    Means,
+}
+
+impl Beside {
+    /// What is reported of a stream: every batch under the factors that it met.
+    fn objective(self) -> &'static str {
+        match self {
+            Self::Weights | Self::Marginal => "streamed_log_likelihood",
+            Self::Means => "streamed_elbo",
+        }
+    }
+}
 
 /// Learns a model of which `name` gives the names of the factors that all blocks share, and `make` the configuration for a
-/// number of components and the shape of a block; `marginal` is the array of the shares of the streamed indices, where there is one.
+/// number of components and the shape of a block.
 pub(crate) fn fit<T: Element, M: Streamed<T>>(
     args: &FitArgs,
     name: impl Fn(usize) -> String,
-    marginal: Option<&str>,
+    beside: Beside,
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
@@ -49,10 +68,19 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     let model = make(args, rank, &shape)?;
     let along = model.streamed(shape.len());
     let settings = stream_settings(args, rank)?;
-    let learner = Online::builder(model)
+    let mut learner = Online::builder(model)
         .step(args.stream.online.unwrap_or_default())
-        .local(args.stream.local.unwrap_or_default())
-        .build()?;
+        .local(args.stream.local.unwrap_or_default());
+    if beside == Beside::Means {
+        // [EXT 3] D: where it grows with the first pass, the first batches count for little beside the start.
+        let mut documents = shape[along];
+        for file in &files[1..] {
+            let batch = file.load::<T>(args)?;
+            documents += batch.shape().get(along).copied().unwrap_or(0);
+        }
+        learner = learner.total(documents as f64);
+    }
+    let learner = learner.build()?;
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,
@@ -60,7 +88,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
         names: (0..shape.len() - 1).map(name).collect(),
         shape,
         along,
-        marginal,
+        beside,
         settings,
         started,
     };
@@ -186,7 +214,7 @@ struct Run<'a> {
     along: usize,
     /// Of the factors that the blocks share.
     names: Vec<String>,
-    marginal: Option<&'a str>,
+    beside: Beside,
     settings: Value,
     started: Instant,
 }
@@ -244,7 +272,7 @@ impl Run<'_> {
                 place.blocks += 1;
                 place.ln_lik[0] += learnt.ln_lik;
                 if !learnt.ln_lik.is_finite() {
-                    let what = format!("the log-likelihood became {}", learnt.ln_lik);
+                    let what = format!("the objective became {}", learnt.ln_lik);
                     return Err(Failure::of(path, what));
                 }
                 let interrupted = interrupt::requested();
@@ -301,7 +329,7 @@ impl Run<'_> {
             factors.push(factor);
         }
         Ok(Place {
-            state: OnlineState::new(weights, factors).map_err(failure)?,
+            state: learner.start(weights, factors).map_err(failure)?,
             passes: 0,
             blocks: 0,
             ln_lik: [0.0; 2],
@@ -322,14 +350,23 @@ impl Run<'_> {
         let (args, state) = (self.args, &place.state);
         let mut arrays = self.shared(state);
         let total: f64 = place.sums.iter().sum();
-        match self.marginal {
-            Some(name) => {
+        match self.beside {
+            Beside::Marginal => {
                 // [SPEC 2] P(x2) = colsum(V)/v
                 let shares = place.sums.iter().map(|s| s / total).collect();
-                arrays.insert(name.into(), Array::new(vec![place.sums.len()], shares));
+                let shares = Array::new(vec![place.sums.len()], shares);
+                arrays.insert("marginal".into(), shares);
             }
-            None => {
+            Beside::Weights => {
                 arrays.insert("weights".into(), vector(&state.weights));
+            }
+            Beside::Means => {
+                for (name, factor) in self.names.iter().zip(&state.factors) {
+                    let mut means = factor.clone();
+                    normalise_columns(&mut means);
+                    let name = name.trim_end_matches("_shape");
+                    arrays.insert(name.into(), matrix(&means));
+                }
             }
         }
         let mut shape = self.shape.clone();
@@ -347,7 +384,7 @@ impl Run<'_> {
         });
         let mut warnings = place.unobserved.warnings();
         warnings.extend(place.restored.warnings());
-        let metadata = metadata(args, settings, data, OBJECTIVE);
+        let metadata = metadata(args, settings, data, self.beside.objective());
         let model = ModelFile { arrays, metadata };
         leave(args, model, summary, warnings, trace)
     }

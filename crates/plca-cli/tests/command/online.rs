@@ -105,6 +105,66 @@ fn mixtures_follow_and_explain() {
     );
 }
 
+/// Latent Dirichlet allocation: shapes of the topics and their means, from which new documents are explained; the bound of one batch of all documents, in
+/// which mixtures are at their optimum, rises with the passes towards that of a fit of all data.
+#[test]
+fn topics_by_variational_bayes() {
+    let folder = folder();
+    let priors = "--prior basis=dirichlet:0.1 --prior mixture=dirichlet:0.5";
+    folder.ok(&format!(
+        "fit plsa-vb all.csv --rank 2 {priors} --tol 1e-10 --quiet --output batch.npz"
+    ));
+    let bound = |model: &str| {
+        let s = folder.json(&format!("transform {model} all.csv --output t.npz"));
+        assert!(s["perplexity"].as_f64().unwrap() > 1.0);
+        s["objective"].as_f64().unwrap()
+    };
+    let batch = bound("batch.npz");
+    for extra in ["", "--precision f32", "--given 0"] {
+        let line = format!("fit plsa-vb b --rank 2 {priors} {extra} --quiet --output o.npz");
+        let s = folder.json(&format!("{line} --online 0.7,1 --passes 20"));
+        assert_eq!(s["iterations"], 100);
+        let file = folder.model("o.npz");
+        let names: Vec<_> = file.arrays.keys().map(String::as_str).collect();
+        assert_eq!(names, ["basis", "basis_shape"]);
+        assert_eq!(file.metadata["objective_name"], "streamed_elbo");
+        let (means, shapes) = (&file.arrays["basis"], &file.arrays["basis_shape"]);
+        assert_eq!(means.shape, shapes.shape);
+        let sum: f64 = means.values.iter().sum();
+        assert!((sum - 2.0).abs() < 1e-6);
+        // All counts of a pass and the prior.
+        let counts =
+            0.1 * shapes.values.len() as f64 + file.metadata["data"]["total"].as_f64().unwrap();
+        let sum: f64 = shapes.values.iter().sum();
+        assert!((sum - counts).abs() < 0.05 * counts, "{sum} {counts}");
+        if extra != "--given 0" {
+            let online = bound("o.npz");
+            assert!(
+                (online - batch).abs() < 3e-3 * batch.abs(),
+                "{online} {batch}"
+            );
+        }
+    }
+    folder.ok(&format!("fit plsa-vb b --init batch.npz {priors} --fix basis_shape:1 --online average --quiet --output f.npz"));
+    let (kept, start) = (folder.model("f.npz"), folder.model("batch.npz"));
+    let column = |file: &plca_io::ModelFile, z: usize| {
+        let values = &file.arrays["basis_shape"].values;
+        values
+            .iter()
+            .skip(z)
+            .step_by(2)
+            .copied()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(column(&kept, 1), column(&start, 1));
+    assert_ne!(column(&kept, 0), column(&start, 0));
+    folder.fails(
+        1,
+        "reconstruct o.npz --output r.npy",
+        &["o.npz", "`mixture_shape`"],
+    );
+}
+
 #[test]
 fn streams_go_on_where_they_were() {
     let folder = folder();
@@ -119,7 +179,7 @@ fn streams_go_on_where_they_were() {
         let line = format!("fit plsa b --rank 3 {options} --passes 3 --quiet");
         folder.resumes(&line, 4);
     }
-    for model in ["plsa", "plca"] {
+    for model in ["plsa-vb", "plsa", "plca"] {
         for every in [1, 4, 5, 7] {
             let line = format!("fit {model} b --rank 3 --online 0.6,2 --passes 3 --quiet");
             folder.resumes(&line, every);
@@ -363,6 +423,7 @@ fn what_no_stream_can_be() {
         let name = option.split(' ').next().unwrap();
         usage(&format!("plsa b --online 0.7,1 {option}"), &[name]);
     }
+    usage("plca-vb b --online 0.7,1", &["plca-vb", "--online"]);
     usage(
         "plca b --online 0.7,1 --prior weights=dirichlet:1.1",
         &["P(z)"],

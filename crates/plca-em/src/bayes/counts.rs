@@ -1,18 +1,25 @@
 //! Expected counts and the bound.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
 use plca_priors::Entries;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, check_counts};
 use rand::Rng;
 
-use super::dirichlet::{components, divergence, geometric};
+pub(super) use super::dirichlet::components;
+use super::dirichlet::{divergence, geometric};
+use super::shards::{across, divergence_of_rows};
 use crate::Given;
 use crate::plsa::with_model;
 use crate::product::{conflict, unsupported};
 
 /// Posteriors of the blocks that were wanted, and `Σ V ln P`.
 type Updated<T> = (Vec<Option<DMatrix<T>>>, Option<f64>);
+
+/// Geometric means of every block.
+type Means<'a, T> = Vec<Cow<'a, DMatrix<T>>>;
 
 /// What is a distribution.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +38,11 @@ pub(super) struct VbCounts<'a, T: Real> {
     pub(super) priors: Vec<Entries>,
     pub(super) form: Form,
     pub(super) facts: Vec<(&'static str, Vec<f64>)>,
+    /// Whether the data are a part of all, a batch or a shard: of the blocks that all parts share the counts alone are expected, and their divergence is not
+    /// counted.
+    pub(super) is_part: bool,
+    /// The geometric means of blocks that stay as they are; none of the others.
+    pub(super) fixed: Vec<Option<DMatrix<T>>>,
 }
 
 /// Refuses data that are not counts, or not complete: a zero says that there is no event.
@@ -42,7 +54,44 @@ pub(super) fn check<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
     }
 }
 
-impl<T: Real> VbCounts<'_, T> {
+impl<'a, T: Real> VbCounts<'a, T> {
+    /// All of the data, or, as [`is_part`](Self::is_part) says, some of them.
+    pub(super) fn new(
+        data: &'a dyn Data<T>,
+        (specs, priors): (Vec<BlockSpec<T>>, Vec<Entries>),
+        form: Form,
+    ) -> Self {
+        Self {
+            fixed: vec![None; specs.len()],
+            data,
+            specs,
+            priors,
+            form,
+            facts: Vec::new(),
+            is_part: false,
+        }
+    }
+
+    /// The same of a part of all data.
+    pub(super) fn of_part(mut self) -> Self {
+        self.is_part = true;
+        self
+    }
+
+    /// Keeps the posterior of a block as it is.
+    pub(super) fn fix(&mut self, block: usize, shapes: &DMatrix<T>) -> Result<(), FitError> {
+        self.fixed[block] = Some(geometric(&self.specs[block].name, shapes)?);
+        Ok(())
+    }
+
+    /// Whether a block is one that all parts of the data share.
+    fn is_shared(&self, block: usize) -> bool {
+        match self.form {
+            Form::Joint => block + 1 < self.specs.len(),
+            Form::Given(_) => block == 0,
+        }
+    }
+
     /// The mode of a block; `None` for weights.
     fn mode(&self, block: usize) -> Option<usize> {
         match (self.form, block) {
@@ -54,10 +103,11 @@ impl<T: Real> VbCounts<'_, T> {
     }
 
     /// Calls `f` with the model of these blocks.
-    fn with_model<O>(&self, blocks: &[DMatrix<T>], f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+    fn with_model<O>(&self, blocks: &Means<'_, T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         match self.form {
             Form::Joint => {
-                let factors: Vec<_> = blocks[1..].iter().map(Factor::Columns).collect();
+                let factors = blocks[1..].iter().map(|f| Factor::Columns(f));
+                let factors: Vec<_> = factors.collect();
                 f(&Cp {
                     weights: Some(blocks[0].as_slice()),
                     factors: &factors,
@@ -68,9 +118,9 @@ impl<T: Real> VbCounts<'_, T> {
     }
 
     /// The posteriors that an E-step at these blocks leads to, as far as they are wanted, and `Σ V ln P`.
-    fn update(
+    pub(super) fn update(
         &self,
-        blocks: &[DMatrix<T>],
+        blocks: &Means<'_, T>,
         wanted: &[bool],
         value: bool,
     ) -> Result<Updated<T>, FitError> {
@@ -90,12 +140,12 @@ impl<T: Real> VbCounts<'_, T> {
                 None => counts.clone(),
             };
         }
-        for ((new, spec), prior) in new.iter_mut().zip(&self.specs).zip(&self.priors) {
-            if let Some(counts) = new {
+        for (j, (new, spec)) in new.iter_mut().zip(&self.specs).enumerate() {
+            if let Some(counts) = new
+                && !(self.is_part && self.is_shared(j))
+            {
                 // [EXT 3] a <- a0 + n, A_j <- A0_j + C_j
-                prior.for_each(counts.as_mut_slice(), components(spec), |x, a0| {
-                    *x += T::lit(a0);
-                });
+                add(&self.priors[j], spec, counts);
             }
         }
         Ok((new, value))
@@ -110,16 +160,44 @@ impl<T: Real> VbCounts<'_, T> {
         Some(DMatrix::from_vec(n.len(), 1, n))
     }
 
-    fn geometric(&self, at: &Parameters<T>) -> Result<Vec<DMatrix<T>>, FitError> {
-        let blocks = at.blocks().map(|(name, shapes)| geometric(name, shapes));
-        blocks.collect()
+    fn geometric(&self, at: &Parameters<T>) -> Result<Means<'_, T>, FitError> {
+        let blocks = at.blocks().zip(&self.fixed).enumerate();
+        let means = blocks.map(|(j, ((name, shapes), fixed))| {
+            if let Some(means) = fixed {
+                return Ok(Cow::Borrowed(means));
+            }
+            let mut means = geometric(name, shapes)?;
+            if self.is_of_rows(j) {
+                across(at, shapes, &mut means);
+            }
+            Ok(Cow::Owned(means))
+        });
+        means.collect()
+    }
+
+    /// Whether the columns of a block run across all parts of the data.
+    fn is_of_rows(&self, block: usize) -> bool {
+        self.is_part && !self.is_shared(block) && matches!(self.form, Form::Joint)
     }
 
     fn divergence(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let blocks = self.specs.iter().zip(at.matrices()).zip(&self.priors);
-        let terms = blocks.map(|((spec, shapes), prior)| divergence(spec, shapes, prior));
+        let blocks = (0..self.specs.len()).filter(|&j| !(self.is_part && self.is_shared(j)));
+        let terms = blocks.map(|j| {
+            let divergence = match self.is_of_rows(j) {
+                true => divergence_of_rows,
+                false => divergence,
+            };
+            divergence(&self.specs[j], at.at(j), &self.priors[j])
+        });
         terms.sum()
     }
+}
+
+/// Adds the shapes of a prior to counts.
+pub(super) fn add<T: Real>(prior: &Entries, spec: &BlockSpec<T>, counts: &mut DMatrix<T>) {
+    prior.for_each(counts.as_mut_slice(), components(spec), |x, a0| {
+        *x += T::lit(a0);
+    });
 }
 
 impl<T: Real> Expectation<T> for VbCounts<'_, T> {
@@ -146,13 +224,7 @@ impl<T: Real> Expectation<T> for VbCounts<'_, T> {
 
     /// The update from distributions as EM draws them.
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let blocks = self.specs.iter().map(|spec| {
-            let mut drawn = BlockSpec::simplex("", spec.shape, Axis::None);
-            if spec.shape.1 == 1 && matches!(self.form, Form::Joint) {
-                drawn.draw = Draw::Even;
-            }
-            drawn.drawn(rng)
-        });
+        let blocks = self.specs.iter().map(|spec| Cow::Owned(spec.drawn(rng)));
         let blocks: Vec<_> = blocks.collect();
         let (new, _) = self.update(&blocks, &vec![true; blocks.len()], false)?;
         Ok(new.into_iter().flatten().collect())

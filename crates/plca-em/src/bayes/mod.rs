@@ -42,6 +42,8 @@ mod counts;
 mod dirichlet;
 mod plca;
 mod plsa;
+mod shards;
+mod stream;
 
 use std::collections::BTreeMap;
 
@@ -75,24 +77,26 @@ impl Priors {
                 expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
             });
         }
-        let priors = specs.iter().map(|spec| {
-            let prior = self.0.get(&*spec.name).cloned();
-            let prior = prior.unwrap_or(Entries::All(1.0));
-            let (got, expected) = match &prior {
-                Entries::All(_) => (spec.shape, spec.shape),
-                Entries::PerComponent(each) => ((each.len(), 1), (components(spec), 1)),
-                Entries::Each(each) => (each.shape(), spec.shape),
-            };
-            match got == expected {
-                true => Ok(prior),
-                false => Err(FitError::Shape {
-                    block: format!("prior of {}", spec.name),
-                    got,
-                    expected,
-                }),
-            }
-        });
-        priors.collect()
+        specs.iter().map(|spec| self.of_block(spec)).collect()
+    }
+
+    /// That of a block.
+    fn of_block<T: Real>(&self, spec: &BlockSpec<T>) -> Result<Entries, FitError> {
+        let prior = self.0.get(&*spec.name).cloned();
+        let prior = prior.unwrap_or(Entries::All(1.0));
+        let (got, expected) = match &prior {
+            Entries::All(_) => (spec.shape, spec.shape),
+            Entries::PerComponent(each) => ((each.len(), 1), (components(spec), 1)),
+            Entries::Each(each) => (each.shape(), spec.shape),
+        };
+        match got == expected {
+            true => Ok(prior),
+            false => Err(FitError::Shape {
+                block: format!("prior of {}", spec.name),
+                got,
+                expected,
+            }),
+        }
     }
 }
 

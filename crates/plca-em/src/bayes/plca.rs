@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::{self, Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Em, Explained, FitError, Frozen, Model,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Em, Explained, FitError, Frozen, Model,
     Parameters, Settings, State, Transform, begin, check_shape, empty, uncertified,
 };
 use plca_priors::Entries;
 use plca_tensor::{Data, Factor, Real};
 
-use super::counts::{Form, VbCounts, check};
+use super::counts::{Form, VbCounts, add, check};
 use super::dirichlet::means;
 use super::{Priors, freeze};
 use crate::PlcaState;
@@ -48,9 +48,9 @@ use crate::PlcaState;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PlcaVb<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-    priors: Priors,
+    pub(super) components: usize,
+    pub(super) settings: Settings<T>,
+    pub(super) priors: Priors,
 }
 
 /// The settings of [`PlcaVb`], not yet checked.
@@ -72,15 +72,19 @@ impl<T: Real> PlcaVb<T> {
 
     fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Em<VbCounts<'a, T>>, FitError> {
         check(data)?;
-        let mut specs = specs(data.shape(), self.components);
+        let blocks = self.blocks(data.shape())?;
+        Ok(Em(VbCounts::new(data, blocks, Form::Joint)))
+    }
+
+    /// The blocks for data of this shape, with what is frozen, and their priors.
+    pub(super) fn blocks(
+        &self,
+        shape: &[usize],
+    ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
+        let mut specs = specs(shape, self.components);
         freeze(&self.settings, &mut specs)?;
-        Ok(Em(VbCounts {
-            data,
-            priors: self.priors.of(&specs)?,
-            specs,
-            form: Form::Joint,
-            facts: Vec::new(),
-        }))
+        let priors = self.priors.of(&specs)?;
+        Ok((specs, priors))
     }
 
     /// Transforms new data along one mode: the posteriors of the other factors are kept, and weights and factor of the mode start from their priors and even
@@ -108,7 +112,10 @@ impl<T: Real> PlcaVb<T> {
             let frozen = Frozen::Whole;
             config.settings.freeze(format!("factor_{j}_shape"), frozen);
         }
-        let em = config.on_data(data)?;
+        let mut em = config.on_data(data)?;
+        for (j, factor) in factors.iter().enumerate().filter(|&(j, _)| j != along) {
+            em.0.fix(j + 1, factor)?;
+        }
         let sums = data.marginal(along)?;
         let total: f64 = sums.iter().sum();
         let mut blocks = learnt.0.matrices().to_vec();
@@ -117,9 +124,7 @@ impl<T: Real> PlcaVb<T> {
         };
         for (j, counts) in [(0, even(&vec![total; k], 1)), (along + 1, even(&sums, k))] {
             blocks[j] = counts;
-            let axis = super::dirichlet::components(&em.0.specs[j]);
-            let block = blocks[j].as_mut_slice();
-            em.0.priors[j].for_each(block, axis, |x, a0| *x += T::lit(a0));
+            add(&em.0.priors[j], &em.0.specs[j], &mut blocks[j]);
         }
         let empty = empty(data, along)?;
         let start = begin(&em, blocks)?;
@@ -169,11 +174,12 @@ impl<T: Real> Model for PlcaVb<T> {
 }
 
 /// The blocks of data of this shape.
-fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+pub(super) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
     let positive = |name: Cow<'static, str>, shape, axis| {
         BlockSpec::values(name, shape, axis, Constraint::Positive)
     };
-    let weights = positive("weights_shape".into(), (k, 1), Axis::Rows);
+    let mut weights = positive("weights_shape".into(), (k, 1), Axis::Rows);
+    weights.draw = Draw::Even;
     let factor = |(j, &n)| positive(format!("factor_{j}_shape").into(), (n, k), Axis::Columns);
     let factors = shape.iter().enumerate().map(factor);
     std::iter::once(weights).chain(factors).collect()

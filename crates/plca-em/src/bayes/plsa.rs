@@ -11,9 +11,10 @@ use plca_fit::{
 use plca_priors::Entries;
 use plca_tensor::{Data, Factor, Real};
 
-use super::counts::{Form, VbCounts, check};
+use super::counts::{Form, VbCounts, add, check};
 use super::dirichlet::means;
 use super::{Priors, freeze};
+use crate::plsa::check_order;
 use crate::product::conflict;
 use crate::{Given, PlsaState};
 
@@ -48,10 +49,10 @@ use crate::{Given, PlsaState};
 /// ```
 #[derive(Clone, Debug)]
 pub struct PlsaVb<T: Real> {
-    components: usize,
-    given: Given,
-    settings: Settings<T>,
-    priors: Priors,
+    pub(super) components: usize,
+    pub(super) given: Given,
+    pub(super) settings: Settings<T>,
+    pub(super) priors: Priors,
 }
 
 /// The settings of [`PlsaVb`], not yet checked.
@@ -62,9 +63,9 @@ pub struct PlsaVbBuilder<T: Real>(PlsaVb<T>);
 plca_fit::freeze_setters!(PlsaVbBuilder);
 
 /// The names of the blocks.
-const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
+pub(super) const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
 /// The fact that holds the sums of the data of every given index.
-const TOTALS: &str = "totals";
+pub(super) const TOTALS: &str = "totals";
 
 impl<T: Real> PlsaVb<T> {
     /// Starts the settings of a model with this number of components.
@@ -77,26 +78,32 @@ impl<T: Real> PlsaVb<T> {
         })
     }
 
-    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Em<VbCounts<'a, T>>, FitError> {
-        let &[rows, columns] = data.shape() else {
-            let order = data.shape().len();
-            return conflict(format!("PLSA is for matrices, the data have order {order}"));
-        };
+    pub(super) fn on_data<'a>(
+        &self,
+        data: &'a dyn Data<T>,
+    ) -> Result<Em<VbCounts<'a, T>>, FitError> {
+        check_order(data.shape().len())?;
         check(data)?;
-        let sizes = [rows, columns];
-        let (given, k) = (self.given, self.components);
-        let mut specs = specs([sizes[given.explained()], sizes[given.mode()]], k);
+        let given = self.given;
+        let mut counts = VbCounts::new(data, self.blocks(data.shape())?, Form::Given(given));
+        counts.facts = vec![
+            ("given", vec![given.mode() as f64]),
+            (TOTALS, data.marginal(given.mode())?),
+        ];
+        Ok(Em(counts))
+    }
+
+    /// The blocks for data of this shape, with what is frozen, and their priors.
+    pub(super) fn blocks(
+        &self,
+        shape: &[usize],
+    ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
+        check_order(shape.len())?;
+        let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
+        let mut specs = specs(sizes, self.components);
         freeze(&self.settings, &mut specs)?;
-        Ok(Em(VbCounts {
-            data,
-            priors: self.priors.of(&specs)?,
-            specs,
-            form: Form::Given(given),
-            facts: vec![
-                ("given", vec![given.mode() as f64]),
-                (TOTALS, data.marginal(given.mode())?),
-            ],
-        }))
+        let priors = self.priors.of(&specs)?;
+        Ok((specs, priors))
     }
 
     /// Transforms new observations: the posterior of the basis is kept, and mixtures start from their prior and even counts.
@@ -127,12 +134,9 @@ impl<T: Real> PlsaVb<T> {
         (config.components, config.given) = (k, given);
         config.settings = Settings::default();
         config.settings.freeze(NAMES[0].into(), Frozen::Whole);
-        let em = config.on_data(data)?;
-        let sums = data.marginal(along)?;
-        // [EXT 3] alpha + N_d / K
-        let mut mixture = DMatrix::from_fn(k, sums.len(), |_, y| T::lit(sums[y] / k as f64));
-        let axis = super::dirichlet::components(&em.0.specs[1]);
-        em.0.priors[1].for_each(mixture.as_mut_slice(), axis, |x, a0| *x += T::lit(a0));
+        let mut em = config.on_data(data)?;
+        em.0.fix(0, learnt.basis_shape())?;
+        let mixture = even(&em.0, &data.marginal(along)?);
         let empty = empty(data, along)?;
         let start = begin(&em, vec![learnt.basis_shape().clone(), mixture])?;
         Ok(Explained {
@@ -142,6 +146,15 @@ impl<T: Real> PlsaVb<T> {
             empty,
         })
     }
+}
+
+/// Mixtures at a start that knows nothing: every component has the same share of the counts of a given index, of which there are `sums`.
+pub(super) fn even<T: Real>(counts: &VbCounts<'_, T>, sums: &[f64]) -> DMatrix<T> {
+    let k = counts.specs[1].shape.0;
+    // [EXT 3] alpha + N_d / K
+    let mut mixture = DMatrix::from_fn(k, sums.len(), |_, y| T::lit(sums[y] / k as f64));
+    add(&counts.priors[1], &counts.specs[1], &mut mixture);
+    mixture
 }
 
 impl<T: Real> PlsaVbBuilder<T> {
@@ -188,7 +201,7 @@ impl<T: Real> Model for PlsaVb<T> {
 }
 
 /// The blocks for these numbers of explained and given indices.
-fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+pub(super) fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
     let positive = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
     vec![
         positive(NAMES[0], (explained, k), Axis::Columns),

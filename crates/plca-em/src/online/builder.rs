@@ -86,7 +86,7 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     }
 
     /// Sets the sum of all data, which counts of priors are weighed against (default: that of the largest pass so far, so that a prior is
-    /// strong at first).
+    /// strong at first); by variational Bayes the number of all documents.
     ///
     /// ```
     /// use plca_em::{Online, Plsa};

@@ -5,7 +5,7 @@ use plca_fit::{Axis, BlockSpec, FitError, Frozen, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::rounds::mass;
-use super::{Batch, Online, OnlineState, Streamed, Turn};
+use super::{After, Batch, Online, OnlineState, Streamed, Turn};
 use crate::blocks::is_free;
 use crate::product::conflict;
 
@@ -27,7 +27,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         let found = (self.model).explain(factors.clone(), batch, start, rule)?;
         let mass = mass(&found, batch);
         restored.extend(found.restored);
-        let (next, rho) = self.absorbed(state, &shared, factors, found.counts, mass)?;
+        let amount = self.model.amount(batch, mass);
+        let (next, rho) = self.absorbed(state, &shared, factors, found.counts, amount)?;
         *state = next;
         Ok(Batch {
             state: found.state,
@@ -39,21 +40,21 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         })
     }
 
-    /// The state after a batch of these counts and this mass, which met these factors, and its weight.
+    /// The state after a batch of these counts and this amount, which met these factors, and its weight.
     pub(super) fn absorbed(
         &self,
         state: &OnlineState<T>,
         shared: &[BlockSpec<T>],
         factors: Vec<DMatrix<T>>,
         counts: Vec<DMatrix<T>>,
-        mass: f64,
+        amount: f64,
     ) -> Result<(OnlineState<T>, f64), FitError> {
         let t = state.batches.saturating_add(1);
-        let (seen, pass) = (state.seen + mass, state.pass + mass);
-        let rho = self.step.rho(t, mass / seen);
+        let (seen, pass) = (state.seen + amount, state.pass + amount);
+        let rho = self.step.rho(t, amount / seen);
         let mut statistics = counts;
         for (counts, s) in statistics.iter_mut().zip(&state.statistics) {
-            blend(counts, s, rho, mass);
+            blend(counts, s, rho, amount);
         }
         let mut next = OnlineState {
             weights: state.weights.clone(),
@@ -64,7 +65,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             pass,
             total: state.total.max(pass),
         };
-        self.m_steps(&mut next, shared, t as usize)?;
+        self.m_steps(state, &mut next, shared, rho)?;
         // Statistics that are no shares, of a state from elsewhere, may have left the numbers.
         next.check()?;
         Ok((next, rho))
@@ -169,18 +170,25 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         Ok((factors, restored))
     }
 
-    /// The parameters that follow from the statistics.
+    /// The parameters that follow from the statistics, after a batch of this weight.
     fn m_steps(
         &self,
+        before: &OnlineState<T>,
         state: &mut OnlineState<T>,
         shared: &[BlockSpec<T>],
-        t: usize,
+        rho: f64,
     ) -> Result<(), FitError> {
-        let mass = T::lit(self.total.unwrap_or(state.total));
-        let parts = state.factors.iter_mut().zip(&state.statistics);
-        for ((factor, joint), spec) in parts.zip(shared).filter(|(_, spec)| is_free(spec)) {
-            // [SPEC 13.1] F_j <- M-step of v s_j
-            (*factor, _) = spec.m_step(joint * mass, factor, None, t)?;
+        let amounts = [before.total, state.total].map(|total| self.total.unwrap_or(total));
+        let parts = state.factors.iter_mut().zip(&before.statistics);
+        let parts = parts.zip(&state.statistics).zip(shared);
+        for (((factor, then), now), spec) in parts.filter(|(_, spec)| is_free(spec)) {
+            let after = After {
+                block: factor,
+                statistics: [then, now],
+                amounts,
+                rho,
+            };
+            *factor = (self.model).renewed(spec, after, state.batches as usize)?;
         }
         let Some(first) = state.statistics.first() else {
             return Ok(());
@@ -200,8 +208,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
 const TRACE: f64 = 1e-12;
 
 /// `(1 - ρ) s + ρ C / v` in the place of the counts `C`.
-fn blend<T: Real>(counts: &mut DMatrix<T>, s: &DMatrix<T>, rho: f64, mass: f64) {
-    let (old, new) = (T::lit(1.0 - rho), T::lit(rho / mass));
+fn blend<T: Real>(counts: &mut DMatrix<T>, s: &DMatrix<T>, rho: f64, amount: f64) {
+    let (old, new) = (T::lit(1.0 - rho), T::lit(rho / amount));
     // [SPEC 13.1] s <- (1 - rho) s + rho C_B / v_B
     counts.zip_apply(s, |c, s| *c = s * old + *c * new);
 }

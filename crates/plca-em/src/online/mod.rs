@@ -1,4 +1,4 @@
-//! PLSA, PLCA and KL-NMF learnt from batches of data, one after the other: stepwise EM.
+//! PLSA, PLCA and KL-NMF learnt from batches of data, one after the other: stepwise EM, and variational Bayes of PLSA.
 //!
 //! Batches are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
 //! mode (mixtures) is found within the batch under the parameters so far; what all batches share is learnt from its counts:
@@ -12,6 +12,8 @@
 //! ```
 //!
 //! Only one batch is in memory. With the whole data as one batch, `ρ = 1` and one local iteration this is batch EM. `[SPEC 13]`
+//!
+//! By variational Bayes ([`PlsaVb`](crate::PlsaVb)) the shapes of the topics take the place of the factors, and documents are what batches are counted in. `[EXT 3]`
 
 mod builder;
 mod learn;
@@ -23,8 +25,8 @@ mod streamed;
 
 use std::marker::PhantomData;
 
-use nalgebra::DVector;
-use plca_fit::{Axis, BlockSpec, FitError, Interrupt};
+use nalgebra::{DMatrix, DVector};
+use plca_fit::{Constraint, FitError, Interrupt};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -33,7 +35,7 @@ pub(crate) use rounds::Rounds;
 pub use state::OnlineState;
 pub use step::StepSize;
 pub use stream::{Pass, StreamError};
-pub use streamed::{Explanation, Streamed, Turn};
+pub use streamed::{After, Explanation, Streamed, Turn};
 pub(crate) use streamed::{explain, freeze_shared, sealed};
 
 /// A learner of PLSA, PLCA or KL-NMF that takes the data in batches, one after the other; see [`Online::builder`].
@@ -47,6 +49,16 @@ pub(crate) use streamed::{explain, freeze_shared, sealed};
 ///
 /// `C_B` are the expected counts of batch `B`, the `t`-th, under the factors so far and the mixtures of its own, `v_B` is their sum, and
 /// `ρ_t` the [`StepSize`]; `s` are the statistics, in the shape of the factors, and `v` the sum of all data, which only a prior needs.
+///
+/// Of [`PlsaVb`](crate::PlsaVb) the factor is the posterior of the topics, `basis_shape`, and this is online LDA:
+///
+/// ```math
+/// \lambda \gets (1 - \rho_t) \, \lambda + \rho_t \left( \eta + \frac{D}{|B|} C_B \right)
+/// ```
+///
+/// `η` are the shapes of its prior, `|B|` and `D` the numbers of documents of the batch and of all data. The statistics are counts for each document. As long as `D`
+/// is not given it grows with the first pass, and what was learnt before is scaled with it; but beside a random start the first batches then count for little: give it
+/// where it is known.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -96,8 +108,8 @@ pub struct Online<M, T: Real> {
 pub struct Batch<S> {
     /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`; of NMF minus the divergence. In a first pass it is that of data
-    /// which the model has not seen.
+    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`; of NMF minus the divergence, by variational Bayes the bound,
+    /// less the divergences of the mixtures alone. In a first pass it is that of data which the model has not seen.
     pub ln_lik: f64,
     /// Sum of the batch, hidden cells imputed.
     pub mass: f64,
@@ -130,7 +142,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// A random start for batches whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as
-    /// those of the batch model.
+    /// those of the batch model. The shapes of a model by variational Bayes are drawn uniformly between 0.5 and 1.5.
     ///
     /// # Errors
     ///
@@ -148,9 +160,25 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// ```
     pub fn init(&self, sizes: &[usize], rng: &mut dyn Rng) -> Result<OnlineState<T>, FitError> {
         let k = self.model.components();
-        let factor = |&n: &usize| BlockSpec::simplex("factor", (n, k), Axis::Columns).drawn(rng);
-        let factors = sizes.iter().map(factor).collect();
-        OnlineState::new(DVector::from_element(k, T::one()), factors)
+        let factors = sizes.iter().map(|&n| self.model.drawn(n).drawn(rng));
+        let factors = factors.collect();
+        self.start(DVector::from_element(k, T::one()), factors)
+    }
+
+    /// The start of a stream from these weights and factors: [`OnlineState::new`], of a model by variational Bayes [`OnlineState::of_shapes`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn start(
+        &self,
+        weights: DVector<T>,
+        factors: Vec<DMatrix<T>>,
+    ) -> Result<OnlineState<T>, FitError> {
+        match self.model.drawn(1).constraint {
+            Constraint::Positive => OnlineState::of_shapes(factors),
+            _ => OnlineState::new(weights, factors),
+        }
     }
 
     /// Learns from a batch: any data of which all modes but the streamed one have the sizes of the state.

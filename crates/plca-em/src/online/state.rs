@@ -1,7 +1,7 @@
 //! The parameters and statistics learnt from a stream so far.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Axis, BlockSpec, FitError};
+use plca_fit::{Axis, BlockSpec, Constraint, FitError};
 use plca_tensor::Real;
 
 use crate::product::conflict;
@@ -29,14 +29,15 @@ use crate::product::conflict;
 pub struct OnlineState<T: Real> {
     /// The weights of the components, `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
-    /// The factors `P(x_j | z)`, `I_j x K`, of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
+    /// The factors `P(x_j | z)`, `I_j x K`, of every mode but the streamed one, in the order of the modes; of PLSA the basis alone. By variational Bayes the shapes
+    /// of its posterior.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub factors: Vec<DMatrix<T>>,
     /// The joint distributions `P(x_j, z)`, `I_j x K`, as the batches have shown them, in the order of `factors`: expected counts divided
-    /// by their sum.
+    /// by their sum. By variational Bayes divided by the number of documents.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
@@ -44,7 +45,7 @@ pub struct OnlineState<T: Real> {
     pub statistics: Vec<DMatrix<T>>,
     /// The number of batches learnt.
     pub batches: u64,
-    /// The expected counts of all batches learnt: the sum of the data, hidden cells imputed.
+    /// The expected counts of all batches learnt: the sum of the data, hidden cells imputed. By variational Bayes, here and below, their documents.
     pub seen: f64,
     /// The expected counts since the present pass began.
     pub pass: f64,
@@ -90,6 +91,47 @@ impl<T: Real> OnlineState<T> {
             statistics: factors.iter().map(joint).collect(),
             weights: DVector::from_column_slice(weights.as_slice()),
             factors,
+            batches: 0,
+            seen: 0.0,
+            pass: 0.0,
+            total: 0.0,
+        })
+    }
+
+    /// The start of a stream of a model by variational Bayes, from the Dirichlet shapes of the blocks that the batches share, which are taken as they are: of
+    /// [`PlsaVb`](crate::PlsaVb) `basis_shape`. They are forgotten as batches come.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`]: no block, no components, blocks of different numbers of components, a shape that is not positive and finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_em::{Online, OnlineState, PlsaVb};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let learner = Online::builder(PlsaVb::<f64>::builder(2).build()?).total(100.0).build()?;
+    /// let mut state = OnlineState::of_shapes(vec![dmatrix![1.2, 0.9; 0.8, 1.1]])?;
+    /// let batch = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 1.0, 2.0], Order::RowMajor)?;
+    /// let learnt = learner.partial_fit(&mut state, &batch)?;
+    /// // Of 6 counts in a batch of 2 documents, 300 in all.
+    /// let old = 4.0 * (1.0 - learnt.rho);
+    /// assert!((state.factors[0].sum() - old - learnt.rho * (4.0 + 300.0)).abs() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of_shapes(shapes: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let k = shapes.first().map_or(0, DMatrix::ncols);
+        FitError::if_zero("components", k)?;
+        for (j, shapes) in shapes.iter().enumerate() {
+            let size = (shapes.nrows(), k);
+            let spec = BlockSpec::values(name(j), size, Axis::Columns, Constraint::Positive);
+            spec.check_values(shapes)?;
+        }
+        Ok(Self {
+            statistics: shapes.iter().map(|f| f * T::zero()).collect(),
+            weights: DVector::from_element(k, T::one() / T::lit(k as f64)),
+            factors: shapes,
             batches: 0,
             seen: 0.0,
             pass: 0.0,

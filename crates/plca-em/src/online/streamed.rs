@@ -2,15 +2,15 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm as _, BlockSpec, Em, Expectation, FitError, Frozen, Interrupt, Model, Parameters,
-    State, Wanted,
+    Algorithm as _, Axis, BlockSpec, Em, Expectation, FitError, Frozen, Interrupt, Model,
+    Parameters, State, Wanted,
 };
 use plca_tensor::{Data, Real};
 
 use super::Local;
 use crate::blocks::is_free;
 
-/// A model that can be learnt from batches: PLSA in both directions, PLCA of any order, and KL-NMF.
+/// A model that can be learnt from batches: PLSA in both directions, by EM or variational Bayes, PLCA of any order, and KL-NMF.
 pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
     /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA and NMF.
     fn streamed(&self, order: usize) -> usize;
@@ -26,6 +26,33 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
     /// Refuses settings that have no meaning batch by batch.
     #[doc(hidden)]
     fn check_stream(&self) -> Result<(), FitError>;
+
+    /// The block that a random start of a stream draws for a mode of this size. Default: distributions.
+    #[doc(hidden)]
+    fn drawn(&self, size: usize) -> BlockSpec<T> {
+        BlockSpec::simplex("factor", (size, self.components()), Axis::Columns)
+    }
+
+    /// How much of the data a batch is, of this sum. Default: the sum.
+    #[doc(hidden)]
+    fn amount(&self, batch: &dyn Data<T>, mass: f64) -> f64 {
+        let _ = batch;
+        mass
+    }
+
+    /// A shared block after a batch. Default: the M-step of the statistics in the amount of all data.
+    #[doc(hidden)]
+    fn renewed(
+        &self,
+        spec: &BlockSpec<T>,
+        after: After<'_, T>,
+        turn: usize,
+    ) -> Result<DMatrix<T>, FitError> {
+        let [_, now] = after.statistics;
+        // [SPEC 13.1] F_j <- M-step of v s_j
+        let (block, _) = spec.m_step(now * T::lit(after.amounts[1]), after.block, None, turn)?;
+        Ok(block)
+    }
 
     /// Writes what was found of the batch's own blocks into those of a shard, which is this share of all data; weights, where they are shared,
     /// are to be even. Default: the second block of the model is the shard's first.
@@ -51,6 +78,19 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
 pub(crate) mod sealed {
     /// Implemented here alone.
     pub trait Sealed {}
+}
+
+/// What a batch of this weight has changed.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct After<'a, T: Real> {
+    /// The block that the batch met.
+    pub(crate) block: &'a DMatrix<T>,
+    /// The statistics of the block before and after.
+    pub(crate) statistics: [&'a DMatrix<T>; 2],
+    /// The amount of all data that they stand for, before and after.
+    pub(crate) amounts: [f64; 2],
+    pub(crate) rho: f64,
 }
 
 /// The effort that the blocks of a batch are found with, which batch it is, counted from 1, and what ends it from outside.

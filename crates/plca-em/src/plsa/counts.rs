@@ -36,7 +36,7 @@ fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitErr
 }
 
 /// Refuses data that are not a matrix.
-pub(super) fn check_order(order: usize) -> Result<(), FitError> {
+pub(crate) fn check_order(order: usize) -> Result<(), FitError> {
     match order {
         2 => Ok(()),
         _ => conflict(format!("PLSA is for matrices, the data have order {order}")),

@@ -31,6 +31,7 @@ use plca_tensor::{Cp, Data, Factor, Real};
 
 use crate::product::check_power;
 use counts::PlsaCounts;
+pub(crate) use counts::check_order;
 
 pub use state::PlsaState;
 

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
 use plca_em::{
-    Given, Init, Model, Nmf, Online, OnlineState, Plca, Plsa, Solver, State, Stop, Update,
+    Entries, Given, Init, Model, Nmf, Online, OnlineState, Plca, PlcaVb, Plsa, PlsaVb, Solver,
+    State, Stop, Update,
 };
 use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
@@ -112,8 +113,35 @@ fn cases<T: Real>() -> Vec<Case<T>> {
     let prior = || Dirichlet::symmetric(1.5).unwrap();
     let both = plsa().prior("basis", prior()).prior("mixture", prior());
     let weights = plca().prior("weights", prior()).prior("factor_0", prior());
+    let lda = |given| {
+        let lda = PlsaVb::<T>::builder(K).given(given);
+        let lda = lda.prior("basis_shape", Entries::All(0.3));
+        let each = Entries::PerComponent(vec![0.5, 0.4, 1.0, 2.0]);
+        lda.prior("mixture_shape", each).build().unwrap()
+    };
+    let plca_vb = |order| {
+        let last = format!("factor_{}_shape", order - 1);
+        let each = Entries::PerComponent(vec![0.5, 0.4, 1.0, 2.0]);
+        let plca = PlcaVb::<T>::builder(K).prior(last, each);
+        let first = DMatrix::from_fn(if order == 2 { 23 } else { 4 }, K, |i, z| {
+            0.2 + 0.1 * (i + z) as f64
+        });
+        let plca = plca.prior("factor_0_shape", Entries::Each(first));
+        plca.prior("weights_shape", Entries::All(0.1))
+            .build()
+            .unwrap()
+    };
     vec![
         case("plsa", plsa().build().unwrap(), matrix(0.0)),
+        case("plsa-vb", lda(Given::Columns), matrix(0.0)),
+        case("plsa-vb, sparse", lda(Given::Columns), sparse(&matrix(0.0))),
+        case("plsa-vb of rows", lda(Given::Rows), sparse(&rows)),
+        case("plca-vb", plca_vb(2), sparse(&matrix(0.0))),
+        case(
+            "plca-vb of order 3",
+            plca_vb(3),
+            dense::<T>(&[4, 5, SAMPLES], 0.0),
+        ),
         case(
             "plsa, sparse",
             plsa().build().unwrap(),
@@ -237,6 +265,14 @@ impl Groups<'_> {
         };
         let mut locals: Vec<_> = (0..shards.len()).map(local).collect();
         let mut objectives = Vec::new();
+        if model.starts_by_pass() {
+            let told = moved(&shared);
+            let stats: Stats = self.sum(|s| {
+                let (shard, local) = (&*shards[s as usize], &mut locals[s as usize]);
+                model.e_step(shard, local, &told, Ask::step(false)).unwrap()
+            });
+            model.m_step(&mut shared, stats).unwrap();
+        }
         for iteration in 0..=iterations {
             let ask = match iteration == iterations {
                 true => Ask::objective(),
@@ -487,7 +523,8 @@ fn a_shard_may_be_without_mass() {
 /// Starts are drawn shard by shard, and have the bits of a start on all data.
 #[test]
 fn starts_are_those_of_one_piece() {
-    for case in cases::<f64>() {
+    let drawn = |case: &Case<f64>| !case.model.sharded().starts_by_pass();
+    for case in cases::<f64>().into_iter().filter(drawn) {
         let run = case.model.piece().on(&*case.data).unwrap().stop(stop(0));
         let whole = run.run(Init::default(), &mut rng()).unwrap().into_state();
         let (model, shards) = (case.model.sharded(), &case.shards);
@@ -593,8 +630,9 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise
     for (name, block) in expected.blocks() {
         assert_eq!(gathered.block(name), Some(block), "{} {name}", case.name);
     }
-    let facts = |at: &Parameters<f64>| at.fact("given").map(<[f64]>::to_vec);
-    assert_eq!(facts(&gathered), facts(&expected));
+    for (name, numbers) in gathered.facts() {
+        assert_eq!(expected.fact(name), Some(numbers), "{} {name}", case.name);
+    }
     let missing = model.gather(&shared, &locals[1..]).unwrap_err();
     assert!(matches!(missing, FitError::Conflict { .. }), "{missing}");
     expected.iteration()
@@ -643,10 +681,17 @@ fn stepwise_starts_are_ahead() {
         assert!(sign * (ahead[0] - plain[0]) > 0.0, "{}", case.name);
         assert!(sign * (ahead[3] - ahead[0]) > 0.0, "{}", case.name);
     }
-    assert_eq!(
-        refused,
-        ["plca, priors", "nmf, penalties", "nmf in turn, penalties"]
-    );
+    let expected = [
+        "plsa-vb",
+        "plsa-vb, sparse",
+        "plsa-vb of rows",
+        "plca-vb",
+        "plca-vb of order 3",
+        "plca, priors",
+        "nmf, penalties",
+        "nmf in turn, penalties",
+    ];
+    assert_eq!(refused, expected);
 }
 
 /// Rounds of one shard are the batches of an online learner; a pass of EM ends the start.
@@ -767,6 +812,11 @@ fn samples_are_settled_before_every_step() {
         assert!(ahead > 0.0, "{name} {ahead}");
     }
     let expected = [
+        "plsa-vb",
+        "plsa-vb, sparse",
+        "plsa-vb of rows",
+        "plca-vb",
+        "plca-vb of order 3",
         "plsa, priors",
         "plsa, tempered",
         "plca, priors",
@@ -902,6 +952,75 @@ fn frozen_blocks_stay() {
         .unwrap();
     assert_eq!(fit.state().block("basis"), Some(&basis));
     assert_eq!(model.components(), K);
+}
+
+/// Posteriors from shapes that are given, whose counts do not agree, and of which some columns are frozen: those of one piece. What shards cannot know is
+/// refused.
+#[test]
+fn given_shapes_are_those_of_one_piece() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
+    let plca = PlcaVb::<f64>::builder(K).freeze_components("factor_1_shape", [1]);
+    let plca = plca.freeze_components("factor_0_shape", [0, 2]);
+    let lda = PlsaVb::<f64>::builder(K).freeze_components("basis_shape", [3]);
+    let whole = PlcaVb::<f64>::builder(K).freeze("factor_1_shape");
+    let (rows, columns) = ("factor_0_shape", "factor_1_shape");
+    /// A block that is given: its name, rows and columns.
+    type Given = (&'static str, (usize, usize));
+    let cases: [(Box<dyn Both<f64>>, [Given; 2]); 3] = [
+        (
+            Box::new(plca.build().unwrap()),
+            [(rows, (23, K)), (columns, (SAMPLES, K))],
+        ),
+        (
+            Box::new(lda.build().unwrap()),
+            [("basis_shape", (23, K)), ("mixture_shape", (K, SAMPLES))],
+        ),
+        (
+            Box::new(whole.build().unwrap()),
+            [(rows, (23, K)), (columns, (SAMPLES, K))],
+        ),
+    ];
+    for (model, blocks) in cases {
+        let mut drawn = rng();
+        let mut init = Init::default();
+        if blocks[0].0 == rows {
+            let weights = DMatrix::from_fn(K, 1, |_, _| 5.0 * uniform(&mut drawn) + 0.1);
+            init = init.block("weights_shape", weights);
+        }
+        for (name, (rows, columns)) in blocks {
+            let block = DMatrix::from_fn(rows, columns, |_, _| 3.0 * uniform(&mut drawn) + 0.1);
+            init = init.block(name, block);
+        }
+        let fit = |run: Run<'_, Parameters<f64>>, solver| {
+            let run = run.solver(solver).stop(stop(10));
+            run.run(init.clone(), &mut rng()).unwrap()
+        };
+        for solver in [Solver::Em, Solver::Squarem] {
+            let one = fit(model.piece().on(&v).unwrap(), solver);
+            let algorithm = InProcess::new(model.sharded(), &shards).unwrap();
+            let many = fit(Run::new(Box::new(algorithm)), solver);
+            assert_eq!(one.trace().len(), many.trace().len());
+            for (one, many) in one.trace().iter().zip(many.trace()) {
+                let error = (one.objective - many.objective).abs() / one.objective.abs();
+                assert!(error <= 1e-10, "{one:?} {many:?}");
+            }
+        }
+    }
+    let each = Entries::Each(DMatrix::from_element(K, SAMPLES, 1.0));
+    let lda = PlsaVb::<f64>::builder(K).prior("mixture_shape", each);
+    let error = InProcess::new(&lda.build().unwrap(), &shards).unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("`mixture_shape`")),
+        "{error}"
+    );
+    let hidden = cut(&dense::<f64>(&[23, SAMPLES], 0.2), 1, &[40, SAMPLES]).unwrap();
+    let plca = PlcaVb::<f64>::builder(K).build().unwrap();
+    let error = InProcess::new(&plca, &hidden).unwrap_err();
+    assert!(
+        matches!(&error, FitError::Conflict { what } if what.contains("complete")),
+        "{error}"
+    );
 }
 
 /// Single entries of what all shards share are frozen as in one piece; those of what belongs to samples are refused.

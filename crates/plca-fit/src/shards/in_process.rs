@@ -8,9 +8,9 @@ use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::elsewhere::started;
-use super::sharded::{checked, gathered, likelihood, settles};
+use super::sharded::{checked, divides, gathered, likelihood, settles, sums};
 use super::squared::squared;
-use super::states::{Pending, Task};
+use super::states::{Pending, Task, Term};
 use super::{
     Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version,
     Whole,
@@ -140,31 +140,57 @@ impl<'a, T: Real> InProcess<'a, T> {
         self.model.lies(block, self.whole.blocks.len())
     }
 
+    /// The sums of columns that run across the shards and do not sum to 1, as the shards would send them.
+    fn sums(&self, at: &Parameters<T>) -> Result<Vec<Vec<f64>>, FitError> {
+        let count = self.whole.blocks.len();
+        let specs = self.whole.blocks.iter().enumerate();
+        let summed =
+            |&(j, spec): &(usize, &BlockSpec<T>)| self.lies(j) == Some(Lie::Rows) && !divides(spec);
+        let mut all = vec![Vec::new(); count];
+        for (j, _) in specs.filter(summed) {
+            let mut sum = Partial::empty(self.shards.count());
+            for &place in &self.places {
+                let mut stats = Stats::none(count);
+                let rows = at.at(j).rows(place.first, self.samples(place));
+                stats.terms[j] = sums(&rows.into_owned());
+                sum = sum.join(Partial::leaf(place.shard, place.shards, stats)?)?;
+            }
+            if let Term::Sums(sums) = sum.root()?.terms.swap_remove(j) {
+                all[j] = sums;
+            }
+        }
+        Ok(all)
+    }
+
     /// The shared part of parameters.
-    fn shared(&self, at: &Parameters<T>) -> Shared<T> {
+    fn shared(&self, at: &Parameters<T>) -> Result<Shared<T>, FitError> {
         let blocks = at.blocks().enumerate();
         let shared = blocks.filter(|&(j, _)| self.lies(j).is_none());
         let shared = shared.map(|(_, (name, block))| (name.to_string(), block.clone()));
         let parameters = Parameters::named(shared.collect(), 1.0);
-        Shared {
+        Ok(Shared {
             version: Version,
             survey: self.survey.clone(),
             parameters: parameters
                 .with(at.power(), self.whole.mass)
                 .at_iteration(at.iteration()),
-            sums: vec![Vec::new(); self.whole.blocks.len()],
+            sums: self.sums(at)?,
             scale: 1.0,
             task: Task::Iterate,
             back: false,
-        }
+        })
+    }
+
+    /// How many samples a shard has.
+    fn samples(&self, place: Place) -> usize {
+        let next = self.places.get(place.shard as usize + 1);
+        let end = next.map_or(self.survey.shape[self.survey.along], |next| next.first);
+        end - place.first
     }
 
     /// The part of parameters that belongs to a shard.
     fn local(&self, at: &Parameters<T>, place: Place) -> Local<T> {
-        let shard = place.shard as usize;
-        let along = self.survey.along;
-        let next = self.places.get(shard + 1).map(|next| next.first);
-        let samples = next.unwrap_or(self.survey.shape[along]) - place.first;
+        let samples = self.samples(place);
         let blocks = at.matrices().iter().enumerate();
         let blocks = blocks.filter_map(|(j, block)| match self.lies(j)? {
             Lie::Rows => Some(block.rows(place.first, samples).into_owned()),
@@ -173,7 +199,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         Local {
             version: Version,
             place,
-            known: self.known[shard].clone(),
+            known: self.known[place.shard as usize].clone(),
             blocks: blocks.collect(),
             pending: Pending::Nothing,
             points: Vec::new(),
@@ -253,7 +279,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         task: Task,
         measure: bool,
     ) -> Result<Stepped, FitError> {
-        let shared = self.shared(at).to(task);
+        let shared = self.shared(at)?.to(task);
         let (blocks, objective) = self.renewed(at, shared, Ask::step(measure))?;
         self.advance(at, blocks);
         Ok(Stepped::of(objective))
@@ -312,7 +338,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
         let held = self.held(at);
         let attempt = || -> Result<_, FitError> {
-            let start = self.shared(at);
+            let start = self.shared(at)?;
             let (shared, stepped) = squared(self.model, &self.whole, &held, start, measure)?;
             let blocks = self.gathered(&shared, held.locals.take())?;
             Ok((shared.parameters.iteration(), blocks, stepped))
@@ -327,13 +353,13 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let shared = self.shared(at);
+        let shared = self.shared(at)?;
         let (stats, _) = self.pass(at, &shared, Ask::objective())?;
         Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let shared = self.shared(at).to(Task::Likelihood);
+        let shared = self.shared(at)?.to(Task::Likelihood);
         let (stats, _) = self.pass(at, &shared, Ask::objective())?;
         Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
     }
@@ -347,7 +373,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
         let names = specs.iter().map(|spec| spec.name.to_string());
         let at = Parameters::named(names.zip(drawn).collect(), 1.0);
         let at = at.with(self.whole.power, self.whole.mass);
-        let mut shared = self.shared(&at);
+        let mut shared = self.shared(&at)?;
         if self.model.starts_by_pass() {
             shared = shared.to(Task::Start);
         }
@@ -368,7 +394,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        let (stats, _) = self.pass(at, &self.shared(at), Ask::support())?;
+        let (stats, _) = self.pass(at, &self.shared(at)?, Ask::support())?;
         stats.check_support()
     }
 
@@ -376,7 +402,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
         if self.survey.complete {
             return Ok(None);
         }
-        let shared = self.shared(at);
+        let shared = self.shared(at)?;
         if self.whole.conditional {
             let (stats, _) = self.pass(at, &shared, Ask::objective())?;
             // [SPEC 4] s = v_obs / Σ_obs P
@@ -414,7 +440,9 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        self.whole.facts.clone()
+        let known: Vec<&[f64]> = self.known.iter().map(Vec::as_slice).collect();
+        let facts = self.whole.facts.iter().cloned();
+        facts.chain(self.model.remembered(&known)).collect()
     }
 
     fn power(&self) -> f64 {

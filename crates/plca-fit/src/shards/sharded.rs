@@ -21,10 +21,18 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// A row is a sample, as of the factor of the mode that is cut. Columns that are distributions run across the shards: they are divided by
-    /// sums over all of them.
+    /// sums over all of them. Where they are none, as of the shapes of a posterior, the model of a shard has these sums as the fact [`ACROSS`].
     Rows,
     /// A column is a sample, as of mixtures and activations.
     Columns,
+}
+
+/// The fact that holds the sums over all shards of the columns of a block whose rows are samples, where they do not sum to 1.
+pub const ACROSS: &str = "across";
+
+/// Whether the shards divide a block, in which samples lie so, by the sums of its columns.
+pub(super) fn divides<T: Real>(spec: &BlockSpec<T>) -> bool {
+    spec.constraint == Constraint::Simplex
 }
 
 /// A model of all shards together.
@@ -213,6 +221,22 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     fn value_of_shared(&self, shared: &Parameters<T>) -> Result<f64, FitError> {
         let _ = shared;
         Ok(0.0)
+    }
+
+    /// What the objective has of the sums of columns that run across the shards. Default: nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotFinite`].
+    fn value_of_sums(&self, shared: &Shared<T>) -> Result<f64, FitError> {
+        let _ = shared;
+        Ok(0.0)
+    }
+
+    /// Facts about all data that its parameters must remember, from what was read off the shards, in their order. Default: none.
+    fn remembered(&self, known: &[&[f64]]) -> Vec<(&'static str, Vec<f64>)> {
+        let _ = known;
+        Vec::new()
     }
 
     /// Completes a start on all data, as [`Algorithm::complete`](crate::Algorithm::complete). Default: as it is.
@@ -421,7 +445,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             let of_counts = |counts: &DMatrix<f64>| counts.shape() == spec.shape;
             let is_shared = self.lies(j, count).is_none();
             let (block, sum) = match (is_shared, term.completed(scale)) {
-                (_, Term::Nothing) => (None, Vec::new()),
+                (_, Term::Nothing) => (None, shared.sums[j].clone()),
                 (true, Term::Counts(counts)) if of_counts(&counts) => {
                     let (old, mut counts) = (old.at(new.len()), counts.map(T::lit));
                     self.add_prior(j, &mut counts)?;
@@ -512,7 +536,8 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         let parameters = Parameters::named(names.zip(blocks).collect(), 1.0)
             .with(shared.parameters.power(), whole.mass)
             .at_iteration(shared.parameters.iteration());
-        let facts = whole.facts.into_iter();
+        let known: Vec<&[f64]> = locals.iter().map(|local| &local.known[..]).collect();
+        let facts = whole.facts.into_iter().chain(self.remembered(&known));
         Ok(facts.fold(parameters, |at, (name, numbers)| {
             at.with_fact(name, numbers)
         }))
@@ -683,7 +708,7 @@ fn objective<T: Real>(
     let Some(value) = likelihood(whole, shared, stats) else {
         return Ok(None);
     };
-    let value = value + model.value_of_shared(&shared.parameters)?;
+    let value = value + model.value_of_shared(&shared.parameters)? + model.value_of_sums(shared)?;
     let value = match whole.sense {
         Sense::Maximise => value + stats.ln_density,
         Sense::Minimise => value - stats.ln_density,
@@ -776,6 +801,11 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
         let mut at = Parameters::named(blocks, 1.0)
             .with(parameters.power(), parameters.mass())
             .at_iteration(parameters.iteration());
+        let specs = self.bound.blocks();
+        let summed = |&j: &usize| self.lies(j) == Some(Lie::Rows) && !divides(&specs[j]);
+        if let Some(j) = (0..specs.len()).find(summed) {
+            at = at.with_fact(ACROSS, shared.sums[j].clone());
+        }
         match &local.pending {
             _ if shared.back => {}
             Pending::Nothing => {}
@@ -959,9 +989,14 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
                     let (block, _) = specs[j].m_step(counts, at.at(j), exposure, at.next())?;
                     new[j] = Some(block);
                 }
-                Some(Lie::Rows) => {
+                Some(Lie::Rows) if divides(&specs[j]) => {
                     terms[j] = sums(&counts);
                     across.insert(0, counts);
+                }
+                Some(Lie::Rows) => {
+                    let (block, _) = specs[j].m_step(counts, at.at(j), exposure, at.next())?;
+                    terms[j] = sums(&block);
+                    new[j] = Some(block);
                 }
             }
         }

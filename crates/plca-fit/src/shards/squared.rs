@@ -6,7 +6,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use super::sharded::sums;
+use super::sharded::{divides, sums};
 use super::states::{Pending, Task, Term};
 use super::{Ask, Engine, Lie, Local, Sharded, Shared, Stats, Whole};
 use crate::solver::squarem::{length, point, squares};
@@ -127,7 +127,10 @@ pub(super) fn extrapolated<T: Real>(
             ..specs[j].clone()
         };
         let values = of_block(points).map(|x| (point(x, a), x[2]));
-        if lie == Lie::Rows && spec.frozen != Frozen::Whole {
+        if lie == Lie::Rows && !divides(&spec) {
+            spec.extrapolate(block, values);
+            stats.terms[j] = sums(block);
+        } else if lie == Lie::Rows && spec.frozen != Frozen::Whole {
             let rates = BlockSpec {
                 constraint: Constraint::NonNegative,
                 ..spec

@@ -209,7 +209,7 @@ pub struct Shared<T: Real> {
     pub(super) version: Version,
     pub(super) survey: Survey,
     pub(super) parameters: Parameters<T>,
-    /// Of every block whose columns run across the shards, what they are to be divided by; of others nothing.
+    /// Of every block whose columns run across the shards, what they are to be divided by, or sum to; of others nothing.
     pub(super) sums: Vec<Vec<f64>>,
     /// What the model's mass in hidden cells is multiplied by.
     pub(super) scale: f64,
@@ -227,6 +227,11 @@ impl<T: Real> Shared<T> {
     /// The facts about all data.
     pub fn survey(&self) -> &Survey {
         &self.survey
+    }
+
+    /// Of a block whose columns run across the shards, their sums over all of them; of others nothing.
+    pub fn sums(&self, block: usize) -> &[f64] {
+        self.sums.get(block).map_or(&[], Vec::as_slice)
     }
 
     /// The same for a pass of this kind.

@@ -1,6 +1,7 @@
 //! Learning from blocks.
 
 mod batch;
+mod bayes;
 mod explicit;
 mod nmf;
 mod priors;

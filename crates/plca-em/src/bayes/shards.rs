@@ -1,0 +1,232 @@
+//! Variational Bayes of data that are cut along their samples.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_dist::{digamma, gamma_shape_kl_slice};
+use plca_fit::shards::{ACROSS, Lie, Shard, Sharded, Shared, Survey, Whole};
+use plca_fit::{BlockSpec, Counts, FitError, Parameters, Sense, Wanted};
+use plca_priors::{Components, Entries};
+use plca_tensor::{Data, Real};
+
+use super::counts::{Form, VbCounts, add};
+use super::dirichlet::divergence;
+use super::plca::specs as plca_specs;
+use super::plsa::{TOTALS, specs as plsa_specs};
+use super::{PlcaVb, PlsaVb, Priors};
+use crate::plsa::check_order;
+use crate::product::conflict;
+
+impl<T: Real> Shard<T> for VbCounts<'_, T> {
+    /// The update from distributions, which are taken for the geometric means.
+    fn expect_drawn(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let drawn: Vec<_> = at.matrices().iter().map(Cow::Borrowed).collect();
+        let (blocks, value) = self.update(&drawn, wanted.blocks, wanted.value)?;
+        Ok(Counts { blocks, value })
+    }
+}
+
+/// What the columns of a block sum to.
+fn column_sums<T: Real>(shapes: &DMatrix<T>) -> Vec<f64> {
+    let columns = shapes.column_iter();
+    let sums = columns.map(|column| column.iter().map(|x| x.to_f64()).sum());
+    sums.collect()
+}
+
+/// Makes the geometric means of the rows of a shard those of columns that run across all of them.
+pub(super) fn across<T: Real>(at: &Parameters<T>, shapes: &DMatrix<T>, means: &mut DMatrix<T>) {
+    let Some(all) = at.fact(ACROSS) else { return };
+    let psi = |x: f64| digamma(x).unwrap_or(f64::NAN);
+    let sums = column_sums(shapes).into_iter().zip(all);
+    for (mut column, (own, &all)) in means.column_iter_mut().zip(sums) {
+        // [EXT 3] exp(ψ(a) - ψ(Σ a)), Σ over all shards
+        let scale = T::lit((psi(own) - psi(all)).exp());
+        column.apply(|x| *x *= scale);
+    }
+}
+
+/// What the divergence of Dirichlet laws has of the sums of their free columns, of which these have this number of rows.
+fn divergence_of_sums<T: Real>(
+    spec: &BlockSpec<T>,
+    sums: &[f64],
+    prior: &Entries,
+    rows: usize,
+) -> Result<f64, FitError> {
+    let frozen = spec.frozen_components();
+    let free = sums.iter().enumerate();
+    let free = free.filter(|(z, _)| frozen.get(*z) != Some(&true));
+    let (a, a0): (Vec<f64>, Vec<f64>) = free
+        .map(|(z, &sum)| {
+            (
+                sum,
+                rows as f64 * prior.get(z * rows, Components::Columns(rows)),
+            )
+        })
+        .unzip();
+    let mut kl = vec![0.0; a.len()];
+    gamma_shape_kl_slice(&a, &a0, &mut kl).map_err(|_| FitError::NotFinite {
+        what: format!("`{}`", spec.name),
+        value: sums.iter().sum(),
+    })?;
+    Ok(kl.iter().sum())
+}
+
+/// The divergence of the rows of a shard, without what belongs to the sums of whole columns.
+pub(super) fn divergence_of_rows<T: Real>(
+    spec: &BlockSpec<T>,
+    shapes: &DMatrix<T>,
+    prior: &Entries,
+) -> Result<f64, FitError> {
+    let sums = column_sums(shapes);
+    // [EXT 3] KL of Dirichlet laws: those of gamma laws of the entries, less that of the sums
+    Ok(divergence(spec, shapes, prior)? + divergence_of_sums(spec, &sums, prior, shapes.nrows())?)
+}
+
+/// The model of all shards, of these blocks.
+fn whole<T: Real>(
+    blocks: Vec<BlockSpec<T>>,
+    priors: &Priors,
+    survey: &Survey,
+) -> Result<Whole<T>, FitError> {
+    if !survey.complete {
+        return conflict("variational Bayes needs complete data, some cells are hidden");
+    }
+    if let Some(spec) = blocks.last()
+        && matches!(priors.0.get(&*spec.name), Some(Entries::Each(_)))
+    {
+        return conflict(format!(
+            "`{}` belongs to the samples of shards: its prior can be one shape, or one for each component",
+            spec.name
+        ));
+    }
+    Ok(Whole {
+        blocks,
+        sense: Sense::Maximise,
+        mass: survey.total,
+        power: 1.0,
+        facts: Vec::new(),
+        conditional: false,
+    })
+}
+
+/// The divergence of shared blocks from their priors.
+fn divergence_of<T: Real>(
+    specs: &[BlockSpec<T>],
+    shared: &Parameters<T>,
+    priors: &Priors,
+) -> Result<f64, FitError> {
+    let blocks = specs.iter().zip(shared.matrices());
+    let terms = blocks.map(|(spec, shapes)| divergence(spec, shapes, &priors.of_block(spec)?));
+    terms.sum()
+}
+
+/// The posterior of the topics is shared, that of the mixtures belongs to the documents.
+impl<T: Real> Sharded<T> for PlsaVb<T> {
+    fn along(&self, _: usize) -> usize {
+        self.given.mode()
+    }
+
+    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
+        (block > 0).then_some(Lie::Columns)
+    }
+
+    fn starts_by_pass(&self) -> bool {
+        true
+    }
+
+    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        let whole = whole(self.blocks(&survey.shape)?.0, &self.priors, survey)?;
+        Ok(Whole {
+            facts: vec![("given", vec![self.given.mode() as f64])],
+            ..whole
+        })
+    }
+
+    fn read_off(&self, shard: &dyn Data<T>) -> Result<Vec<f64>, FitError> {
+        check_order(shard.shape().len())?;
+        Ok(shard.marginal(self.given.mode())?)
+    }
+
+    fn remembered(&self, known: &[&[f64]]) -> Vec<(&'static str, Vec<f64>)> {
+        vec![(TOTALS, known.concat())]
+    }
+
+    fn bind_shard<'a>(
+        &'a self,
+        shard: &'a dyn Data<T>,
+        _: &[f64],
+        _: &Survey,
+    ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        let blocks = self.blocks(shard.shape())?;
+        let counts = VbCounts::new(shard, blocks, Form::Given(self.given));
+        Ok(Box::new(counts.of_part()))
+    }
+
+    fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
+        let spec = &plsa_specs([counts.nrows(), 1], self.components)[block];
+        add(&self.priors.of_block(spec)?, spec, counts);
+        Ok(())
+    }
+
+    fn value_of_shared(&self, shared: &Parameters<T>) -> Result<f64, FitError> {
+        let shape = [shared.shape(0).0, 1];
+        let mut specs = plsa_specs(shape, self.components);
+        specs.truncate(1);
+        specs[0].frozen = self.settings.frozen(&specs[0].name).clone();
+        Ok(-divergence_of(&specs, shared, &self.priors)?)
+    }
+}
+
+/// Weights and factors are shared except for the factor of the last mode, whose columns run across the shards.
+impl<T: Real> Sharded<T> for PlcaVb<T> {
+    fn along(&self, order: usize) -> usize {
+        order.saturating_sub(1)
+    }
+
+    fn lies(&self, block: usize, blocks: usize) -> Option<Lie> {
+        (block > 0 && block + 1 == blocks).then_some(Lie::Rows)
+    }
+
+    fn starts_by_pass(&self) -> bool {
+        true
+    }
+
+    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        whole(self.blocks(&survey.shape)?.0, &self.priors, survey)
+    }
+
+    fn bind_shard<'a>(
+        &'a self,
+        shard: &'a dyn Data<T>,
+        _: &[f64],
+        _: &Survey,
+    ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        let counts = VbCounts::new(shard, self.blocks(shard.shape())?, Form::Joint);
+        Ok(Box::new(counts.of_part()))
+    }
+
+    fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
+        let shape = vec![counts.nrows(); block.max(1)];
+        let spec = &plca_specs(&shape, self.components)[block];
+        add(&self.priors.of_block(spec)?, spec, counts);
+        Ok(())
+    }
+
+    fn value_of_shared(&self, shared: &Parameters<T>) -> Result<f64, FitError> {
+        let shape: Vec<_> = shared.matrices()[1..].iter().map(|f| f.nrows()).collect();
+        let mut specs = plca_specs(&shape, self.components);
+        for spec in &mut specs {
+            spec.frozen = self.settings.frozen(&spec.name).clone();
+        }
+        Ok(-divergence_of(&specs, shared, &self.priors)?)
+    }
+
+    fn value_of_sums(&self, shared: &Shared<T>) -> Result<f64, FitError> {
+        let shape = &shared.survey().shape;
+        let (mut specs, last) = (plca_specs::<T>(shape, self.components), shape.len());
+        let mut spec = specs.swap_remove(last);
+        spec.frozen = self.settings.frozen(&spec.name).clone();
+        let prior = self.priors.of_block(&spec)?;
+        divergence_of_sums(&spec, shared.sums(last), &prior, spec.shape.0)
+    }
+}
