@@ -11,7 +11,7 @@ use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
 use serde_json::Value;
-use skellam_snmf::Replicates;
+use skellam_snmf::{Rate, Replicates};
 
 use crate::models::{Kind, MODELS};
 use crate::ranks::World;
@@ -19,7 +19,7 @@ use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
 use plca_fit::shards::Stepwise;
-use plca_fit::{Anneal, Solver};
+use plca_fit::{Anneal, Solver, Stop};
 use plca_priors::{PriorEntry, Priors, RatePriors};
 
 /// Probabilistic latent-variable factorization of files.
@@ -59,6 +59,11 @@ pub(crate) enum Command {
     /// clusters are well separated (silhouette), and good if the squared error of its approximation is small. docs/FILES.md of the source
     /// lists the arrays in the file.
     Consensus(ConsensusArgs),
+    /// Priors learnt from one data set after the other, for `fit --priors`.
+    ///
+    /// Every data set is fitted by variational Bayes under the prior as learnt so far, and the prior is moved to where it explains the posteriors of
+    /// all. The file holds the prior, and the learner with its statistics, with which --from goes on.
+    Learn(LearnArgs),
     /// Repeat the fit that a model file records, with changed options if any are given.
     ///
     /// A model file records the options of its fit. The same data and options give bit-identical arrays.
@@ -787,6 +792,84 @@ pub(crate) struct SelectArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LearnArgs {
+    /// The model: skellam-vb.
+    #[arg(value_parser = models())]
+    pub(crate) model: Kind,
+    /// The data sets, in the order in which they are learnt from.
+    #[arg(required = true)]
+    pub(crate) data: Vec<PathBuf>,
+    /// File to write after every data set (.npz): atoms.dirichlet, activations.gamma_shape, activations.gamma_rate.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// Number of components.
+    #[arg(long, short = 'k', value_name = "K", allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) rank: usize,
+    /// Goes on with the learner of this file, which may be the one to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) hidden: DataArgs,
+    #[command(flatten)]
+    pub(crate) signed: SignedArgs,
+    /// Priors to start from, as for fit.
+    #[arg(long, value_name = "BLOCK=SPEC", conflicts_with = "from")]
+    pub(crate) prior: Vec<String>,
+    /// One shape for all atoms, and one shape and one rate for all activations [default: one for every entry of the atoms, one for every component].
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) shared: bool,
+    /// Weight of a data set against all before: average, constant:R, or at-least:R.
+    ///
+    /// average: 1/t for the t-th. constant:R: R for all, earlier ones are forgotten. at-least:R: 1/t until that falls to R.
+    #[arg(long, value_name = "RATE", default_value = "average", value_parser = learning_rate, conflicts_with = "from")]
+    pub(crate) learning_rate: Rate,
+    /// Largest number of iterations for each data set.
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) max_iter: usize,
+    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
+    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+    /// Seed of all random numbers (ChaCha).
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
+    pub(crate) seed: u64,
+    /// Threads [default: all].
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) threads: Option<usize>,
+    /// Prints one JSON line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No summary and no warnings.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+impl LearnArgs {
+    /// When every fit ends.
+    pub(crate) fn stop(&self) -> Stop {
+        let mut stop = Stop::default().max_iter(self.max_iter);
+        stop.tol = Some(self.tol).filter(|&tol| tol > 0.0);
+        stop
+    }
+}
+
+/// `average`, `constant:R` or `at-least:R`.
+fn learning_rate(s: &str) -> Result<Rate, String> {
+    let number = |s: &str| {
+        let r = number(s)?;
+        match r > 0.0 && r <= 1.0 {
+            true => Ok(r),
+            false => Err(format!("{s} is not a number in (0, 1]")),
+        }
+    };
+    match s.split_once(':') {
+        None if s == "average" => Ok(Rate::Average),
+        Some(("constant", r)) => Ok(Rate::Constant(number(r)?)),
+        Some(("at-least", r)) => Ok(Rate::AtLeast(number(r)?)),
+        _ => Err("expected average, constant:R or at-least:R".into()),
+    }
 }
 
 #[derive(Debug, Args)]

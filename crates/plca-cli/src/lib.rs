@@ -140,6 +140,7 @@ fn obey(command: &Command, given: &[String]) -> Result<(), Failure> {
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, given),
         Command::Shard(a) => shards::run(a),
+        Command::Learn(a) => limits::on_threads(a.threads, || a.model.learn(a))?,
         Command::Consensus(a) => consensus::run(a, given),
         // The fit of a model file is a fit by now.
         Command::Refit(_) => Ok(()),

@@ -5,6 +5,7 @@ mod broadcast;
 pub(crate) mod options;
 pub(crate) mod priors;
 mod siplca_select;
+mod skellam_learn;
 mod skellam_priors;
 
 use std::fmt;
@@ -17,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::approximation::Approximation;
-use crate::args::{ConsensusArgs, FitArgs, SelectArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, LearnArgs, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::saved::Saved;
@@ -137,6 +138,14 @@ pub(crate) trait ModelKind: Send + Sync {
         let name = self.name();
         Err(Failure::usage(format!(
             "{name} has no consensus; expected one of plca, plsa, nmf-kl, pntf, ntf-l2"
+        )))
+    }
+    /// `plca learn`.
+    fn learn(&self, args: &LearnArgs) -> Result<(), Failure> {
+        let _ = args;
+        let name = self.name();
+        Err(Failure::usage(format!(
+            "{name} has no hyperparameters to learn; expected skellam-vb"
         )))
     }
     /// `plca transform`.

@@ -8,10 +8,11 @@ use serde_json::json;
 use skellam_snmf::{Entries, Prior, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
 
 use super::skellam::{builder, prior_specs, rates, refused, signed};
+use super::skellam_learn;
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
-use crate::args::{Criterion, FitArgs, Precision, SelectArgs, SignedArgs, TransformArgs};
+use crate::args::{Criterion, FitArgs, LearnArgs, Precision, SelectArgs, SignedArgs, TransformArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::given;
@@ -25,7 +26,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct SkellamVb;
 
 /// Without other word: shapes 1, rates 0.001.
-fn vague() -> Prior {
+pub(super) fn vague() -> Prior {
     Prior {
         rate: Entries::All(1e-3),
         ..Prior::flat()
@@ -80,6 +81,10 @@ impl ModelKind for SkellamVb {
         scores(args, &*data, &ranks)
     }
 
+    fn learn(&self, args: &LearnArgs) -> Result<(), Failure> {
+        skellam_learn::learn(args)
+    }
+
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         along(args, 1, |d| d == 1)?;
         let (signed, specs) = (signed(&file)?, prior_specs(&file));
@@ -108,7 +113,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<Snmf
 }
 
 /// The model of a command line.
-fn config<T: Element>(signed: &SignedArgs, prior: Prior, k: usize) -> SnmfVbBuilder<T> {
+pub(super) fn config<T: Element>(signed: &SignedArgs, prior: Prior, k: usize) -> SnmfVbBuilder<T> {
     let mut builder = SnmfVb::builder(k).replicates(signed.m.unwrap_or_default());
     if signed.real_data {
         builder = builder.real_data();

@@ -13,6 +13,7 @@ mod formats;
 mod golden;
 mod help;
 mod inspect;
+mod learn;
 mod newcomers;
 mod online;
 mod options;

@@ -1,0 +1,146 @@
+//! `plca learn`: priors of one data set after the other.
+
+use crate::Folder;
+
+/// Three data sets of two components, of different widths.
+fn sets() -> Folder {
+    let folder = Folder::new();
+    for (name, columns) in [("a", 12), ("b", 9), ("c", 15)] {
+        let cell = |row: usize, column: usize| {
+            let wave = [(column * 7 + name.len()) % 11, (column * 5 + 3) % 13];
+            let atoms = [[6, 0], [-5, 2], [0, -7], [3, 3]];
+            let x: i64 = (0..2).map(|z| atoms[row][z] * wave[z] as i64).sum();
+            x.to_string()
+        };
+        let row = |row| {
+            (0..columns)
+                .map(|column| cell(row, column))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let rows: Vec<String> = (0..4).map(row).collect();
+        folder.text(&format!("{name}.csv"), &(rows.join("\n") + "\n"));
+    }
+    folder
+}
+
+/// One data set at a time from the file of those before gives the file of all, for any number of threads.
+#[test]
+fn learning_goes_on_where_it_ended() {
+    let folder = sets();
+    for shared in ["", " --shared"] {
+        let line = "--rank 2 --m 1 --seed 3 --quiet";
+        let at_once = format!("learn skellam-vb a.csv b.csv c.csv -o all.npz {line}{shared}");
+        folder.ok(&format!("{at_once} --threads 2"));
+        folder.ok(&format!("learn skellam-vb a.csv -o one.npz {line}{shared}"));
+        folder.ok(&format!(
+            "learn skellam-vb b.csv c.csv -o one.npz --from one.npz {line}"
+        ));
+        let (all, one) = (folder.model("all.npz"), folder.model("one.npz"));
+        assert_eq!(all.arrays, one.arrays);
+        assert_eq!(all.metadata, one.metadata);
+        assert_eq!(all.metadata["learner"]["seen"], 3);
+        folder.ok(&format!(
+            "learn skellam-vb a.csv b.csv -o two.npz {line}{shared}"
+        ));
+        assert_ne!(all.arrays, folder.model("two.npz").arrays);
+    }
+}
+
+/// What is learnt of a data set explains it better than what learning began with, and stands in the file as `fit` reads it.
+#[test]
+fn learnt_priors_explain_the_data_better() {
+    let folder = sets();
+    let elbo = |priors: &str| {
+        let line = format!("fit skellam-vb a.csv --rank 2 --m 1 -o fit.npz --quiet {priors}");
+        folder.json(&line)["elbo"].as_f64().unwrap()
+    };
+    let before = elbo("");
+    for (shared, shapes) in [
+        ("", [vec![4, 2, 2], vec![2, 1]]),
+        (" --shared", [vec![1, 1, 2], vec![1, 1]]),
+    ] {
+        folder.ok(&format!(
+            "learn skellam-vb a.csv -o priors.npz --rank 2 --m 1 --quiet{shared}"
+        ));
+        let arrays = folder.model("priors.npz").arrays;
+        assert_eq!(arrays["atoms.dirichlet"].shape, shapes[0]);
+        for name in ["activations.gamma_shape", "activations.gamma_rate"] {
+            assert_eq!(arrays[name].shape, shapes[1], "{name}");
+        }
+        let after = elbo("--priors priors.npz");
+        assert!(after > before + 1.0, "{before} {after}{shared}");
+    }
+}
+
+/// A data set of hardly any weight leaves what `--prior` says.
+#[test]
+fn learning_begins_with_the_priors_given() {
+    let folder = sets();
+    let line = "learn skellam-vb a.csv -o p.npz --rank 2 --m 1 --shared --learning-rate constant:1e-12 --quiet";
+    folder.ok(&format!(
+        "{line} --prior atoms=dirichlet:3 --prior activations=gamma:2,0.25"
+    ));
+    let arrays = folder.model("p.npz").arrays;
+    let near = |name: &str, want: f64| {
+        let got = &arrays[name].values;
+        assert!(
+            got.iter().all(|x| (x - want).abs() < 1e-6 * want),
+            "{name}: {got:?}"
+        );
+    };
+    near("atoms.dirichlet", 3.0);
+    near("activations.gamma_shape", 2.0);
+    near("activations.gamma_rate", 0.25);
+}
+
+#[test]
+fn what_cannot_be_learnt_is_refused() {
+    let folder = sets();
+    folder.text("short.csv", "1,2\n3,4\n");
+    folder.ok("fit skellam-vb a.csv --rank 2 -o fit.npz --quiet");
+    for (line, status, word) in [
+        (
+            "learn plca a.csv -o p.npz --rank 2",
+            2,
+            "expected skellam-vb",
+        ),
+        (
+            "learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate 2",
+            2,
+            "expected average",
+        ),
+        (
+            "learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate constant:0",
+            2,
+            "(0, 1]",
+        ),
+        ("learn skellam-vb a.csv -o p.npz --rank 0", 2, "--rank"),
+        (
+            "learn skellam-vb a.csv -o a.csv --rank 2",
+            2,
+            "the same file",
+        ),
+        ("learn skellam-vb a.csv -o p.csv --rank 2", 1, "npz"),
+        (
+            "learn skellam-vb a.csv -o p.npz --rank 2 --from fit.npz",
+            1,
+            "no learner",
+        ),
+    ] {
+        folder.fails(status, line, &[word]);
+    }
+    // What was learnt before the data set that does not fit is kept.
+    let out = folder.run("learn skellam-vb a.csv short.csv -o p.npz --rank 2 --quiet");
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        out.status.code() == Some(1) && said.contains("short.csv"),
+        "{said}"
+    );
+    assert_eq!(folder.model("p.npz").metadata["learner"]["seen"], 1);
+    folder.fails(
+        1,
+        "learn skellam-vb a.csv -o q.npz --rank 3 --from p.npz",
+        &["a.csv"],
+    );
+}
