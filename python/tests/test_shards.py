@@ -34,13 +34,19 @@ def cut(X, many=SHARDS):
     return [X[a:b] for a, b in zip(ends, ends[1:])]
 
 
+# Those whose samples are no mode of their own.
+MIXTURES = ("plsa", "lda")
+# Of factors alike, as the samples are the first mode or the last.
+BY_BAYES = {"weights": "dirichlet:0.1", "factor_0": "dirichlet:0.5", "factor_1": "dirichlet:0.5"}
+
+
 def models(**more):
     settings = {"random_state": 5, "max_iter": 23, "tol": 0, "n_jobs": 1, **more}
     return {
         "plsa": PLSA(K, **settings),
         "plca": PLCA(K, **settings),
         "lda": PLSA(K, method="vb", prior={"basis": "dirichlet:0.1"}, **settings),
-        "plca by bayes": PLCA(K, method="vb", prior={"weights": "dirichlet:0.1", "factor_0": "dirichlet:0.5"}, **settings),
+        "plca by bayes": PLCA(K, method="vb", prior=BY_BAYES, **settings),
         "nmf": NMF(K, **settings),
         "penalised": NMF(K, alpha_W=0.01, l1_ratio=0.5, **settings),
     }
@@ -75,14 +81,13 @@ def test_as_one_piece(name, form):
     X = data()
     X = {"dense": X, "sparse": sparse.csr_matrix(X), "single": X.astype(np.float32)}[form]
     # Of the model in shards the samples are the last mode, but of PLSA.
-    plsa = name in ("plsa", "lda")
-    turned = X if plsa else X.T
+    turned = X if name in MIXTURES else X.T
     whole = models(max_iter=100, solver="em")[name].fit(turned)
     model = fit(models(max_iter=100)[name], cut(X))
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-5 if form == "single" else 1e-12)
     assert model.components_.shape == (K, 31) and model.components_.dtype == X.dtype
     assert model.n_features_in_ == 31 and model.transform(X).shape == (70, K)
-    both = model.reconstruct(), whole.reconstruct() if plsa else whole.reconstruct().T
+    both = model.reconstruct(), whole.reconstruct() if name in MIXTURES else whole.reconstruct().T
     tolerance = 1e-2 if form == "single" else 1e-8
     np.testing.assert_allclose(*both, rtol=tolerance, atol=tolerance)
     if name in ("nmf", "penalised"):
@@ -255,10 +260,10 @@ def test_a_shard_may_be_without_mass(name):
     X = data()
     X[20:30] = 0.0
     for form in (np.asarray, sparse.csr_matrix):
-        whole = models(solver="em")[name].fit(form(X if name == "plsa" else X.T))
+        whole = models(solver="em")[name].fit(form(X if name in MIXTURES else X.T))
         model = fit(models()[name], [form(X[a:b]) for a, b in ((0, 20), (20, 30), (30, 70))])
         assert model.objective_ == pytest.approx(whole.objective_, rel=1e-12)
-        both = model.reconstruct(), whole.reconstruct() if name == "plsa" else whole.reconstruct().T
+        both = model.reconstruct(), whole.reconstruct() if name in MIXTURES else whole.reconstruct().T
         np.testing.assert_allclose(*both, rtol=1e-8, atol=1e-8)
     with pytest.raises(ValueError, match="no observed entry is positive"):
         fit(models()[name], [np.zeros((2, 5)), np.zeros((3, 5))])
@@ -319,15 +324,33 @@ def test_a_folder_of_the_command(tmp_path):
     for name, model in models().items():
         if name == "penalised":
             continue
-        kind = {"nmf": "nmf-kl"}.get(name, name)
+        kind = {"nmf": "nmf-kl", "lda": "plsa-vb", "plca by bayes": "plca-vb"}.get(name, name)
         out = tmp_path / f"{name}.npz"
         arguments = ["-k", str(K), "--seed", "5", "--max-iter", "23", "--tol", "0", "--quiet"]
+        for block, prior in (model.prior or {}).items():
+            arguments += ["--prior", f"{block}={prior}"]
         subprocess.run([plca, "fit", kind, tmp_path / "cut", "-o", out, *arguments], check=True)
         model = fit(model, tmp_path / "cut")
         blocks, _ = _core.read_model(out)
-        mine = model.components_ if name != "plca" else model.factors_[1].T
-        theirs = blocks[{"plsa": "basis", "nmf": "w", "plca": "factor_0"}[name]].T
-        assert mine.tobytes() == np.ascontiguousarray(theirs).tobytes()
+        if kind.endswith("-vb"):
+            mine, theirs = {"lda": ("basis_shape",) * 2, "plca by bayes": ("factor_1_shape", "factor_0_shape")}[name]
+            mine, theirs = model._blocks[mine], blocks[theirs]
+        else:
+            mine = model.components_ if name != "plca" else model.factors_[1].T
+            theirs = blocks[{"plsa": "basis", "nmf": "w", "plca": "factor_0"}[name]].T
+        assert np.ascontiguousarray(mine).tobytes() == np.ascontiguousarray(theirs).tobytes()
+
+
+def test_a_prior_follows_its_factor():
+    """The samples are the first factor of the estimator, and the last of the model of shards."""
+    priors = {"weights": "dirichlet:0.3", "factor_0": "dirichlet:0.5", "factor_1": "dirichlet:2"}
+    turned = {**priors, "factor_0": priors["factor_1"], "factor_1": priors["factor_0"]}
+    settings = {"method": "vb", "random_state": 5, "max_iter": 30, "tol": 0}
+    whole = PLCA(K, prior=turned, solver="em", **settings).fit(data().T)
+    sharded = fit(PLCA(K, prior=priors, **settings), cut(data()))
+    assert sharded.objective_ == pytest.approx(whole.objective_, rel=1e-12)
+    other = fit(PLCA(K, prior=turned, **settings), cut(data()))
+    assert abs(other.objective_ - whole.objective_) > 1.0
 
 
 def with_dask():
