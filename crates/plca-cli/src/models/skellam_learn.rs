@@ -29,6 +29,9 @@ pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     writable(&args.output, &["npz"])?;
     args.stop().check().map_err(Failure::usage)?;
+    if args.rank == 0 {
+        return Err(Failure::usage("--rank 0: at least one component is needed"));
+    }
     let mut learner = args.from.as_deref().map(kept).transpose()?;
     let (mut told, mut cut, mut bounds) = (Vec::new(), false, Vec::new());
     for path in &args.data {

@@ -53,7 +53,7 @@ fn learnt_priors_explain_the_data_better() {
     let folder = sets();
     let elbo = |priors: &str| {
         let line = format!("fit skellam-vb a.csv --rank 2 --m 1 -o fit.npz --quiet {priors}");
-        folder.json(&line)["elbo"].as_f64().unwrap()
+        folder.json(&line)["objective"].as_f64().unwrap()
     };
     let before = elbo("");
     for (shared, shapes) in [
