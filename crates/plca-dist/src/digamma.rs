@@ -190,30 +190,40 @@ pub(crate) const FAR: f64 = 1e20;
 
 /// `e^ψ(x)` of several numbers at once, without a logarithm.
 ///
-/// Six steps of the recurrence, taken two by two: with `u = x(x+5)` the pairs `1/(x+i) + 1/(x+5-i)` are
-/// `(2x+5)/(u + i(5-i))`, and their sum one quotient of polynomials of `u`.
+/// Twelve steps of the recurrence, taken two by two: with `u = x(x+11)` the pairs `1/(x+i) + 1/(x+11-i)` are
+/// `(2x+11)/(u + i(11-i))`, and their sum one quotient of polynomials of `u`.
 #[inline(always)]
 fn exp_digamma_lanes<const L: usize>(x: &[f64; L], out: &mut [f64; L]) {
-    /// `e^ψ(y + 1/2) / y` for `y ≥ 5.5` in powers of `y^-2`; 2e-17 of it is left out.
-    #[rustfmt::skip]
-    const CENTRED: [f64; 8] = [
-        1.0, 0.04166666666663215, -0.006423611089016877, 0.0035524774876596636, -0.00395289612928582, 0.00732051687097323,
-        -0.019017928888529306, 0.04496240679526863,
+    /// `e^ψ(y + 1/2) / y` in powers of `y^-2`.
+    const CENTRED: [f64; 9] = [
+        1.0,
+        1.0 / 24.0,
+        -37.0 / 5760.0,
+        10_313.0 / 2_903_040.0,
+        -5_509_121.0 / 1_393_459_200.0,
+        0.007_365_033_269_308_669,
+        -0.020_734_675_824_368_137,
+        0.082_381_852_238_787_76,
+        -0.439_604_436_860_081_27,
     ];
-    /// Below it `e^(-1/x)` is 0, and the product of the steps stays a normal number.
-    const NEAR: f64 = 1e-4;
-    let (mut y, mut s, mut inv2) = ([0.0; L], [0.0; L], [0.0; L]);
+    let (mut q, mut dq, mut s) = ([1.0f64; L], [0.0f64; L], [0.0; L]);
+    let (mut near, mut y, mut inv2) = ([0.0; L], [0.0; L], [0.0; L]);
     for i in 0..L {
-        let near = x[i].max(NEAR).min(FAR);
-        let u = near * (near + 5.0);
-        // u (u+4) (u+6), and its derivative.
-        let q = (u + 10.0).mul_add(u, 24.0) * u;
-        let dq = 3.0f64.mul_add(u, 20.0).mul_add(u, 24.0);
-        y[i] = x[i] + 5.5;
-        // One division for 1/q and 1/y; beyond the largest number both are 0, which is right.
-        let inv = 1.0 / (q * y[i]);
-        s[i] = -((2.0 * near + 5.0) * dq) * (inv * y[i]);
-        inv2[i] = (inv * q) * (inv * q);
+        near[i] = x[i].min(FAR);
+    }
+    for pair in PAIRS {
+        for i in 0..L {
+            let factor = near[i].mul_add(near[i] + 11.0, pair);
+            dq[i] = dq[i].mul_add(factor, q[i]);
+            q[i] *= factor;
+        }
+    }
+    for i in 0..L {
+        s[i] = -(2.0 * near[i] + 11.0) * (dq[i] / q[i]);
+        let shifted = near[i] + 11.5;
+        y[i] = if x[i] > FAR { x[i] } else { shifted };
+        let inv = 1.0 / y[i];
+        inv2[i] = inv * inv;
     }
     let series = powers(&inv2, &CENTRED);
     let e = exp_lanes(&s);
@@ -239,22 +249,31 @@ fn powers<const L: usize, const N: usize>(x: &[f64; L], coefficients: &[f64; N])
 fn exp_lanes<const L: usize>(s: &[f64; L]) -> [f64; L] {
     /// Adding it leaves a whole number in the last bits.
     const WHOLE: f64 = 6_755_399_441_055_744.0;
-    /// `e^r` on `|r| ≤ ln 2 / 2` in powers of `r`; 2e-17 of it is left out.
-    #[rustfmt::skip]
-    const POWERS: [f64; 12] = [
-        1.0, 1.0, 0.5000000000000019, 0.1666666666666668, 0.04166666666648795, 0.008333333333319589,
-        0.0013888888952352863, 0.00019841269890076403, 2.4801485441561313e-05, 2.755724088722987e-06, 2.763265472252779e-07,
-        2.5110049204818658e-08,
+    const FACTORIALS: [f64; 14] = [
+        1.0,
+        1.0,
+        1.0 / 2.0,
+        1.0 / 6.0,
+        1.0 / 24.0,
+        1.0 / 120.0,
+        1.0 / 720.0,
+        1.0 / 5040.0,
+        1.0 / 40_320.0,
+        1.0 / 362_880.0,
+        1.0 / 3_628_800.0,
+        1.0 / 39_916_800.0,
+        1.0 / 479_001_600.0,
+        1.0 / 6_227_020_800.0,
     ];
     let power_of_two =
         |k: f64| f64::from_bits((k + 1023.0 + 4_503_599_627_370_496.0).to_bits() << 52);
     let (mut k, mut r, mut out) = ([0.0; L], [0.0; L], [0.0; L]);
     for i in 0..L {
         let s = s[i].max(-760.0);
-        k[i] = s.mul_add(std::f64::consts::LOG2_E, WHOLE) - WHOLE;
+        k[i] = (s * std::f64::consts::LOG2_E + WHOLE) - WHOLE;
         r[i] = (-k[i]).mul_add(LN_2.1, (-k[i]).mul_add(LN_2.0, s));
     }
-    let sum = powers(&r, &POWERS);
+    let sum = powers(&r, &FACTORIALS);
     for i in 0..L {
         // Two factors, so that results below the normal numbers are rounded once.
         let first = k[i].max(-1000.0);
