@@ -12,7 +12,9 @@ use super::skellam_learn;
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
-use crate::args::{Criterion, FitArgs, LearnArgs, Precision, SelectArgs, SignedArgs, TransformArgs};
+use crate::args::{
+    Criterion, FitArgs, LearnArgs, Precision, SelectArgs, SignedArgs, TransformArgs,
+};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::given;
