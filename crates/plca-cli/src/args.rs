@@ -771,12 +771,8 @@ pub(crate) struct SelectArgs {
     /// The score; smaller is better [default: bic; skellam-vb: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
-    /// Largest number of iterations.
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub(crate) max_iter: usize,
-    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
-    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) tol: f64,
+    #[command(flatten)]
+    pub(crate) ends: StopArgs,
     /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
@@ -792,6 +788,25 @@ pub(crate) struct SelectArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+/// When each of several fits ends.
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// Largest number of iterations of a fit.
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) max_iter: usize,
+    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
+    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+}
+
+impl StopArgs {
+    pub(crate) fn stop(&self) -> Stop {
+        let mut stop = Stop::default().max_iter(self.max_iter);
+        stop.tol = Some(self.tol).filter(|&tol| tol > 0.0);
+        stop
+    }
 }
 
 #[derive(Debug, Args)]
@@ -826,12 +841,8 @@ pub(crate) struct LearnArgs {
     /// average: 1/t for the t-th. constant:R: R for all, earlier ones are forgotten. at-least:R: 1/t until that falls to R.
     #[arg(long, value_name = "RATE", default_value = "average", value_parser = learning_rate, conflicts_with = "from")]
     pub(crate) learning_rate: Rate,
-    /// Largest number of iterations for each data set.
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub(crate) max_iter: usize,
-    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
-    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) tol: f64,
+    #[command(flatten)]
+    pub(crate) ends: StopArgs,
     /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
@@ -844,15 +855,6 @@ pub(crate) struct LearnArgs {
     /// No summary and no warnings.
     #[arg(long)]
     pub(crate) quiet: bool,
-}
-
-impl LearnArgs {
-    /// When every fit ends.
-    pub(crate) fn stop(&self) -> Stop {
-        let mut stop = Stop::default().max_iter(self.max_iter);
-        stop.tol = Some(self.tol).filter(|&tol| tol > 0.0);
-        stop
-    }
 }
 
 /// `average`, `constant:R` or `at-least:R`.
@@ -955,12 +957,8 @@ pub(crate) struct ConsensusArgs {
     /// Algorithm of the iterations, as for fit.
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
-    /// Largest number of iterations of a fit.
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub(crate) max_iter: usize,
-    /// Stops at this change of the objective per iteration and count, as fit does; 0: never.
-    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) tol: f64,
+    #[command(flatten)]
+    pub(crate) ends: StopArgs,
     /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,

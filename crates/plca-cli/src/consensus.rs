@@ -108,7 +108,7 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
     let mut out = Outputs::default();
     let cut = all.iter().any(|of_rank| of_rank.cut);
     out.warnings
-        .extend(unfinished(cut, args.max_iter, args.tol));
+        .extend(unfinished(cut, args.ends.max_iter, args.ends.tol));
     for (&rank, of_rank) in ranks.iter().zip(all) {
         let source = Source {
             path,

@@ -1,7 +1,7 @@
 //! `plca select`: a table of scores per number of components.
 
 use plca_em::{Plca, Selection, effective_parameters};
-use plca_fit::{Init, Model, Reconstruct, Solver, Status, Stop};
+use plca_fit::{Init, Model, Reconstruct, Solver, Status};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
     refuse_foreign(args.model, given)?;
-    stop(args).check().map_err(Failure::usage)?;
+    args.ends.stop().check().map_err(Failure::usage)?;
     let mut table = on_threads(args.threads, || args.model.select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
     if let Some(row) = table.rows.iter().find(wrong) {
@@ -62,16 +62,9 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
         let what = format!("rank {rank}: the score {what} is not finite");
         return Err(Failure::of(&args.data, what));
     }
-    let unfinished = unfinished(table.cut, args.max_iter, args.tol);
+    let unfinished = unfinished(table.cut, args.ends.max_iter, args.ends.tol);
     table.warnings.extend(unfinished);
     report(args, table)
-}
-
-/// When every fit ends.
-pub(crate) fn stop(args: &SelectArgs) -> Stop {
-    let mut stop = Stop::default().max_iter(args.max_iter);
-    stop.tol = Some(args.tol).filter(|&tol| tol > 0.0);
-    stop
 }
 
 /// The best fit of a model, by its likelihood, from all starts.
@@ -87,7 +80,7 @@ where
     let start = |start| {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         rng.set_stream(start);
-        let run = model.on(data)?.solver(solver).stop(stop(args));
+        let run = model.on(data)?.solver(solver).stop(args.ends.stop());
         run.run(Init::default(), &mut rng)
     };
     let mut best = start(0)?;

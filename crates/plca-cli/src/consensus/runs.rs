@@ -129,7 +129,7 @@ impl Runs<'_> {
         let run = candidate.model.on(self.data).map_err(about)?;
         let run = run
             .solver(self.solver())
-            .stop(stop(self.args))
+            .stop(self.args.ends.stop())
             .observe(observer);
         let fit = run.run(Init::default(), &mut rng).map_err(about)?;
         if interrupted {
@@ -173,8 +173,8 @@ impl Runs<'_> {
             "model": self.model.name(),
             "sha256": self.sha256,
             "seed": args.seed,
-            "max_iter": args.max_iter,
-            "tol": args.tol,
+            "max_iter": args.ends.max_iter,
+            "tol": args.ends.tol,
             "solver": self.solver().name(),
             "given": args.given.unwrap_or(1),
             "shape": args.hidden.shape.as_ref().map(|s| &s.0),
@@ -187,7 +187,7 @@ impl Runs<'_> {
     /// As of `plca fit`.
     fn solver(&self) -> Solver {
         match self.args.solver {
-            Solver::Auto if self.args.tol == 0.0 || !self.model.separates() => Solver::Em,
+            Solver::Auto if self.args.ends.tol == 0.0 || !self.model.separates() => Solver::Em,
             named => named,
         }
     }
@@ -200,13 +200,6 @@ impl Runs<'_> {
         ProgressBar::new(count as u64)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
-}
-
-/// When every fit ends.
-pub(crate) fn stop(args: &ConsensusArgs) -> Stop {
-    let mut stop = Stop::default().max_iter(args.max_iter);
-    stop.tol = Some(args.tol).filter(|&tol| tol > 0.0);
-    stop
 }
 
 /// A fit that was kept, made under these settings.

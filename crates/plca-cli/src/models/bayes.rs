@@ -95,7 +95,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
     for rank in ranks(&args.ranks)? {
         reasonable("--ranks", rank, data.shape())?;
         let model = make(rank, data.shape())?;
-        let run = model.on(&*data).map_err(about)?.stop(select::stop(args));
+        let run = model.on(&*data).map_err(about)?.stop(args.ends.stop());
         let run = run.restarts(u32::try_from(args.restarts).unwrap_or(u32::MAX));
         let fit = run.run(Init::default(), &mut rng).map_err(about)?;
         cut |= *fit.status() == Status::MaxIterations;

@@ -22,13 +22,15 @@ use crate::outputs::{distinct, report, warn, writable};
 
 /// What the file of a learner calls it in its metadata.
 const LEARNER: &str = "learner";
+/// Steps of the hyperparameters for each data set: those of a new learner.
+const ITERATIONS: usize = 100;
 
 pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let inputs = args.data.iter().map(|data| ("DATA", Some(data)));
     let inputs: Vec<_> = inputs.collect();
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     writable(&args.output, &["npz"])?;
-    args.stop().check().map_err(Failure::usage)?;
+    args.ends.stop().check().map_err(Failure::usage)?;
     if args.rank == 0 {
         return Err(Failure::usage("--rank 0: at least one component is needed"));
     }
@@ -57,7 +59,7 @@ pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
         args.quiet,
         &json!({ "data_sets": seen, "elbo": bounds }),
     )?;
-    told.extend(unfinished(cut, args.max_iter, args.tol));
+    told.extend(unfinished(cut, args.ends.max_iter, args.ends.tol));
     warn(args.quiet, &told);
     Ok(())
 }
@@ -91,7 +93,10 @@ fn kept(path: &Path) -> Result<Learner, Failure> {
             "holds no learner; expected a file that plca learn wrote",
         )
     })?;
-    serde_json::from_value(learner).map_err(|e| Failure::of(path, format!("`{LEARNER}`: {e}")))
+    let learner: Result<Learner, _> = serde_json::from_value(learner);
+    let learner = learner.map_err(|e| Failure::of(path, format!("`{LEARNER}`: {e}")))?;
+    // Not as many as a file says.
+    Ok(learner.iterations(ITERATIONS))
 }
 
 /// The posterior of a data set under the prior as learnt so far. It starts there, so that components keep their places; at random where nothing was learnt.
@@ -103,7 +108,7 @@ fn fitted(
     let model = config::<f64>(&args.signed, learner.prior()?, args.rank).build()?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(learner.seen());
-    let run = model.on(data)?.stop(args.stop());
+    let run = model.on(data)?.stop(args.ends.stop());
     match learner.seen() {
         0 => run.run(Init::default(), &mut rng),
         _ => {

@@ -135,7 +135,7 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
         ranks.iter().copied(),
         configure,
         u32::try_from(args.restarts).unwrap_or(u32::MAX),
-        &select::stop(args),
+        &args.ends.stop(),
         &mut ChaCha8Rng::seed_from_u64(args.seed),
     );
     let mut found = found.map_err(about)?;

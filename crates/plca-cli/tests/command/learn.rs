@@ -1,5 +1,7 @@
 //! `plca learn`: priors of one data set after the other.
 
+use serde_json::json;
+
 use crate::Folder;
 
 /// Three data sets of two components, of different widths.
@@ -143,4 +145,37 @@ fn what_cannot_be_learnt_is_refused() {
         "learn skellam-vb a.csv -o q.npz --rank 3 --from p.npz",
         &["a.csv"],
     );
+}
+
+/// A file that somebody has changed is refused, or does no harm.
+#[test]
+fn learners_of_other_hands_are_refused() {
+    let folder = sets();
+    let learn = |from: &str| format!("learn skellam-vb a.csv -o out.npz --rank 2 --from {from}");
+    folder.ok("learn skellam-vb a.csv -o good.npz --rank 2 --quiet");
+    let good = folder.model("good.npz");
+    for (place, value, word) in [
+        ("/seen", json!("two"), "`learner`"),
+        ("/sharing/rows", json!(5), "expected"),
+        ("/sharing/components", json!(3), "expected"),
+        ("/sharing/components", json!(u64::MAX), "expected"),
+        ("/hyperparameters/alpha", json!([]), "alpha"),
+        ("/hyperparameters/rate", json!([-1.0, 1.0]), "rate"),
+        ("/statistics/activations", json!([1.0]), "statistics"),
+        (
+            "/rate",
+            json!({ "Constant": 7.0 }),
+            "expected a number in [0, 1]",
+        ),
+    ] {
+        let mut file = good.clone();
+        let at = file.metadata["learner"].pointer_mut(place);
+        *at.unwrap_or_else(|| panic!("{place}: {}", good.metadata)) = value;
+        plca_io::write_model(&folder.path("bad.npz"), &file, false).unwrap();
+        folder.fails(1, &learn("bad.npz"), &[word]);
+    }
+    let mut slow = good;
+    slow.metadata["learner"]["iterations"] = json!(u64::MAX);
+    plca_io::write_model(&folder.path("slow.npz"), &slow, false).unwrap();
+    folder.ok(&format!("{} --quiet", learn("slow.npz")));
 }

@@ -30,7 +30,8 @@ fn lost(name: &str, value: f64) -> FitError {
     }
 }
 
-fn sums<T: Real>(shapes: &DMatrix<T>) -> Vec<f64> {
+/// What the columns of a block sum to.
+pub(super) fn sums<T: Real>(shapes: &DMatrix<T>) -> Vec<f64> {
     let columns = shapes.column_iter();
     let sums = columns.map(|column| column.iter().map(|x| x.to_f64()).sum());
     sums.collect()

@@ -10,7 +10,7 @@ use plca_priors::{Components, Entries};
 use plca_tensor::{Data, Real};
 
 use super::counts::{Form, VbCounts, add};
-use super::dirichlet::divergence;
+use super::dirichlet::{divergence, sums};
 use super::plca::specs as plca_specs;
 use super::plsa::{TOTALS, specs as plsa_specs};
 use super::{PlcaVb, PlsaVb, Priors};
@@ -26,19 +26,12 @@ impl<T: Real> Shard<T> for VbCounts<'_, T> {
     }
 }
 
-/// What the columns of a block sum to.
-fn column_sums<T: Real>(shapes: &DMatrix<T>) -> Vec<f64> {
-    let columns = shapes.column_iter();
-    let sums = columns.map(|column| column.iter().map(|x| x.to_f64()).sum());
-    sums.collect()
-}
-
 /// Makes the geometric means of the rows of a shard those of columns that run across all of them.
 pub(super) fn across<T: Real>(at: &Parameters<T>, shapes: &DMatrix<T>, means: &mut DMatrix<T>) {
     let Some(all) = at.fact(ACROSS) else { return };
     let psi = |x: f64| digamma(x).unwrap_or(f64::NAN);
-    let sums = column_sums(shapes).into_iter().zip(all);
-    for (mut column, (own, &all)) in means.column_iter_mut().zip(sums) {
+    let pairs = sums(shapes).into_iter().zip(all);
+    for (mut column, (own, &all)) in means.column_iter_mut().zip(pairs) {
         // [EXT 3] exp(ψ(a) - ψ(Σ a)), Σ over all shards
         let scale = T::lit((psi(own) - psi(all)).exp());
         column.apply(|x| *x *= scale);
@@ -77,7 +70,7 @@ pub(super) fn divergence_of_rows<T: Real>(
     shapes: &DMatrix<T>,
     prior: &Entries,
 ) -> Result<f64, FitError> {
-    let sums = column_sums(shapes);
+    let sums = sums(shapes);
     // [EXT 3] KL of Dirichlet laws: those of gamma laws of the entries, less that of the sums
     Ok(divergence(spec, shapes, prior)? + divergence_of_sums(spec, &sums, prior, shapes.nrows())?)
 }
