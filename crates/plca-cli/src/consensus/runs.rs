@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nalgebra::DMatrix;
-use plca_fit::{Init, Iteration, Solver, Status, Stop};
+use plca_fit::{Init, Iteration, Solver, Status};
 use plca_io::ModelFile;
 use plca_tensor::Data;
 use plca_tensor::parallel::apart;
