@@ -179,3 +179,16 @@ fn learners_of_other_hands_are_refused() {
     plca_io::write_model(&folder.path("slow.npz"), &slow, false).unwrap();
     folder.ok(&format!("{} --quiet", learn("slow.npz")));
 }
+
+/// A data set after the first starts at the prior as learnt: without iterations it says of the atoms what was known.
+#[test]
+fn components_keep_their_places() {
+    let folder = sets();
+    folder.ok("learn skellam-vb a.csv -o a.npz --rank 2 --m 1 --quiet");
+    folder.ok("learn skellam-vb b.csv -o b.npz --rank 2 --m 1 --quiet --from a.npz --max-iter 0");
+    let atoms = |file| folder.model(file).arrays["atoms.dirichlet"].values.clone();
+    let (before, after) = (atoms("a.npz"), atoms("b.npz"));
+    let far = |(a, b): (&f64, &f64)| (a / b).ln().abs();
+    let worst = before.iter().zip(&after).map(far).fold(0.0, f64::max);
+    assert!(worst < 0.1, "{before:?} {after:?}");
+}
