@@ -17,11 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Prior", "Dirichlet", "Entropic", "CrossEntropy", "LogisticNormal", "Flat", "Gamma", "Penalty"]
+__all__ = [
+    "Prior",
+    "Dirichlet",
+    "Entropic",
+    "CrossEntropy",
+    "Lagged",
+    "Neighbours",
+    "LogisticNormal",
+    "Flat",
+    "Gamma",
+    "Penalty",
+]
 
 
 def _number(name: str, value: Any, least: float = -np.inf, *, above: bool = False) -> float:
@@ -34,6 +45,15 @@ def _number(name: str, value: Any, least: float = -np.inf, *, above: bool = Fals
             return number
     limit = "" if least == -np.inf else f" {'>' if above else '>='} {least:g}"
     raise ValueError(f"{name} is {value!r}, expected a finite number{limit}")
+
+
+def _groups(groups: Sequence[Sequence[int]]) -> str:
+    """The number of the group of every component."""
+    members = sorted(z for group in groups for z in group)
+    if members != list(range(len(members))):
+        raise ValueError(f"groups is {groups!r}, expected each component, counted from 0, in exactly one group")
+    of = {z: g for g, members in enumerate(groups) for z in members}
+    return "/".join(str(of[z]) for z in sorted(of))
 
 
 class Prior:
@@ -189,9 +209,7 @@ class CrossEntropy(Prior):
         decrease: int | None = None,
         floor: float | None = None,
     ) -> None:
-        members = sorted(z for group in groups for z in group)
-        if members != list(range(len(members))):
-            raise ValueError(f"groups is {groups!r}, expected each component, counted from 0, in exactly one group")
+        _groups(groups)
         self.groups = groups
         self.between = _number("between", between)
         self.within = _number("within", within)
@@ -200,10 +218,8 @@ class CrossEntropy(Prior):
         self.floor = floor
 
     def __str__(self) -> str:
-        of = {z: g for g, members in enumerate(self.groups) for z in members}
-        groups = "/".join(str(of[z]) for z in sorted(of))
         unit = "r" if self.relative else ""
-        text = f"cross-entropy:groups={groups},between={float(self.between)!r}{unit},within={float(self.within)!r}{unit}"
+        text = f"cross-entropy:groups={_groups(self.groups)},between={float(self.between)!r}{unit},within={float(self.within)!r}{unit}"
         if self.decrease is not None:
             text += f",decrease={self.decrease}"
         if self.floor is not None:
@@ -213,6 +229,99 @@ class CrossEntropy(Prior):
     def __repr__(self) -> str:
         names = ("between", "within", "relative", "decrease", "floor")
         return f"CrossEntropy({self.groups!r}, {', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+class Lagged(Prior):
+    r"""Columns in time: makes each differ from those of other groups, and like those of its own group, as they were some samples before.
+
+    .. math:: S_i[t] = \sum_\ell w_\ell \sum_k A_{ik} q_k[t - \ell], \qquad
+       q_i \gets \frac{\max(n_i - S_i, 0)}{\text{sum of the numerators}}
+
+    `q_i` is column `i` and `n_i` are its counts; `A_ik` is ``between`` for columns of different groups, minus ``within`` for those of one group, a
+    column itself among them. The step is a heuristic without a density: the likelihood of a fit may fall.
+
+    Parameters
+    ----------
+    groups : list of list of int
+        The components of every group.
+    lags : dict of int to float
+        The weight of every lag, in samples; a negative lag looks ahead.
+    between, within : float, default=0.0
+        Strength between groups and within them, in counts.
+    relative : bool, default=False
+        Whether both are relative to the counts.
+    decrease : int, default=None
+        The number of iterations within which the prior fades.
+
+    Examples
+    --------
+    >>> from plcakit.priors import Lagged
+    >>> str(Lagged([[0], [1]], {1: 1.0, 2: 0.5}, within=0.25, relative=True))
+    'lagged:groups=0/1,between=0.0r,within=0.25r,lags=1:1.0/2:0.5'
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Sequence[int]],
+        lags: Mapping[int, float],
+        *,
+        between: float = 0.0,
+        within: float = 0.0,
+        relative: bool = False,
+        decrease: int | None = None,
+    ) -> None:
+        _groups(groups)
+        if not lags:
+            raise ValueError("lags is empty, expected the weight of a lag, such as {1: 1.0}")
+        self.groups = groups
+        self.lags = {int(lag): _number("a weight in lags", weight) for lag, weight in lags.items()}
+        self.between = _number("between", between)
+        self.within = _number("within", within)
+        self.relative = relative
+        self.decrease = decrease
+
+    def __str__(self) -> str:
+        unit = "r" if self.relative else ""
+        lags = "/".join(f"{lag}:{weight!r}" for lag, weight in self.lags.items())
+        text = f"lagged:groups={_groups(self.groups)},between={self.between!r}{unit},within={self.within!r}{unit},lags={lags}"
+        return text if self.decrease is None else f"{text},decrease={self.decrease}"
+
+    def __repr__(self) -> str:
+        names = ("between", "within", "relative", "decrease")
+        return f"Lagged({self.groups!r}, {self.lags!r}, {', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+class Neighbours(Prior):
+    r"""Makes neighbouring columns alike where ``alpha < 0``, different where ``alpha > 0``: for mixtures of samples in time.
+
+    .. math:: \ln p = \sum_t \alpha \bigl( H(g_t, g_{t+1}) + H(g_{t+1}, g_t) \bigr), \qquad H(a, b) = -\sum_j a_j \ln b_j
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, in counts.
+    relative : bool, default=False
+        Whether ``alpha`` is relative to the counts of a column.
+    exact : bool, default=False
+        Whether the step for similar columns is the exact one, which never lowers the objective.
+
+    Examples
+    --------
+    >>> from plcakit.priors import Neighbours
+    >>> str(Neighbours(-0.3, relative=True))
+    'neighbours:-0.3r'
+    """
+
+    def __init__(self, alpha: float, *, relative: bool = False, exact: bool = False) -> None:
+        self.alpha = _number("alpha", alpha)
+        self.relative = relative
+        self.exact = exact
+
+    def __str__(self) -> str:
+        return f"neighbours:{self.alpha!r}{'r' if self.relative else ''}{',exact' if self.exact else ''}"
+
+    def __repr__(self) -> str:
+        return f"Neighbours({self.alpha!r}, relative={self.relative!r}, exact={self.exact!r})"
 
 
 class LogisticNormal(Prior):

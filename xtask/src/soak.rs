@@ -23,9 +23,12 @@ pub(crate) struct Args {
     /// What all seeds follow from; by default the clock.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Only properties with this in their name, such as `plca-em properties::monotone`.
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    only: String,
+    /// Cases that every property gets at least, however long they take.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    cases: u64,
+    /// Only properties with this in their name, such as `plca-em properties::monotone`; may be given again for others.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
 }
 
 /// Cases of the first run of a property.
@@ -284,22 +287,24 @@ struct Tally {
 }
 
 impl Tally {
-    /// Cases of the next run, if there is time for one.
-    fn next(&self, left: Duration) -> Option<u32> {
+    /// Cases of the next run, if there is time for one or there have been fewer than `least`.
+    fn next(&self, left: Duration, least: u64) -> Option<u32> {
         if self.runs == 0 {
             return Some(FIRST as u32);
         }
         let each = self.taken.as_secs_f64() / self.cases.max(1) as f64;
-        let most = left.min(LONGEST).as_secs_f64() / each.max(1e-9);
+        let within = |time: Duration| time.min(LONGEST).as_secs_f64() / each.max(1e-9);
+        let missing = least.saturating_sub(self.cases) as f64;
+        let most = within(left).max(within(LONGEST).min(missing));
         let cases = most.min(GROWTH * f64::from(self.last)) as u32;
         (cases > 0 && self.failures < ENOUGH).then_some(cases)
     }
 }
 
 /// The next run: the property that has had the least time, and its cases.
-fn choose(tallies: &mut [Tally], left: Duration) -> Option<(usize, u32)> {
+fn choose(tallies: &mut [Tally], left: Duration, least: u64) -> Option<(usize, u32)> {
     let free = tallies.iter().enumerate().filter(|(_, t)| !t.busy);
-    let (at, cases) = (free.filter_map(|(at, t)| Some((at, t.next(left)?))))
+    let (at, cases) = (free.filter_map(|(at, t)| Some((at, t.next(left, least)?))))
         .min_by_key(|&(at, _)| (tallies[at].runs > 0, tallies[at].taken))?;
     tallies[at].busy = true;
     Some((at, cases))
@@ -314,7 +319,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let drawn = || clock().map_or(0, |t| t.as_secs());
     let first = args.seed.unwrap_or_else(drawn);
     let mut all = properties()?;
-    all.retain(|p| p.name().contains(&args.only));
+    let wanted = |name: &str| args.only.iter().any(|o| name.contains(o.as_str()));
+    all.retain(|p| args.only.is_empty() || wanted(&p.name()));
     all.sort_by_key(Property::name);
     if all.is_empty() {
         return Err(format!("no property has {:?} in its name", args.only).into());
@@ -326,7 +332,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let work = || -> Result<()> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let Some((at, cases)) = choose(&mut locked(), left) else {
+            let Some((at, cases)) = choose(&mut locked(), left, args.cases) else {
                 return Ok(());
             };
             let (property, runs) = (&all[at], locked()[at].runs);
@@ -485,16 +491,19 @@ mod tests {
         };
         let mut all = [known(16, 4), known(16, 2), Tally::default()];
         let left = Duration::from_secs(60);
-        assert_eq!(choose(&mut all, left), Some((2, 16)));
-        assert_eq!(choose(&mut all, left), Some((1, 64)));
-        assert_eq!(choose(&mut all, Duration::from_secs(1)), Some((0, 4)));
-        assert_eq!(choose(&mut all, left), None);
-        assert_eq!(known(16, 4).next(Duration::ZERO), None);
+        assert_eq!(choose(&mut all, left, 0), Some((2, 16)));
+        assert_eq!(choose(&mut all, left, 0), Some((1, 64)));
+        assert_eq!(choose(&mut all, Duration::from_secs(1), 0), Some((0, 4)));
+        assert_eq!(choose(&mut all, left, 0), None);
+        assert_eq!(known(16, 4).next(Duration::ZERO, 0), None);
+        assert_eq!(known(16, 4).next(Duration::ZERO, 16), None);
+        assert_eq!(known(16, 4).next(Duration::ZERO, 40), Some(24));
+        assert_eq!(known(16, 4).next(Duration::ZERO, 1000), Some(64));
         let tired = Tally {
             failures: ENOUGH,
             ..known(16, 1)
         };
-        assert_eq!(tired.next(left), None);
+        assert_eq!(tired.next(left, 1000), None);
         assert_ne!(seed(1, "a b"), seed(1, "a c"));
         assert_ne!(seed(1, "a b"), seed(2, "a b"));
     }

@@ -1,17 +1,12 @@
 //! Cross-entropy priors: make components of a block similar, or make them differ.
 
-use std::sync::Arc;
-
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::parallel::sum;
 
 use crate::simplex_prior::{domain, fitting};
-use crate::table::{Parsed, number, refused, relative, settings};
-use crate::{
-    PriorError, PriorRules, Schedule, Scheduled, SimplexPrior, Step, Weighted, check_counts,
-    columns,
-};
+use crate::table::{Parsed, fading, groups, needed, number, settings, weights};
+use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns};
 
 /// The cross-entropy prior of the columns of a block, which are distributions: makes pairs of components similar, or makes them differ.
 ///
@@ -461,34 +456,15 @@ pub(crate) fn exact_similarity(m: &mut [f64], s: &mut [f64]) -> bool {
 /// `groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]`.
 pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
     let names = ["groups", "between", "within", "decrease", "floor"];
-    let [groups, between, within, decrease, floor] = settings(text, names)?;
-    let needed =
-        |value: Option<_>, name: &str| value.ok_or_else(|| refused(text, format!("`{name}` too")));
-    let groups = needed(groups, "groups")?;
-    let groups = groups.split('/').map(|group| {
-        let number = group.parse();
-        number.map_err(|_| refused(group, "a group, which is a whole number"))
-    });
-    let groups: Vec<usize> = groups.collect::<Result<_, _>>()?;
-    let between = relative(needed(between, "between")?)?;
-    let within = relative(needed(within, "within")?)?;
-    // A weight of 0 is 0 in any unit.
-    if between.1 != within.1 && between.0 != 0.0 && within.0 != 0.0 {
-        let units = "`between` and `within` in the same units: an r behind both, or neither";
-        return Err(refused(text, units));
-    }
-    let mut prior = CrossEntropy::groups(&groups, between.0, within.0)?;
-    prior.relative = [between, within].iter().any(|&(w, r)| r && w != 0.0);
+    let [of, between, within, decrease, floor] = settings(text, names)?;
+    let groups = groups(needed(of, "groups", text)?)?;
+    let ([between, within], relative) = weights([between, within], text)?;
+    let mut prior = CrossEntropy::groups(&groups, between, within)?;
+    prior.relative = relative;
     if let Some(floor) = floor {
         prior = prior.floor(number(floor)?)?;
     }
-    Ok(match decrease {
-        None => Arc::new(prior),
-        Some(over) => {
-            let over = number(over)?;
-            Arc::new(Scheduled::new(prior, Schedule::Decreasing { over })?)
-        }
-    })
+    fading(prior, decrease)
 }
 
 impl PriorRules for CrossEntropy {

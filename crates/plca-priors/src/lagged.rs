@@ -5,6 +5,7 @@ use plca_tensor::Real;
 
 use crate::cross_entropy::normalised;
 use crate::simplex_prior::{domain, fitting};
+use crate::table::{Parsed, fading, groups, needed, number, refused, settings, weights};
 use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns};
 
 /// The cross-entropy prior of the columns of a block, which are distributions over time, at several lags: makes a component similar to what others, or it
@@ -15,7 +16,7 @@ use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, 
 /// \qquad q_i \gets \frac{\max(n_i - S_i, \, 0)}{\text{sum of the numerators}}
 /// ```
 ///
-/// `q_i` is column `i` and `n_i` are its counts; what lies outside of the samples is left out. Columns are renewed in order, each with the newest values of the others. A
+/// `q_i` is column `i` and `n_i` are its counts; weights are in counts, or [`relative`](Self::relative). What lies outside of the samples is left out. Columns are renewed in order, each with the newest values of the others. A
 /// positive weight makes two components differ, a negative one makes them similar. With `A_-lag[k,i] = A_lag[i,k]` the prior is symmetric; with positive lags
 /// alone component `i` follows component `k`. A column in which everything is clipped keeps its value.
 ///
@@ -36,6 +37,7 @@ use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lagged {
     lags: Vec<(isize, DMatrix<f64>)>,
+    relative: bool,
 }
 
 impl Lagged {
@@ -60,7 +62,27 @@ impl Lagged {
                 domain("weights", weight, weight.is_finite() && !itself)?;
             }
         }
-        Ok(Self { lags })
+        Ok(Self {
+            lags,
+            relative: false,
+        })
+    }
+
+    /// Makes the weights multiples of `v/K`, as [`CrossEntropy::relative`](crate::CrossEntropy::relative).
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{Lagged, SimplexPrior, Step};
+    /// let follows = Lagged::new(vec![(1, dmatrix![0.0, 0.0; -0.5, 0.0])])?.relative();
+    /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
+    /// follows.update(&dmatrix![4.0, 1.0; 0.0, 1.0], &mut theta, &Step::at(1))?;       // v/K = 3: a weight of -1.5
+    /// assert_eq!(theta[(1, 1)], 2.5 / 3.5);
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
+    #[must_use]
+    pub fn relative(mut self) -> Self {
+        self.relative = true;
+        self
     }
 
     /// The prior of groups of components, as [`CrossEntropy::groups`](crate::CrossEntropy::groups): at every lag, times its weight, columns of different groups
@@ -101,6 +123,23 @@ impl Lagged {
     }
 }
 
+/// `groups=0/0/1/1,between=A,within=B,lags=1:W/2:W[,decrease=T]`.
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn SimplexPrior<T>> {
+    let names = ["groups", "between", "within", "lags", "decrease"];
+    let [of, between, within, lags, decrease] = settings(text, names)?;
+    let groups = groups(needed(of, "groups", text)?)?;
+    let ([between, within], relative) = weights([between, within], text)?;
+    let lags = needed(lags, "lags", text)?.split('/').map(|lag| {
+        let parts = lag
+            .split_once(':')
+            .and_then(|(l, w)| Some((l.parse().ok()?, number(w).ok()?)));
+        parts.ok_or_else(|| refused(lag, "LAG:WEIGHT, such as 1:0.5"))
+    });
+    let lags: Vec<(isize, f64)> = lags.collect::<Result<_, _>>()?;
+    let prior = Lagged::groups(&groups, between, within, &lags)?;
+    fading(Lagged { relative, ..prior }, decrease)
+}
+
 impl PriorRules for Lagged {
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
         match self.lags.first().map(|(_, a)| a.ncols()) {
@@ -136,6 +175,11 @@ impl<T: Real> SimplexPrior<T> for Lagged {
         check_counts(counts, theta)?;
         let mut q = columns::double(theta);
         let (times, k) = q.shape();
+        // [SPEC 8] v / K
+        let unit = match self.relative {
+            true => counts.iter().map(|n| n.to_f64()).sum::<f64>() / k as f64,
+            false => 1.0,
+        };
         for i in (0..k).filter(|&i| !step.is_frozen(i)) {
             let mut new: Vec<f64> = counts.column(i).iter().map(|n| n.to_f64()).collect();
             for (lag, a) in &self.lags {
@@ -143,7 +187,7 @@ impl<T: Real> SimplexPrior<T> for Lagged {
                 // Samples t of one and t - lag of the other, as far as both are there.
                 let (to, from) = if *lag >= 0 { (shift, 0) } else { (0, shift) };
                 for other in (0..k).filter(|&other| a[(i, other)] != 0.0) {
-                    let (weight, others) = (a[(i, other)], q.column(other));
+                    let (weight, others) = (unit * a[(i, other)], q.column(other));
                     // [EXT 7] n_i - Σ A_lag[i,k] q_k[t - lag]
                     let pairs = new[to..].iter_mut().zip(others.iter().skip(from));
                     pairs.for_each(|(x, q)| *x -= weight * q);
@@ -168,6 +212,7 @@ impl Weighted for Lagged {
         let lags = self.lags.iter().map(|(lag, a)| (*lag, a * f));
         Self {
             lags: lags.collect(),
+            relative: self.relative,
         }
     }
 }

@@ -18,7 +18,6 @@ extern crate self as plca_priors;
 
 mod columns;
 mod entries;
-mod lagged;
 #[cfg(feature = "laws")]
 pub mod laws;
 mod rate_prior;
@@ -27,7 +26,6 @@ mod simplex_prior;
 mod table;
 
 pub use entries::{Components, Entries};
-pub use lagged::Lagged;
 pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
@@ -67,6 +65,8 @@ priors! {
         "Makes columns of different groups differ and columns of one group alike; with decrease the prior fades within T iterations.";
     neighbours::{Neighbours} = "neighbours", "A[r][,exact]",
         "Makes neighbouring columns alike (A < 0) or different (A > 0); with r, A is a multiple of the counts of a column.";
+    lagged::{Lagged} = "lagged", "groups=0/0/1/1,between=A[r],within=B[r],lags=1:W/2:W[,decrease=T]",
+        "Columns in time: makes each differ from those of other groups, and like those of its own group, as they were 1, 2, ... samples before.";
     logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
         "The logarithms of the entries are normal, with the logarithms of equal entries as means.";
     flat::{Flat} = "flat", "", "No preference.";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plca_tensor::Real;
 
-use crate::{PriorError, PriorRules, RatePrior, SimplexPrior};
+use crate::{PriorError, PriorRules, RatePrior, Schedule, Scheduled, SimplexPrior, Weighted};
 
 /// A prior as text describes it, or what is wrong with the text.
 pub(crate) type Parsed<P> = Result<Arc<P>, PriorError>;
@@ -107,6 +107,53 @@ pub(crate) fn relative(text: &str) -> Result<(f64, bool), PriorError> {
         Some(digits) => Ok((number(digits)?, true)),
         None => Ok((number(text)?, false)),
     }
+}
+
+/// The number of the group of every column, `0/0/1/1`.
+pub(crate) fn groups(text: &str) -> Result<Vec<usize>, PriorError> {
+    let groups = text.split('/').map(|group| {
+        let number = group.parse();
+        number.map_err(|_| refused(group, "a group, which is a whole number"))
+    });
+    groups.collect()
+}
+
+/// A setting that must be there.
+pub(crate) fn needed<'a>(
+    value: Option<&'a str>,
+    name: &str,
+    text: &str,
+) -> Result<&'a str, PriorError> {
+    value.ok_or_else(|| refused(text, format!("`{name}` too")))
+}
+
+/// Two weights in one unit, and whether it is relative to the counts: an `r` behind both of `between` and `within`, or behind neither.
+pub(crate) fn weights(
+    [between, within]: [Option<&str>; 2],
+    text: &str,
+) -> Result<([f64; 2], bool), PriorError> {
+    let (a, r) = relative(needed(between, "between", text)?)?;
+    let (b, s) = relative(needed(within, "within", text)?)?;
+    // A weight of 0 is 0 in any unit.
+    if r != s && a != 0.0 && b != 0.0 {
+        let units = "`between` and `within` in the same units: an r behind both, or neither";
+        return Err(refused(text, units));
+    }
+    Ok(([a, b], (r && a != 0.0) || (s && b != 0.0)))
+}
+
+/// The prior, which fades within a number of iterations if one is given.
+pub(crate) fn fading<T: Real, P: SimplexPrior<T> + Weighted + 'static>(
+    prior: P,
+    over: Option<&str>,
+) -> Parsed<dyn SimplexPrior<T>> {
+    let Some(over) = over else {
+        return Ok(Arc::new(prior));
+    };
+    let schedule = Schedule::Decreasing {
+        over: number(over)?,
+    };
+    Ok(Arc::new(Scheduled::new(prior, schedule)?))
 }
 
 /// `NAME=VALUE,…`, each name one of these and at most once: the values in the order of the names.

@@ -1,7 +1,7 @@
 //! `compare`: the `plca` command and its peers in turn, on the same workloads from the same starts.
 //!
 //! Nothing recorded enters the table: what cannot be run here is shown as missing. What was measured is added to a file of all
-//! comparisons of this checkout, `target/compare/history.jsonl`.
+//! comparisons of this checkout, `target/compare/history.jsonl`, and is a table of docs/PERFORMANCE.md in `target/compare/table.md`.
 
 mod files;
 mod machine;
@@ -57,6 +57,8 @@ const fn and_time(ratio: f64, time: f64) -> Targets {
 /// A workload, the peers that can do it, and how long ours runs.
 struct Workload {
     name: &'static str,
+    /// What it is, in the tables of the documentation.
+    about: &'static str,
     peers: &'static [&'static str],
     iterations: usize,
     /// Seconds of a peer's run; the peers' slowest iterations need the longest.
@@ -81,7 +83,7 @@ const SIGNED: &[&str] = &["wonterfact-em"];
 const VARIATIONAL: &[&str] = &["wonterfact-vbem"];
 
 const fn workload(
-    name: &'static str,
+    [name, about]: [&'static str; 2],
     peers: &'static [&'static str],
     iterations: usize,
     budget: f64,
@@ -89,6 +91,7 @@ const fn workload(
 ) -> Workload {
     Workload {
         name,
+        about,
         peers,
         iterations,
         budget,
@@ -125,20 +128,72 @@ impl Workload {
 }
 
 const WORKLOADS: &[Workload] = &[
-    workload("dense-spectrogram", MATRIX, 60, 9.0, SPECTROGRAM).fast(),
-    workload("dense-faces", MATRIX, 100, 10.0, [and_time(2.7, 6.5); 2]).fast(),
-    workload("sparse-text-k20", MATRIX, 80, 10.0, TEXT)
-        .fast()
-        .holds(1.7, 1.3),
-    workload("ap-corpus", MATRIX, 80, 10.0, [and_time(0.0, 10.0); 2])
-        .fast()
-        .real()
-        .holds(1.7, 1.3),
-    workload("sparse-text-k100", MATRIX, 40, 8.0, iterations(14.0, 25.0)).holds(1.7, 1.3),
-    workload("sparse-large", MATRIX, 40, 60.0, iterations(30.0, 80.0)).holds(1.7, 1.3),
-    workload("tensor-3d", TENSOR, 40, 4.0, iterations(15.0, 27.0)),
     workload(
-        "tensor-sparse-3d",
+        ["dense-spectrogram", "dense 1025 x 3000, K = 40"],
+        MATRIX,
+        60,
+        9.0,
+        SPECTROGRAM,
+    )
+    .fast(),
+    workload(
+        ["dense-faces", "dense 361 x 2429, K = 50"],
+        MATRIX,
+        100,
+        10.0,
+        [and_time(2.7, 6.5); 2],
+    )
+    .fast(),
+    workload(
+        [
+            "sparse-text-k20",
+            "sparse text 18000 x 10000, 0.5 % filled, K = 20",
+        ],
+        MATRIX,
+        80,
+        10.0,
+        TEXT,
+    )
+    .fast()
+    .holds(1.7, 1.3),
+    workload(
+        ["ap-corpus", "newspaper articles 2246 x 10473, K = 50"],
+        MATRIX,
+        80,
+        10.0,
+        [and_time(0.0, 10.0); 2],
+    )
+    .fast()
+    .real()
+    .holds(1.7, 1.3),
+    workload(
+        ["sparse-text-k100", "the text, K = 100"],
+        MATRIX,
+        40,
+        8.0,
+        iterations(14.0, 25.0),
+    )
+    .holds(1.7, 1.3),
+    workload(
+        ["sparse-large", "sparse 200000 x 30000, 2e7 entries, K = 32"],
+        MATRIX,
+        40,
+        60.0,
+        iterations(30.0, 80.0),
+    )
+    .holds(1.7, 1.3),
+    workload(
+        ["tensor-3d", "dense 200 x 200 x 200, K = 20"],
+        TENSOR,
+        40,
+        4.0,
+        iterations(15.0, 27.0),
+    ),
+    workload(
+        [
+            "tensor-sparse-3d",
+            "sparse 5000 x 4000 x 500, 5e6 entries, K = 16",
+        ],
         TENSOR,
         40,
         12.0,
@@ -146,22 +201,81 @@ const WORKLOADS: &[Workload] = &[
     )
     .holds(1.7, 1.3),
     // Transforms are in double precision whatever the data.
-    workload("siplca-image", SHIFTED, 60, 8.0, iterations(300.0, 300.0)).holds(1.5, 0.0),
-    workload("siplca-cqt", SHIFTED, 200, 4.0, iterations(350.0, 350.0)).holds(1.5, 0.0),
     workload(
-        "siplca-handwriting",
+        [
+            "siplca-image",
+            "shifted: colour image 136 x 511 x 3, kernel 35 x 25 x 3",
+        ],
+        SHIFTED,
+        60,
+        8.0,
+        iterations(300.0, 300.0),
+    )
+    .holds(1.5, 0.0),
+    workload(
+        [
+            "siplca-cqt",
+            "shifted: constant-Q 234 x 317, kernel 180 x 1",
+        ],
+        SHIFTED,
+        200,
+        4.0,
+        iterations(350.0, 350.0),
+    )
+    .holds(1.5, 0.0),
+    workload(
+        [
+            "siplca-handwriting",
+            "shifted: handwriting 81 x 113, three kernels 15 x 15",
+        ],
         SHIFTED,
         200,
         4.0,
         iterations(160.0, 170.0),
     )
     .holds(1.5, 0.0),
-    workload("siplca-speech", SHIFTED, 80, 4.0, iterations(1.25, 1.3)),
-    workload("pntf-faces", SQUARED, 80, 8.0, FACES).holds(1.5, 0.0),
-    workload("skellam-21x5000", SIGNED, 400, 2.0, iterations(5.0, 5.0)).holds(0.0, 0.0),
-    workload("skellam-9x14500", SIGNED, 200, 2.0, iterations(3.0, 3.0)).holds(0.0, 0.0),
     workload(
-        "skellam-vb-21x5000",
+        [
+            "siplca-speech",
+            "shifted: speech 513 x 938, K = 20, kernel 513 x 8",
+        ],
+        SHIFTED,
+        80,
+        4.0,
+        iterations(1.25, 1.3),
+    ),
+    workload(
+        [
+            "pntf-faces",
+            "squared error: dense 19 x 19 x 2429, K = 50, `pntf`",
+        ],
+        SQUARED,
+        80,
+        8.0,
+        FACES,
+    )
+    .holds(1.5, 0.0),
+    workload(
+        ["skellam-21x5000", "signed 21 x 5000, K = 3, `skellam`"],
+        SIGNED,
+        400,
+        2.0,
+        iterations(5.0, 5.0),
+    )
+    .holds(0.0, 0.0),
+    workload(
+        ["skellam-9x14500", "signed 9 x 14500, K = 7, `skellam`"],
+        SIGNED,
+        200,
+        2.0,
+        iterations(3.0, 3.0),
+    )
+    .holds(0.0, 0.0),
+    workload(
+        [
+            "skellam-vb-21x5000",
+            "signed 21 x 5000, K = 3, `skellam-vb`",
+        ],
         VARIATIONAL,
         200,
         2.0,
@@ -300,6 +414,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
          MB: our largest peak of resident memory, and what we allow ourselves"
     );
     record(&out, &machine, &report)?;
+    let text = page(&machine.line(), &report);
+    write_atomically(&out.join("table.md"), |f| f.write_all(text.as_bytes()))?;
     let two_cores = machine.two_threads >= TWO_CORES;
     if !two_cores {
         println!("the machine grants less than two cores: targets of two threads are not held");
@@ -505,6 +621,7 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
         .collect();
     let entry = json!({
         "workload": w.name,
+        "about": w.about,
         "target": {
             "peer": w.peers.first(), "ratio": targets.ratio, "time": targets.time, "share": targets.share,
             "two_threads": w.two_threads, "single": w.single,
@@ -530,6 +647,44 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
         "f64_over_f32": median(double_over_single),
     });
     Ok((entry, panel))
+}
+
+/// The table of docs/PERFORMANCE.md: ratios and times are those to the first peer, targets in brackets.
+fn page(machine: &str, report: &[Value]) -> String {
+    let number = |v: &Value| match v.as_f64() {
+        None => String::new(),
+        Some(x) if x.abs() >= 100.0 => format!("{x:.0}"),
+        Some(x) if x.abs() >= 10.0 => format!("{x:.1}"),
+        Some(x) => format!("{x:.2}"),
+    };
+    let aimed = |v: &Value, target: &Value| match target.as_f64().filter(|&t| t > 0.0) {
+        Some(t) if v.is_number() => format!("{} ({t})", number(v)),
+        _ => number(v),
+    };
+    let mut text = format!(
+        "{machine}\n\n| data | ms | share | ratio | time | 1t:2t | run | f64:f32 | MB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+    );
+    for entry in report.iter().filter(|entry| entry["error"].is_null()) {
+        let (ours, peer, target) = (&entry["ours"], &entry["peers"][0], &entry["target"]);
+        let ms = Value::from(ours["s_per_iter"].as_f64().map(|s| 1e3 * s));
+        let whole = least(&entry["raced"]["whole_one_thread_over_two"]);
+        let cells = [
+            entry["about"].as_str().unwrap_or_default().to_string(),
+            number(&ms),
+            aimed(&ours["share"], &target["share"]),
+            aimed(&peer["ratio"], &target["ratio"]),
+            aimed(&peer["time_to_equal_objective"], &target["time"]),
+            aimed(&entry["one_thread_over_two"], &target["two_threads"]),
+            number(&whole),
+            aimed(&entry["f64_over_f32"], &target["single"]),
+            match (ours["peak_mb"].as_f64(), ours["allowed_mb"].as_f64()) {
+                (Some(mb), Some(limit)) => format!("{mb:.0} of {limit:.0}"),
+                _ => String::new(),
+            },
+        ];
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    text
 }
 
 fn median(mut of: Vec<f64>) -> Option<f64> {
@@ -579,4 +734,31 @@ fn rows(entry: &Value) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_a_row_for_every_workload_that_ran() {
+        let entry = json!({
+            "about": "dense", "target": { "ratio": 2.7, "time": 0.0, "share": 0.8, "two_threads": 1.7, "single": 0.0 },
+            "ours": { "s_per_iter": 0.0161, "share": null, "peak_mb": 101.6, "allowed_mb": 108.0 },
+            "peers": [{ "ratio": 3.456, "time_to_equal_objective": 214.4 }, { "ratio": 9.0 }],
+            "one_thread_over_two": 1.999, "f64_over_f32": 1.5, "raced": { "whole_one_thread_over_two": [1.9, 1.8] },
+        });
+        let missing =
+            json!({ "about": "signed", "peers": [{ "missing": "not installed" }], "ours": {} });
+        let failed = json!({ "workload": "sparse", "error": "no data" });
+        let text = page("a machine", &[entry, missing, failed]);
+        let rows: Vec<&str> = text.lines().skip(4).collect();
+        assert_eq!(
+            rows,
+            [
+                "| dense | 16.1 |  | 3.46 (2.7) | 214 | 2.00 (1.7) | 1.80 | 1.50 | 102 of 108 |",
+                "| signed |  |  |  |  |  |  |  |  |"
+            ]
+        );
+    }
 }

@@ -301,8 +301,25 @@ fn neighbours_match_the_reference() {
     );
     folder.arrays("name.npz", &[("factor_1.lag_x", &[2, 2], &lag)]);
     folder.arrays("weights.npz", &[("weights.lag_1", &[2, 2], &lag)]);
+    folder.arrays(
+        "groups.npz",
+        &[
+            ("factor_1.lag_1", &[2, 2], &[-0.25, 0.5, 0.5, -0.25]),
+            ("factor_1.lag_m2", &[2, 2], &[-0.5, 1.0, 1.0, -0.5]),
+        ],
+    );
     let fit = "fit plca d.csv --rank 2 --output p.npz --max-iter 20 --priors";
     folder.ok(&format!("{fit} lags.npz"));
+    folder.ok(&format!("{fit} groups.npz"));
+    // The same as text.
+    let groups = "factor_1=lagged:groups=0/1,between=1,within=.5,lags=1:.5/-2:1";
+    folder.ok(&format!(
+        "fit plca d.csv --rank 2 --output text.npz --max-iter 20 --prior {groups}"
+    ));
+    let of = |file| folder.model(file).arrays["factor_1"].values.clone();
+    assert_eq!(of("text.npz"), of("p.npz"));
+    folder.ok("fit plca d.csv --rank 2 --output plain.npz --max-iter 20");
+    assert_ne!(of("text.npz"), of("plain.npz"));
     folder.fails(
         1,
         &format!("{fit} bad.npz"),

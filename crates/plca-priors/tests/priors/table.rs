@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_priors::{
-    CrossEntropy, Dirichlet, Entropic, Gamma, Penalty, PriorError, PriorRules, Priors, RatePrior,
-    RatePriors, Schedule, Scheduled, SimplexPrior, Step,
+    CrossEntropy, Dirichlet, Entropic, Gamma, Lagged, Penalty, PriorError, PriorRules, Priors,
+    RatePrior, RatePriors, Schedule, Scheduled, SimplexPrior, Step,
 };
 
 /// What an M-step makes of counts.
@@ -20,7 +20,8 @@ fn updated(prior: &dyn SimplexPrior<f64>) -> DMatrix<f64> {
 fn text_makes_the_prior_that_the_constructors_make() {
     let groups = |between, within| CrossEntropy::groups(&[0, 0, 1, 1], between, within).unwrap();
     let fading = Schedule::Decreasing { over: 9.0 };
-    let cases: [(&str, Box<dyn SimplexPrior<f64>>, bool); 6] = [
+    let follow = Lagged::groups(&[0, 0, 1, 1], 0.5, 2.0, &[(1, 0.5), (-2, -1.0)]).unwrap();
+    let cases: [(&str, Box<dyn SimplexPrior<f64>>, bool); 8] = [
         (
             "dirichlet:2.5",
             Box::new(Dirichlet::symmetric(2.5).unwrap()),
@@ -50,6 +51,16 @@ fn text_makes_the_prior_that_the_constructors_make() {
             "cross-entropy:groups=0/0/1/1,between=1,within=0,decrease=9",
             Box::new(Scheduled::new(groups(1.0, 0.0), fading).unwrap()),
             true,
+        ),
+        (
+            "lagged:groups=0/0/1/1,between=.5,within=2,lags=1:.5/-2:-1",
+            Box::new(follow.clone()),
+            false,
+        ),
+        (
+            "lagged:groups=0/0/1/1,between=.5r,within=2r,lags=1:.5/-2:-1,decrease=9",
+            Box::new(Scheduled::new(follow.relative(), fading).unwrap()),
+            false,
         ),
     ];
     for (text, want, density) in cases {
@@ -81,6 +92,14 @@ fn text_that_makes_no_prior_is_refused() {
         ),
         ("cross-entropy:groups=0/0/1/1,between=1", "`within` too"),
         ("cross-entropy:groups=0/0/1/1,groups=0", "given twice"),
+        (
+            "lagged:groups=0/0/1/1,between=1,within=1r,lags=1:1",
+            "in the same units",
+        ),
+        (
+            "lagged:groups=0/0/1/1,between=1,within=1,lags=1",
+            "`1`: expected LAG:WEIGHT, such as 1:0.5",
+        ),
         (
             "cross-entropy:beyond=1",
             "one of groups, between, within, decrease, floor",
