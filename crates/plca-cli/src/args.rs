@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Reconstruct(ReconstructArgs),
     /// The contents of a model file.
     Inspect(InspectArgs),
+    /// An array of a model file as a table: a line for every entry, a column for every component.
+    Export(ExportArgs),
     /// Counts drawn from the fitted model.
     Sample(SampleArgs),
     /// Table of scores, one row for each number of components.
@@ -76,7 +78,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Magnitude spectrogram of a sound, frequencies x frames.
     Spectrogram(SpectrogramArgs),
-    /// One sound for each component of a model of a spectrogram.
+    /// One sound for each component of a model of a spectrogram, or for each of several trained sources.
     Separate(SeparateArgs),
     /// Completions of the command line for a shell.
     Completions {
@@ -246,7 +248,7 @@ fn tolerance(s: &str) -> Result<f64, String> {
 fn sizes(s: &str) -> Result<Sizes, String> {
     let size = |n: &str| {
         n.parse::<usize>()
-            .map_err(|_| format!("`{n}` is not a whole number"))
+            .map_err(|_| format!("`{n}` is not a whole number; sizes are written as in 3x8"))
     };
     s.split('x').map(size).collect::<Result<_, _>>().map(Sizes)
 }
@@ -350,7 +352,7 @@ pub(crate) struct OnlineArgs {
 pub(crate) struct Sizes(pub(crate) Vec<usize>);
 
 /// Data and which of their cells are hidden.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct DataArgs {
     /// Array of the data's shape, 0 = hidden; or a file of the hidden cells
     ///
@@ -360,9 +362,9 @@ pub(crate) struct DataArgs {
     /// Which cells count as missing
     #[arg(long, value_name = "WHICH", help_heading = DATA)]
     pub(crate) missing: Option<MissingCells>,
-    /// Size of each dimension of a .tns file [default: the largest index]
+    /// Size of each dimension [default: the largest index]
     ///
-    /// With --online: the sizes of every batch.
+    /// Of .tns files, and of .svmlight and .ldac, of which 0xM says the number of features alone. With --online: the sizes of every batch.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes, help_heading = DATA)]
     pub(crate) shape: Option<Sizes>,
     #[command(flatten)]
@@ -450,7 +452,7 @@ pub(crate) struct FitArgs {
     pub(crate) shifts: ShiftArgs,
     #[command(flatten)]
     pub(crate) turns: TurnArgs,
-    /// Dimension of the given index y of P(z | y) [default: 1]
+    /// Dimension of the samples y in P(z | y), such as the documents of a corpus [default: 1]
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
     pub(crate) given: Option<u8>,
     #[command(flatten)]
@@ -711,12 +713,27 @@ pub(crate) struct InspectArgs {
     /// Number of entries printed for every component.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "array", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) top: usize,
-    /// File with the names of the entries, one per line, such as the words of a corpus.
+    /// File with the names of the entries, one per line, such as the words of a corpus [default: those of the data, if they had any].
     #[arg(long, value_name = "FILE", requires = "array")]
     pub(crate) labels: Option<PathBuf>,
     /// Prints one JSON line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// The array, such as mixture; see plca inspect.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) array: String,
+    /// File to write: .csv, .tsv; or .npy, the array as it is.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// File with the names of the entries, one per line [default: those of the data, if they had any].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -757,9 +774,12 @@ pub(crate) struct SelectArgs {
     pub(crate) hidden: DataArgs,
     #[command(flatten)]
     pub(crate) signed: SignedArgs,
-    /// skellam-vb: priors, as for fit.
+    /// Models by variational Bayes: priors, as for fit.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
+    /// plsa, plsa-vb: dimension of the given index y of P(z | y) [default: 1].
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub(crate) given: Option<u8>,
     /// Numbers of components: A..B (both included) or a list A,B,C.
     #[arg(long, value_name = "A..B")]
     pub(crate) ranks: String,
@@ -990,13 +1010,17 @@ pub(crate) struct SpectrogramArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SeparateArgs {
-    /// The fitted model of the sound's spectrogram.
-    pub(crate) model: PathBuf,
-    /// The sound whose spectrogram the model was fitted to.
+    /// The fitted model of the sound's spectrogram; or several, each of a source alone.
+    #[arg(required = true, num_args = 1.., value_name = "MODEL")]
+    pub(crate) models: Vec<PathBuf>,
+    /// The sound whose spectrogram the model was fitted to; of several models, the mixture of their sources.
     pub(crate) sound: PathBuf,
-    /// Folder for component_0.wav, component_1.wav, …; they add up to the sound.
+    /// Folder for component_0.wav, component_1.wav, …, or for one file per source, named after its model; they add up to the sound.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
+    /// Explains the sound by the spectra of the model first: for a sound that it was not fitted to. Several models always do.
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Samples between the starts of two frames, as for the spectrogram.
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,

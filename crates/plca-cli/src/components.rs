@@ -44,8 +44,29 @@ impl Fit {
         shape.map_or(2, Vec::len)
     }
 
+    /// Of several blocks that a list of names fits, the one whose entries it names: that of the rows of the data, or the columns of the basis.
+    pub(crate) fn named(&self, names: usize) -> Option<String> {
+        let fits = |name: &&String| {
+            let Some(components) = self.components(name) else {
+                return false;
+            };
+            let mut extents = components.extents();
+            if components.signed {
+                extents.pop();
+            }
+            // Kernels are smaller than the data.
+            extents == [names] && !has(self.kind, "--kernel")
+        };
+        let fitting: Vec<&String> = self.file.arrays.keys().filter(fits).collect();
+        let first =
+            |chosen: &dyn Fn(&str) -> bool| fitting.iter().find(|name| chosen(name)).copied();
+        let basis = |name: &str| name.starts_with("basis");
+        let found = first(&basis).or_else(|| first(&|name| self.is_of_rows(name)));
+        Some(found.or(fitting.first().copied())?.clone())
+    }
+
     /// Whether the components of a block have an entry for each row of the data, dimension 0.
-    pub(crate) fn is_of_rows(&self, block: &str) -> bool {
+    fn is_of_rows(&self, block: &str) -> bool {
         let settings = &self.file.metadata["settings"];
         let block = block.strip_suffix("_shape").unwrap_or(block);
         let other = |option: &str, name: &str, default: u64| {

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
+use plca_io::{Array, DataFile, Element, IoError, Mask, ReadOptions};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
+use serde_json::{Value, json};
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
-use crate::models::options::need_matrix;
-use crate::models::{ModelKind, Takes};
+use crate::models::options::{has, need_matrix};
+use crate::models::{Kind, ModelKind, Takes};
 use crate::precision;
 
 /// Data of any storage.
@@ -28,7 +29,7 @@ pub(crate) fn load_for<T: Element>(
         allow_infinite: args.mask.is_some(),
         ..args.reading()
     };
-    let file = plca_io::read_data_with::<T>(path, &options)?;
+    let file = plca_io::read_data_with::<T>(path, &options).map_err(|e| hinted(e, args))?;
     if takes == Takes::SignedMatrix {
         let (DataFile::Dense(Array { shape, .. }) | DataFile::Sparse(Coordinates { shape, .. })) =
             &file;
@@ -43,6 +44,32 @@ pub(crate) fn load_for<T: Element>(
         Takes::SignedMatrix | Takes::Numbers | Takes::Signed => {}
     }
     Ok(data)
+}
+
+/// What is wrong with a file; of a table with words where numbers were expected also what may help.
+fn hinted(e: IoError, args: &DataArgs) -> Failure {
+    let name = e.path().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name).to_string();
+    let word = e.word().unwrap_or_default();
+    let separator = [";", "\t", "|", ","]
+        .into_iter()
+        .find(|&c| word.contains(c));
+    let hint = match separator {
+        _ if word.is_empty() || !(name.ends_with(".csv") || name.ends_with(".tsv")) => None,
+        Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
+        Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
+        _ if e.place().ends_with("column 1") && args.table.labels.is_none() => {
+            Some("if the first column holds names, --labels first-column".into())
+        }
+        _ if e.place().starts_with("line 1:") && args.table.header.is_none() => {
+            Some("if line 1 names the columns, --header yes".into())
+        }
+        _ => None,
+    };
+    match hint {
+        Some(hint) => Failure::from(e).and(hint),
+        None => e.into(),
+    }
 }
 
 /// A dense matrix of more cells is not made from a sparse file.
@@ -73,6 +100,38 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         warnings.push("some values are negative: no distribution has negative values".into());
     }
     warnings
+}
+
+/// What the indices of the dimensions are called in the file, as the metadata of a model keep it; nothing where they have no names.
+pub(crate) fn names(path: &Path, args: &DataArgs) -> Result<Value, Failure> {
+    let names = plca_io::read_names(path, &args.reading())?;
+    let named = names.into_iter().enumerate();
+    let named = named.filter_map(|(d, names)| Some((d.to_string(), json!(names?))));
+    let named: serde_json::Map<_, _> = named.collect();
+    Ok(match named.is_empty() {
+        true => Value::Null,
+        false => Value::Object(named),
+    })
+}
+
+/// Whether a file lists samples line after line, which are then its rows.
+pub(crate) fn lists_samples(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let lists = [".ldac", ".svmlight", ".libsvm"];
+    lists.iter().any(|end| name.ends_with(end)) || name.starts_with("docword.")
+}
+
+/// A warning where samples are rows in the file, and the model takes columns for samples since nobody said otherwise.
+pub(crate) fn lying(model: Kind, path: &Path, given: Option<u8>) -> Option<String> {
+    let wrong = has(model, "--given") && given.is_none() && lists_samples(path);
+    wrong.then(|| {
+        format!(
+            "{}: the rows of this format are the samples, such as documents, which the model expects as columns: --given 0 takes the rows",
+            path.display()
+        )
+    })
 }
 
 /// Calls `visit` with the multi-index and the value of every cell, in memory order.

@@ -389,6 +389,7 @@ impl<T: Scalar> Run<'_, T> {
             summary["power"] = json!(best.power());
         }
         let mut warnings = data::warnings(args.model, data);
+        warnings.extend(data::lying(args.model, &args.data, args.given));
         warnings.extend(outcome.restored.warnings());
         let free = args.model.free_blocks(data.shape().len());
         let fixed = free.iter().all(|name| args.fix.contains(name));
@@ -396,6 +397,10 @@ impl<T: Scalar> Run<'_, T> {
         warnings.extend(unfinished(cut, args.max_iter, args.tol));
         let mut model = args.model.file(&best.widened());
         merge(&mut model.metadata, self.describe(posterior));
+        let names = data::names(&args.data, &args.hidden)?;
+        if !names.is_null() {
+            model.metadata["names"] = names;
+        }
         leave(args, model, summary, warnings, trace)
     }
 }

@@ -7,26 +7,16 @@ use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::failure::Failure;
-use crate::models::{Kind, MODELS};
+use crate::models::MODELS;
+use crate::named::names;
 use crate::outputs::{print, printable};
 use crate::saved;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let file = saved::read(&args.model)?;
     if let Some(name) = &args.array {
-        return match file.arrays.get(name) {
-            Some(array) => {
-                let model = file.metadata["model"].as_str().unwrap_or_default();
-                let model = MODELS.iter().find(|known| known.name() == model);
-                components(args, model.copied(), (name, array))
-            }
-            None => {
-                let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
-                let names = names.join(", ");
-                let what = format!("--array {name}: no such array; expected one of {names}");
-                Err(Failure::of(&args.model, printable(&what)))
-            }
-        };
+        let array = saved::array(&args.model, &file, name)?;
+        return components(args, &file.metadata, (name, array));
     }
     if args.json {
         let arrays = file.arrays.iter();
@@ -63,9 +53,11 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
 /// Prints the largest entries of every component of an array of a model.
 fn components(
     args: &InspectArgs,
-    model: Option<Kind>,
+    metadata: &Value,
     (name, array): (&str, &Array<f64>),
 ) -> Result<(), Failure> {
+    let model = metadata["model"].as_str().unwrap_or_default();
+    let model = MODELS.iter().find(|known| known.name() == model).copied();
     // Arrays of a consensus begin with their rank.
     let axis = match name.rsplit('.').next().unwrap_or(name) {
         "consensus_spectra" => 0,
@@ -77,12 +69,11 @@ fn components(
         return Err(Failure::of(&args.model, printable(&what)));
     };
     let rest: Vec<usize> = (0..array.shape.len()).filter(|j| *j != axis).collect();
-    let labels = match &args.labels {
-        None => None,
-        Some(path) => {
-            let sizes: Vec<usize> = rest.iter().map(|&j| array.shape[j]).collect();
-            Some(labels_of(path, &sizes)?)
-        }
+    let sizes: Vec<usize> = rest.iter().map(|&j| array.shape[j]).collect();
+    let labels = match (&args.labels, &sizes[..]) {
+        (Some(path), sizes) => Some(labels_of(path, sizes)?),
+        (None, &[entries]) => names(model, metadata, name, entries),
+        (None, _) => None,
     };
     let mut positions = vec![Vec::new(); count];
     for at in 0..array.values.len() {
@@ -152,5 +143,7 @@ fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
 /// Names, a line each.
 pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
+    // An empty line at the end names nothing.
+    let text = text.trim_end_matches(['\n', '\r']);
     Ok(text.lines().map(|line| printable(line.trim())).collect())
 }

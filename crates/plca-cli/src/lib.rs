@@ -11,6 +11,7 @@ mod compare;
 mod components;
 mod consensus;
 mod data;
+mod export;
 mod failure;
 mod fit;
 mod given;
@@ -19,6 +20,7 @@ mod inspect;
 mod interrupt;
 mod limits;
 mod models;
+mod named;
 mod online;
 mod out_of_core;
 mod outputs;
@@ -137,6 +139,7 @@ fn obey(command: &Command, given: &[String]) -> Result<(), Failure> {
         Command::Transform(a) => transform::run(a),
         Command::Reconstruct(a) => approximation::reconstruct(a),
         Command::Inspect(a) => inspect::inspect(a),
+        Command::Export(a) => export::export(a),
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, given),
         Command::Shard(a) => shards::run(a),

@@ -153,6 +153,16 @@ impl Leaving<'_> {
             self.model.metadata["warnings"] = json!(self.warnings);
         }
         // Wall time is no property of the model: equal runs write equal files.
+        for name in ["shape", "objective_name"] {
+            let place = if name == "shape" {
+                &self.model.metadata["data"]
+            } else {
+                &self.model.metadata
+            };
+            if !place[name].is_null() {
+                self.summary[name] = place[name].clone();
+            }
+        }
         self.summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
         interrupt::writing(|| self.write())?;
         warn(self.quiet, &self.warnings);

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::inspect::labels;
 use crate::interrupt;
 use crate::models::options::takes;
+use crate::named::names;
 use crate::outputs::{distinct, writable};
 
 /// Components that a page shows.
@@ -87,6 +88,13 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
         page.push_str(&trace(path)?);
     }
     let mut used = false;
+    let named = labels.and_then(|labels| fit.named(labels.len()));
+    let own = |name: &str, entries: &[usize]| match *entries {
+        [n] if labels.is_none() => names(Some(fit.kind), &fit.file.metadata, name, n),
+        _ => None,
+    };
+    // The shapes of a posterior and its means have the same entries.
+    let stem = |name: &str| name.strip_suffix("_shape").unwrap_or(name).to_string();
     for (name, array) in &fit.file.arrays {
         let Some(components) = fit.components(name) else {
             continue;
@@ -100,8 +108,11 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
             true => &extents[..extents.len() - 1],
             false => &extents,
         };
-        let words = labels.filter(|labels| fit.is_of_rows(name) && *entries == [labels.len()]);
+        let of = |named: &String| stem(named) == stem(name) && *entries == [extents[0]];
+        let words = labels.filter(|_| named.as_ref().is_some_and(of));
         used |= words.is_some();
+        let kept = own(name, entries);
+        let words = words.or(kept.as_deref());
         let shape: Vec<String> = array.shape.iter().map(usize::to_string).collect();
         _ = write!(
             page,
@@ -124,7 +135,7 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
     }
     if let (Some(path), Some(labels), false) = (&args.labels, labels, used) {
         let what = format!(
-            "has {} lines, which fits no block of {name}: expected one line for each row of the data",
+            "has {} lines, which fits no block of {name}: expected one line for each row of the data, or for each word of a topic",
             labels.len()
         );
         return Err(Failure::of(path, what));

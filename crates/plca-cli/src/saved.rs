@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
 use plca_fit::State;
-use plca_io::ModelFile;
+use plca_io::{Array, ModelFile};
 use serde_json::Value;
 
 use crate::blocks::{Arrays, needed};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
+use crate::outputs::printable;
 
 /// A model file whose blocks are taken out one by one: what is not asked for is not checked.
 pub(crate) struct Saved {
@@ -28,6 +29,20 @@ pub(crate) fn read(path: &Path) -> Result<ModelFile, Failure> {
             true => e.and("is this a model file?"),
             false => e,
         }
+    })
+}
+
+/// An array of a model file.
+pub(crate) fn array<'a>(
+    path: &Path,
+    file: &'a ModelFile,
+    name: &str,
+) -> Result<&'a Array<f64>, Failure> {
+    file.arrays.get(name).ok_or_else(|| {
+        let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
+        let names = names.join(", ");
+        let what = format!("--array {name}: no such array; expected one of {names}");
+        Failure::of(path, printable(&what))
     })
 }
 

@@ -1,11 +1,16 @@
-//! `plca separate`: one sound per component of a model of a spectrogram.
+//! `plca separate`: one sound per component of a model of a spectrogram, or per source that was learnt alone.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use nalgebra::{DMatrix, DVector};
+use plca_em::PlcaState;
+use plca_fit::{FitError, Impossible, Transform};
 use plca_io::Pending;
 use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
+use plca_tensor::{DenseTensor, Order};
 
+use crate::approximation::Approximation;
 use crate::args::SeparateArgs;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -13,51 +18,78 @@ use crate::outputs::{warn, writable};
 use crate::saved::Saved;
 use crate::spectrogram::hop;
 
+/// Relative difference of two sums of data that are the same.
+const SAME: f64 = 1e-6;
+
+/// What is divided among the parts: the magnitudes of each in the cells of the spectrogram.
+struct Parts {
+    names: Vec<String>,
+    magnitudes: Box<dyn Fn(usize) -> Result<Vec<f64>, Failure>>,
+}
+
 pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let output = args.output.as_path();
+    let explains = args.explain || args.models.len() > 1;
+    let first = match args.models.len() {
+        1 => component(0),
+        _ => source(&args.models[0]),
+    };
     if output.is_dir() {
-        writable(&place(output, 0), &[])?;
+        writable(&place(output, &first), &[])?;
     } else if output.exists() {
         return Err(Failure::of(output, "is not a folder"));
     } else {
         writable(output, &[])?;
     }
-    let (kind, file) = Saved::read(&args.model)?;
-    let model = kind.approximation(file)?;
-    let shape = model.shape();
-    let bad = |what: String| Failure::of(&args.model, what);
-    let (bins, frames) = match shape[..] {
-        [bins, frames] if bins > 1 => (bins, frames),
-        _ => {
-            let what = format!(
-                "is a model of data of shape {shape:?}; expected a model of a file that plca spectrogram wrote"
-            );
-            return Err(bad(what));
-        }
-    };
-    let components = model.components();
-    if components == 0 {
-        let name = kind.name();
-        return Err(bad(format!(
-            "holds the model `{name}`, whose components are not parts of a sound; expected another model, such as nmf-kl"
-        )));
+    let models = args.models.iter().map(|path| Learnt::read(path));
+    let models = models.collect::<Result<Vec<_>, _>>()?;
+    let bins = models[0].bins;
+    if let Some(other) = models.iter().find(|other| other.bins != bins) {
+        let what = format!(
+            "has {} frequencies, but {} has {bins}: expected models of spectrograms with the same --frame",
+            other.bins,
+            models[0].path.display()
+        );
+        return Err(Failure::of(&other.path, what));
     }
     let frame = 2 * (bins - 1);
     let hop = hop(args.hop, frame);
     let stft = Stft::new(frame, hop)?;
     let sound = read_sound(&args.sound)?;
     let samples = sound.channels.first().map_or(0, Vec::len);
-    let got = stft.frames(samples);
-    if got != frames {
-        let what = format!(
-            "{samples} samples give {got} frames of {frame} samples every {hop}, but {} has {frames} frames: expected the sound and the --hop of its spectrogram",
-            args.model.display()
-        );
-        return Err(Failure::of(&args.sound, what));
-    }
-    let magnitudes = |z| model.component(z);
-    let masks = SoftMasks::new(components, bins * frames, magnitudes);
-    let masks = masks.map_err(|e: Failure| e.about(&args.model))?;
+    let frames = stft.frames(samples);
+    let spectrum = stft.forward(&sound.mixed());
+    let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
+    let parts = match explains {
+        true => sources(&args.sound, models, spectrum.magnitudes(), frames)?,
+        false => {
+            let [model] = <[Learnt; 1]>::try_from(models).map_err(|_| Failure::new("one model"))?;
+            if model.frames != frames {
+                let what = format!(
+                    "{samples} samples give {frames} frames of {frame} samples every {hop}, but {} has {} frames: expected the sound and the --hop of its spectrogram, or --explain for another sound",
+                    model.path.display(),
+                    model.frames
+                );
+                return Err(Failure::of(&args.sound, what));
+            }
+            let total: f64 = spectrum.magnitudes().iter().sum();
+            if (model.total).is_some_and(|sum| (sum - total).abs() > SAME * total.abs()) {
+                let what = format!(
+                    "{}: was not fitted to the spectrogram of {}: its activations belong to another sound, for which there is --explain",
+                    model.path.display(),
+                    args.sound.display()
+                );
+                warn(false, &[what]);
+            }
+            Parts {
+                names: (0..model.components).map(component).collect(),
+                magnitudes: Box::new(move |z| model.model.component(z)),
+            }
+        }
+    };
+    let Parts { names, magnitudes } = parts;
+    let masks = SoftMasks::new(names.len(), bins * frames, &magnitudes);
+    let masks = masks.map_err(|e: Failure| e.about(&args.models[0]))?;
     let part = |z: usize| -> Result<Sound, Failure> {
         let magnitudes = magnitudes(z)?;
         let channels = sound.channels.iter();
@@ -73,38 +105,182 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         if made {
             std::fs::create_dir(output).map_err(|e| Failure::by(output, e))?;
         }
-        leave(output, components, part).inspect_err(|_| {
+        leave(output, &names, part).inspect_err(|_| {
             if made {
                 // Nothing is in it.
                 let _ = std::fs::remove_dir(output);
             }
         })
     })?;
-    let stale = (components..).map(|z| place(output, z));
-    let stale = stale.take_while(|path| path.exists()).count();
-    if stale > 0 {
-        let (first, last) = (components, components + stale - 1);
-        let what = format!(
-            "{}: component_{first}.wav to component_{last}.wav come from another run",
-            output.display()
+    let stale = (names.len()..).map(component);
+    let stale: Vec<String> = stale
+        .take_while(|name| place(output, name).exists())
+        .collect();
+    if let (Some(first), Some(last), 1) = (stale.first(), stale.last(), args.models.len()) {
+        let which = match first == last {
+            true => format!("{first}.wav comes"),
+            false => format!("{first}.wav to {last}.wav come"),
+        };
+        warn(
+            false,
+            &[format!("{}: {which} from another run", output.display())],
         );
-        warn(false, &[what]);
     }
     Ok(())
 }
 
-/// The file of a component.
-fn place(folder: &Path, z: usize) -> PathBuf {
-    folder.join(format!("component_{z}.wav"))
+/// A model of a spectrogram, as it was read.
+struct Learnt {
+    path: PathBuf,
+    model: Box<dyn Approximation>,
+    bins: usize,
+    frames: usize,
+    components: usize,
+    /// Whether each component is one spectrum, louder and softer.
+    spectra: bool,
+    /// The sum of the data that it was fitted to.
+    total: Option<f64>,
+}
+
+impl Learnt {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let (kind, file) = Saved::read(path)?;
+        let total = file.metadata["data"]["total"].as_f64();
+        let model = kind.approximation(file)?;
+        let shape = model.shape();
+        let bad = |what: String| Failure::of(path, what);
+        let (bins, frames) = match shape[..] {
+            [bins, frames] if bins > 1 => (bins, frames),
+            _ => {
+                let what = format!(
+                    "is a model of data of shape {shape:?}; expected a model of a file that plca spectrogram wrote"
+                );
+                return Err(bad(what));
+            }
+        };
+        let components = model.components();
+        if components == 0 {
+            let name = kind.name();
+            return Err(bad(format!(
+                "holds the model `{name}`, whose components are not parts of a sound; expected another model, such as nmf-kl"
+            )));
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            model,
+            bins,
+            frames,
+            components,
+            spectra: !kind.shifts(),
+            total,
+        })
+    }
+
+    /// The spectrum of every component, a column each.
+    fn spectra(&self) -> Result<DMatrix<f64>, Failure> {
+        if !self.spectra {
+            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl";
+            return Err(Failure::of(&self.path, what));
+        }
+        let mut spectra = DMatrix::zeros(self.bins, self.components);
+        for (z, mut spectrum) in spectra.column_iter_mut().enumerate() {
+            let cells = self.model.component(z)?;
+            let rows = cells.chunks_exact(self.frames).map(|row| row.iter().sum());
+            spectrum.copy_from(&DVector::from_iterator(self.bins, rows));
+            let sum = spectrum.sum();
+            if sum > 0.0 {
+                spectrum /= sum;
+            } else {
+                // A component of weight 0 explains nothing.
+                spectrum.fill(1.0 / self.bins as f64);
+            }
+        }
+        Ok(spectra)
+    }
+}
+
+/// Explains a spectrogram by the spectra of all models: the parts are those of the models, or the components of a single one.
+fn sources(
+    sound: &Path,
+    models: Vec<Learnt>,
+    magnitudes: Vec<f64>,
+    frames: usize,
+) -> Result<Parts, Failure> {
+    let bins = models[0].bins;
+    let mut of = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut spectra: Vec<DVector<f64>> = Vec::new();
+    for (number, model) in models.iter().enumerate() {
+        let own = model.spectra()?;
+        spectra.extend(own.column_iter().map(DVector::from));
+        match models.len() {
+            1 => {
+                of.extend(0..model.components);
+                names.extend((0..model.components).map(component));
+            }
+            _ => {
+                of.extend(vec![number; model.components]);
+                let name = source(&model.path);
+                if names.contains(&name) {
+                    let what = format!("two models are called {name}: each names a sound");
+                    return Err(Failure::of(&model.path, what));
+                }
+                names.push(name);
+            }
+        }
+    }
+    let k = spectra.len();
+    let w = DMatrix::from_columns(&spectra);
+    let about = |e: FitError| Failure::by(sound, e);
+    let even = DVector::from_element(k, 1.0 / k as f64);
+    let learnt = PlcaState::new(even, vec![w.clone(), DMatrix::from_element(1, k, 1.0)]);
+    let data = DenseTensor::new(vec![bins, frames], magnitudes, Order::RowMajor);
+    let data = data.map_err(|e| about(e.into()))?;
+    let how = Transform::default().along(1).impossible(Impossible::Drop);
+    let explained = learnt.map_err(about)?.transform(&data, &how);
+    let state = explained.map_err(about)?.fit.into_state();
+    let weights: Vec<f64> = state.weights().iter().copied().collect();
+    let h = state.factors().nth(1).cloned().unwrap_or_default();
+    Ok(Parts {
+        names,
+        magnitudes: Box::new(move |part| {
+            let mut cells = plca_io::room(&[bins, frames]).map_err(Failure::new)?;
+            cells.resize(bins * frames, 0.0);
+            for z in (0..k).filter(|&z| of[z] == part) {
+                let (w, h) = (w.column(z), h.column(z));
+                for (row, &w) in cells.chunks_exact_mut(frames).zip(&w) {
+                    let pairs = row.iter_mut().zip(&h);
+                    pairs.for_each(|(cell, &h)| *cell += weights[z] * w * h);
+                }
+            }
+            Ok(cells)
+        }),
+    })
+}
+
+/// The name of a component.
+fn component(z: usize) -> String {
+    format!("component_{z}")
+}
+
+/// The name of a source: that of its model.
+fn source(model: &Path) -> String {
+    let name = model.file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The file of a part.
+fn place(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.wav"))
 }
 
 /// Writes all sounds, and only then gives any its name.
 fn leave(
     folder: &Path,
-    components: usize,
+    names: &[String],
     part: impl Fn(usize) -> Result<Sound, Failure>,
 ) -> Result<(), Failure> {
-    let paths: Vec<PathBuf> = (0..components).map(|z| place(folder, z)).collect();
+    let paths: Vec<PathBuf> = names.iter().map(|name| place(folder, name)).collect();
     let pending = paths.iter().map(|path| Pending::new(path));
     let mut pending = pending.collect::<Result<Vec<_>, _>>()?;
     for (z, (path, file)) in paths.iter().zip(&mut pending).enumerate() {

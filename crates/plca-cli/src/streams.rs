@@ -44,6 +44,10 @@ impl Streams {
                 output = Some((&mut a.output, "html", None));
             }
             Command::Inspect(a) => inputs.push(&mut a.model),
+            Command::Export(a) => {
+                inputs.push(&mut a.model);
+                output = Some((&mut a.output, "csv", None));
+            }
             Command::Compare(a) => inputs.extend([&mut a.a, &mut a.b]),
             Command::Select(a) => inputs.push(&mut a.data),
             _ => {}

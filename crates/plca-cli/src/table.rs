@@ -22,7 +22,7 @@ pub(crate) enum Labels {
 }
 
 /// How .csv and .tsv files are read.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TableArgs {
     /// .csv, .tsv: line 1 names the columns: auto, yes or no [default: auto]
     ///

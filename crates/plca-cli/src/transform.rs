@@ -7,7 +7,7 @@ use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Data;
 use serde_json::{Value, json};
 
-use crate::args::TransformArgs;
+use crate::args::{Sizes, TransformArgs};
 use crate::blocks::Arrays;
 use crate::data::{self, Loaded, listed, load_for};
 use crate::failure::Failure;
@@ -55,13 +55,31 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
     solver::known(args.solver, kind)?;
+    let mut hidden = args.hidden.clone();
+    let of_rows = args.along == Some(0) || file.metadata["settings"]["given"] == 0;
+    if of_rows && hidden.shape.is_none() && data::lists_samples(&args.data) {
+        // Features that none of the new samples has.
+        let features = file.metadata["data"]["shape"][1].as_u64().unwrap_or(0);
+        hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
+    }
+    let args = &TransformArgs {
+        hidden,
+        model: args.model.clone(),
+        data: args.data.clone(),
+        output: args.output.clone(),
+        ..*args
+    };
     let found = kind.transform(file, args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
-    let metadata = json!({
+    let mut metadata = json!({
         "transform_of": fitted.sha256()?,
         "data": { "shape": found.shape, "sha256": data.sha256()? },
     });
+    let names = data::names(&args.data, &args.hidden)?;
+    if !names.is_null() {
+        metadata["names"] = names;
+    }
     let arrays = found.arrays;
     let leaving = Leaving {
         output: &args.output,

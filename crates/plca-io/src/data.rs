@@ -502,8 +502,7 @@ fn read<T: Element>(
                 npy::read_array(&mut reader, supply).map(DataFile::Dense)
             }
             _ => {
-                let usual = if extension == "tsv" { b'\t' } else { b',' };
-                let delimiter = table.delimiter.unwrap_or(usual);
+                let delimiter = delimiter(&extension, table);
                 let mut reader = unpacked(open(path)?, gz);
                 text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
             }
@@ -515,7 +514,7 @@ fn read<T: Element>(
         return Err(IoError::new(path, "an array of order 0 has no cells"));
     }
     match (shape, &data) {
-        (Some(want), _) if want != got => {
+        (Some(want), _) if !is_of(got, want) => {
             let what = format!("has shape {got:?}, not {want:?}");
             Err(IoError::new(path, what))
         }
@@ -525,6 +524,23 @@ fn read<T: Element>(
         }
         _ => Ok(data),
     }
+}
+
+/// Whether data have the sizes that are wanted, of which 0 is any.
+fn is_of(got: &[usize], want: &[usize]) -> bool {
+    let same = |(got, want): (&usize, &usize)| *want == 0 || want == got;
+    got.len() == want.len() && got.iter().zip(want).all(same)
+}
+
+/// The byte between cells of a table.
+pub(crate) fn delimiter(extension: &str, table: &Table) -> u8 {
+    let usual = if extension == "tsv" { b'\t' } else { b',' };
+    table.delimiter.unwrap_or(usual)
+}
+
+/// A reader of the text of a file.
+pub(crate) fn open_unpacked(path: &Path) -> Result<BufReader<Box<dyn Read>>, Fault> {
+    Ok(unpacked(open(path)?, extension(path).1))
 }
 
 /// Indices that any file may have, and more of them for every entry: memory is proportional to the sizes of the modes, and one wrong

@@ -70,6 +70,19 @@ impl IoError {
         &self.fault.place
     }
 
+    /// The word that is not the number which was expected, if that is the matter.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.csv");
+    /// std::fs::write(&path, "1,2\nseven,4\n")?;
+    /// assert_eq!(plca_io::read_data::<f64>(&path, None).unwrap_err().word(), Some("seven"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn word(&self) -> Option<&str> {
+        self.fault.word.as_deref()
+    }
+
     /// An error at a place in the file.
     ///
     /// ```
@@ -88,6 +101,8 @@ pub(crate) struct Fault {
     /// Line, member or entry; empty where the whole file is meant.
     pub(crate) place: String,
     pub(crate) what: String,
+    /// What stands where a number was expected.
+    pub(crate) word: Option<String>,
 }
 
 impl Fault {
@@ -99,6 +114,15 @@ impl Fault {
         Self {
             place: place.to_string(),
             what: what.to_string(),
+            word: None,
+        }
+    }
+
+    /// A word that is no number.
+    pub(crate) fn no_number(word: &str) -> Self {
+        Self {
+            word: Some(word.into()),
+            ..Self::new(format!("`{word}` is not a number"))
         }
     }
 

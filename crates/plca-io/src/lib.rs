@@ -42,6 +42,7 @@ mod error;
 mod latch;
 mod lists;
 mod model;
+mod names;
 mod npy;
 mod room;
 mod sealed;
@@ -57,6 +58,7 @@ pub use data::{
     read_data_with, read_mask, sha256_file,
 };
 pub use error::IoError;
+pub use names::read_names;
 pub use model::{
     ModelFile, checksum, pending_model, read_checkpoint, read_model, write_checkpoint, write_model,
     write_npy,

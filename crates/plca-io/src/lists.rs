@@ -68,7 +68,9 @@ pub(crate) fn read<T: Element>(
     let found = vec![rows as usize, most as usize + 1];
     let shape = match shape {
         // Features that no sample has.
-        Some(&[rows, features]) if rows == found[0] && features > found[1] => vec![rows, features],
+        Some(&[rows, features]) if [0, found[0]].contains(&rows) && features > found[1] => {
+            vec![found[0], features]
+        }
         _ => found,
     };
     Ok(Coordinates {

@@ -48,9 +48,7 @@ pub(crate) fn for_each_line(
 
 /// A number of the kinds that are accepted.
 pub(crate) fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> {
-    let x: f64 = word
-        .parse()
-        .map_err(|_| Fault::new(format!("`{word}` is not a number")))?;
+    let x: f64 = word.parse().map_err(|_| Fault::no_number(word))?;
     if x.is_nan() && !nan {
         return Err(Fault::new(format!("value {word} is not a number")));
     }
@@ -367,6 +365,21 @@ impl Record {
         }
     }
 
+    /// Whether this first line names the columns of a table.
+    fn is_header(&self, table: &Table) -> Result<bool, Fault> {
+        let (mut numbers, mut words) = (0, 0);
+        for cell in self.cells().skip(usize::from(table.labels)) {
+            let cell = cell?;
+            numbers += usize::from(cell.parse::<f64>().is_ok());
+            words += usize::from(!cell.is_empty());
+        }
+        Ok(match table.header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Auto => numbers == 0 && words > 0,
+        })
+    }
+
     /// The cells.
     fn cells(&self) -> impl Iterator<Item = Result<&str, Fault>> {
         let starts = std::iter::once(&0).chain(&self.ends);
@@ -376,6 +389,54 @@ impl Record {
             Ok(cell.trim().trim_matches('"'))
         })
     }
+}
+
+/// What the rows and the columns of a table are called, where it says so.
+pub(crate) fn read_names(
+    reader: &mut impl BufRead,
+    table: &Table,
+    delimiter: u8,
+) -> Result<[Option<Vec<String>>; 2], Fault> {
+    let mut record = Record::new(delimiter);
+    let labels = usize::from(table.labels);
+    let (mut header, mut columns, mut rows) = (None, 0, Vec::new());
+    let (mut begun, mut ended) = (false, false);
+    for_each_line(reader, |_, line| {
+        // Without labels the first line of numbers is the last that is looked at.
+        if ended || !begun && line.trim().is_empty() {
+            return Ok(());
+        }
+        begun = !record.take(line, !begun);
+        if begun {
+            return match record.written + record.ends.len() + line.len() > MAX_LINE {
+                true => Err(Fault::new("is too long")),
+                false => Ok(()),
+            };
+        }
+        let cells: Vec<String> = record
+            .cells()
+            .map(|c| Ok(c?.to_string()))
+            .collect::<Result<_, Fault>>()?;
+        if columns == 0 && header.is_none() && record.is_header(table)? {
+            header = Some(cells);
+            return Ok(());
+        }
+        columns = cells.len() - labels.min(cells.len());
+        match table.labels {
+            true => rows.extend(cells.into_iter().next()),
+            false => ended = true,
+        }
+        Ok(())
+    })?;
+    let header = header.map(|mut names: Vec<String>| {
+        // That of the column of labels.
+        names.drain(..names.len().saturating_sub(columns).min(labels));
+        names
+    });
+    Ok([
+        table.labels.then_some(rows),
+        header.filter(|names| names.len() == columns),
+    ])
 }
 
 /// Numbers in cells, which may be quoted. Empty ones are NaN.
@@ -419,17 +480,9 @@ pub(crate) fn read_table<T: Element>(
                 "follows the empty line {gap} in a single column, write nan for a missing value"
             )));
         }
-        if rows == 0 && header.is_none() && table.header != Header::No {
-            let (mut numbers, mut words) = (0, 0);
-            for cell in record.cells().skip(labels) {
-                let cell = cell?;
-                numbers += usize::from(cell.parse::<f64>().is_ok());
-                words += usize::from(!cell.is_empty());
-            }
-            if table.header == Header::Yes || (numbers == 0 && words > 0) {
-                header = Some(count);
-                return Ok(());
-            }
+        if rows == 0 && header.is_none() && record.is_header(table)? {
+            header = Some(count);
+            return Ok(());
         }
         for (at, cell) in record.cells().enumerate().skip(labels) {
             let cell = cell?;

@@ -123,7 +123,7 @@ fn compressed(file: File, ending: &str) -> Result<Decoded, String> {
 #[cfg(not(feature = "compressed-sound"))]
 fn compressed(_: File, ending: &str) -> Result<Decoded, String> {
     let more = match ending {
-        "mp3" | "ogg" | "m4a" | "aac" => ": a build with the feature `compressed-sound` reads it",
+        "mp3" | "ogg" | "m4a" | "aac" => ": a build with `--features compressed-sound` reads it",
         _ => "",
     };
     Err(format!("`.{ending}` is not one of .wav, .flac{more}"))
@@ -146,7 +146,12 @@ fn collect<E: ToString>(samples: impl Iterator<Item = Result<f64, E>>) -> Result
 }
 
 fn wav(file: BufReader<File>) -> Result<Decoded, String> {
-    let mut reader = hound::WavReader::new(file).map_err(|e| e.to_string())?;
+    let kinds = "expected integers of 8 to 32 bits, or floats of 32 bits";
+    let mut reader = hound::WavReader::new(file).map_err(|e| match e {
+        hound::Error::FormatError(why) => format!("{why}: {kinds}, in a WAVE file"),
+        hound::Error::Unsupported => format!("a kind of samples that is not read: {kinds}"),
+        other => other.to_string(),
+    })?;
     let spec = reader.spec();
     let samples = match (spec.sample_format, spec.bits_per_sample) {
         (hound::SampleFormat::Float, 32) => {

@@ -43,7 +43,7 @@ pub(super) fn priors(
         let entries = match said {
             Said::Spec(spec) => {
                 let shape = spec.strip_prefix("dirichlet:");
-                let shape = shape.ok_or("there is dirichlet:A alone")?;
+                let shape = shape.ok_or("expected dirichlet:A, such as dirichlet:0.1")?;
                 let bad = |_| format!("`{shape}` is not a number");
                 Entries::All(shape.parse().map_err(bad)?)
             }
@@ -107,11 +107,13 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
             "parameters": nominal_parameters(data.shape(), rank), "elbo": fit.objective(),
         }));
     }
+    let mut warnings = data::warnings(args.model, &*data);
+    warnings.extend(data::lying(args.model, &args.data, args.given));
     Ok(Table {
         criterion: "elbo",
         sample_size: select::observed(&*data).map_err(|e| Failure::by(&args.data, e))?,
         rows,
         cut,
-        warnings: data::warnings(args.model, &*data),
+        warnings,
     })
 }

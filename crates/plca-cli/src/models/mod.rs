@@ -106,6 +106,10 @@ pub(crate) trait ModelKind: Send + Sync {
             false => "log_likelihood",
         }
     }
+    /// Whether its components are kernels that are moved over the data.
+    fn shifts(&self) -> bool {
+        false
+    }
     /// Whether `--solver fast` may fit it.
     fn separates(&self) -> bool {
         false

@@ -37,7 +37,7 @@ impl ModelKind for SymmetricVb {
     }
 
     fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights_shape")
+        usize::from(!block.starts_with("weights"))
     }
 
     fn objective(&self, _: bool) -> &'static str {

@@ -42,7 +42,7 @@ impl ModelKind for AsymmetricVb {
     }
 
     fn component_axis(&self, block: &str) -> usize {
-        usize::from(block == "basis_shape")
+        usize::from(block.starts_with("basis"))
     }
 
     fn objective(&self, _: bool) -> &'static str {
@@ -65,13 +65,15 @@ impl ModelKind for AsymmetricVb {
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        let given = given_by(args.given.unwrap_or(1).into());
         let make = |rank, shape: &[usize]| {
             need_matrix(&args.data, "plsa-vb", shape)?;
-            let model = builder::<f64>(&args.prior, None, (rank, Given::Columns), shape)?.build();
+            let model = builder::<f64>(&args.prior, None, (rank, given), shape)?.build();
             model.map_err(Failure::usage)
         };
         bayes::scores(args, make, |state, data| {
-            let plsa = Plsa::builder(state.basis_shape().ncols()).build()?;
+            let plsa = Plsa::builder(state.basis_shape().ncols());
+            let plsa = plsa.given(given).build()?;
             let means = state.means()?;
             plsa.bind(data)?.likelihood(means.parameters())
         })

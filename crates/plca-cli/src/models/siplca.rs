@@ -32,6 +32,10 @@ impl ModelKind for ShiftInvariant {
         "--kernel --domain --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn shifts(&self) -> bool {
+        true
+    }
+
     fn component_axis(&self, _: &str) -> usize {
         0
     }
@@ -165,6 +169,16 @@ pub(super) fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Fail
         }
     };
     check_order(&kernel, shape)?;
+    if kernel.iter().zip(shape).any(|(k, n)| k > n) {
+        let sizes: Vec<_> = shape.iter().map(usize::to_string).collect();
+        let least: Vec<_> = kernel.iter().map(|k| format!("at least {k}")).collect();
+        let what = format!(
+            "the data are {}, expected {}, the extents of --kernel",
+            sizes.join(" x "),
+            least.join(" x ")
+        );
+        return Err(Failure::of(&args.data, what));
+    }
     Ok(kernel)
 }
 

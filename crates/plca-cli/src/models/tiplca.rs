@@ -29,6 +29,10 @@ impl ModelKind for TransformInvariant {
         "--kernel --rotations --angles --scales --mirror --positions --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate"
     }
 
+    fn shifts(&self) -> bool {
+        true
+    }
+
     fn component_axis(&self, _: &str) -> usize {
         0
     }

@@ -348,3 +348,54 @@ fn hidden_values_may_be_anything() {
         &["x.csv", "[1, 2]", "-7"],
     );
 }
+
+/// A table of words says which option reads it.
+#[test]
+fn tables_that_are_read_otherwise_say_how() {
+    let folder = Folder::new();
+    folder.text("names.csv", "doc,sea,ship\na,1,2\nb,3,4\n");
+    folder.text("semicolon.csv", "1;2\n3;4\n");
+    folder.text("mixed.csv", "1,two\n3,4\n");
+    folder.text("sentence.csv", "1,2\n3,four\n");
+    for (file, option) in [
+        ("names.csv", "--labels first-column"),
+        ("semicolon.csv", "--delimiter ';'"),
+        ("mixed.csv", "--header yes"),
+    ] {
+        let fit = format!("fit plca {file} --rank 1 --output o.npz --quiet");
+        folder.fails(1, &fit, &[file, option]);
+        folder.ok(&format!("{fit} {option}").replace('\'', ""));
+    }
+    let error = folder.run("fit plca sentence.csv --rank 1 --output o.npz");
+    let error = String::from_utf8(error.stderr).unwrap();
+    assert!(
+        error.contains("line 2: column 2") && !error.contains("--"),
+        "{error}"
+    );
+}
+
+/// Formats that list documents have them as rows: the models of documents say so, and new documents need not have every word.
+#[test]
+fn lists_of_documents_are_rows() {
+    let folder = Folder::new();
+    folder.text("d.ldac", "2 0:3 1:1\n2 1:2 3:5\n1 2:4\n");
+    folder.text("new.ldac", "1 0:2\n1 1:3\n");
+    let told = |line: &str| String::from_utf8(folder.run(line).stderr).unwrap();
+    let fit = "fit plsa d.ldac --rank 2 --seed 1 --output m.npz";
+    assert!(told(fit).contains("--given 0"));
+    assert!(!told(&format!("{fit} --given 0")).contains("--given"));
+    let summary = folder.json("transform m.npz new.ldac --output t.npz --quiet");
+    assert_eq!(summary["shape"], serde_json::json!([2, 4]));
+    assert_eq!(folder.model("t.npz").arrays["mixture"].shape, [2, 2]);
+    let select = "select plsa-vb d.ldac --ranks 1..2";
+    assert!(told(select).contains("--given 0"));
+    assert!(!told(&format!("{select} --given 0")).contains("--given"));
+    let rows = folder.json(&format!("{select} --given 0"));
+    folder.text("t.csv", "3,0,0\n1,2,0\n0,0,4\n0,5,0\n");
+    let columns = folder.json("select plsa-vb t.csv --ranks 1..2");
+    close(
+        rows["table"][1]["elbo"].as_f64().unwrap(),
+        columns["table"][1]["elbo"].as_f64().unwrap(),
+        "elbo",
+    );
+}

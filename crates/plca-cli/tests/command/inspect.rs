@@ -68,6 +68,30 @@ fn largest_entries_of_every_component() {
     );
 }
 
+/// The means of a posterior lie as its shapes.
+#[test]
+fn topics_of_variational_bayes_have_words() {
+    let folder = topics();
+    folder.text("d.csv", "9,0\n0,8\n1,1\n");
+    folder.ok("fit plsa-vb d.csv --rank 2 --seed 1 --output vb.npz --quiet");
+    let topics = |array: &str| {
+        folder.ok(&format!(
+            "inspect vb.npz --array {array} --top 1 --labels words.txt"
+        ))
+    };
+    let words = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(|line| line.split_whitespace().nth(1));
+        lines.map(|word| word.unwrap().to_string()).collect()
+    };
+    let mut found = words(&topics("basis"));
+    assert_eq!(found, words(&topics("basis_shape")));
+    found.sort();
+    assert_eq!(found, ["sea", "ship"]);
+    folder.ok("fit plca-vb d.csv --rank 2 --seed 1 --output p.npz --quiet");
+    let weights = folder.ok("inspect p.npz --array weights --top 1");
+    assert_eq!(weights.lines().count(), 2, "{weights}");
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let folder = topics();
@@ -86,4 +110,89 @@ fn what_does_not_fit_is_refused() {
         &["words.txt", "a component has 2"],
     );
     folder.fails(2, "inspect m.npz --top 3", &["--array"]);
+}
+
+/// Names of rows and columns go from the data into the model, what is shown of it, and tables.
+#[test]
+fn names_are_kept() {
+    let folder = Folder::new();
+    folder.text("d.csv", "word,a.txt,b.txt\nsea,9,0\nship,8,1\nwind,0,7\n");
+    let fit = "fit plsa d.csv --labels first-column --rank 2 --seed 1 --output m.npz --quiet";
+    folder.ok(fit);
+    let words = folder.ok("inspect m.npz --array basis --top 1");
+    assert!(words.contains("sea ") && words.contains("wind "), "{words}");
+    let documents = folder.ok("inspect m.npz --array mixture --top 1");
+    assert!(
+        documents.contains("a.txt ") && documents.contains("b.txt "),
+        "{documents}"
+    );
+    folder.ok("export m.npz --array mixture --output t.csv");
+    let table = String::from_utf8(folder.bytes("t.csv")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0], "name,component_0,component_1");
+    assert!(
+        lines[1].starts_with("a.txt,") && lines[2].starts_with("b.txt,"),
+        "{table}"
+    );
+    // What is written is read: every digit.
+    folder.ok("fit plca t.csv --labels first-column --rank 1 --output o.npz --quiet");
+    let mixture = &folder.model("m.npz").arrays["mixture"];
+    let written: Vec<f64> = (lines[1..].iter())
+        .flat_map(|line| line.split(',').skip(1).map(|x| x.parse().unwrap()))
+        .collect();
+    let read: Vec<f64> = [0, 2, 1, 3].iter().map(|&at| mixture.values[at]).collect();
+    assert_eq!(written, read);
+    folder.ok("export m.npz --array basis --output t.tsv");
+    assert!(
+        String::from_utf8(folder.bytes("t.tsv"))
+            .unwrap()
+            .contains("\nship\t")
+    );
+    folder.ok("export m.npz --array basis --output t.npy");
+    assert_eq!(
+        folder.dense("t.npy").values,
+        folder.model("m.npz").arrays["basis"].values
+    );
+    folder.text("new.csv", "word,c.txt\nsea,1\nship,0\nwind,5\n");
+    folder.ok("transform m.npz new.csv --labels first-column --output n.npz --quiet");
+    assert!(
+        folder
+            .ok("inspect n.npz --array mixture --top 1")
+            .contains("c.txt ")
+    );
+    folder.ok("report m.npz --output r.html");
+    let page = String::from_utf8(folder.bytes("r.html")).unwrap();
+    assert!(page.contains(">ship<") && page.contains(">a.txt<"));
+    // Other names.
+    folder.text("others.txt", "x\ny\nz\n");
+    let table = "export m.npz --array basis --labels others.txt --output u.csv";
+    folder.ok(table);
+    assert!(
+        String::from_utf8(folder.bytes("u.csv"))
+            .unwrap()
+            .contains("\nz,")
+    );
+    folder.text("others.txt", "x\n");
+    folder.fails(1, table, &["others.txt", "1 lines", "expected 3"]);
+    folder.fails(
+        1,
+        "export m.npz --array nothing --output u.csv",
+        &["nothing", "basis"],
+    );
+    folder.fails(
+        1,
+        "export m.npz --array basis --output u.xlsx",
+        &["u.xlsx", ".csv"],
+    );
+    folder.npy("c.npy", &[2, 2, 2], &[1.0; 8]);
+    folder.ok("fit siplca c.npy --rank 1 --kernel 1x2x2 --max-iter 2 --output k.npz --quiet");
+    folder.fails(
+        1,
+        "export k.npz --array kernels --output u.csv",
+        &["k.npz", "4 dimensions"],
+    );
+    // Numbers have no names.
+    folder.text("e.csv", "9,0\n8,1\n");
+    folder.ok("fit plsa e.csv --rank 2 --output e.npz --quiet");
+    assert!(folder.model("e.npz").metadata["names"].is_null());
 }

@@ -157,16 +157,17 @@ fn named(folder: &Folder, model: &str) -> Vec<String> {
         .collect()
 }
 
-/// Rows and columns are as many: a block is one of rows by what it is, not by its size.
+/// Rows and columns are as many: names are those of the basis, or of the rows, whatever the sizes.
 #[test]
-fn labels_name_the_rows_alone() {
+fn labels_name_the_basis_or_the_rows() {
     let folder = Folder::new();
     folder.text("d.csv", "3,1,4\n1,5,9\n2,6,5\n");
     folder.text("words.txt", "sea\nship\nwind\n");
     for (model, expected) in [
         ("plca d.csv --rank 2", &["factor_0"][..]),
         ("plsa d.csv --rank 2", &["basis"]),
-        ("plsa d.csv --rank 2 --given 0", &["mixture"]),
+        ("plsa d.csv --rank 2 --given 0", &["basis"]),
+        ("plsa-vb d.csv --rank 2", &["basis", "basis_shape"]),
         ("nmf-kl d.csv --rank 2", &["w"]),
         ("skellam d.csv --rank 2", &["atoms"]),
         ("skellam-vb d.csv --rank 2", &["atoms", "atoms_shape"]),
@@ -183,6 +184,20 @@ fn labels_name_the_rows_alone() {
         "report m.npz --labels words.txt --output no.html",
         &["words.txt", "3 lines"],
     );
+}
+
+/// A list of another length than the rows names what it fits.
+#[test]
+fn labels_name_what_they_fit() {
+    let folder = Folder::new();
+    folder.text("d.csv", "3,1,4\n1,5,9\n2,6,5\n1,1,1\n");
+    folder.text("words.txt", "sea\nship\nwind\n\n");
+    for (model, expected) in [
+        ("plsa d.csv --rank 2 --given 0", &["basis"][..]),
+        ("plca d.csv --rank 2", &["factor_1"]),
+    ] {
+        assert_eq!(named(&folder, model), expected, "{model}");
+    }
 }
 
 /// Which models have signs does not follow from a shape; pictures keep the short axis; small numbers are no zeros.

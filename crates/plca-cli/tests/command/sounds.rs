@@ -109,3 +109,84 @@ fn what_does_not_belong_together_is_refused() {
         &["c.npz", "[3, 3, 3]"],
     );
 }
+
+/// Two sources, each learnt alone, share a mixture of another length; one model alone explains a sound that it was not fitted to if asked.
+#[test]
+fn trained_sources_share_their_mixture() {
+    let folder = Folder::new();
+    let tone = |name: &str, frequency: f64, samples: usize| -> Vec<f64> {
+        let wave = (0..samples).map(|n| 0.3 * (frequency * n as f64).sin());
+        let channels = vec![wave.collect::<Vec<f64>>()];
+        let sound = Sound {
+            rate: 8000,
+            channels,
+        };
+        write_wav(&folder.path(name), &sound).unwrap();
+        sound.channels[0].clone()
+    };
+    tone("low.wav", 0.06, 6000);
+    tone("high.wav", 0.7, 6000);
+    let (low, high) = (tone("a.wav", 0.06, 9000), tone("b.wav", 0.7, 9000));
+    let mixture = low.iter().zip(&high).map(|(a, b)| a + b).collect();
+    let mixture = Sound {
+        rate: 8000,
+        channels: vec![mixture],
+    };
+    write_wav(&folder.path("mix.wav"), &mixture).unwrap();
+    for (source, model) in [("low", "plca"), ("high", "nmf-kl")] {
+        folder.ok(&format!(
+            "spectrogram {source}.wav --frame 256 --output v.npy"
+        ));
+        folder.ok(&format!(
+            "fit {model} v.npy --rank 2 --max-iter 30 --output {source}.npz --quiet"
+        ));
+    }
+    folder.ok("separate low.npz high.npz mix.wav --output parts");
+    let part = |name: &str| read_sound(&folder.path(name)).unwrap().channels[0].clone();
+    let near = |a: &[f64], b: &[f64]| {
+        let inside = a.iter().zip(b).skip(300).take(8400);
+        let (error, power) = inside.fold((0.0, 0.0), |(e, p), (a, b)| {
+            (e + (a - b).powi(2), p + b * b)
+        });
+        error / power
+    };
+    assert!(near(&part("parts/low.wav"), &low) < 0.01);
+    assert!(near(&part("parts/high.wav"), &high) < 0.01);
+    assert!(near(&part("parts/high.wav"), &low) > 0.5);
+    // The high tone in the low one's spectra: the components share it, and say nothing of its own spectrum.
+    folder.fails(
+        1,
+        "separate low.npz mix.wav --output alone",
+        &["mix.wav", "--explain"],
+    );
+    folder.ok("separate low.npz mix.wav --explain --output alone");
+    let sum: Vec<f64> = (part("alone/component_0.wav").iter())
+        .zip(&part("alone/component_1.wav"))
+        .map(|(a, b)| a + b)
+        .collect();
+    assert!(near(&sum, &mixture.channels[0]) < 1e-9);
+    // Another sound of the same length is noticed.
+    folder.ok("spectrogram a.wav --frame 256 --output v.npy");
+    folder.ok("fit plca v.npy --rank 2 --max-iter 3 --output a.npz --quiet");
+    let told = |line: &str| String::from_utf8(folder.run(line).stderr).unwrap();
+    assert!(told("separate a.npz b.wav --output other").contains("--explain"));
+    assert!(!told("separate a.npz a.wav --output own").contains("--explain"));
+    folder.ok("fit siplca v.npy --rank 1 --kernel 129x2 --max-iter 2 --output s.npz --quiet");
+    folder.fails(
+        1,
+        "separate s.npz low.npz mix.wav --output no",
+        &["s.npz", "spectra"],
+    );
+    folder.ok("spectrogram a.wav --frame 128 --output w.npy");
+    folder.ok("fit plca w.npy --rank 2 --max-iter 3 --output w.npz --quiet");
+    folder.fails(
+        1,
+        "separate low.npz w.npz mix.wav --output no",
+        &["w.npz", "--frame"],
+    );
+    folder.fails(
+        1,
+        "separate low.npz low.npz mix.wav --output no",
+        &["low.npz", "two models"],
+    );
+}

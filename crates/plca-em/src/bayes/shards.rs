@@ -9,8 +9,8 @@ use plca_fit::{BlockSpec, Counts, FitError, Parameters, Sense, Wanted};
 use plca_priors::{Components, Entries};
 use plca_tensor::{Data, Real};
 
-use super::counts::{Form, VbCounts, add};
-use super::dirichlet::{divergence, sums};
+use super::counts::{Form, START, VbCounts, add};
+use super::dirichlet::{divergence, means, sums};
 use super::plca::specs as plca_specs;
 use super::plsa::{TOTALS, specs as plsa_specs};
 use super::{PlcaVb, PlsaVb, Priors};
@@ -18,10 +18,23 @@ use crate::plsa::check_order;
 use crate::product::conflict;
 
 impl<T: Real> Shard<T> for VbCounts<'_, T> {
-    /// The update from distributions, which are taken for the geometric means.
-    fn expect_drawn(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        let drawn: Vec<_> = at.matrices().iter().map(Cow::Borrowed).collect();
-        let (blocks, value) = self.update(&drawn, wanted.blocks, wanted.value)?;
+    /// The update from distributions, those drawn or the means of posteriors, which are taken for the geometric means.
+    fn expect_drawn(
+        &self,
+        at: &Parameters<T>,
+        pass: u32,
+        wanted: &Wanted<'_>,
+    ) -> Result<Counts<T>, FitError> {
+        let blocks = at
+            .matrices()
+            .iter()
+            .enumerate()
+            .map(|(j, block)| match pass {
+                0 => Cow::Borrowed(block),
+                _ if self.is_of_rows(j) => Cow::Owned(means_of_rows(at, block)),
+                _ => Cow::Owned(means(block)),
+            });
+        let (blocks, value) = self.update(&blocks.collect(), wanted.blocks, wanted.value)?;
         Ok(Counts { blocks, value })
     }
 }
@@ -36,6 +49,16 @@ pub(super) fn across<T: Real>(at: &Parameters<T>, shapes: &DMatrix<T>, means: &m
         let scale = T::lit((psi(own) - psi(all)).exp());
         column.apply(|x| *x *= scale);
     }
+}
+
+/// The rows of a shard of the means of columns that run across all shards.
+fn means_of_rows<T: Real>(at: &Parameters<T>, shapes: &DMatrix<T>) -> DMatrix<T> {
+    let mut means = shapes.clone();
+    let all = at.fact(ACROSS).unwrap_or_default();
+    for (mut column, &all) in means.column_iter_mut().zip(all) {
+        column.apply(|x| *x = T::lit(x.to_f64() / all));
+    }
+    means
 }
 
 /// What the divergence of Dirichlet laws has of the sums of their free columns, of which these have this number of rows.
@@ -123,8 +146,8 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
         (block > 0).then_some(Lie::Columns)
     }
 
-    fn starts_by_pass(&self) -> bool {
-        true
+    fn start_passes(&self) -> u32 {
+        START as u32
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
@@ -180,8 +203,8 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
         (block > 0 && block + 1 == blocks).then_some(Lie::Rows)
     }
 
-    fn starts_by_pass(&self) -> bool {
-        true
+    fn start_passes(&self) -> u32 {
+        START as u32
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {

@@ -5,7 +5,9 @@ mod state;
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
-use plca_fit::{Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{
+    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Wanted,
+};
 use plca_tensor::{Data, DataError, Real};
 
 use crate::Likelihood;
@@ -35,6 +37,15 @@ pub(crate) fn specs<T: Real>([cells, places]: [usize; 2], k: usize) -> Vec<Block
         BlockSpec::simplex("kernels", (cells, k), Axis::Columns),
         BlockSpec::simplex("impulses", (places, k), Axis::Columns),
     ]
+}
+
+/// Kernels or impulses that are known leave one best answer for the others: a random start only takes longer, and leaves its traces where a run ends early.
+pub(crate) fn even_where_convex<T: Real>(specs: &mut [BlockSpec<T>]) {
+    for (known, other) in [(1, 2), (2, 1)] {
+        if specs[known].frozen == Frozen::Whole {
+            specs[other].draw = Draw::Even;
+        }
+    }
 }
 
 pub(crate) fn parts<T: Real>(at: &Parameters<T>) -> Parts<'_, T> {

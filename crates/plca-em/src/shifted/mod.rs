@@ -30,7 +30,8 @@ use plca_tensor::{Data, Real, check_counts};
 
 use self::model::{Evaluator, Layout};
 use crate::placed::{
-    Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
+    Placed, Powers, even_where_convex, is_conditional, likelihood_fact, numbers, placed_setters,
+    specs,
 };
 use crate::product::conflict;
 
@@ -129,6 +130,7 @@ impl<T: Real> Shifted<T> {
         let k = self.components;
         let mut specs = specs(geometry.cells(), k);
         self.settings.apply(&mut specs)?;
+        even_where_convex(&mut specs);
         let facts = facts(&geometry, self.likelihood);
         let layout = Layout::new(geometry);
         let evaluator = Evaluator::new(layout, self.likelihood, self.evaluation, k, data)?;

@@ -49,6 +49,13 @@ impl Place for Mapped {
     fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T> {
         let mut p = vec![T::zero(); self.maps.cells];
         const PART: usize = 256;
+        if let Some(set) = self.maps.set_on(&self.shape) {
+            for_each_part(&mut p, PART, |part, p| {
+                let cells = (part * PART..).zip(p);
+                cells.for_each(|(x, p)| *p = set.reached(at, x));
+            });
+            return p;
+        }
         for_each_part(&mut p, PART, |part, p| {
             let first = part * PART;
             for entries in self.maps.of_cells(first..first + p.len()) {
@@ -60,12 +67,18 @@ impl Place for Mapped {
 
     fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         let x = position(index, &self.shape);
+        if let Some(set) = self.maps.set_on(&self.shape) {
+            return set.reached(at, x).to_f64();
+        }
         let mut entries = self.maps.of_cells(x..x + 1);
         (entries.next()).map_or(0.0, |e| self.maps.reached(at, e).to_f64())
     }
 
     /// From the cells that maps lead to.
     fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
+        if self.maps.set_on(&self.shape).is_some() {
+            return self.cells(at).iter().map(|p| p.to_f64()).sum();
+        }
         let cells = self.maps.of_cells(0..self.maps.cells);
         let reached = cells.map(|entries| self.maps.reached(at, entries).to_f64());
         reached.sum()
@@ -98,7 +111,7 @@ impl<T: Real> Evaluator<T> {
         data: &dyn Data<T>,
     ) -> Result<Self, DataError> {
         let shape = data.shape().to_vec();
-        let how = match maps.set(&shape) {
+        let how = match maps.set_on(&shape) {
             Some(set) => How::Set(Box::new(SetModel::new(set, likelihood, components, data)?)),
             None => {
                 // Every dimension indexes the kernel: the cells stay in row-major order.

@@ -1,7 +1,7 @@
 //! Maps from the cells of a kernel to those of the data.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plca_fit::FitError;
 use plca_tensor::DataError;
@@ -48,13 +48,19 @@ pub struct IndexMaps {
     /// Extents of a kernel, whose product is the number of its cells.
     kernel_shape: Vec<usize>,
     pub(super) maps: usize,
+    /// What the maps were made of, if they are shifts of transformed kernels. They then need a table only on data of another shape.
+    set: Option<Arc<Set>>,
+    table: OnceLock<Table>,
+}
+
+/// All entries of maps.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
     /// By map, then by cell of the kernel; a cell of `cells` is outside.
     by_map: Vec<Entry>,
     map_bounds: Vec<usize>,
     /// By cell of the data; those outside are not listed. There are no bounds: files may claim far more cells than they have entries.
     by_cell: Vec<Entry>,
-    /// What the maps were made of, if they are shifts of transformed kernels.
-    set: Option<Arc<Set>>,
 }
 
 /// [`MapEntry`] in little room; `to` is the number of cells where it is outside.
@@ -130,14 +136,7 @@ impl IndexMaps {
         mut entries: Vec<MapEntry>,
     ) -> Result<Self, FitError> {
         let counts = entries.iter().map(|e| e.map.saturating_add(1));
-        let maps = counts.max().unwrap_or(0);
-        if maps == 0 {
-            return Err(refused("no maps"));
-        }
-        let largest = cells.max(kernel).max(maps);
-        if largest >= u32::MAX as usize {
-            return Err(refused("more cells or maps than 32 bits can number"));
-        }
+        let maps = Self::without_table(cells, vec![kernel], counts.max().unwrap_or(0))?;
         for entry in &entries {
             if entry.from >= kernel || entry.to.is_some_and(|to| to >= cells) {
                 return Err(refused("a cell outside the kernel or the data"));
@@ -147,31 +146,33 @@ impl IndexMaps {
             }
         }
         entries.sort_by_key(|e| (e.map, e.from, e.to));
-        let number = |e: &MapEntry| Entry {
-            map: e.map as u32,
-            from: e.from as u32,
-            to: e.to.unwrap_or(cells) as u32,
-            weight: e.weight,
-        };
-        let by_map: Vec<Entry> = entries.iter().map(number).collect();
-        let inside = by_map.iter().filter(|e| (e.to as usize) < cells);
-        let mut by_cell: Vec<Entry> = inside.copied().collect();
-        by_cell.sort_by_key(|e| e.to);
-        let mut map_bounds = Vec::new();
-        if map_bounds.try_reserve_exact(maps + 1).is_err() {
-            return Err(DataError::TooLarge { shape: vec![maps] }.into());
-        }
-        let bound = |map| by_map.partition_point(|e| (e.map as usize) < map);
-        map_bounds.extend((0..=maps).map(bound));
+        let table = Table::new(&entries, cells, maps.maps)?;
         Ok(Self {
-            map_bounds,
-            by_map,
-            by_cell,
+            table: OnceLock::from(table),
+            ..maps
+        })
+    }
+
+    /// Maps whose entries are not known yet.
+    pub(super) fn without_table(
+        cells: usize,
+        kernel_shape: Vec<usize>,
+        maps: usize,
+    ) -> Result<Self, FitError> {
+        let kernel = kernel_shape.iter().product();
+        if maps == 0 {
+            return Err(refused("no maps"));
+        }
+        if cells.max(kernel).max(maps) >= u32::MAX as usize {
+            return Err(refused("more cells or maps than 32 bits can number"));
+        }
+        Ok(Self {
             cells,
             kernel,
-            kernel_shape: vec![kernel],
+            kernel_shape,
             maps,
             set: None,
+            table: OnceLock::new(),
         })
     }
 
@@ -227,8 +228,13 @@ impl IndexMaps {
     }
 
     /// The set that places kernels on data of this shape as the maps do.
-    pub(super) fn set(&self, shape: &[usize]) -> Option<&Set> {
-        self.set.as_deref().filter(|set| set.shape() == shape)
+    pub(super) fn set_on(&self, shape: &[usize]) -> Option<&Set> {
+        self.set().filter(|set| set.shape() == shape)
+    }
+
+    /// What the maps were made of.
+    pub(super) fn set(&self) -> Option<&Set> {
+        self.set.as_deref()
     }
 
     /// The number of cells of the data.
@@ -243,28 +249,93 @@ impl IndexMaps {
     }
 
     /// All entries, map after map.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = MapEntry> {
-        self.by_map.iter().map(|e| MapEntry {
-            map: e.map as usize,
-            from: e.from as usize,
-            to: Some(e.to as usize).filter(|&to| to < self.cells),
-            weight: e.weight,
-        })
+    pub(crate) fn entries(&self) -> Box<dyn Iterator<Item = MapEntry> + '_> {
+        match self.set() {
+            Some(set) => Box::new((0..self.maps).flat_map(|map| set.entries(map))),
+            None => Box::new(self.table().by_map.iter().map(|e| MapEntry {
+                map: e.map as usize,
+                from: e.from as usize,
+                to: Some(e.to as usize).filter(|&to| to < self.cells),
+                weight: e.weight,
+            })),
+        }
     }
 
     /// Whether a kernel can leave the data.
     pub(crate) fn any_outside(&self) -> bool {
-        self.by_cell.len() < self.by_map.len()
+        match self.set() {
+            Some(set) => set.any_outside(),
+            None => self.table().by_cell.len() < self.table().by_map.len(),
+        }
+    }
+
+    /// Makes the table of maps that have none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Data`] for more entries than memory holds.
+    pub(super) fn tabulate(&self) -> Result<&Table, FitError> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let count = self.entries().count();
+        let mut entries = Vec::new();
+        if entries.try_reserve_exact(count).is_err() {
+            return Err(DataError::TooLarge { shape: vec![count] }.into());
+        }
+        entries.extend(self.entries());
+        let table = Table::new(&entries, self.cells, self.maps)?;
+        Ok(self.table.get_or_init(|| table))
+    }
+
+    /// Of maps that were not made of a set, or are [tabulated](Self::tabulate); otherwise without entries.
+    fn table(&self) -> &Table {
+        static NONE: Table = Table {
+            by_map: Vec::new(),
+            map_bounds: Vec::new(),
+            by_cell: Vec::new(),
+        };
+        self.table.get().unwrap_or(&NONE)
     }
 
     pub(super) fn of_map(&self, s: usize) -> &[Entry] {
-        &self.by_map[self.map_bounds[s]..self.map_bounds[s + 1]]
+        let table = self.table();
+        let bounds = table.map_bounds.get(s).zip(table.map_bounds.get(s + 1));
+        bounds.map_or(&[], |(&first, &last)| &table.by_map[first..last])
     }
 
     /// Entries of a range of cells of the data, those of one cell after those of another.
     pub(super) fn of_cells(&self, cells: Range<usize>) -> impl Iterator<Item = &[Entry]> {
-        let bound = |cell| self.by_cell.partition_point(|e| (e.to as usize) < cell);
-        let entries = &self.by_cell[bound(cells.start)..bound(cells.end)];
+        let by_cell = &self.table().by_cell;
+        let bound = |cell| by_cell.partition_point(|e| (e.to as usize) < cell);
+        let entries = &by_cell[bound(cells.start)..bound(cells.end)];
         entries.chunk_by(|a, b| a.to == b.to)
+    }
+}
+
+impl Table {
+    /// The table of entries that are sorted by map and cell of the kernel.
+    fn new(entries: &[MapEntry], cells: usize, maps: usize) -> Result<Self, FitError> {
+        let number = |e: &MapEntry| Entry {
+            map: e.map as u32,
+            from: e.from as u32,
+            to: e.to.unwrap_or(cells) as u32,
+            weight: e.weight,
+        };
+        let by_map: Vec<Entry> = entries.iter().map(number).collect();
+        let inside = by_map.iter().filter(|e| (e.to as usize) < cells);
+        let mut by_cell: Vec<Entry> = inside.copied().collect();
+        by_cell.sort_by_key(|e| e.to);
+        let mut map_bounds = Vec::new();
+        if map_bounds.try_reserve_exact(maps + 1).is_err() {
+            return Err(DataError::TooLarge { shape: vec![maps] }.into());
+        }
+        let bound = |map| by_map.partition_point(|e| (e.map as usize) < map);
+        map_bounds.extend((0..=maps).map(bound));
+        Ok(Self {
+            by_map,
+            map_bounds,
+            by_cell,
+        })
     }
 }

@@ -31,7 +31,8 @@ use plca_tensor::{Data, Real, check_counts};
 use self::evaluator::Evaluator;
 use crate::Likelihood;
 use crate::placed::{
-    Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
+    Placed, Powers, even_where_convex, is_conditional, likelihood_fact, numbers, placed_setters,
+    specs,
 };
 
 pub use maps::{IndexMaps, MapEntry};
@@ -105,6 +106,7 @@ impl<T: Real> Transformed<T> {
         let conditional = is_conditional(self.likelihood, maps.any_outside(), data)?;
         let mut specs = specs([maps.kernel_cells(), maps.maps()], self.components);
         self.settings.apply(&mut specs)?;
+        even_where_convex(&mut specs);
         let facts = facts(maps, shape, self.likelihood);
         Ok(Placed {
             data,
@@ -147,7 +149,11 @@ impl<T: Real> Model for Transformed<T> {
 fn check_cells(maps: &IndexMaps, shape: &[usize]) -> Result<(), FitError> {
     let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
     if cells == Some(maps.cells()) {
-        return Ok(());
+        // A set knows data of its own shape without a table.
+        return match maps.set_on(shape) {
+            Some(_) => Ok(()),
+            None => maps.tabulate().map(drop),
+        };
     }
     Err(FitError::DataShape {
         got: shape.to_vec(),
@@ -158,22 +164,27 @@ fn check_cells(maps: &IndexMaps, shape: &[usize]) -> Result<(), FitError> {
 const SHAPE: &str = "shape";
 const KERNEL: &str = "kernel";
 const MAPS: &str = "maps";
+const SET: &str = "set";
 
-/// What a state remembers: the shape of the data, the cells of a kernel, four numbers for every entry of the maps, of which the cell of the data
-/// is -1 outside, and the likelihood.
+/// What a state remembers: the shape of the data, the extents of a kernel, the maps, and the likelihood. Of maps that were made of a set, the numbers of the set; of
+/// others four numbers for every entry, of which the cell of the data is -1 outside.
 fn facts(
     maps: &IndexMaps,
     shape: &[usize],
     likelihood: Likelihood,
 ) -> Vec<(&'static str, Vec<f64>)> {
-    let entries = maps.entries().flat_map(|e| {
+    let entry = |e: MapEntry| {
         let to = e.to.map_or(-1.0, |to| to as f64);
         [e.map as f64, e.from as f64, to, e.weight]
-    });
+    };
+    let made = match maps.set_on(shape) {
+        Some(set) => (SET, set.numbers()),
+        None => (MAPS, maps.entries().flat_map(entry).collect()),
+    };
     vec![
         (SHAPE, numbers(shape)),
         (KERNEL, numbers(maps.kernel_shape())),
-        (MAPS, entries.collect()),
+        made,
         likelihood_fact(likelihood),
     ]
 }

@@ -1,9 +1,8 @@
 //! Sets of transformations of two dimensions, and the index maps that place them on data.
 
 use plca_fit::FitError;
-use plca_tensor::DataError;
 
-use super::maps::{IndexMaps, MapEntry};
+use super::maps::IndexMaps;
 use super::set_model::Set;
 
 /// Weights below this are left out.
@@ -27,8 +26,8 @@ const SLACK: f64 = 1e-9;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transformation {
-    matrix: [[f64; 2]; 2],
-    scale: f64,
+    pub(super) matrix: [[f64; 2]; 2],
+    pub(super) scale: f64,
 }
 
 /// Where the box of a transformed kernel may lie on the data. `[EXT 2]`
@@ -248,8 +247,8 @@ impl IndexMaps {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for data or kernels of fewer than two dimensions or of different ones, extents that differ along the others, and a box without a position;
-    /// [`FitError::Data`] for more maps than memory holds.
+    /// [`FitError::Conflict`] for data or kernels of fewer than two dimensions or of different ones, extents that differ along the others, a box without a position,
+    /// and more maps or cells than 32 bits can number.
     pub fn placed(
         transformations: &[Transformation],
         kernel: &[usize],
@@ -267,9 +266,13 @@ impl IndexMaps {
                 "kernels of {kernel:?} on data of {shape:?}: expected the extents of the data in all but the first two dimensions, which are transformed"
             ));
         }
-        let inner: usize = rest.iter().product();
-        let mut all = Vec::new();
-        let mut map = 0;
+        let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        let cells = cells.filter(|&n| n < u32::MAX as usize);
+        let Some(cells) = cells else {
+            return refuse(format!(
+                "data of {shape:?} have more cells than 32 bits can number"
+            ));
+        };
         for transformation in transformations {
             let (_, extents) = transformation.reach([k0, k1]);
             let fits =
@@ -280,72 +283,10 @@ impl IndexMaps {
                     transformation.matrix
                 ));
             }
-            let (extents, shares) = transformation.shares([k0, k1]);
-            let rows = positions.of(n0, extents[0]);
-            let columns = positions.of(n1, extents[1]);
-            let count = rows.len().saturating_mul(columns.len());
-            let entries = count.saturating_mul(shares.len()).saturating_mul(inner);
-            if all.try_reserve(entries).is_err() {
-                let shape = vec![entries];
-                return Err(DataError::TooLarge { shape }.into());
-            }
-            for row in rows {
-                for column in columns.clone() {
-                    place(
-                        &mut all,
-                        map,
-                        &shares,
-                        extents[1],
-                        (row, column),
-                        (n0, n1),
-                        inner,
-                    );
-                    map += 1;
-                }
-            }
         }
-        let maps = Self::from_entries(n0 * n1 * inner, k0 * k1 * inner, all)?;
         let set = Set::new(transformations, kernel, shape, positions);
-        Ok(maps.with_kernel_shape(kernel.to_vec()).of_set(set))
-    }
-}
-
-/// The entries of one map: shares of the cells of a kernel in a box whose first cell lies here. What falls outside of the data is one entry a cell.
-fn place(
-    all: &mut Vec<MapEntry>,
-    map: usize,
-    shares: &[(usize, usize, f64)],
-    width: usize,
-    (row, column): (isize, isize),
-    (n0, n1): (usize, usize),
-    inner: usize,
-) {
-    let within = |first: isize, at: usize, n: usize| {
-        let place = usize::try_from(first + at as isize).ok()?;
-        (place < n).then_some(place)
-    };
-    for cell in shares.chunk_by(|a, b| a.0 == b.0) {
-        let mut lost = 0.0;
-        for &(from, to, weight) in cell {
-            let x = within(row, to / width, n0).zip(within(column, to % width, n1));
-            let Some((i, j)) = x else {
-                lost += weight;
-                continue;
-            };
-            all.extend((0..inner).map(|c| MapEntry {
-                map,
-                from: from * inner + c,
-                to: Some((i * n1 + j) * inner + c),
-                weight,
-            }));
-        }
-        if lost > 0.0 {
-            all.extend((0..inner).map(|c| MapEntry {
-                map,
-                from: cell[0].0 * inner + c,
-                to: None,
-                weight: lost,
-            }));
-        }
+        let maps = set.maps().unwrap_or(usize::MAX);
+        let maps = Self::without_table(cells, kernel.to_vec(), maps)?;
+        Ok(maps.of_set(set))
     }
 }

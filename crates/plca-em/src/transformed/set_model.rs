@@ -10,6 +10,7 @@ use std::ops::Range;
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Data, DataError, Real};
 
+use super::maps::MapEntry;
 use super::set::{Positions, Transformation};
 use crate::placed::Placing;
 use crate::shifted::evaluate::{Counts, Parts, Wanted};
@@ -26,6 +27,17 @@ struct Turn {
     places: [Range<isize>; 2],
 }
 
+impl Turn {
+    /// The number of its maps.
+    fn maps(&self) -> Option<usize> {
+        let [rows, columns] = &self.places;
+        rows.len().checked_mul(columns.len())
+    }
+}
+
+/// Kinds of positions, by the numbers that files give them.
+const POSITIONS: [Positions; 3] = [Positions::Valid, Positions::Full, Positions::Centred];
+
 /// Transformations on data of a shape.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
@@ -38,6 +50,8 @@ pub(super) struct Set {
     /// Cells of a kernel, and of the dimensions that are not transformed.
     cells: [usize; 2],
     turns: Vec<Turn>,
+    transformations: Vec<Transformation>,
+    positions: Positions,
 }
 
 impl Set {
@@ -79,7 +93,144 @@ impl Set {
             supports,
             inside: positions == Positions::Valid,
             cells: [kernel.iter().product(), rest.iter().product()],
+            transformations: transformations.to_vec(),
+            positions,
         }
+    }
+
+    /// What it was made of, as numbers: the kind of positions, then matrix and scale of every transformation.
+    pub(super) fn numbers(&self) -> Vec<f64> {
+        let kind = POSITIONS.iter().position(|&kind| kind == self.positions);
+        let mut numbers = vec![kind.unwrap_or_default() as f64];
+        for t in &self.transformations {
+            numbers.extend(t.matrix.as_flattened());
+            numbers.push(t.scale);
+        }
+        numbers
+    }
+
+    /// What [`numbers`](Self::numbers) say; `None` if they are no such numbers.
+    pub(super) fn read(numbers: &[f64]) -> Option<(Vec<Transformation>, Positions)> {
+        let (&kind, rest) = numbers.split_first()?;
+        let positions = *POSITIONS
+            .iter()
+            .enumerate()
+            .find(|(at, _)| *at as f64 == kind)?
+            .1;
+        let (parts, left) = rest.as_chunks::<5>();
+        let read = |&[a, b, c, d, scale]: &[f64; 5]| {
+            let matrix = [[a, b], [c, d]];
+            // Its columns are as long as the scale says, and at right angles.
+            let near = |x: f64, y: f64| (x - y).abs() <= 1e-9 * scale * scale;
+            let good = scale > 0.0
+                && scale.is_finite()
+                && near(a * a + c * c, scale * scale)
+                && near(b * b + d * d, scale * scale)
+                && near(a * b + c * d, 0.0);
+            good.then_some(Transformation { matrix, scale })
+        };
+        let all: Option<Vec<_>> = parts.iter().map(read).collect();
+        all.filter(|_| left.is_empty()).map(|all| (all, positions))
+    }
+
+    /// The number of maps; `None` if they cannot be counted.
+    pub(super) fn maps(&self) -> Option<usize> {
+        let counts = self.turns.iter().map(Turn::maps);
+        counts.sum::<Option<usize>>()
+    }
+
+    /// Whether a cell of a kernel lies outside of the data in any map.
+    pub(super) fn any_outside(&self) -> bool {
+        let width = self.extents[1];
+        self.turns.iter().any(|turn| {
+            turn.shares.iter().any(|&(_, to, _)| {
+                let at = [to / width, to % width].map(|x| x as isize);
+                (0..2).any(|d| {
+                    let places = &turn.places[d];
+                    let beyond = places.end - 1 + at[d] >= self.shape[d] as isize;
+                    !places.is_empty() && (places.start + at[d] < 0 || beyond)
+                })
+            })
+        })
+    }
+
+    /// The entries of one map. What falls outside of the data is one entry for a cell of the kernel.
+    pub(super) fn entries(&self, map: usize) -> Vec<MapEntry> {
+        let (mut left, mut all) = (map, Vec::new());
+        let found = self.turns.iter().find(|turn| {
+            let count = turn.maps().unwrap_or(usize::MAX);
+            let here = left < count;
+            if !here {
+                left -= count;
+            }
+            here
+        });
+        let Some(turn) = found else { return all };
+        let columns = turn.places[1].len();
+        let row = turn.places[0].start + (left / columns) as isize;
+        let column = turn.places[1].start + (left % columns) as isize;
+        let ([_, inner], width) = (self.cells, self.extents[1]);
+        let within = |first: isize, at: usize, d: usize| {
+            let place = usize::try_from(first + at as isize).ok()?;
+            (place < self.shape[d]).then_some(place)
+        };
+        for cell in turn.shares.chunk_by(|a, b| a.0 == b.0) {
+            let mut lost = 0.0;
+            let first = cell[0].0 * inner;
+            for &(_, to, weight) in cell {
+                let x = within(row, to / width, 0).zip(within(column, to % width, 1));
+                let Some((i, j)) = x else {
+                    lost += weight;
+                    continue;
+                };
+                let to = (i * self.shape[1] + j) * inner;
+                all.extend((0..inner).map(|c| MapEntry {
+                    map,
+                    from: first + c,
+                    to: Some(to + c),
+                    weight,
+                }));
+            }
+            if lost > 0.0 {
+                all.extend((0..inner).map(|c| MapEntry {
+                    map,
+                    from: first + c,
+                    to: None,
+                    weight: lost,
+                }));
+            }
+        }
+        all
+    }
+
+    /// `P` of one cell of the data.
+    pub(super) fn reached<T: Real>(&self, at: Parts<'_, T>, x: usize) -> T {
+        let ([cells, inner], width) = (self.cells, self.extents[1]);
+        let (place, c) = (x / inner, x % inner);
+        let (i, j) = (place / self.shape[1], place % self.shape[1]);
+        let maps = at.impulses.len() / at.weights.len();
+        let mut p = T::zero();
+        for (z, &w) in at.weights.iter().enumerate() {
+            let kernel = &at.kernels[z * cells..][..cells];
+            let impulse = &at.impulses[z * maps..][..maps];
+            let (mut sum, mut before) = (T::zero(), 0);
+            for turn in &self.turns {
+                let [rows, columns] = &turn.places;
+                for &(from, to, weight) in &turn.shares {
+                    let row = i as isize - (to / width) as isize;
+                    let column = j as isize - (to % width) as isize;
+                    if rows.contains(&row) && columns.contains(&column) {
+                        let (row, column) = (row - rows.start, column - columns.start);
+                        let map = before + row as usize * columns.len() + column as usize;
+                        // [SPEC 5.7] P[x] = Σ_z P(z) Σ_s H[z,s] Σ_{u: T_s(u) = x} a[s,u] K[z,u]
+                        sum += T::lit(weight) * kernel[from * inner + c] * impulse[map];
+                    }
+                }
+                before += turn.maps().unwrap_or(0);
+            }
+            p += w * sum;
+        }
+        p
     }
 
     pub(super) fn shape(&self) -> &[usize] {
@@ -119,10 +270,8 @@ impl<T: Real> SetModel<T> {
     /// Calls `f` with the places of a run of maps of a transformation in the impulses of the shifted model: the first, and the number of the first map.
     fn runs(&self, turn: usize, mut f: impl FnMut(Range<usize>, usize)) {
         let [rows, columns] = &self.set.turns[turn].places;
-        let before = self.set.turns[..turn]
-            .iter()
-            .map(|t| t.places.iter().map(Range::len).product::<usize>());
-        let mut map = before.sum();
+        let before = self.set.turns[..turn].iter().map(Turn::maps);
+        let mut map = before.sum::<Option<usize>>().unwrap_or(0);
         let (offset, width) = (self.geometry.offset(), self.geometry.impulse_shape()[1]);
         for row in rows.clone() {
             // A box of its own begins where the largest does.

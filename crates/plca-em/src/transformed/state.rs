@@ -9,7 +9,8 @@ use plca_fit::{
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
 use super::evaluator::{Evaluator, Mapped};
-use super::{KERNEL, MAPS, SHAPE, Transformed, check_cells, facts};
+use super::set_model::Set;
+use super::{KERNEL, MAPS, SET, SHAPE, Transformed, check_cells, facts};
 use crate::placed::{
     Frame, Place, Placed, explain, parameters, placed_state, position, possible, refuse_along,
 };
@@ -180,6 +181,12 @@ fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexM
         let got = format!("{kernel_shape:?}");
         return Err(refuse(KERNEL, got, "the extents of a kernel"));
     };
+    if let Some(numbers) = parameters.fact(SET) {
+        let refused = |what: String| refuse(SET, what, "transformations and their positions");
+        let set = Set::read(numbers).ok_or_else(|| refused("other numbers".into()))?;
+        let maps = IndexMaps::placed(&set.0, &kernel_shape, &parameters.whole(SHAPE)?, set.1);
+        return maps.map_err(|error| refused(error.to_string()));
+    }
     let numbers = parameters.fact(MAPS).unwrap_or_default();
     let (entries, rest) = numbers.as_chunks::<4>();
     if !rest.is_empty() {

@@ -265,7 +265,7 @@ impl Groups<'_> {
         };
         let mut locals: Vec<_> = (0..shards.len()).map(local).collect();
         let mut objectives = Vec::new();
-        if model.starts_by_pass() {
+        for _ in 0..model.start_passes() {
             let told = moved(&shared);
             let stats: Stats = self.sum(|s| {
                 let (shard, local) = (&*shards[s as usize], &mut locals[s as usize]);
@@ -523,7 +523,7 @@ fn a_shard_may_be_without_mass() {
 /// Starts are drawn shard by shard, and have the bits of a start on all data.
 #[test]
 fn starts_are_those_of_one_piece() {
-    let drawn = |case: &Case<f64>| !case.model.sharded().starts_by_pass();
+    let drawn = |case: &Case<f64>| case.model.sharded().start_passes() == 0;
     for case in cases::<f64>().into_iter().filter(drawn) {
         let run = case.model.piece().on(&*case.data).unwrap().stop(stop(0));
         let whole = run.run(Init::default(), &mut rng()).unwrap().into_state();
@@ -1106,12 +1106,12 @@ fn foreign_bytes_are_refused() {
     let survey = model.survey(&*case.shards[0], 0).unwrap();
     let leaf = Partial::leaf(0, 2, survey.clone()).unwrap();
     let text = serde_json::to_string(&leaf).unwrap();
-    let other = text.replace("\"version\":4", "\"version\":3");
+    let other = text.replace("\"version\":5", "\"version\":3");
     let error = serde_json::from_str::<Partial<Survey>>(&other).unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("version 3 of shards, this program reads 4"),
+            .contains("version 3 of shards, this program reads 5"),
         "{error}"
     );
     let beyond = text.replace("\"place\":0", "\"place\":5");

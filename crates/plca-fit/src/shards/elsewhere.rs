@@ -75,7 +75,7 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         let mut shared = self.shared.borrow().clone();
         self.checked(&shared, at)?;
         // A start that is not made yet comes first.
-        if shared.task != Task::Start {
+        if !matches!(shared.task, Task::Start(_)) {
             shared = shared.to(task);
         }
         let stats = self.engine.pass(&shared, Ask::step(measure))?;
@@ -106,7 +106,7 @@ impl<'a, T: Real> Elsewhere<'a, T> {
 }
 
 /// Makes a start of what [`Sharded::begin`] and [`Sharded::begin_local`] have drawn: by stepwise EM over this number of shards, where that is asked for; and by
-/// a pass over all shards, where [`Sharded::starts_by_pass`] says that it is needed. Otherwise nothing.
+/// the [`Sharded::start_passes`] over all shards. Otherwise nothing.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub fn started<T: Real>(
     if let Some((shards, how)) = stepwise {
         learn(model.learns().as_deref(), engine, shared, shards, how)?;
     }
-    if shared.task == Task::Start {
+    while matches!(shared.task, Task::Start(_)) {
         let stats = engine.pass(shared, Ask::step(false))?;
         model.m_step(shared, stats)?;
     }

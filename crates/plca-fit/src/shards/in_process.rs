@@ -367,15 +367,15 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
         let specs = &self.whole.blocks;
         let drawn: Vec<_> = specs.iter().map(|spec| spec.drawn(rng)).collect();
-        if !self.model.starts_by_pass() && self.stepwise.is_none() {
+        if self.model.start_passes() == 0 && self.stepwise.is_none() {
             return Ok(drawn);
         }
         let names = specs.iter().map(|spec| spec.name.to_string());
         let at = Parameters::named(names.zip(drawn).collect(), 1.0);
         let at = at.with(self.whole.power, self.whole.mass);
         let mut shared = self.shared(&at)?;
-        if self.model.starts_by_pass() {
-            shared = shared.to(Task::Start);
+        if self.model.start_passes() > 0 {
+            shared = shared.to(Task::Start(0));
         }
         let held = self.held(&at);
         let stepwise = self.stepwise.map(|how| (self.shards.count(), how));

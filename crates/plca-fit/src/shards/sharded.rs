@@ -64,13 +64,19 @@ pub trait Shard<T: Real>: Expectation<T> {
         None
     }
 
-    /// What is expected of drawn blocks, where [`starts_by_pass`](Sharded::starts_by_pass) says that they are no start yet. Default: what is
-    /// expected of any others.
+    /// What is expected of drawn blocks, where [`start_passes`](Sharded::start_passes) says that they are no start yet: in the first pass, 0, and of what
+    /// the passes before made of them. Default: what is expected of any others.
     ///
     /// # Errors
     ///
     /// As [`Expectation::expect`].
-    fn expect_drawn(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+    fn expect_drawn(
+        &self,
+        at: &Parameters<T>,
+        pass: u32,
+        wanted: &Wanted<'_>,
+    ) -> Result<Counts<T>, FitError> {
+        let _ = pass;
         self.expect(at, wanted)
     }
 
@@ -184,9 +190,9 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError>;
 
-    /// Whether drawn blocks are no start yet: a first pass over all shards makes one of what it expects of them. Default: no.
-    fn starts_by_pass(&self) -> bool {
-        false
+    /// After how many passes over all shards drawn blocks are a start: each makes new ones of what it expects of those before. Default: 0, they are one.
+    fn start_passes(&self) -> u32 {
+        0
     }
 
     /// Whether a shard can [settle](Shard::settle) its own blocks without making the objective worse. Default: no.
@@ -263,8 +269,8 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Ok(Survey::of(shard, along))
     }
 
-    /// The shared parameters of a random start: those of a start on all data at once. Where [`starts_by_pass`](Self::starts_by_pass) says so,
-    /// the pass that makes them a start is made by [`started`](super::started), or is the first one.
+    /// The shared parameters of a random start: those of a start on all data at once. The
+    /// [`start_passes`](Self::start_passes) that make them a start are made by [`started`](super::started), or are the first ones.
     ///
     /// # Errors
     ///
@@ -302,9 +308,9 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             parameters,
             sums,
             scale: 1.0,
-            task: match self.starts_by_pass() {
-                true => Task::Start,
-                false => Task::Iterate,
+            task: match self.start_passes() {
+                0 => Task::Iterate,
+                _ => Task::Start(0),
             },
             back: false,
         })
@@ -475,7 +481,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         }
         match shared.task {
             // No iteration.
-            Task::Start => shared.parameters.change(|block, old| {
+            Task::Start(_) => shared.parameters.change(|block, old| {
                 if let Some(new) = new[block].take() {
                     *old = new;
                 }
@@ -483,7 +489,11 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
             _ => shared.parameters.advance(new),
         }
         (shared.sums, shared.scale) = (sums, scale);
-        (shared.task, shared.back) = (Task::Iterate, false);
+        shared.task = match shared.task {
+            Task::Start(pass) if pass + 1 < self.start_passes() => Task::Start(pass + 1),
+            _ => Task::Iterate,
+        };
+        shared.back = false;
         Ok(objective)
     }
 
@@ -905,7 +915,7 @@ impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
             stats.value = Some(value);
         } else if ask.counts || ask.value {
             let counts = match shared.task {
-                Task::Start => self.bound.expect_drawn(&at, &wanted)?,
+                Task::Start(pass) => self.bound.expect_drawn(&at, pass, &wanted)?,
                 _ => self.bound.expect(&at, &wanted)?,
             };
             stats.value = counts.value;

@@ -182,8 +182,8 @@ pub(super) enum Task {
     /// An iteration, or the objective.
     #[default]
     Iterate,
-    /// To make a start of blocks that are drawn.
-    Start,
+    /// To make a start of blocks that are drawn: a pass, from 0.
+    Start(u32),
     /// The likelihood alone, whatever the objective is.
     Likelihood,
     /// An iteration before which a shard notes its point, the first of three.

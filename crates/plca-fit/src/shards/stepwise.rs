@@ -169,7 +169,7 @@ pub(super) fn learn<T: Real>(
         }
     }
     learner.complete(&mut shared.parameters);
-    shared.task = Task::Start;
+    shared.task = Task::Start(0);
     Ok(())
 }
 

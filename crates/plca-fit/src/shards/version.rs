@@ -5,7 +5,7 @@
 pub(super) struct Version;
 
 #[cfg(feature = "serde")]
-const NUMBER: u32 = 4;
+const NUMBER: u32 = 5;
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for Version {

@@ -42,7 +42,12 @@ impl<T: Real> Expectation<T> for VbShard<T> {
 
 impl<T: Real> Shard<T> for VbShard<T> {
     /// The update from drawn factors, which are taken for the geometric means.
-    fn expect_drawn(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+    fn expect_drawn(
+        &self,
+        at: &Parameters<T>,
+        _: u32,
+        wanted: &Wanted<'_>,
+    ) -> Result<Counts<T>, FitError> {
         let means = factors(at.at(0), at.at(1).clone());
         self.0.counted(&means, || Ok(Logs::of(&means)), wanted)
     }
@@ -78,8 +83,8 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
         shards::survey(shard, first, self.replicates, self.real_data)
     }
 
-    fn starts_by_pass(&self) -> bool {
-        true
+    fn start_passes(&self) -> u32 {
+        1
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
