@@ -30,6 +30,9 @@ pub enum Event {
 }
 
 /// The state of a run: all that is needed to continue it as if it had not been interrupted.
+///
+/// With the feature `serde` it can be kept in any format that keeps every digit of a number. JSON does if `serde_json` has its feature `float_roundtrip`; without it
+/// a number that is read may differ in its last digit, and so does the run that goes on.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Checkpoint<T: Real> {

@@ -33,27 +33,30 @@ pub fn seed(seed: u64) -> ChaCha8Rng {
 
 /// What most programs need: `use plca::prelude::*`.
 pub mod prelude {
-    pub use plca_em::{Evaluation, Geometry, Online, OnlineState, Support};
+    pub use plca_em::{
+        Criterion, Evaluation, Geometry, Given, Online, OnlineState, Selection, Support,
+    };
     pub use plca_em::{
         Nmf, NmfState, Plca, PlcaState, PlcaVb, PlcaVbState, Plsa, PlsaState, PlsaVb, PlsaVbState,
         Shifted, ShiftedState, Transformed, TransformedState,
     };
     pub use plca_fit::{
         Anneal, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError, Impossible, Init,
-        Iteration, Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status, Stop,
-        Transform,
+        Interrupt, Iteration, Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status,
+        Stop, Transform,
     };
     pub use plca_priors::{
-        CrossEntropy, Dirichlet, Entropic, Gamma, LogisticNormal, RatePrior, Schedule, Scheduled,
-        SimplexPrior,
+        CrossEntropy, Dirichlet, Entries, Entropic, Gamma, Lagged, LogisticNormal, Neighbours,
+        RatePrior, Schedule, Scheduled, SimplexPrior,
     };
     pub use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
     #[cfg(feature = "l2")]
     pub use pntf_l2::{ColumnNmf, ColumnNmfState, MixtureState, Ntf, NtfState, Pntf, PntfState};
     #[cfg(feature = "skellam")]
     pub use skellam_snmf::{
-        Ding, DingState, KMeans, KMeansState, SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb,
-        SnmfVbState,
+        Ding, DingState, KMeans, KMeansState, Replicates, ShiftedSnmf, ShiftedSnmfState,
+        ShiftedSnmfVb, ShiftedSnmfVbState, SignedCp, SignedCpState, SignedCpVb, SignedCpVbState,
+        Snmf, SnmfState, SnmfVb, SnmfVbState,
     };
 }
 
