@@ -66,7 +66,7 @@ priors! {
     neighbours::{Neighbours} = "neighbours", "A[r][,exact]",
         "Makes neighbouring columns alike (A < 0) or different (A > 0); with r, A is a multiple of the counts of a column.";
     lagged::{Lagged} = "lagged", "groups=0/1,between=A[r],within=B[r],lags=1:W/2:W[,decrease=T]",
-        "Columns in time: makes each differ from those of other groups, and like those of its own group, as they were 1, 2, ... samples before.";
+        "As cross-entropy, against the columns of 1, 2, ... samples before.";
     logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
         "The logarithms of the entries are normal, with the logarithms of equal entries as means.";
     flat::{Flat} = "flat", "", "No preference.";
