@@ -481,10 +481,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 # Nothing to explain.
                 found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0}
                 return self._answer_empty(X.shape[0], X.dtype), found
+        found = self._find(X, observed, self._along)
+        answer = self._answer(found["arrays"])
+        if self._counts and len(found["empty"]):
+            answer[found["empty"]] = self._answer_empty(len(found["empty"]), answer.dtype)
+        return answer, found
+
+    def _find(self, X: Data, observed: Mask, along: int) -> dict[str, Any]:
+        """What new data are explained by that extend the data of the fit along this mode."""
         data = self._describe(X, observed)
         how = {
-            "options": self._transform_options(data["shape"]),
-            "along": self._along,
+            "options": self._transform_options(data["shape"], along),
+            "along": along,
             "solver": "auto",
             "stop": self._transform_stop(),
             "threads": threads(self.n_jobs),
@@ -494,14 +502,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             warnings.warn(
                 f"data with the sum {found['dropped']:g} were left out: no component has positive probability there",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        answer = self._answer(found["arrays"])
-        if self._counts and len(found["empty"]):
-            answer[found["empty"]] = self._answer_empty(len(found["empty"]), answer.dtype)
-        return answer, found
+        return found
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         """Settings that hold for new data, of this shape as the model sees them."""
         return {}
 

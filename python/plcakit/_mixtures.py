@@ -148,10 +148,11 @@ class TopicModel(MixtureModel):
     def _prior_shapes(self, shapes: Shapes) -> Shapes:
         return {name.removesuffix(SHAPE): size for name, size in shapes.items()}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         if not self._vb:
             return {}
-        priors = {name: prior for name, prior in (self.prior or {}).items() if name in self._own}
+        own = [name.replace("factor_0", f"factor_{along}") for name in self._own]
+        priors = {name: prior for name, prior in (self.prior or {}).items() if name in own}
         shapes = self._block_shapes(shape, self.n_components_)
         return {**self._options(), "prior": self._priors_of(priors, shapes)}
 

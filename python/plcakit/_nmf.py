@@ -214,11 +214,11 @@ class NMF(MixtureModel):
         # The squared error is not halved.
         return {name: [2 * linear, 2 * quadratic] for name, (linear, quadratic) in weights.items()}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        w, _ = self._names()
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
+        own = self._names()[along]
         shapes = self._block_shapes(self._shape, self.n_components_)
         given = {"prior": self._priors(shapes), "penalty": self._penalties(shapes)}
-        return {kind: {w: of[w]} for kind, of in given.items() if w in of}
+        return {kind: {own: of[own]} for kind, of in given.items() if own in of}
 
     def _penalty(self, blocks: Blocks) -> float:
         """What the penalties on these blocks add to the objective."""
