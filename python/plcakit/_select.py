@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from . import _core
 from ._data import seed_of, threads
 from ._docs import described
 from ._types import Array, Data, Mask
+from ._warn import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -129,13 +129,9 @@ def select(
     }
     scores = _core.order(name, data, criterion, choice)
     if not scores["counts"] and criterion == "bic":
-        warnings.warn(
-            "X does not hold counts: BIC uses its sum as the sample size, which depends on the unit of the data", UserWarning, stacklevel=2
-        )
+        warn("X does not hold counts: BIC uses its sum as the sample size, which depends on the unit of the data")
     if not scores["counts"] and criterion == "held_out":
-        warnings.warn(
-            "X does not hold counts: cells are held out instead of counts, and the score is their divergence per unit of data", UserWarning, stacklevel=2
-        )
+        warn("X does not hold counts: cells are held out instead of counts, and the score is their divergence per unit of data")
     columns: list[Any] = [("n_components", np.int64), ("score", np.float64), ("log_likelihood", np.float64), ("parameters", np.int64)]
     table = np.empty(len(components), dtype=columns)
     table["n_components"] = components
