@@ -41,7 +41,8 @@ def compare(a: Any, b: Any) -> Comparison:
     .. math:: \cos(x, y) = \frac{\sum_i x_i y_i}{\sqrt{\sum_i x_i^2} \sqrt{\sum_i y_i^2}}
 
     Compared are ``components_``, or ``kernels_``, without the mixtures of the samples: so the models may be of different samples. ``plca
-    compare`` counts the mixtures, too, where both files have as many samples.
+    compare`` counts the mixtures, too, where both files have as many samples. Of a file of the command whose samples are columns, such as a
+    spectrogram's, ``components_`` are the other factor.
 
     Parameters
     ----------

@@ -71,9 +71,12 @@ def select(
     n_components : int or iterable of int
         The numbers to try.
     criterion : {"bic", "aic", "held_out", "elbo"} or None, default=None
-        ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone; it asks much of a component where counts
-        are few, ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
-        those that are; of data that are not counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
+        ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone. It asks much of a component where counts
+        are few: of texts, with thousands of words and some hundred counts a document, it tends to take the smallest number that is tried;
+        ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the
+        perplexity of those that are: of cells, :math:`P(\text{sample}, \text{feature})`, and so not to be compared with that of words in their
+        document, which papers on topic models report and ``PLSA.perplexity(X, known=...)`` returns. Of data that are not counts cells are held
+        out, and the score is their divergence per unit. ``"elbo"``: minus the
         bound of the log-evidence, of ``method="vb"`` alone; of `PLSA` and `PLCA` with :math:`\ln K!` added, for the orders of components. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
     %(observed)s
 
