@@ -17,6 +17,8 @@ from PIL import Image
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
+from plcakit import load, plot  # noqa: E402
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DATA = ROOT / "examples" / "data"
@@ -42,7 +44,7 @@ def evidence(folder):
 
 
 def turned_shapes(folder):
-    """A letter in four directions, and the one kernel that explains all copies."""
+    """A letter in four directions, the one kernel that explains all copies, and where these were found."""
     letter = np.array([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0]], float)
     letter = np.pad(letter, ((0, 0), (0, 1)))
     image = np.zeros((26, 40))
@@ -53,11 +55,11 @@ def turned_shapes(folder):
     image = draw.poisson(image)
     np.savetxt(Path(folder) / "image.csv", image, fmt="%g", delimiter=",")
     plca("fit tiplca image.csv --rank 1 --kernel 5x5 --rotations 4 --prior impulses=entropic:100 --anneal .7,60 --restarts 20 --seed 1 --output m.npz --quiet", folder)
-    kernel = np.load(Path(folder) / "m.npz")["kernels"].reshape(5, 5)
+    model = load(Path(folder) / "m.npz")
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.9), layout="constrained", width_ratios=(3, 1))
-    left.imshow(image, cmap="Blues")
-    left.set_title("data")
-    right.imshow(kernel, cmap="Blues")
+    plot.copies(model, image, ax=left)
+    left.set_title("data, and the copies found")
+    right.imshow(model.kernels_[0])
     right.set_title("kernel")
     for ax in (left, right):
         ax.set_axis_off()

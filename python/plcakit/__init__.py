@@ -3,6 +3,7 @@
 Every estimator runs the engine of the command ``plca``, bit for bit: from one seed both come to the same numbers.
 """
 
+from ._compare import Comparison, compare
 from ._consensus import ConsensusNMF
 from ._core import __version__
 from ._long import from_long
@@ -19,6 +20,7 @@ from ._transformed import TransformInvariantPLCA
 from .files import load
 
 __all__ = [
+    "Comparison",
     "ConsensusNMF",
     "NMF",
     "PLCA",
@@ -31,6 +33,7 @@ __all__ = [
     "SkellamSNMF",
     "TransformInvariantPLCA",
     "__version__",
+    "compare",
     "from_long",
     "load",
     "select",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import numbers
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from . import _core
 from ._data import check_mask, describe, has_mass, seed_of, threads, unmasked, unpacked
 from ._docs import described
+from ._long import LONG, Long
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+from ._warn import warn
 from ._watch import Watch
 from .priors import Prior
 
@@ -64,6 +65,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     #: Whether data must be counts.
     _counts = True
+    #: The estimators for data that are none.
+    _signed = "SkellamSNMF (a matrix) or SkellamCP (of any order)"
     #: Whether the model has the samples in its columns.
     _transposed = False
     #: The mode of the samples, as the model sees them.
@@ -78,6 +81,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _minimised = False
     #: Whether the objective without priors is wanted where there are some.
     _wants_likelihood = False
+    #: Whether a sample is explained by shares, which one without counts does not tell.
+    _shares = False
     #: What a score is per: counts, "total", or cells, "observed".
     _per = "total"
     _parameter_constraints: dict[str, Any] = COMMON
@@ -161,13 +166,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         raise NotImplementedError
 
     def _answer_empty(self, samples: int, dtype: Any) -> Array:
-        """What samples without mass are explained by: the weights where there are any."""
-        weights = getattr(self, "weights_", np.zeros(self.n_components_))
-        return np.tile(weights.astype(dtype), (samples, 1))
+        """What samples without mass are explained by, as by the command: equal shares, or nothing."""
+        return np.full((samples, self.n_components_), 1 / self.n_components_ if self._shares else 0, dtype=dtype)
 
     # Data -----------------------------------------------------------------------------------------------------------------------
 
     def _check(self, X: Data, observed: Mask, reset: bool, whom: str) -> tuple[Any, Array | None]:
+        if isinstance(X, Long):
+            raise TypeError(LONG)
+        given = X
         X, observed = unmasked(unpacked(X), observed)
         if observed is not None and not self._hides:
             raise ValueError(f"observed: {type(self).__name__} does not support hidden cells")
@@ -187,13 +194,35 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             try:
                 X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
             except ValueError as error:
-                if not self._hides or "contains NaN" not in str(error):
+                what = self._mended(given, str(error))
+                if what == str(error):
                     raise
-                what = f"X contains NaN, {type(self).__name__} was not told that it marks hidden cells: missing='nan', or observed="
                 raise ValueError(what) from error
         if self._counts and observed is None:
-            check_non_negative(X, f"{type(self).__name__} ({whom})")
+            try:
+                check_non_negative(X, f"{type(self).__name__} ({whom})")
+            except ValueError as error:
+                raise ValueError(f"{str(error).rstrip('.')}: {self._signed} is for data of either sign") from error
         return X, check_mask(observed, X.shape)
+
+    def _mended(self, X: Data, what: str) -> str:
+        """What is wrong with data that scikit-learn refuses."""
+        name = type(self).__name__
+        if "contains NaN" in what and self._hides:
+            return f"X contains NaN, which {name} takes for a mistake. If it marks hidden cells, say so: missing='nan', or observed=mask"
+        if "Complex data not supported" in what:
+            return f"Complex data not supported by {name}: expected real numbers, such as the magnitudes np.abs(X) of a spectrogram"
+        if "could not convert string to float" in what and hasattr(X, "columns"):
+            for column in X.columns:
+                try:
+                    np.asarray(X[column]).astype(np.float64)
+                except (TypeError, ValueError):
+                    (first,) = np.asarray(X[column])[:1].tolist()
+                    return (
+                        f"column {column!r} of X is not of numbers: it begins with {first!r}. Leave it out, or, where rows are single entries, "
+                        "make an array of them by plcakit.from_long"
+                    )
+        return what
 
     def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
         """The data as arrays, checked by scikit-learn."""
@@ -373,20 +402,22 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _warn(self, result: dict[str, Any]) -> None:
         name = type(self).__name__
-        for block in result["restored"]:
-            warnings.warn(
+        # Of every iteration in which it did.
+        for block in dict.fromkeys(result["restored"]):
+            warn(
                 f"the prior of '{block}' set entries to 0 that the data need: 1e-12 was added to every entry, so the "
-                "objective may have fallen",
-                UserWarning,
-                stacklevel=4,
+                f"objective may have fallen{self._instead(block)}"
             )
         if result["status"] == "max_iterations" and self.tol > 0:
-            warnings.warn(
+            warn(
                 f"{name} made all {self.max_iter} iterations and its objective still changes by more than tol={self.tol} "
                 "per unit of data and iteration: raise max_iter or tol, or take another solver",
                 ConvergenceWarning,
-                stacklevel=4,
             )
+
+    def _instead(self, block: str) -> str:
+        """What there is in the place of a prior that is too strong for the data."""
+        return ""
 
     def fit_transform(self, X: Data, y: object = None, *, observed: Mask = None, start: Start = None) -> Any:
         """Fit the model and transform the same data: ``fit(X).transform(X)``.
@@ -404,7 +435,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             What every sample is made of.
         """
         X, observed = self._fit(X, observed, start)
-        return self._explain(X, observed)[0]
+        return self._explained(X, observed)[0]
 
     # Batches --------------------------------------------------------------------------------------------------------------------
 
@@ -471,37 +502,45 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         X, observed = self._check(X, observed, False, "transform")
-        answer, found = self._explain(X, observed)
+        answer, found = self._explained(X, observed)
         return (answer, found["gap"]) if return_gap else answer
+
+    def _explained(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
+        """What new data are explained by; of samples that say nothing about it there is a warning."""
+        answer, found = self._explain(X, observed)
+        empty = [int(n) for n in found["empty"]]
+        if self._shares and empty:
+            listed = f"samples {empty}" if len(empty) <= 10 else f"{len(empty)} samples, the first {empty[:10]},"
+            warn(f"{listed} are all 0 or hidden: the values returned for them have no meaning")
+        return answer, found
 
     def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
         found: dict[str, Any]
         if self._counts:
             if not has_mass(X, observed, self.missing):
                 # Nothing to explain.
-                found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0}
+                found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0, "dropped": 0.0}
+                found["empty"] = range(X.shape[0])
                 return self._answer_empty(X.shape[0], X.dtype), found
+        found = self._find(X, observed, self._along)
+        return self._answer(found["arrays"]), found
+
+    def _find(self, X: Data, observed: Mask, along: int) -> dict[str, Any]:
+        """What new data are explained by that extend the data of the fit along this mode."""
         data = self._describe(X, observed)
         how = {
-            "options": self._transform_options(data["shape"]),
-            "along": self._along,
+            "options": self._transform_options(data["shape"], along),
+            "along": along,
             "solver": "auto",
             "stop": self._transform_stop(),
             "threads": threads(self.n_jobs),
         }
         found = _core.transform(self._model(), self._blocks, self._metadata, data, how)
         if found["dropped"] > 0:
-            warnings.warn(
-                f"data with the sum {found['dropped']:g} were left out: no component has positive probability there",
-                UserWarning,
-                stacklevel=3,
-            )
-        answer = self._answer(found["arrays"])
-        if self._counts and len(found["empty"]):
-            answer[found["empty"]] = self._answer_empty(len(found["empty"]), answer.dtype)
-        return answer, found
+            warn(f"data with the sum {found['dropped']:g} were left out: no component has positive probability there")
+        return found
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         """Settings that hold for new data, of this shape as the model sees them."""
         return {}
 
@@ -524,14 +563,16 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         score : float
-            The log-likelihood per count, or minus the divergence or squared error per observed cell.
+            The log-likelihood per count, or minus the divergence or squared error per observed cell. Counts where no component has positive
+            probability, such as words that were not seen, are left out, with a warning, and so are samples without any others.
         """
         check_is_fitted(self)
         X, observed = self._check(X, observed, False, "score")
         return self._score(self._explain(X, observed)[1])
 
     def _score(self, found: dict[str, Any]) -> float:
-        many = found[self._per]
+        # What was left out is not in the objective.
+        many = found["total"] - found["dropped"] if self._per == "total" else found["observed"]
         return float((-1 if self._minimised else 1) * found["objective"] / many) if many > 0 else 0.0
 
     def reconstruct(self) -> Array:

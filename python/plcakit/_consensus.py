@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import numbers
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,9 @@ from . import _core
 from ._base import COMMON, SOLVERS
 from ._data import describe, has_mass, seed_of, threads, unpacked
 from ._docs import described
+from ._long import LONG, Long
 from ._types import Array, Data, RandomState
+from ._warn import warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -183,6 +184,8 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.n_components_
 
     def _check(self, X: Data, reset: bool, whom: str) -> Any:
+        if isinstance(X, Long):
+            raise TypeError(LONG)
         X = validate_data(self, unpacked(X), reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64)
         check_non_negative(X, f"ConsensusNMF ({whom})")
         return X
@@ -303,11 +306,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return (W, gap) if return_gap else W
         found = self._usage(X, self.components_, "nmf-kl", _USAGE)
         if found["dropped"] > 0:
-            warnings.warn(
-                f"data with the sum {found['dropped']:g} were left out: no component of the consensus is positive there",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"data with the sum {found['dropped']:g} were left out: no component of the consensus is positive there")
         W = found["arrays"]["w"]
         W[found["empty"]] = 0.0
         return (W, found["gap"]) if return_gap else W

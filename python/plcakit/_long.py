@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["Long", "from_long"]
 
 
+#: What is said where an array is expected.
+LONG = "X is what from_long returns, an array and its labels: expected the array alone, its .X"
+
+
 class Long(NamedTuple):
     """A sparse array and the labels of its dimensions, as :func:`from_long` returns them.
 

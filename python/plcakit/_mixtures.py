@@ -6,12 +6,16 @@ import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from scipy import sparse
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, GAP, SOLVERS, Factorization
+from ._data import coordinates
 from ._docs import described
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, available_if
+from ._warn import warn
+from .priors import Dirichlet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +96,7 @@ class TopicModel(MixtureModel):
 
     #: Blocks that new data have of their own.
     _own: tuple[str, ...] = ()
+    _shares = True
     #: Whether it learns batch by batch by variational Bayes, too.
     _streams_vb = False
     _parameter_constraints = {
@@ -130,6 +135,20 @@ class TopicModel(MixtureModel):
         # As of the command: tempering is of EM.
         return "em" if self.temper != 1 and self.solver == "auto" else self.solver
 
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            if "'method'" in str(error):
+                raise InvalidParameterError(f"{error} 'vb' is variational Bayes, which for PLSA is latent Dirichlet allocation (LDA).") from None
+            raise
+
+    def _instead(self, block: str) -> str:
+        prior = (self.prior or {}).get(block)
+        if not isinstance(prior, Dirichlet) and not str(prior).startswith("dirichlet:"):
+            return ""
+        return ". A Dirichlet prior of shapes below 1 has no largest posterior: method='vb' fits such a prior, as latent Dirichlet allocation does"
+
     @property
     def _vb(self) -> bool:
         return self.method == "vb"
@@ -148,10 +167,11 @@ class TopicModel(MixtureModel):
     def _prior_shapes(self, shapes: Shapes) -> Shapes:
         return {name.removesuffix(SHAPE): size for name, size in shapes.items()}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         if not self._vb:
             return {}
-        priors = {name: prior for name, prior in (self.prior or {}).items() if name in self._own}
+        own = [name.replace("factor_0", f"factor_{along}") for name in self._own]
+        priors = {name: prior for name, prior in (self.prior or {}).items() if name in own}
         shapes = self._block_shapes(shape, self.n_components_)
         return {**self._options(), "prior": self._priors_of(priors, shapes)}
 
@@ -218,18 +238,98 @@ class TopicModel(MixtureModel):
         """
         return self._sample(n, random_state, as_sparse, {})
 
-    def perplexity(self, X: Data, y: object = None, *, observed: Mask = None) -> float:
-        """The perplexity of new data, the exponential of minus the score: of the log-likelihood per count, or of its bound; smaller is better.
+    def perplexity(self, X: Data, y: object = None, *, known: Data = None, observed: Mask = None) -> float:
+        r"""The perplexity of new data; smaller is better.
+
+        .. math:: \exp\Bigl( -\frac{\sum_{y,x} X_{yx} \ln P(x \mid y)}{\sum_{y,x} X_{yx}} \Bigr),
+                  \qquad P(x \mid y) = \sum_z P(x \mid z) P(z \mid y)
+
+        With ``known``, document completion: the mixtures :math:`P(z \mid y)` are those of ``known``, such as one half of the words of each document, and
+        `X` is what is scored, the other half. That is what models, and numbers of components, can be compared by.
+
+        Without ``known`` it is the exponential of minus :meth:`score`, and not held-out perplexity: the mixtures are fitted to the words that are
+        scored, which flatters models with many components and without priors. With ``method="vb"`` it is that of the bound, in which
+        the divergence of the mixtures from their prior counts, too.
+
+        Counts where no component has positive probability, such as words that were not seen in the fit, are left out of both sums, with a
+        warning. A count that some component gives a positive probability, but not the mixture of its sample, makes the perplexity infinite, or
+        huge where rounding has left some: this happens to maximum likelihood, not with ``method="vb"`` or priors that keep entries positive, such
+        as ``"dirichlet:1.05"``. Samples without counts do not matter; without any counts the perplexity is NaN.
 
         Parameters
         ----------
         %(X)s
         %(y)s
+        known : {array-like, sparse matrix} of the shape of X, default=None
+            Other counts of the same samples, from which the mixtures are found: by :meth:`transform`.
         %(observed)s
 
         Returns
         -------
         perplexity : float
-            Its value.
+            Its value, at least 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from plcakit import PLSA
+        >>> from plcakit.datasets import make_corpus
+        >>> X = make_corpus().counts.toarray().astype(int)
+        >>> known = np.random.default_rng(0).binomial(X[80:], 0.5)          # of every word about half
+        >>> prior = {"basis": "dirichlet:0.1", "mixture": "dirichlet:0.5"}
+        >>> found = [PLSA(k, method="vb", prior=prior, random_state=0).fit(X[:80]).perplexity(X[80:] - known, known=known) for k in (2, 4)]
+        >>> bool(found[1] < found[0])
+        True
         """
-        return float(np.exp(-self.score(X, observed=observed)))
+        if known is None:
+            check_is_fitted(self)
+            X, observed = self._check(X, observed, False, "perplexity")
+            found = self._explain(X, observed)[1]
+            return float(np.exp(-self._score(found))) if found["total"] > found["dropped"] else float("nan")
+        check_is_fitted(self)
+        known, _ = self._check(known, None, False, "perplexity")
+        X, observed = self._check(X, observed, False, "perplexity")
+        if known.shape != X.shape:
+            raise ValueError(f"known has the shape {known.shape}, expected that of X, {X.shape}")
+        counts, places = _entries(X, observed)
+        likelihood, total = self._completed(counts, places, self._explained(known, None)[0].astype(np.float64))
+        return float(np.exp(-likelihood / total)) if total > 0 else float("nan")
+
+    def _completed(self, counts: Array, places: list[Array], mixtures: Array) -> tuple[float, float]:
+        """The log-likelihood of counts under mixtures, and their sum; those that no component may have are left out."""
+        factors = [factor.astype(np.float64) for factor in (self.factors_[1:] if isinstance(self, ProductModel) else [self.components_.T])]
+        likelihood = total = left = impossible = 0.0
+        # What is at work fits into a cache.
+        step = max(1, 2**18 // self.n_components_)
+        for first in range(0, len(counts), step):
+            some, (rows, *cells) = counts[first:first + step], [place[first:first + step] for place in places]
+            each = factors[0][cells[0]]
+            for factor, cell in zip(factors[1:], cells[1:]):
+                each = each * factor[cell]
+            seen = each.any(axis=1)
+            probabilities = (mixtures[rows] * each).sum(axis=1)[seen]
+            impossible += float(some[seen][probabilities == 0].sum())
+            with np.errstate(divide="ignore"):
+                likelihood += float(some[seen] @ np.log(probabilities))
+            total += float(some[seen].sum())
+            left += float(some[~seen].sum())
+        if left > 0:
+            warn(f"data with the sum {left:g} were left out: no component has positive probability there")
+        if impossible > 0:
+            warn(
+                f"data with the sum {impossible:g} have the probability 0 under the mixtures of their samples, so that the perplexity is infinite: "
+                "method='vb', or priors such as 'dirichlet:1.05', keep probabilities positive"
+            )
+        return likelihood, total
+
+
+def _entries(X: Data, observed: Array | None) -> tuple[Array, list[Array]]:
+    """The positive cells that were observed, and where they are."""
+    if sparse.issparse(X):
+        X = X.tocoo(copy=False)
+        values, places = X.data, coordinates(X)
+    else:
+        places = list(np.nonzero(X > 0))
+        values = X[tuple(places)]
+    kept = values > 0 if observed is None else (values > 0) & observed[tuple(places)]
+    return values[kept].astype(np.float64), [place[kept] for place in places]

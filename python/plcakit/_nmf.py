@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ._base import COMMON, GAP, SOLVERS
 from ._docs import described
 from ._mixtures import MixtureModel
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start, available_if
+from ._warn import warn
 from .priors import Penalty
 
 if TYPE_CHECKING:
@@ -214,11 +214,11 @@ class NMF(MixtureModel):
         # The squared error is not halved.
         return {name: [2 * linear, 2 * quadratic] for name, (linear, quadratic) in weights.items()}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        w, _ = self._names()
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
+        own = self._names()[along]
         shapes = self._block_shapes(self._shape, self.n_components_)
         given = {"prior": self._priors(shapes), "penalty": self._penalties(shapes)}
-        return {kind: {w: of[w]} for kind, of in given.items() if w in of}
+        return {kind: {own: of[own]} for kind, of in given.items() if own in of}
 
     def _penalty(self, blocks: Blocks) -> float:
         """What the penalties on these blocks add to the objective."""
@@ -299,7 +299,7 @@ class NMF(MixtureModel):
             The other factor.
         """
         X, observed = self._fit(X, observed, self._given(start, W, H))
-        return self._explain(X, observed)[0]
+        return self._explained(X, observed)[0]
 
     @available_if(_learns)
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None) -> Self:
@@ -366,11 +366,7 @@ class NMF(MixtureModel):
 
     def _start_name(self) -> str:
         if self.init == "nndsvd" and self._kl:
-            warnings.warn(
-                "init='nndsvd' has zeros, which the Kullback-Leibler divergence may not allow and iterations never change: they are filled as with 'nndsvda'",
-                UserWarning,
-                stacklevel=4,
-            )
+            warn("init='nndsvd' has zeros, which the Kullback-Leibler divergence may not allow and iterations never change: they are filled as with 'nndsvda'")
             return "nndsvda"
         return super()._start_name()
 

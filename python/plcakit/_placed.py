@@ -34,6 +34,7 @@ class PlacedModel(Factorization):
     anneal: tuple[float, float] | None
 
     _any_order = True
+    _signed = "ShiftInvariantSkellam"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -127,7 +127,7 @@ class PLCA(TopicModel, ProductModel):
     def _answer(self, blocks: Blocks) -> Array:
         joint = blocks["factor_0"] * blocks["weights"]
         mass = joint.sum(axis=1, keepdims=True)
-        return np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+        return np.divide(joint, mass, out=np.full_like(joint, 1 / joint.shape[1]), where=mass > 0)
 
     def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
         # The samples of a batch are its second dimension.

@@ -71,6 +71,7 @@ class PNTF(ProductModel):
 
     _hides = False
     _minimised = True
+    _shares = True
     _per = "observed"
     missing = None
     prior = None

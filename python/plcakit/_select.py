@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from . import _core
 from ._data import seed_of, threads
 from ._docs import described
 from ._types import Array, Data, Mask
+from ._warn import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,9 +71,12 @@ def select(
     n_components : int or iterable of int
         The numbers to try.
     criterion : {"bic", "aic", "held_out", "elbo"} or None, default=None
-        ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone; it asks much of a component where counts
-        are few, ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the perplexity of
-        those that are; of data that are not counts cells are held out, and the score is their divergence per unit. ``"elbo"``: minus the
+        ``"bic"`` takes the sum of the data for a sample size, which it is of counts alone. It asks much of a component where counts
+        are few: of texts, with thousands of words and some hundred counts a document, it tends to take the smallest number that is tried;
+        ``"aic"`` and ``"held_out"`` ask less. ``"held_out"``: every count is held out with probability 0.1 from the fits, and the score is the
+        perplexity of those that are: of cells, :math:`P(\text{sample}, \text{feature})`, and so not to be compared with that of words in their
+        document, which papers on topic models report and ``PLSA.perplexity(X, known=...)`` returns. Of data that are not counts cells are held
+        out, and the score is their divergence per unit. ``"elbo"``: minus the
         bound of the log-evidence, of ``method="vb"`` alone; of `PLSA` and `PLCA` with :math:`\ln K!` added, for the orders of components. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
     %(observed)s
 
@@ -129,13 +132,9 @@ def select(
     }
     scores = _core.order(name, data, criterion, choice)
     if not scores["counts"] and criterion == "bic":
-        warnings.warn(
-            "X does not hold counts: BIC uses its sum as the sample size, which depends on the unit of the data", UserWarning, stacklevel=2
-        )
+        warn("X does not hold counts: BIC uses its sum as the sample size, which depends on the unit of the data")
     if not scores["counts"] and criterion == "held_out":
-        warnings.warn(
-            "X does not hold counts: cells are held out instead of counts, and the score is their divergence per unit of data", UserWarning, stacklevel=2
-        )
+        warn("X does not hold counts: cells are held out instead of counts, and the score is their divergence per unit of data")
     columns: list[Any] = [("n_components", np.int64), ("score", np.float64), ("log_likelihood", np.float64), ("parameters", np.int64)]
     table = np.empty(len(components), dtype=columns)
     table["n_components"] = components

@@ -133,7 +133,7 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
     def _prior_shapes(self, shapes: Shapes) -> Shapes:
         return {"atoms": shapes.get("atoms_shape", shapes.get("atoms")), "activations": None}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         priors = {name: prior for name, prior in (self.prior or {}).items() if name == "activations"}
         return {**self._options(), "prior": self._priors_of(priors, {})}
 

@@ -156,7 +156,7 @@ class SkellamCP(SignedModel, MixtureModel):
         named = {name.removesuffix("_shape"): size for name, size in shapes.items() if not name.endswith("_rate")}
         return {**named, self._scaled(): None}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         free = ("weights", "factor_0")
         priors = {name: prior for name, prior in (self.prior or {}).items() if name in free}
         return {**self._options(), "prior": self._priors_of(priors, self._block_shapes(shape, self.n_components_))}

@@ -153,7 +153,7 @@ class SkellamSNMF(SignedModel, MixtureModel):
             raise ValueError(f"floor is {self.floor}, which method='vb' does not have: expected 0")
         return {**self._of_data(), "floor": float(self.floor)}
 
-    def _transform_options(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         options = self._of_data()
         # One number for all activations holds for new ones, too.
         priors = self._priors({"atoms": None, "activations": None})

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["components", "consensus_matrix", "kernels", "parts", "spectrogram", "stability_error", "topics", "trace"]
+__all__ = ["components", "consensus_matrix", "copies", "kernels", "parts", "spectrogram", "stability_error", "topics", "trace"]
 
 #: Of magnitudes, and of values of either sign.
 COLOURS, SIGNED_COLOURS = "viridis", "RdBu_r"
+#: Of outlines over an image, one component after the other.
+OUTLINES = ("w", "C1", "C3", "C6", "C9")
 
 
 def _pyplot() -> Any:
@@ -66,15 +68,18 @@ def _image(ax: Any, cells: Array, **how: Any) -> Any:
 
 
 @described
-def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-    """The components of a matrix model as an image, one row for each.
+def components(model: Any, names: Sequence[Any] | Array | None = None, *, lines: bool = False, ax: Axes | None = None) -> Axes:
+    """The components of a matrix model as an image, one row for each, or as curves, such as spectra.
 
     Parameters
     ----------
     model : estimator
         Fitted; with ``components_`` of shape (n_components, n_features).
     names : sequence of str, default=None
-        Names of the features; ``None``: those that `X` had, where there are at most 40.
+        Names of the features; ``None``: those that `X` had, where there are at most 40. With `lines` they may be numbers, such as wavelengths:
+        where the features lie along the axis.
+    lines : bool, default=False
+        Whether every component is a curve.
     %(ax)s
 
     %(axis)s
@@ -85,6 +90,8 @@ def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | Non
     >>> from plcakit.datasets import make_mixtures
     >>> plot.components(PNTF(3, random_state=0).fit(make_mixtures().X)).get_xlabel()
     'feature'
+    >>> len(plot.components(PNTF(3, random_state=0).fit(make_mixtures().X), lines=True).lines)
+    3
     """
     check_is_fitted(model)
     cells = np.asarray(model.components_)
@@ -95,8 +102,17 @@ def components(model: Any, names: Sequence[str] | None = None, *, ax: Axes | Non
     if names is not None and len(names) != cells.shape[1]:
         raise ValueError(f"names has {len(names)} entries, expected {cells.shape[1]}")
     axis = _axis(ax)
-    axis.figure.colorbar(_image(axis, cells), ax=axis)
-    axis.set(xlabel="feature", ylabel="component", yticks=range(len(cells)))
+    axis.set_xlabel("feature")
+    if lines:
+        places = np.arange(cells.shape[1]) if names is None else np.asarray(names)
+        numbered = places.dtype.kind in "iuf"
+        for z, component in enumerate(cells):
+            axis.plot(places if numbered else range(len(component)), component, label=f"component {z}")
+        axis.legend(frameon=False)
+        names = None if numbered else names
+    else:
+        axis.figure.colorbar(_image(axis, cells), ax=axis)
+        axis.set(ylabel="component", yticks=range(len(cells)))
     if names is not None:
         axis.set_xticks(range(len(names)), list(names), rotation=90)
     drawn: Axes = axis
@@ -179,13 +195,22 @@ def consensus_matrix(model: Any, *, ax: Axes | None = None) -> Axes:
 
 
 @described
-def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
-    """The kernels of :class:`~plcakit.ShiftInvariantPLCA` or :class:`~plcakit.ShiftInvariantSkellam` and their impulses, one row for each component.
+def kernels(model: Any, *, origin: str | None = None, decibels: float | None = None, figure: Figure | None = None) -> Figure:
+    r"""The kernels of a model and where they lie, one row for each component.
+
+    What extends along one dimension alone is a curve, three colours (a third dimension of 3) are a colour picture, anything else is an image; an
+    image of which one side is more than 4 times the other fills its axis. Of :class:`~plcakit.TransformInvariantPLCA` the approximation by
+    the component is shown with the outlines of its copies, as by :func:`copies`.
 
     Parameters
     ----------
-    model : ShiftInvariantPLCA or ShiftInvariantSkellam
-        Fitted to data of one or two dimensions.
+    model : ShiftInvariantPLCA, ShiftInvariantSkellam or TransformInvariantPLCA
+        Fitted to data of one or two dimensions, or to a colour picture.
+    origin : {"upper", "lower"} or None, default=None
+        Where the first row of an image is. ``None``: at the bottom, as low frequencies are, with `decibels` and where kernels are not
+        shifted along the rows of the data, such as those of all frequencies of a spectrogram; else at the top.
+    decibels : float or None, default=None
+        The range in which kernels are shown, :math:`20 \log_{10} (K / \max K)`; ``None``: as they are.
     %(figure)s
 
     %(drawn)s
@@ -193,33 +218,139 @@ def kernels(model: Any, *, figure: Figure | None = None) -> Figure:
     Examples
     --------
     >>> from plcakit import ShiftInvariantPLCA, plot
-    >>> from plcakit.datasets import make_shapes
+    >>> from plcakit.datasets import make_notes, make_shapes
     >>> model = ShiftInvariantPLCA(2, kernel=(5, 5), random_state=0).fit(make_shapes().image)
     >>> [axis.get_title() for axis in plot.kernels(model).axes[:2]]
     ['kernel 0, weight 0.32', 'impulses 0']
+    >>> S = make_notes().spectrogram
+    >>> model = ShiftInvariantPLCA(3, kernel=(len(S), 8), max_iter=20, tol=0, random_state=0).fit(S)
+    >>> figure = plot.kernels(model, decibels=60)               # kernels in decibels, impulses as curves
     """
     check_is_fitted(model)
     if not hasattr(model, "kernels_"):
-        raise TypeError(f"model is {model!r}, expected a ShiftInvariantPLCA")
-    order = model.kernels_.ndim - 1
-    if order not in (1, 2):
-        raise ValueError(f"kernels_ have {order} dimensions, expected 1 or 2")
+        raise TypeError(f"model is {model!r}, expected a ShiftInvariantPLCA, ShiftInvariantSkellam or TransformInvariantPLCA")
+    shape = model.kernels_.shape[1:]
+    colours = len(shape) == 3 and shape[2] == 3 and bool((model.kernels_ >= 0).all())
+    if len(shape) not in (1, 2) and not colours:
+        raise ValueError(f"kernels_ have the shape {shape}, expected one or two dimensions, or a third one of 3 colours that are not negative")
+    if origin not in (None, "upper", "lower"):
+        raise ValueError(f"origin is {origin!r}, expected 'upper', 'lower' or None")
+    if decibels is not None and (colours or not decibels > 0 or (model.kernels_ < 0).any()):
+        raise ValueError(f"decibels is {decibels!r}, expected None, or a number > 0 for kernels of one channel that are not negative")
+    if origin is None:
+        unshifted = len(shape) == 2 and shape[0] > 1 and shape[0] == model._shape[0]
+        origin = "lower" if decibels is not None or unshifted else "upper"
     k = len(model.kernels_)
     name = "impulses" if hasattr(model, "impulses_") else "activations"
-    places = getattr(model, f"{name}_")
-    if places.ndim != model.kernels_.ndim:
-        raise ValueError(f"{name}_ have {places.ndim - 1} dimensions, kernels_ have {order}: there is no picture of maps")
+    placed = getattr(model, f"{name}_")
+    turned = hasattr(model, "copies")
     figure, axes = _grid(figure, k, 2, (8, 2.4 * k))
     for z in range(k):
-        for axis, cells in zip(axes[z], (model.kernels_[z], places[z])):
-            if order == 1:
-                axis.bar(range(len(cells)), cells, width=1.0)
-            else:
-                _image(axis, cells, aspect="equal")
+        cells = np.asarray(model.kernels_[z])
+        how: dict[str, Any] = {"origin": origin}
+        if decibels is not None:
+            top = cells.max()
+            cells = 20 * np.log10(np.maximum(cells / top if top > 0 else cells, 10 ** (-decibels / 20)))
+            how = {**how, "cmap": "magma", "vmin": -decibels, "vmax": 0}
+        _cells(axes[z, 0], cells, **how)
+        if turned:
+            found = model.copies()
+            _copies(axes[z, 1], model, model.component(z), found[found["component"] == z], origin)
+        else:
+            # Along colours there is no shift.
+            _cells(axes[z, 1], placed[z][..., 0] if colours else placed[z], origin=origin)
         weight = f", weight {model.weights_[z]:.2f}" if hasattr(model, "weights_") else ""
         axes[z, 0].set_title(f"kernel {z}{weight}")
-        axes[z, 1].set_title(f"{name} {z}")
+        axes[z, 1].set_title(f"copies {z}" if turned else f"{name} {z}")
     return figure
+
+
+@described
+def copies(model: Any, X: Data = None, *, least: float = 0.01, ax: Axes | None = None) -> Axes:
+    """Where the kernels of :class:`~plcakit.TransformInvariantPLCA` lie: the outline of every copy over the data.
+
+    Components have different colours, mirrored copies dashed outlines. A line leads from the centre of a copy to the middle of the first row of
+    its kernel.
+
+    Parameters
+    ----------
+    model : TransformInvariantPLCA
+        Fitted.
+    X : array-like of the shape of the data, default=None
+        The data; ``None``: their approximation, :meth:`~plcakit.TransformInvariantPLCA.reconstruct`.
+    least : float, default=0.01
+        Copies of a smaller probability are left out; see :meth:`~plcakit.TransformInvariantPLCA.copies`.
+    %(ax)s
+
+    %(axis)s
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plcakit import TransformInvariantPLCA, plot
+    >>> X = np.zeros((12, 12))
+    >>> X[1:4, 1:3] += [[4, 1], [3, 0], [2, 0]]                 # as it is
+    >>> X[7:9, 5:8] += [[1, 0, 0], [4, 3, 2]]                   # turned by 90 degrees
+    >>> model = TransformInvariantPLCA(1, kernel=(3, 2), rotations=4, n_init=5, random_state=0).fit(X)
+    >>> axis = plot.copies(model, X)
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "copies"):
+        raise TypeError(f"model is {model!r}, expected a TransformInvariantPLCA")
+    cells = model.reconstruct() if X is None else np.asarray(X)
+    if cells.shape != model._shape:
+        raise ValueError(f"X has the shape {cells.shape}, expected {model._shape}")
+    axis = _axis(ax)
+    _copies(axis, model, cells, model.copies(least=least), "upper")
+    drawn: Axes = axis
+    return drawn
+
+
+def _cells(ax: Any, cells: Array, **how: Any) -> None:
+    """A curve, an image or a colour picture."""
+    shown = cells
+    if cells.ndim == 2 and 1 in cells.shape:
+        shown = cells.ravel()
+    if shown.ndim == 1:
+        # Few values are bars.
+        if len(shown) <= 64:
+            floor = min(how.get("vmin", 0), 0)
+            ax.bar(range(len(shown)), shown - floor, width=1.0, bottom=floor)
+        else:
+            ax.plot(shown, linewidth=1)
+        ax.margins(x=0)
+        ax.locator_params(axis="x", integer=True, nbins=6, min_n_ticks=1)
+        if cells.ndim == 2:
+            ax.set_xlabel("row" if cells.shape[1] == 1 and cells.shape[0] > 1 else "column")
+        return
+    rows, columns = cells.shape[:2]
+    aspect = "auto" if max(rows, columns) > 4 * min(rows, columns) else "equal"
+    if cells.ndim == 3:
+        top = cells.max()
+        ax.imshow(cells / top if top > 0 else cells, aspect=aspect, interpolation="nearest", origin=how["origin"])
+    else:
+        _image(ax, cells, aspect=aspect, **how)
+    ax.locator_params(integer=True, nbins=4, min_n_ticks=1)
+
+
+def _copies(ax: Any, model: Any, cells: Array, found: Array, origin: str) -> None:
+    """An image and the outlines of copies, of which the model says where they are."""
+    from ._transformed import Turn
+
+    if cells.ndim == 3 and cells.shape[2] != 3:
+        cells = cells.sum(axis=2)
+    _cells(ax, cells if cells.ndim == 3 else np.atleast_2d(cells), origin=origin)
+    rows, columns = (extent / 2 for extent in model.kernels_.shape[1:3])
+    # Corners of the kernel around its centre, and the middle of its first row.
+    points = np.array([[-rows, -columns], [-rows, columns], [rows, columns], [rows, -columns], [-rows, -columns], [0, 0], [-rows, 0]]).T
+    for copy in found:
+        turn = Turn(float(copy["angle"]), float(copy["scale"]), bool(copy["mirrored"]))
+        down, right = turn.matrix() @ points + np.array([[copy["row"]], [copy["column"]]])
+        look = {"color": OUTLINES[copy["component"] % len(OUTLINES)], "linewidth": 1.2, "linestyle": "--" if turn.mirrored else "-"}
+        ax.plot(right[:5], down[:5], **look)
+        ax.plot(right[5:], down[5:], **look)
+    edges = [-0.5, len(cells) - 0.5]
+    ax.set(xlim=(-0.5, cells.shape[1] - 0.5), ylim=edges if origin == "lower" else edges[::-1])
 
 
 @described

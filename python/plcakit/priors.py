@@ -110,7 +110,8 @@ class Dirichlet(Prior):
         return f"dirichlet:array of shape {self.alpha.shape}"
 
     def __repr__(self) -> str:
-        return f"Dirichlet({self.alpha!r})"
+        many = isinstance(self.alpha, np.ndarray) and self.alpha.size > 10
+        return f"Dirichlet(array of shape {self.alpha.shape})" if many else f"Dirichlet({self.alpha!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Dirichlet) and np.array_equal(self.alpha, other.alpha)

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from . import _core
+from ._nmf import NMF
+from ._plca import PLCA
+from ._pntf import PNTF
+from ._shifted import ShiftInvariantPLCA
 from ._types import Array, Data
 
 __all__ = ["separate"]
 
 
-def separate(S: Data, model: Any) -> Array:
+def separate(S: Data, model: Any, *, along: int | None = None) -> Array:
     r"""The parts of a spectrogram, by Wiener masks: they add up to it.
 
     .. math:: S_z = S \odot \frac{W_z H_z}{\sum_{z'} W_{z'} H_{z'}}
+
+    The spectra of the model stay as they are, and their activations in `S` are found anew: so `S` may be another sound than the one that the
+    model was fitted to. Components of several models are put side by side by ``start`` and ``freeze`` of a fit, as in the second example.
 
     Parameters
     ----------
     S : array-like of shape (n_frequencies, n_frames)
         Magnitudes, or the complex values of a short-time transform: the magnitudes are explained, and the parts have the phases.
     model : estimator
-        Fitted to the frames as samples, that is to ``abs(S).T``: one with ``components_`` and mixtures of them, such as
-        :class:`~plcakit.NMF`, :class:`~plcakit.PLSA`, :class:`~plcakit.PLCA` or :class:`~plcakit.PNTF`.
+        :class:`~plcakit.NMF`, :class:`~plcakit.PLSA`, :class:`~plcakit.PLCA` or :class:`~plcakit.PNTF`, fitted to the frames as samples, that is to
+        ``abs(S).T``, or one that :func:`plcakit.load` read from a file of the command, where the frequencies are rows. Or a
+        :class:`~plcakit.ShiftInvariantPLCA`, fitted to ``abs(S)``. Others need ``components_``, and a ``transform`` of frames as samples.
+    along : {0, 1} or None, default=None
+        The dimension of the data of the fit along which the frames lie: 0 for ``abs(S).T``, 1 for ``abs(S)``. ``None``: the one that is not
+        as long as there are frequencies; where both are, that of `ShiftInvariantPLCA` is 1, and of others it must be given.
 
     Returns
     -------
@@ -39,17 +52,72 @@ def separate(S: Data, model: Any) -> Array:
     >>> parts = separate(S, NMF(2, random_state=0).fit(S.T))
     >>> parts.shape, bool(np.allclose(parts.sum(axis=0), S))
     ((2, 2, 3), True)
+
+    Two sources whose spectra were learnt alone, and their mixture:
+
+    >>> piano, drums = np.array([[3.0, 3.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 0.0], [2.0, 4.0]])
+    >>> spectra = [NMF(1, random_state=0).fit(source.T).components_ for source in (piano, drums)]
+    >>> both = piano + drums
+    >>> model = NMF(2, freeze="h", random_state=0).fit(both.T, start={"h": np.concatenate(spectra)})
+    >>> bool(np.allclose(separate(both, model)[1], drums))
+    True
     """
     check_is_fitted(model)
     S = np.asarray(S)
     if S.ndim != 2:
         raise ValueError(f"S has {S.ndim} dimensions, expected frequencies by frames")
-    components = np.asarray(model.components_)
-    if components.ndim != 2 or components.shape[1] != S.shape[0]:
-        raise ValueError(f"S has {S.shape[0]} frequencies, the components of the model have the shape {components.shape[1:]}")
-    W = np.asarray(model.transform(np.abs(S).T))
-    parts = W.T[:, np.newaxis, :] * components[:, :, np.newaxis]
+    if along not in (None, 0, 1):
+        raise ValueError(f"along is {along!r}, expected 0, 1 or None")
+    magnitudes = check_array(np.abs(S), dtype=[np.float64, np.float32], input_name="S")
+    parts = _shifted(magnitudes, model, along) if isinstance(model, ShiftInvariantPLCA) else _mixed(magnitudes, model, along)
     whole = parts.sum(axis=0)
     parts = np.divide(parts, whole, out=np.full_like(parts, 1 / len(parts)), where=whole > 0)
     masked: Array = parts * S
     return masked
+
+
+def _mixed(S: Array, model: Any, along: int | None) -> Array:
+    """What spectra explain of magnitudes, up to a factor for every frame."""
+    if not hasattr(model, "components_") or not hasattr(model, "transform"):
+        raise TypeError(f"model is {model!r}, expected NMF, PLSA, PLCA, PNTF or ShiftInvariantPLCA")
+    components = np.asarray(model.components_)
+    # Those whose spectra may be of either dimension.
+    either = isinstance(model, (NMF, PLCA, PNTF)) and components.ndim == 2
+    shape = model._shape if either else (0, *components.shape[1:])
+    fitting = [mode for mode in (0, 1) if len(shape) == 2 and shape[1 - mode] == len(S) and (mode == 0 or either)]
+    if along is None and len(fitting) == 2:
+        raise ValueError(
+            f"S has {len(S)} frequencies, and the model was fitted to data of the shape {tuple(shape)}: along=0 if that was abs(S).T, "
+            "along=1 if it was abs(S), as of the command"
+        )
+    along = fitting[0] if along is None and fitting else along
+    if along not in fitting:
+        was = f"was fitted to data of the shape {tuple(shape)}" if either else f"has components of the shape {components.shape[1:]}"
+        raise ValueError(f"S has {len(S)} frequencies, the model {was}: fit it to abs(S).T, frames by frequencies")
+    if not S.any():
+        return np.zeros((len(components), *S.shape))
+    if along == 0:
+        return np.asarray(model.transform(S.T)).T[:, np.newaxis, :] * components[:, :, np.newaxis]
+    found = model._find(S, None, 1)["arrays"]
+    spectra = found["w" if "w" in found else "factor_0"] * found.get("weights", 1)
+    frames = found["factor_1"].T if "factor_1" in found else found["h" if "h" in found else "mixture"]
+    parts: Array = spectra.T[:, :, np.newaxis] * frames[:, np.newaxis, :]
+    return parts
+
+
+def _shifted(S: Array, model: ShiftInvariantPLCA, along: int | None) -> Array:
+    """What shifted kernels explain of magnitudes."""
+    shape = model._shape
+    fitting = [mode for mode in (1, 0) if len(shape) == 2 and shape[1 - mode] == len(S)]
+    along = fitting[0] if along is None and fitting else along
+    if along not in fitting:
+        raise ValueError(f"S has {len(S)} frequencies, the model was fitted to data of the shape {shape}: fit it to abs(S), frequencies by frames")
+    if not S.any():
+        return np.zeros((model.n_components_, *S.shape))
+    X = S if along == 1 else S.T
+    found = model._explain(X, None)[1]["arrays"]
+    metadata = model._facts()
+    metadata["facts"] |= {"shape": X.shape, "places": found["impulses"].shape[1:]}
+    text = json.dumps(metadata)
+    parts = np.stack([_core.reconstruct(model._model(), found, text, False, z) for z in range(model.n_components_)])
+    return parts if along == 1 else parts.transpose(0, 2, 1)

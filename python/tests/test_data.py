@@ -99,13 +99,35 @@ def test_sparse_tensor():
     np.testing.assert_allclose(other.components_, dense.components_, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("error")
 def test_samples_without_mass(X):
     X[3] = 0
+    # Nothing is an answer, too.
     assert not NMF(2, random_state=0).fit(X).transform(X)[3].any()
-    for make in (PLSA, PLCA):
-        model = make(2, random_state=0).fit(X)
-        np.testing.assert_allclose(model.transform(X)[3], model.weights_)
-        np.testing.assert_allclose(model.transform(np.zeros((2, 12))), [model.weights_] * 2)
+    for model in (PLSA(2), PLSA(2, method="vb"), PLCA(2), PNTF(2)):
+        model.set_params(random_state=0).fit(X)
+        for call in (model.fit_transform, model.transform):
+            with pytest.warns(UserWarning, match=r"samples \[3\] are all 0 or hidden: the values returned for them have no meaning") as caught:
+                np.testing.assert_allclose(call(X)[3], [0.5, 0.5])
+            assert len(caught) == 1 and caught[0].filename == __file__
+        with pytest.warns(UserWarning, match=r"samples \[0, 1\] are all 0"):
+            np.testing.assert_allclose(model.transform(np.zeros((2, 12))), [[0.5, 0.5]] * 2)
+        # They do not count.
+        if not isinstance(model, PNTF):
+            assert np.isclose(model.score(X), model.score(np.delete(X, 3, axis=0)))
+            assert np.isnan(model.perplexity(X[3:4]))
+
+
+@pytest.mark.parametrize("line", ["plsa --given 0", "plsa-vb --given 0"])
+def test_samples_without_mass_by_the_command(plca, tmp_path, X, line):
+    X[3] = 0
+    np.save(tmp_path / "v.npy", X)
+    name, *options = line.split()
+    plca("fit", name, "v.npy", *options, *"--rank 3 --seed 0 --output m.npz --quiet".split(), cwd=tmp_path)
+    plca(*"transform m.npz v.npy --output t.npz --quiet".split(), cwd=tmp_path)
+    with pytest.warns(UserWarning, match="no meaning"):
+        ours = plcakit.load(tmp_path / "m.npz").transform(X)
+    np.testing.assert_array_equal(ours[3], np.load(tmp_path / "t.npz")["mixture"][:, 3])
 
 
 def test_cells_out_of_reach_are_left_out():
@@ -116,15 +138,20 @@ def test_cells_out_of_reach_are_left_out():
 
 
 WRONG = {
-    "negative": (lambda X: NMF(2).fit(-X - 1), "Negative values in data"),
-    "nan": (lambda X: NMF(2).fit(np.full_like(X, np.nan)), "NaN"),
+    "negative": (lambda X: NMF(2).fit(-X - 1), r"Negative values in data.*\(fit\): SkellamSNMF .* is for data of either sign"),
+    "negative picture": (lambda X: ShiftInvariantPLCA(kernel=(2, 2)).fit(-X - 1), "ShiftInvariantSkellam is for data of either sign"),
+    "nan": (
+        lambda X: NMF(2).fit(np.full_like(X, np.nan)),
+        "^X contains NaN, which NMF takes for a mistake. If it marks hidden cells, say so: missing='nan', or observed=mask$",
+    ),
     "inf": (lambda X: NMF(2).fit(np.full_like(X, np.inf)), "infinity"),
     "empty": (lambda X: NMF(2).fit(X[:0]), "0 sample"),
     "one dimension": (lambda X: NMF(2).fit(X[0]), "Expected 2D"),
     "three dimensions": (lambda X: NMF(2).fit(X[None]), "dim 3"),
     "strings": (lambda X: NMF(2).fit([["a", "b"], ["c", "d"]]), "could not convert"),
     "objects": (lambda X: NMF(2).fit(np.array([[object()] * 2] * 2)), "float"),
-    "complex": (lambda X: NMF(2).fit(X + 1j), "Complex data not supported"),
+    "complex": (lambda X: NMF(2).fit(X + 1j), r"^Complex data not supported by NMF: expected real numbers, .*abs\(X\).*$"),
+    "lda": (lambda X: PLSA(2, method="lda").fit(X), "'vb' is variational Bayes, which for PLSA is latent Dirichlet allocation"),
     "no mass": (lambda X: NMF(2).fit(X * 0), "no observed entry is positive"),
     "n_components 0": (lambda X: NMF(0).fit(X), "n_components"),
     "n_components 2.5": (lambda X: NMF(2.5).fit(X), "n_components"),

@@ -57,8 +57,11 @@ def test_hidden_mass_is_none(X, form, make):
     X[1:] = 0
     observed = np.zeros(X.shape, bool)
     observed[1:] = True
-    empty = model.weights_ if make is PLSA else np.zeros(2)
-    np.testing.assert_allclose(model.transform(form(X), observed=observed), [empty] * 20)
+    if make is NMF:
+        assert not model.transform(form(X), observed=observed).any()
+        return
+    with pytest.warns(UserWarning, match="20 samples, the first .* are all 0 or hidden: the values returned for them have no meaning"):
+        np.testing.assert_allclose(model.transform(form(X), observed=observed), [[0.5, 0.5]] * 20)
 
 
 def tensor():
@@ -300,6 +303,27 @@ def test_shared_parts_of_docstrings_are_filled_in(make):
 def test_wrong_arguments_are_named(X, wrong, error, names):
     with pytest.raises(error, match=names):
         wrong(X)
+
+
+def test_a_prior_of_many_numbers_is_named_shortly():
+    prior = Dirichlet(np.full((500, 20), 0.5))
+    assert repr(prior) == "Dirichlet(array of shape (500, 20))"
+    assert len(repr(PLSA(20, method="vb", prior={"basis": prior}))) < 200
+    assert repr(Dirichlet([1.5, 2.0])) == "Dirichlet(array([1.5, 2. ]))"
+
+
+@pytest.mark.parametrize("make", [PLSA, PLCA])
+def test_a_prior_that_is_too_strong_is_warned_of_once(make):
+    block = "basis" if make is PLSA else "factor_1"
+    # The prior takes nine tenths of a count, and there is half of one.
+    X = np.array([[4.0, 0.5]])
+    for prior in ("dirichlet:0.1", Dirichlet(0.1)):
+        model = make(1, prior={block: prior}, random_state=0, tol=0, max_iter=5)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X)
+        (said,) = [w for w in caught if "set entries to 0" in str(w.message)]
+        assert "method='vb' fits such a prior, as latent Dirichlet allocation does" in str(said.message) and said.filename == __file__
 
 
 def test_one_number_of_components_is_scored(X):

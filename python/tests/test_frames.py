@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from plcakit import NMF, PLCA, PLSA, from_long
+from plcakit import NMF, PLCA, PLSA, ConsensusNMF, from_long
 
 
 @pytest.fixture
@@ -109,6 +109,20 @@ def test_long_frames(X, library):
     each = frame_of(library, {"doc": np.repeat(docs, 2), "word": np.repeat(words, 2)})
     assert np.array_equal(from_long(each, ["doc", "word"]).X.toarray(), 2 * (X > 0))
     assert PLSA(2, random_state=0).fit(made).transform(made).shape == (20, 2)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_what_was_meant_otherwise_is_named(library):
+    pytest.importorskip("narwhals")
+    frame = frame_of(library, {"doc": ["AP-000", "AP-001"], "word": ["sea", "sun"], "count": [2, 1]})
+    long = from_long(frame, ["doc", "word"], "count")
+    for model in (PLSA(2), NMF(2), ConsensusNMF(2)):
+        with pytest.raises(TypeError, match="X is what from_long returns, an array and its labels: expected the array alone, its .X"):
+            model.fit(long)
+    with pytest.raises(ValueError, match="column 'doc' of X is not of numbers: it begins with 'AP-000'.* plcakit.from_long"):
+        PLSA(2).fit(frame)
+    with pytest.raises(ValueError, match="column 'word' of X is not of numbers"):
+        PLSA(2).fit(frame[["count", "word"]])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

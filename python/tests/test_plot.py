@@ -41,6 +41,9 @@ def test_components():
     own = pyplot.figure().subplots()
     assert plot.components(model, [f"f{j}" for j in range(24)], ax=own) is own
     assert [t.get_text() for t in own.get_xticklabels()][:2] == ["f0", "f1"]
+    curves = plot.components(model, np.linspace(400, 700, 24), lines=True)
+    assert [np.array_equal(line.get_ydata(), row) for line, row in zip(curves.lines, model.components_)] == [True] * 3
+    assert curves.lines[0].get_xdata()[-1] == 700
     with pytest.raises(ValueError, match="names has 2 entries, expected 24"):
         plot.components(model, ["a", "b"])
     with pytest.raises(ValueError, match="components by features"):
@@ -77,9 +80,65 @@ def test_signed_kernels_and_maps():
     axes = plot.kernels(model).axes
     assert [axis.get_title() for axis in axes[:2]] == ["kernel 0", "activations 0"]
     assert np.array_equal(axes[1].images[0].get_array(), model.activations_[0])
-    turned = TransformInvariantPLCA(1, kernel=(5, 5), rotations=2, max_iter=5, tol=0, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="no picture of maps"):
-        plot.kernels(turned)
+    with pytest.raises(ValueError, match="decibels is 60"):
+        plot.kernels(model, decibels=60)
+
+
+def test_kernels_of_a_spectrogram():
+    S = make_notes().spectrogram
+    model = ShiftInvariantPLCA(2, kernel=(len(S), 8), max_iter=20, tol=0, random_state=0).fit(S)
+    left, right = plot.kernels(model).axes[:2]
+    # Tall and narrow: it fills its axis, low frequencies are at the bottom, and the impulses are a curve.
+    assert left.get_aspect() == "auto" and left.images[0].origin == "lower"
+    assert np.array_equal(left.images[0].get_array(), model.kernels_[0])
+    assert np.array_equal(right.lines[0].get_ydata(), model.impulses_[0, 0]) and not right.images
+    left.figure.canvas.draw()
+    for axis in (left, right):
+        # No two labels overlap.
+        for side in (axis.xaxis, axis.yaxis):
+            boxes = [label.get_window_extent() for label in side.get_ticklabels() if label.get_text()]
+            assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    image = plot.kernels(model, decibels=40, origin="upper").axes[0].images[0]
+    assert (image.get_array().min(), image.get_array().max()) == (-40, 0) and image.origin == "upper"
+    shapes = ShiftInvariantPLCA(1, kernel=(5, 5), max_iter=5, tol=0, random_state=0).fit(make_shapes().image)
+    image = plot.kernels(shapes).axes[0]
+    assert image.images[0].origin == "upper" and image.get_aspect() in (1, "equal")
+    with pytest.raises(ValueError, match="origin is 'top'"):
+        plot.kernels(model, origin="top")
+    with pytest.raises(ValueError, match="decibels is 0"):
+        plot.kernels(model, decibels=0)
+
+
+def test_kernels_in_colour():
+    X = make_shapes().image[..., np.newaxis] * [1.0, 0.5, 0.25]
+    shifted = ShiftInvariantPLCA(1, kernel=(5, 5, 3), max_iter=5, tol=0, random_state=0).fit(X)
+    turned = TransformInvariantPLCA(1, kernel=(5, 5, 3), rotations=2, max_iter=5, tol=0, random_state=0).fit(X)
+    for model in (shifted, turned):
+        picture = plot.kernels(model).axes[0].images[0].get_array()
+        np.testing.assert_allclose(picture, model.kernels_[0] / model.kernels_[0].max())
+    assert np.array_equal(plot.kernels(shifted).axes[1].images[0].get_array(), shifted.impulses_[0, :, :, 0])
+    two = ShiftInvariantPLCA(1, kernel=(5, 5, 2), max_iter=5, tol=0, random_state=0).fit(X[..., :2])
+    with pytest.raises(ValueError, match=r"kernels_ have the shape \(5, 5, 2\)"):
+        plot.kernels(two)
+
+
+def test_copies_are_outlined():
+    X = np.zeros((12, 12))
+    X[1:4, 1:3] += [[40, 10], [30, 0], [20, 0]]
+    X[7:9, 5:8] += [[10, 0, 0], [40, 30, 20]]
+    model = TransformInvariantPLCA(1, kernel=(3, 2), rotations=4, prior={"impulses": "entropic:50"}, n_init=20, random_state=0).fit(X)
+    assert len(model.copies()) == 2
+    axis = plot.copies(model, X)
+    assert np.array_equal(axis.images[0].get_array(), X)
+    corners = [(line.get_xdata(), line.get_ydata()) for line in axis.lines if len(line.get_xdata()) == 5]
+    boxes = sorted(tuple(float(edge) for way in (y, x) for edge in (way.min(), way.max())) for x, y in corners)
+    np.testing.assert_allclose(boxes, [(0.5, 3.5, 0.5, 2.5), (6.5, 8.5, 4.5, 7.5)], atol=1e-12)
+    assert len(plot.kernels(model).axes[1].lines) == 4
+    assert len(plot.copies(model, least=0.99).lines) == 0
+    with pytest.raises(ValueError, match=r"X has the shape \(3, 3\), expected \(12, 12\)"):
+        plot.copies(model, np.ones((3, 3)))
+    with pytest.raises(TypeError, match="expected a TransformInvariantPLCA"):
+        plot.copies(NMF(1, random_state=0).fit(X))
 
 
 def test_topics():

@@ -24,6 +24,7 @@ from plcakit import (
     SkellamSNMF,
     TransformInvariantPLCA,
     ad,
+    compare,
     datasets,
     from_long,
     load,
@@ -72,6 +73,8 @@ def main() -> None:
 
     plca = PLCA(2, random_state=np.random.default_rng(1), temper_prior=False).fit(X)
     factors: list[NDArray[Any]] = plca.factors_
+    pairs: NDArray[Any] = compare(plsa, plca).pairs
+    print(pairs["cosine"], plsa.perplexity(X, known=X, observed=X < 9))
     print(len(factors), plca.weights_, plca.perplexity(X))
     pntf = PNTF(2, init="deflation", random_state=0).fit(X)
     print(pntf.factors_[0].shape, pntf.reconstruction_err_)
@@ -80,7 +83,7 @@ def main() -> None:
     shifted = ShiftInvariantPLCA(1, kernel=(2, 3), support=["valid", "same"], random_state=0).fit(X)
     print(shifted.kernels_.shape, shifted.impulses_.shape, shifted.weights_)
     turned = TransformInvariantPLCA(1, kernel=(2, 3), rotations=[0, 90], scales=1.0, mirror=True, random_state=0).fit(X)
-    print(turned.kernels_.shape, turned.impulses_.shape, turned.weights_)
+    print(turned.kernels_.shape, turned.impulses_.shape, turned.weights_, turned.copies(least=0.1)["angle"])
     wavelets = ShiftInvariantSkellam(1, kernel=(2, 3), support="same", method="vb", random_state=0).fit(X - 3.0)
     print(wavelets.kernels_plus_.shape, wavelets.kernels_minus_.shape, wavelets.kernels_, wavelets.activations_.shape)
     tensor = SkellamCP(2, signed_mode=1, scale_mode=None, random_state=0).fit(X - 3.0)
@@ -108,7 +111,7 @@ def main() -> None:
     notes, image = datasets.make_notes(), datasets.make_shapes().image
     magnitudes: NDArray[Any] = notes.spectrogram
     heard = NMF(3, random_state=0).fit(magnitudes.T)
-    print(sound.separate(magnitudes, heard).shape, datasets.make_signed().X.shape, datasets.make_mixtures().spectra.shape)
+    print(sound.separate(magnitudes, heard, along=0).shape, datasets.make_signed().X.shape, datasets.make_mixtures().spectra.shape)
     try:
         import matplotlib
     except ImportError:
@@ -120,7 +123,8 @@ def main() -> None:
     print(plot.trace(words, ax=axis, label="EM").get_xlabel())
     plot.spectrogram(magnitudes, frequencies=notes.frequencies, times=notes.times, decibels=40)
     plot.parts(magnitudes, heard)
-    plot.kernels(ShiftInvariantPLCA(1, kernel=(5, 5), random_state=0).fit(image), figure=figure)
+    plot.kernels(ShiftInvariantPLCA(1, kernel=(5, 5), random_state=0).fit(image), origin="upper", decibels=40, figure=figure)
+    print(plot.copies(turned, X).get_title(), plot.components(words, np.arange(54), lines=True).get_xlabel())
 
 
 if __name__ == "__main__":
