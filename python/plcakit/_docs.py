@@ -18,7 +18,7 @@ tol : float, default=1e-7
 max_iter : int, default=1000
     The largest number of iterations.
 transform_tol : float, default=1e-3
-    The gap that ends :meth:`transform`: a bound on what the log-likelihood can still gain, per count. 0: all iterations are made.
+    The gap that ends :meth:`transform`: a bound on what the log-likelihood can still gain, per count. 0: 1000 iterations are made. ``max_iter`` is for fits alone.
 random_state : int, RandomState, Generator or None, default=None
     A whole number is the same seed as in the command. Start ``r`` of `n_init` uses stream ``r`` of it.
 n_init : int, default=1

@@ -70,7 +70,7 @@ class TransformInvariantPLCA(KernelMixture):
     .. math:: P(x) = \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s, u) \, K(u \mid z), \qquad \max \sum_x X_x \ln P(x)
 
     A map :math:`T_s` is one of the transformations with one of its positions, and takes the share `a` of cell `u` of a kernel to cell
-    `x` of the data; all maps are held in memory. The first two dimensions are transformed (rows downwards), others, such as colour,
+    `x` of the data. The first two dimensions are transformed (rows downwards), others, such as colour,
     are carried along. The data are one array: there are no samples, and :meth:`transform` explains another one of its shape. An
     iteration costs what one of :class:`ShiftInvariantPLCA` does with a kernel for every component and transformation.
 
