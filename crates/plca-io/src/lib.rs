@@ -2,7 +2,7 @@
 //!
 //! | read | by |
 //! |---|---|
-//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv`, `.svmlight`, `.libsvm`, `.ldac`, `docword.*.txt` (text also `.gz`) | [`read_data`], [`read_data_with`] |
+//! | `.npy`, `.npz` and `.mat` (MATLAB 5 to 7) with one array or a named one, `.npz` from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv`, `.svmlight`, `.libsvm`, `.ldac`, `docword.*.txt` (text also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
 //! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`pending_model`] |
 //! | fitted states | [`save`], [`load`] |
@@ -41,9 +41,11 @@ mod entries;
 mod error;
 mod latch;
 mod lists;
+mod mat;
 mod model;
 mod npy;
 mod room;
+mod runs;
 mod sealed;
 mod shards;
 mod state;

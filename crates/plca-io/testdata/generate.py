@@ -35,3 +35,18 @@ m = sp.csr_array(s)
 m.indices, m.indptr = m.indices.astype("i8"), m.indptr.astype("i8")
 sp.save_npz("sparse_csr_int64.npz", m)
 sp.save_npz("bad_dia.npz", s.asformat("dia"))
+
+# MATLAB files, in the byte order of the machine: little endian. The tests make those of the other order.
+from scipy.io import savemat
+
+for dtype in "f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 bool".split():
+    savemat(f"dense_{dtype}.mat", {"v": a.astype(dtype)})
+savemat("dense_packed.mat", {"v": a.astype("f8")}, do_compression=True)
+savemat("dense_cube.mat", {"v": np.arange(24.0).reshape(2, 3, 4)})
+for packed, name in ((False, ""), (True, "_packed")):
+    savemat(f"sparse{name}.mat", {"v": sp.csc_array(s)}, do_compression=packed)
+savemat("sparse_bool.mat", {"v": sp.csc_array(s).astype(bool)})
+savemat("two_arrays.mat", {"v": a, "w": sp.csc_array(s), "note": "text", "cells": np.array([1, "b"], dtype=object)})
+savemat("bad_complex.mat", {"v": a.astype("c16")})
+savemat("bad_struct.mat", {"v": {"a": 1.0}, "note": "text"})
+savemat("bad_level4.mat", {"v": a.astype("f8")}, format="4")
