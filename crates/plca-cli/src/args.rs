@@ -441,7 +441,7 @@ pub(crate) struct FitArgs {
     pub(crate) model: Kind,
     /// .npy .npz .mat .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt, or a folder of shards
     ///
-    /// Text may be compressed: .gz behind the name.
+    /// Text may be compressed: .gz behind the name. A build with the feature parquet also reads .parquet.
     pub(crate) data: PathBuf,
     /// More files of data, for --online
     #[arg(value_name = "BATCH")]

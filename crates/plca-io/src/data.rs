@@ -236,6 +236,13 @@ pub enum Mask {
 
 const KNOWN: &str = ".npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";
 
+/// What a build may read besides.
+const MORE: &str = if cfg!(feature = "parquet") {
+    "; .parquet"
+} else {
+    ""
+};
+
 /// Endings of text files.
 const TEXT: [&str; 8] = [
     "mtx", "tns", "csv", "tsv", "svmlight", "libsvm", "ldac", "docword",
@@ -473,8 +480,18 @@ pub(crate) fn unpacked(file: File, gz: bool) -> BufReader<Box<dyn Read>> {
     BufReader::with_capacity(1 << 18, reader)
 }
 
-/// Files of arrays; several may be in one of the second kind, each with a name.
-const BINARY: [&str; 3] = ["npy", "npz", "mat"];
+#[cfg(feature = "parquet")]
+use crate::long::read as read_long;
+
+#[cfg(not(feature = "parquet"))]
+fn read_long<T>(_: &Path, _: Option<&[usize]>) -> Result<Coordinates<T>, Fault> {
+    Err(Fault::new(format!(
+        "`.parquet` is not one of {KNOWN}: a build with the feature `parquet` reads it"
+    )))
+}
+
+/// Binary files, and those of them whose arrays have names.
+const BINARY: [&str; 4] = ["npy", "npz", "mat", "parquet"];
 const NAMED: &[&str] = &["npz", "mat"];
 
 fn read<T: Element>(
@@ -489,7 +506,8 @@ fn read<T: Element>(
         askable(shape)?;
         let text = TEXT.contains(&extension.as_str());
         if !text && (gz || !BINARY.contains(&extension.as_str())) {
-            return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
+            let what = format!("unknown extension; known are {KNOWN}{MORE}");
+            return Err(Fault::new(what));
         }
         if let (Some(array), false) = (array, NAMED.contains(&extension.as_str())) {
             return Err(Fault::new(format!(
@@ -507,6 +525,7 @@ fn read<T: Element>(
                     true => entries::read_all(path, array, shape, accept),
                 }
             }
+            "parquet" => read_long(path, shape).map(DataFile::Sparse),
             "npz" | "mtx" | "tns" | "docword" => entries::read_all(path, None, shape, accept),
             "svmlight" | "libsvm" | "ldac" => {
                 let list = match extension.as_str() {

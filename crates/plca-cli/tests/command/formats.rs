@@ -139,6 +139,36 @@ fn an_array_of_several_is_named() {
     folder.fails(2, of_shards, &["--array", "shards"]);
 }
 
+/// As for other decoders that not everybody needs.
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn what_reads_parquet_is_said() {
+    let folder = Folder::new();
+    let long = include_bytes!("../../../plca-io/testdata/long_snappy.parquet");
+    std::fs::write(folder.path("v.parquet"), long).unwrap();
+    let line = "fit plca v.parquet --rank 2 --output o.npz";
+    folder.fails(
+        1,
+        line,
+        &[
+            "v.parquet",
+            ".npy",
+            "a build with the feature `parquet` reads it",
+        ],
+    );
+}
+
+/// The table of the sparse files, one row for an entry.
+#[cfg(feature = "parquet")]
+#[test]
+fn long_tables_are_one_data_set() {
+    let (folder, _) = folder();
+    let long = include_bytes!("../../../plca-io/testdata/long_snappy.parquet");
+    std::fs::write(folder.path("v.parquet"), long).unwrap();
+    let want = objective(&folder, "plca d.csv");
+    close(objective(&folder, "plca v.parquet"), want, "v.parquet");
+}
+
 /// A dense mask on sparse data, a list of hidden cells, and NaN say the same.
 #[test]
 fn masks_of_every_kind_hide_the_same_cells() {
