@@ -26,7 +26,7 @@ use crate::zipped::MAX_DEFLATE;
 
 /// Rows that are read at a time.
 const BATCH: usize = 1 << 13;
-/// Bytes that a page may always unpack to; beyond them, so many for each of its own.
+/// Bytes that any page may unpack to, besides [`MAX_DEFLATE`] for each of its own.
 const FREE: u64 = 1 << 20;
 /// Bytes that every reader of zstd is to look back.
 const WINDOW: u64 = 1 << 23;
