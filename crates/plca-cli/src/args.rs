@@ -356,7 +356,7 @@ pub(crate) struct Sizes(pub(crate) Vec<usize>);
 pub(crate) struct DataArgs {
     /// Array of the data's shape, 0 = hidden; or a file of the hidden cells
     ///
-    /// A dense array (.npy, .npz, .csv, .tsv), or a coordinate file (.mtx, .tns) whose stored cells are the hidden ones.
+    /// A dense array (.npy, .npz, .mat, .csv, .tsv), or a sparse one (.mtx, .tns, .npz, .mat) whose stored cells are the hidden ones.
     #[arg(long, value_name = "FILE", help_heading = DATA)]
     pub(crate) mask: Option<PathBuf>,
     /// Which cells count as missing
@@ -367,6 +367,9 @@ pub(crate) struct DataArgs {
     /// Of .tns files, and of .svmlight and .ldac, of which 0xM says the number of features alone. With --online: the sizes of every batch.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes, help_heading = DATA)]
     pub(crate) shape: Option<Sizes>,
+    /// .npz, .mat: the array to read, where there are several
+    #[arg(long, value_name = "NAME", help_heading = DATA)]
+    pub(crate) array: Option<String>,
     #[command(flatten)]
     pub(crate) table: TableArgs,
 }
@@ -438,9 +441,9 @@ pub(crate) struct FitArgs {
     /// The model; `plca fit MODEL --help` lists its options on one page
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
-    /// .npy .npz .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt, or a folder of shards
+    /// .npy .npz .mat .mtx .tns .csv .tsv .svmlight .ldac docword.*.txt, or a folder of shards
     ///
-    /// Text may be compressed: .gz behind the name.
+    /// Text may be compressed: .gz behind the name. A build with the feature parquet also reads .parquet.
     pub(crate) data: PathBuf,
     /// More files of data, for --online
     #[arg(value_name = "BATCH")]
@@ -913,6 +916,9 @@ pub(crate) struct ShardArgs {
     /// Size of each dimension of a .tns file [default: the largest index].
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
+    /// .npz, .mat: the array to read, where there are several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) array: Option<String>,
     /// Accepts negative values, for skellam and skellam-vb; shards are then dense files.
     #[arg(long)]
     pub(crate) signed: bool,

@@ -154,6 +154,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "mask": content(&args.hidden.mask)?,
         "priors": content(&args.priors)?,
         "shape": args.hidden.shape.as_ref().map(|s| &s.0),
+        "array": args.hidden.array,
         "header": args.hidden.table.header.map(|h| format!("{h:?}").to_lowercase()),
         "delimiter": args.hidden.table.delimiter.map(|c| char::from(c).to_string()),
         "labels": args.hidden.table.labels.is_some().then_some("first-column"),

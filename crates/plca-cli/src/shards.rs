@@ -41,6 +41,7 @@ pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
 fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|shape| shape.0.clone()),
+        array: args.array.clone(),
         allow_negative: args.signed,
         ..ReadOptions::default()
     };
@@ -81,6 +82,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--mask", folder && args.hidden.mask.is_some()),
         ("--missing", folder && args.hidden.missing.is_some()),
         ("--shape", folder && args.hidden.shape.is_some()),
+        ("--array", folder && args.hidden.array.is_some()),
         ("several files of data", !args.blocks.is_empty()),
     ];
     match first_given(&in_one_piece) {

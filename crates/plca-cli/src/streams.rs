@@ -147,6 +147,8 @@ fn extension(start: &[u8]) -> &'static str {
     match start {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "npy",
         [b'P', b'K', ..] => "npz",
+        [b'P', b'A', b'R', b'1', ..] => "parquet",
+        [b'M', b'A', b'T', b'L', b'A', b'B', ..] => "mat",
         [b'%', b'%', ..] => "mtx",
         // The length of a header, which is JSON.
         [_, _, _, _, _, _, _, _, b'{', ..] => "safetensors",

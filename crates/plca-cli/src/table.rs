@@ -52,6 +52,7 @@ impl DataArgs {
     pub(crate) fn reading(&self) -> ReadOptions {
         ReadOptions {
             shape: self.shape.as_ref().map(|s| s.0.clone()),
+            array: self.array.clone(),
             allow_nan: true,
             table: Table {
                 header: match self.table.header {

@@ -15,7 +15,7 @@ use crate::lists::{self, List};
 use crate::npy::Supply;
 use crate::room::room;
 use crate::text::Accept;
-use crate::{IoError, entries, npy, text, zipped};
+use crate::{IoError, entries, mat, npy, text, zipped};
 
 /// A scalar that files can be read into and written from: `f32` or `f64`, little endian.
 ///
@@ -234,7 +234,14 @@ pub enum Mask {
     Hidden(Coordinates<f32>),
 }
 
-const KNOWN: &str = ".npy, .npz; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";
+const KNOWN: &str = ".npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";
+
+/// What a build may read besides.
+const MORE: &str = if cfg!(feature = "parquet") {
+    "; .parquet"
+} else {
+    ""
+};
 
 /// Endings of text files.
 const TEXT: [&str; 8] = [
@@ -335,6 +342,8 @@ pub struct ReadOptions {
     pub allow_infinite: bool,
     /// How `.csv` and `.tsv` files are read.
     pub table: Table,
+    /// Which array of an `.npz` or a `.mat` file is read; without a name it must be the only one.
+    pub array: Option<String>,
 }
 
 /// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each
@@ -372,12 +381,16 @@ pub fn read_data<T: Element>(
         negative: true,
         infinite: false,
     };
-    read(path.as_ref(), shape, accept, &Table::default())
+    let options = ReadOptions {
+        shape: shape.map(<[usize]>::to_vec),
+        ..ReadOptions::default()
+    };
+    read(path.as_ref(), accept, &options)
 }
 
 /// Reads data by extension, refusing in text formats, by line, the values that `options` do not allow.
 ///
-/// Values of `.npy` and `.npz` pass through: there the index of an entry is its
+/// Values of `.npy`, `.npz` and `.mat` pass through: there the index of an entry is its
 /// place, and the tensor types name it.
 ///
 /// # Errors
@@ -399,8 +412,7 @@ pub fn read_data_with<T: Element>(
     path: impl AsRef<Path>,
     options: &ReadOptions,
 ) -> Result<DataFile<T>, IoError> {
-    let shape = options.shape.as_deref();
-    read(path.as_ref(), shape, accept(options), &options.table)
+    read(path.as_ref(), accept(options), options)
 }
 
 /// What `options` let through.
@@ -468,22 +480,53 @@ pub(crate) fn unpacked(file: File, gz: bool) -> BufReader<Box<dyn Read>> {
     BufReader::with_capacity(1 << 18, reader)
 }
 
+#[cfg(feature = "parquet")]
+use crate::long::read as read_long;
+
+#[cfg(not(feature = "parquet"))]
+fn read_long<T>(_: &Path, _: Option<&[usize]>) -> Result<Coordinates<T>, Fault> {
+    Err(Fault::new(format!(
+        "`.parquet` is not one of {KNOWN}: a build with the feature `parquet` reads it"
+    )))
+}
+
+/// Binary files, and those of them whose arrays have names.
+const BINARY: [&str; 4] = ["npy", "npz", "mat", "parquet"];
+const NAMED: &[&str] = &["npz", "mat"];
+
 fn read<T: Element>(
     path: &Path,
-    shape: Option<&[usize]>,
     accept: Accept,
-    table: &Table,
+    options: &ReadOptions,
 ) -> Result<DataFile<T>, IoError> {
     let (extension, gz) = extension(path);
+    let (shape, array) = (options.shape.as_deref(), options.array.as_deref());
+    let table = &options.table;
     let attempt = || -> Result<DataFile<T>, Fault> {
         askable(shape)?;
         let text = TEXT.contains(&extension.as_str());
-        if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
-            return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
+        if !text && (gz || !BINARY.contains(&extension.as_str())) {
+            let what = format!("unknown extension; known are {KNOWN}{MORE}");
+            return Err(Fault::new(what));
+        }
+        if let (Some(array), false) = (array, NAMED.contains(&extension.as_str())) {
+            return Err(Fault::new(format!(
+                "has no array `{array}`: only those of .npz and .mat files have names"
+            )));
         }
         match extension.as_str() {
-            "npz" if !zipped::is_sparse(path)? => zipped::only_array(path).map(DataFile::Dense),
-            "npz" | "mtx" | "tns" | "docword" => entries::read_all(path, shape, accept),
+            "npz" if array.is_some() || !zipped::is_sparse(path)? => {
+                zipped::dense(path, array).map(DataFile::Dense)
+            }
+            "mat" => {
+                let variable = mat::find(path, array)?;
+                match variable.is_sparse() {
+                    false => variable.dense().map(DataFile::Dense),
+                    true => entries::read_all(path, array, shape, accept),
+                }
+            }
+            "parquet" => read_long(path, shape).map(DataFile::Sparse),
+            "npz" | "mtx" | "tns" | "docword" => entries::read_all(path, None, shape, accept),
             "svmlight" | "libsvm" | "ldac" => {
                 let list = match extension.as_str() {
                     "ldac" => List::LdaC,
@@ -590,14 +633,17 @@ pub(crate) fn affordable(shape: &[usize]) -> Result<(), Fault> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
-    let tns_shape = (extension(path).0 == "tns").then_some(shape);
+    let options = ReadOptions {
+        shape: (extension(path).0 == "tns").then(|| shape.to_vec()),
+        ..ReadOptions::default()
+    };
     let accept = Accept {
         nan_dense: false,
         nan_sparse: true,
         negative: true,
         infinite: true,
     };
-    let data = read::<f32>(path, tns_shape, accept, &Table::default())?;
+    let data = read::<f32>(path, accept, &options)?;
     let got = data.shape();
     if got != shape {
         return Err(IoError::new(

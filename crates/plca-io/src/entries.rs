@@ -9,12 +9,13 @@ use crate::data::{
 };
 use crate::error::Fault;
 use crate::lists;
+use crate::mat;
 use crate::npy::reserve;
 use crate::text::{self, Accept, Announced};
 use crate::zipped;
 
 /// What may be read entry by entry.
-const STREAMED: &str = ".mtx, .tns or docword.*.txt, also with .gz, or .npz";
+const STREAMED: &str = ".mtx, .tns or docword.*.txt, also with .gz, .npz or .mat";
 
 /// What a file gives, in its order.
 pub(crate) enum Found<'a, T> {
@@ -32,9 +33,10 @@ enum Whole {
     Dense(Announced),
 }
 
-/// Calls `visit` with all that a `.mtx`, a `.tns`, a `docword.*.txt` or a sparse `.npz` holds.
+/// Calls `visit` with all that a `.mtx`, a `.tns`, a `docword.*.txt`, a sparse `.npz` or a sparse array of a `.mat` holds.
 fn for_each<T: Element>(
     path: &Path,
+    array: Option<&str>,
     asked: Option<&[usize]>,
     accept: Accept,
     mut visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
@@ -42,6 +44,10 @@ fn for_each<T: Element>(
     let (extension, gz) = extension(path);
     if extension == "npz" {
         return zipped::visit_scipy(path, asked, visit).map(Whole::Sparse);
+    }
+    if extension == "mat" {
+        let variable = mat::find(path, array)?;
+        return variable.visit(asked, visit).map(Whole::Sparse);
     }
     let mut reader = unpacked(open(path)?, gz);
     if extension == "tns" {
@@ -62,14 +68,15 @@ fn for_each<T: Element>(
     })
 }
 
-/// All that a `.mtx`, a `.tns` or a sparse `.npz` holds.
+/// All that a `.mtx`, a `.tns`, a sparse `.npz` or a sparse array of a `.mat` holds.
 pub(crate) fn read_all<T: Element>(
     path: &Path,
+    array: Option<&str>,
     asked: Option<&[usize]>,
     accept: Accept,
 ) -> Result<DataFile<T>, Fault> {
     let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let whole = for_each(path, asked, accept, |found| {
+    let whole = for_each(path, array, asked, accept, |found| {
         match found {
             Found::Expected(entries) => {
                 reserve(&mut indices, entries.saturating_mul(2))?;
@@ -99,13 +106,18 @@ pub(crate) fn for_each_entry<T: Element>(
     options: &ReadOptions,
     mut visit: impl FnMut([u32; 2], T) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
-    let asked = options.shape.as_deref();
+    let (asked, array) = (options.shape.as_deref(), options.array.as_deref());
     askable(asked)?;
     let dense = || Fault::new("is dense: only sparse data are read entry by entry");
     match extension(path) {
         (e, _) if ["mtx", "tns", "docword"].contains(&e.as_str()) => {}
         (e, false) if e == "npz" => {
-            if !zipped::is_sparse(path)? {
+            if array.is_some() || !zipped::is_sparse(path)? {
+                return Err(dense());
+            }
+        }
+        (e, false) if e == "mat" => {
+            if !mat::find(path, array)?.is_sparse() {
                 return Err(dense());
             }
         }
@@ -115,7 +127,7 @@ pub(crate) fn for_each_entry<T: Element>(
         }
     }
     let mut entries = 0;
-    let whole = for_each(path, asked, accept(options), |found| match found {
+    let whole = for_each(path, array, asked, accept(options), |found| match found {
         Found::Expected(_) => Ok(()),
         Found::Entry(&[row, column], x) => {
             entries += 1;

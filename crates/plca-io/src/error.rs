@@ -1,6 +1,7 @@
 //! Errors that name the file, the place and the value.
 
 use std::fmt::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Longest line that is shown, in characters.
@@ -149,5 +150,29 @@ impl From<std::io::Error> for Fault {
             std::io::ErrorKind::UnexpectedEof => "the file ends too early".to_string(),
             _ => e.to_string(),
         })
+    }
+}
+
+/// What a decoder of somebody else gives; its panic, as of one in builds that check for overflow, is an error like another.
+///
+/// # Errors
+///
+/// What the decoder says, or with what it panicked.
+///
+/// # Examples
+///
+/// ```
+/// let error = plca_io::guarded(|| -> Result<u8, String> { panic!("a length of {}", 7) });
+/// assert_eq!(error, Err("the decoder failed: a length of 7".into()));
+/// ```
+pub fn guarded<O, E: ToString>(decode: impl FnOnce() -> Result<O, E>) -> Result<O, String> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|e| e.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("it panicked");
+            Err(format!("the decoder failed: {text}"))
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | read | by |
 //! |---|---|
-//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv`, `.svmlight`, `.libsvm`, `.ldac`, `docword.*.txt` (text also `.gz`) | [`read_data`], [`read_data_with`] |
+//! | `.npy`, `.npz` and `.mat` (MATLAB 5 to 7) with one array or a named one, `.npz` from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv`, `.svmlight`, `.libsvm`, `.ldac`, `docword.*.txt` (text also `.gz`), with the feature `parquet` `.parquet` | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
 //! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`pending_model`] |
 //! | fitted states | [`save`], [`load`] |
@@ -11,6 +11,7 @@
 //! | folders of shards | [`write_shards`], [`ShardFolder`], [`ShardPart`] |
 //! | checksums of what is read | [`Sealed`], [`sha256_file`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
+//! | decoders of others | [`guarded`] |
 //! | any other output | [`write_atomically`], [`Pending`] |
 //! | where an output goes, whether it can be written | [`end_of_links`], [`can_write`] |
 //! | whether an array can be made | [`room`] |
@@ -41,10 +42,14 @@ mod entries;
 mod error;
 mod latch;
 mod lists;
+#[cfg(feature = "parquet")]
+mod long;
+mod mat;
 mod model;
 mod names;
 mod npy;
 mod room;
+mod runs;
 mod sealed;
 mod shards;
 mod state;
@@ -57,12 +62,12 @@ pub use data::{
     Array, DataFile, Element, Header, Mask, ReadOptions, Table, open_file, read_data,
     read_data_with, read_mask, sha256_file,
 };
-pub use error::IoError;
-pub use names::read_names;
+pub use error::{IoError, guarded};
 pub use model::{
     ModelFile, checksum, pending_model, read_checkpoint, read_model, write_checkpoint, write_model,
     write_npy,
 };
+pub use names::read_names;
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;
 pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, ShardPart, write_shards};

@@ -199,7 +199,7 @@ impl<R: Read> Values<R> {
     }
 
     /// The values behind a header that is not to be read.
-    fn behind(header: Header, reader: R, cells: usize) -> Self {
+    pub(crate) fn behind(header: Header, reader: R, cells: usize) -> Self {
         Self {
             header,
             reader,

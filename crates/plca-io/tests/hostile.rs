@@ -204,12 +204,12 @@ fn text_errors_name_line_and_value() {
         (
             "v.txt",
             "1".into(),
-            "unknown extension; known are .npy, .npz; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
         ),
         (
             "v.npy.gz",
             "1".into(),
-            "unknown extension; known are .npy, .npz; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
         ),
         (
             "v.npz",
@@ -459,7 +459,14 @@ fn more_than_64_modes_are_refused() {
 #[test]
 fn what_is_no_file_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["v.npy", "v.npz", "v.csv", "v.mtx.gz", "v.safetensors"] {
+    for name in [
+        "v.npy",
+        "v.npz",
+        "v.mat",
+        "v.csv",
+        "v.mtx.gz",
+        "v.safetensors",
+    ] {
         let path = folder.path().join(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
@@ -534,6 +541,11 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("v.npz", committed("sparse_csc.npz")),
         ("v.npz", written("m.npz")),
         ("v.npz", written("state.npz")),
+        ("v.mat", committed("dense_f8.mat")),
+        ("v.mat", committed("dense_packed.mat")),
+        ("v.mat", committed("sparse.mat")),
+        ("v.mat", committed("sparse_packed.mat")),
+        ("v.mat", committed("two_arrays.mat")),
         ("v.safetensors", written("m.safetensors")),
         ("v.mtx.gz", gz.finish().unwrap()),
         ("v.mtx", mtx),

@@ -85,7 +85,7 @@ fn what_is_no_array_of_real_numbers_is_refused() {
         ("bad_dia.npz", "format.npy: `dia` is none of coo, csr, csc"),
         (
             "two_arrays.npz",
-            "holds 2 arrays, expected one: v.npy, w.npy",
+            "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w",
         ),
     ] {
         let error = read_data::<f64>(&file(name), None).unwrap_err().to_string();

@@ -181,7 +181,7 @@ fn inputs_are_refused_as_memory_refuses_them() {
     refused(
         "v.csv",
         "1,2\n",
-        "cannot be read entry by entry; expected .mtx, .tns or docword.*.txt, also with .gz, or .npz",
+        "cannot be read entry by entry; expected .mtx, .tns or docword.*.txt, also with .gz, .npz or .mat",
     );
 }
 

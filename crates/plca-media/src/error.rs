@@ -1,6 +1,5 @@
 //! Errors that name the file or the setting, and the value.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Why a file or a setting was refused.
@@ -82,17 +81,4 @@ impl MediaError {
 pub(crate) fn ending(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     ending.to_ascii_lowercase()
-}
-
-/// What a decoder gives; a panic, as of one in builds that check for overflow, is an error like another.
-pub(crate) fn guarded<O, E: ToString>(decode: impl FnOnce() -> Result<O, E>) -> Result<O, String> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(decoded) => decoded.map_err(|e| e.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied());
-            let text = text.unwrap_or("it panicked");
-            Err(format!("the decoder failed: {text}"))
-        }
-    }
 }

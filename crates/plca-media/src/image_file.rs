@@ -7,7 +7,7 @@ use image::{DynamicImage, GrayImage, ImageDecoder, ImageFormat, ImageReader, Lim
 use plca_io::write_atomically;
 
 use crate::MediaError;
-use crate::error::{ending, guarded};
+use crate::error::ending;
 
 /// A picture: rows from top to bottom, in each the pixels from left to right, in each grey or red, green and blue in `[0, 1]`.
 ///
@@ -146,9 +146,9 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
-    let mut decoder = guarded(|| reader.into_decoder()).map_err(fault)?;
+    let mut decoder = plca_io::guarded(|| reader.into_decoder()).map_err(fault)?;
     // As a camera that was turned says.
-    let orientation = guarded(|| decoder.orientation()).map_err(fault)?;
+    let orientation = plca_io::guarded(|| decoder.orientation()).map_err(fault)?;
     let (width, height) = decoder.dimensions();
     let channels = if decoder.color_type().has_color() {
         3
@@ -167,7 +167,7 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
         let what = format!("{claimed} bytes of pixels are claimed by a file of {bytes} bytes");
         return Err(MediaError::file(path, what));
     }
-    let mut image = guarded(|| DynamicImage::from_decoder(decoder)).map_err(fault)?;
+    let mut image = plca_io::guarded(|| DynamicImage::from_decoder(decoder)).map_err(fault)?;
     image.apply_orientation(orientation);
     let (height, width) = (image.height() as usize, image.width() as usize);
     let (channels, values) = if image.color().has_color() {

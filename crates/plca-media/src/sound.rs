@@ -112,7 +112,7 @@ pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
 fn compressed(file: File, ending: &str) -> Result<Decoded, String> {
     use crate::compressed::{ENDINGS, decode};
     match ENDINGS.contains(&ending) {
-        true => crate::error::guarded(|| decode(file, ending)),
+        true => plca_io::guarded(|| decode(file, ending)),
         false => Err(format!(
             "`.{ending}` is not one of .wav, .flac, .{}",
             ENDINGS.join(", .")

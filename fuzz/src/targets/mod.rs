@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod json;
+mod mat;
 mod members;
 mod model_npz;
 mod npy;
@@ -25,6 +26,7 @@ pub const TARGETS: &[Target] = &[
     npz::TARGET,
     model_npz::TARGET,
     scipy::TARGET,
+    mat::TARGET,
     text::MTX,
     text::GZ,
     text::TNS,

@@ -178,6 +178,7 @@ impl Runs<'_> {
             "solver": self.solver().name(),
             "given": args.given.unwrap_or(1),
             "shape": args.hidden.shape.as_ref().map(|s| &s.0),
+            "array": args.hidden.array,
             "header": table.header.map(|h| format!("{h:?}").to_lowercase()),
             "delimiter": table.delimiter.map(|c| char::from(c).to_string()),
             "labels": table.labels.is_some().then_some("first-column"),

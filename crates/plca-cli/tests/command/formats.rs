@@ -2,7 +2,7 @@
 
 use crate::Folder;
 
-const SPARSE: [(&str, &[u8]); 6] = [
+const SPARSE: [(&str, &[u8]); 8] = [
     (
         "csr.npz",
         include_bytes!("../../../plca-io/testdata/sparse_csr.npz"),
@@ -27,7 +27,18 @@ const SPARSE: [(&str, &[u8]); 6] = [
         "coo_stored.npz",
         include_bytes!("../../../plca-io/testdata/sparse_coo_stored.npz"),
     ),
+    (
+        "sparse.mat",
+        include_bytes!("../../../plca-io/testdata/sparse.mat"),
+    ),
+    (
+        "packed.mat",
+        include_bytes!("../../../plca-io/testdata/sparse_packed.mat"),
+    ),
 ];
+/// `v` is dense, `w` the matrix of the sparse files; there are also `note` and `cells`.
+const TWO: &[u8] = include_bytes!("../../../plca-io/testdata/two_arrays.mat");
+const TWO_NPZ: &[u8] = include_bytes!("../../../plca-io/testdata/two_arrays.npz");
 const MTX: &str =
     "%%MatrixMarket matrix coordinate real general\n% a comment\n3 4 3\n1 2 1.5\n3 1 2\n3 4 3\n";
 
@@ -72,6 +83,90 @@ fn every_format_is_one_data_set() {
         let (got, want) = (got["table"][0]["score"].as_f64(), want.as_f64());
         close(got.unwrap(), want.unwrap(), data);
     }
+}
+
+/// One array of several, by its name: in every command that reads data, and noted where it matters.
+#[test]
+fn an_array_of_several_is_named() {
+    let (folder, _) = folder();
+    std::fs::write(folder.path("two.mat"), TWO).unwrap();
+    std::fs::write(folder.path("two.npz"), TWO_NPZ).unwrap();
+    folder.text("v.csv", "0,1,2\n3,4,5\n");
+    let (v, w) = (
+        objective(&folder, "plca v.csv"),
+        objective(&folder, "plca d.csv"),
+    );
+    close(objective(&folder, "plca two.mat --array v"), v, "v");
+    close(objective(&folder, "plca two.npz --array w"), v, "w of .npz");
+    close(objective(&folder, "plca two.mat --array w"), w, "w");
+    let array = folder.model("o.npz").metadata["settings"]["array"].clone();
+    assert_eq!(array, "w");
+    folder.ok("refit o.npz --seed 3 --output again.npz --quiet");
+    folder.ok("transform o.npz two.mat --array w --output n.npz --quiet");
+    folder.ok("shard two.mat --array w --shards 2 --output s");
+    folder.ok("fit plca s --rank 2 --output p.npz --quiet");
+    // The store of one array is not that of another.
+    let line = "fit plca two.mat --rank 2 --out-of-core w.store --output p.npz --array";
+    folder.ok(&format!("{line} w --quiet"));
+    folder.ok(&format!("{line} w"));
+    for (line, parts) in [
+        (
+            "two.mat",
+            &["two.mat", "holds 2 arrays", "--array NAME", ": v, w"][..],
+        ),
+        ("two.npz", &["two.npz", "holds 2 arrays", "--array NAME"]),
+        ("two.mat --array x", &["two.mat", "no array `x`", "v, w"]),
+        (
+            "two.mat --array note",
+            &["two.mat", "`note` is text", "save a numeric array"],
+        ),
+        (
+            "two.mat --array cells",
+            &["two.mat", "`cells` is a cell array"],
+        ),
+        (
+            "d.csv --array v",
+            &["d.csv", "no array `v`", ".npz and .mat"],
+        ),
+    ] {
+        folder.fails(
+            1,
+            &format!("fit plca {line} --rank 2 --output p.npz"),
+            parts,
+        );
+    }
+    let of_shards = "fit plca s --array w --rank 2 --output p.npz";
+    folder.fails(2, of_shards, &["--array", "shards"]);
+}
+
+/// As for other decoders that not everybody needs.
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn what_reads_parquet_is_said() {
+    let folder = Folder::new();
+    let long = include_bytes!("../../../plca-io/testdata/long_snappy.parquet");
+    std::fs::write(folder.path("v.parquet"), long).unwrap();
+    let line = "fit plca v.parquet --rank 2 --output o.npz";
+    folder.fails(
+        1,
+        line,
+        &[
+            "v.parquet",
+            ".npy",
+            "a build with the feature `parquet` reads it",
+        ],
+    );
+}
+
+/// The table of the sparse files, one row for an entry.
+#[cfg(feature = "parquet")]
+#[test]
+fn long_tables_are_one_data_set() {
+    let (folder, _) = folder();
+    let long = include_bytes!("../../../plca-io/testdata/long_snappy.parquet");
+    std::fs::write(folder.path("v.parquet"), long).unwrap();
+    let want = objective(&folder, "plca d.csv");
+    close(objective(&folder, "plca v.parquet"), want, "v.parquet");
 }
 
 /// A dense mask on sparse data, a list of hidden cells, and NaN say the same.

@@ -26,11 +26,13 @@ fn data_and_models_go_through_pipes() {
     let folder = Folder::with_counts();
     folder.text("d.tns", "1 1 3\n2 2 5\n3 1 2\n");
     folder.npy("d.npy", &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+    let mat = include_bytes!("../../../plca-io/testdata/sparse_packed.mat");
+    std::fs::write(folder.path("d.mat"), mat).unwrap();
     folder.text(
         "d.mtx",
         "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 3\n2 2 4\n",
     );
-    for data in ["d.csv", "d.npy", "d.mtx"] {
+    for data in ["d.csv", "d.npy", "d.mat", "d.mtx"] {
         let arrays = |name: &str| folder.model(name).arrays;
         let line = "--rank 2 --quiet --output";
         folder.ok(&format!("fit plca {data} {line} a.npz"));

@@ -68,6 +68,9 @@ pub(crate) struct Input {
     sha256: String,
     /// The shape that was asked for.
     shape: Option<Vec<usize>>,
+    /// The array that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    array: Option<String>,
 }
 
 impl Input {
@@ -76,6 +79,7 @@ impl Input {
             sha256: sha256.into(),
             format: extension(path).0,
             shape: options.shape.clone(),
+            array: options.array.clone(),
         }
     }
 }
@@ -164,7 +168,7 @@ impl<T: Element> Store<T> {
     }
 
     /// Refuses an input that it was not made from: one with another extension or another [checksum](crate::sha256_file), or read for
-    /// another shape.
+    /// another shape or array.
     ///
     /// # Errors
     ///
@@ -196,6 +200,7 @@ impl<T: Element> Store<T> {
             sha256: own,
             format,
             shape,
+            array,
         } = &self.input;
         let wanted = Input::new(input, sha256, options);
         let what = if *format != wanted.format {
@@ -206,6 +211,11 @@ impl<T: Element> Store<T> {
             match shape {
                 Some(shape) => format!("was made for the shape {shape:?}"),
                 None => "was made for the shape that the entries need".into(),
+            }
+        } else if *array != wanted.array {
+            match array {
+                Some(array) => format!("was made from the array `{array}`"),
+                None => "was made from the only array".into(),
             }
         } else {
             return Ok(());
