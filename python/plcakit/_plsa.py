@@ -44,7 +44,8 @@ class PLSA(TopicModel):
     %(missing)s
     prior : dict or None, default=None
         Priors of ``"basis"`` and ``"mixture"``: texts of the command such as ``"entropic:2"``, or objects of :mod:`plcakit.priors`.
-        With ``method="vb"`` Dirichlet priors alone, of positive shapes; of blocks without one they are 1.
+        With ``method="vb"`` Dirichlet priors alone, of positive shapes; of blocks without one they are 1, which is strong for texts:
+        scikit-learn's default is ``1 / n_components`` for both blocks.
     %(watch)s
 
     Attributes

@@ -505,7 +505,7 @@ def parts(S: Data, model: Any, *, figure: Figure | None = None, **how: Any) -> F
     ----------
     %(S)s
     model : estimator
-        Fitted to the frames as samples; see :func:`plcakit.sound.separate`.
+        One that :func:`plcakit.sound.separate` takes.
     %(figure)s
     **how
         What :func:`spectrogram` takes.
