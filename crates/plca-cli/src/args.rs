@@ -423,7 +423,7 @@ pub(crate) struct PlaceArgs {
     /// Where kernels may lie: one value, or one per dimension [default: valid]
     #[arg(long, value_name = "WHERE", value_delimiter = ',', help_heading = MODEL)]
     pub(crate) domain: Vec<Domain>,
-    /// What is outside the data [default: conditional]
+    /// Outside the data: conditional or literal [default: conditional]
     ///
     /// Which likelihood is maximised where kernels may extend beyond the data.
     #[arg(long, value_name = "WHICH", help_heading = MODEL)]

@@ -114,7 +114,7 @@ fn of(model: Kind, arg: Arg) -> Arg {
         "blocks" | "passes" | "local" => arg.hide(!has(model, "--online")),
         _ if foreign => arg.hide(true),
         // Their lines name the values.
-        "header" | "missing_method" => arg.hide_possible_values(true),
+        "header" | "likelihood" | "missing_method" => arg.hide_possible_values(true),
         "prior" => arg.help(format!(
             "Prior on every column of a block, repeatable: {}",
             model.priors()
