@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
-use plca_em::{Init, Model, Plca, PlcaVb, PlsaVb, Solver, State, Stop};
+use plca_em::{Init, Model, Plca, PlcaVb, PlsaVb, Solver, Stop};
 use plca_priors::Entries;
 use plca_tensor::{DenseTensor, Order};
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_evidence",
-    source: "[EXT 3], announced by [LV]",
+    source: "[EXT 3]",
     title: "The number of components by variational Bayes: the bound has a maximum, the likelihood has none",
     criterion: "Counts of three components, 10 x 8 x 6: the bound, with ln K! for the order of the components, is largest at three in at least four of five data sets, and of \
                 eight components three keep a count in at least four of five. Documents of four topics, 40 words: the bound of PLSA is \

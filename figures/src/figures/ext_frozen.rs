@@ -9,13 +9,13 @@ use plca_tensor::{DenseTensor, Order};
 use super::grid::Grid;
 use super::support::{normal, rng, smallest};
 use crate::Result;
-use crate::plot::{Axis, Panel};
+use crate::plot::{Axis, LegendPosition, Panel, Ranges};
 use crate::report::{Data, Entry};
 use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_frozen",
-    source: "[EXT 1], [EXT 9], announced by [SI]",
+    source: "[EXT 1], [EXT 9]",
     title: "Two sounds separated by kernels learnt on each alone and frozen on their mixture",
     criterion: "Generated chirps and plucked notes, new ones in the mixture: both are separated to more than 8 dB of signal over distortion, and more than 6 dB better than \
                 the mixture itself. Speech and piano: as measured.",
@@ -190,7 +190,7 @@ fn generated(context: &Context, exchanged: bool) -> Result<Vec<Entry>> {
     let names = ["notes", "chirps"];
     let files = draw(context, FIGURE.name, &stft, &separated, names, &kernels)?;
     let data = Data::generated("four seconds of plucked notes and chirps, and four others to learn from");
-    let (rows, gain) = rows(&stft, &separated, names, &data, &files)?;
+    let (rows, gain) = rows(&stft, &separated, names, [&data, &data], &files)?;
     let least = smallest(rows.iter().filter_map(|r| r.value));
     let mut entries = vec![
         Entry::number("smaller signal over distortion of both sounds, dB", least, &data, &files).above(8.0),
@@ -201,14 +201,14 @@ fn generated(context: &Context, exchanged: bool) -> Result<Vec<Entry>> {
 }
 
 /// A row for either sound, and the smaller gain.
-fn rows(stft: &Stft, of: &Separated, names: [&str; 2], data: &Data, files: &[String]) -> Result<(Vec<Entry>, f64)> {
+fn rows(stft: &Stft, of: &Separated, names: [&str; 2], data: [&Data; 2], files: &[String]) -> Result<(Vec<Entry>, f64)> {
     let best = of_truth(stft, of)?;
     let (mut rows, mut gains) = (Vec::new(), Vec::new());
     for (s, name) in names.iter().enumerate() {
         let value = sdr(&of.parts[s], &of.found[s]);
         let before = sdr(&of.parts[s], &of.mixture);
         gains.push(value - before);
-        let row = Entry::number(&format!("{name}: signal over distortion, dB"), value, data, files);
+        let row = Entry::number(&format!("{name}: signal over distortion, dB"), value, data[s], files);
         rows.push(row.detail(format!(
             "the mixture itself {before:.1}; masks of the true magnitudes {:.1}",
             best[s]
@@ -232,13 +232,9 @@ fn draw(
         let (x, y) = axis(sound.len() as f64 / RATE as f64);
         Ok(Panel::density(title, &shown.rows_up(), &x, &y))
     };
-    let mut panels = vec![picture("the mixture", &of.mixture)?];
-    for (s, name) in names.iter().enumerate() {
-        panels.push(picture(&format!("{name}, as they are"), &of.parts[s])?);
-    }
     // Kernels side by side, a gap of one frame between.
     let bins = stft.frame() / 2 + 1;
-    for (kernels, name) in kernels.iter().zip(names) {
+    let sheet = |title: &str, kernels: &DMatrix<f64>| {
         let width = kernels.ncols() * (FRAMES + 1) - 1;
         let value = |i: &[usize]| {
             let (z, t) = (i[1] / (FRAMES + 1), i[1] % (FRAMES + 1));
@@ -247,20 +243,43 @@ fn draw(
             }
             (kernels[(i[0] * FRAMES + t, z)] / kernels.column(z).max()).powf(0.4)
         };
-        let sheet = Grid::from_fn(&[bins, width], value).thinned(130, 240);
-        let x = Axis::bare("eight kernels side by side", width);
-        let title = format!("kernels of {name}, frozen");
-        panels.push(Panel::density(&title, &sheet.rows_up(), &x, &Axis::bare("frequency", bins)).without_numbers());
-    }
+        let sheet = Grid::from_fn(&[bins, width], value).thinned(130, 280);
+        let x = Axis::bare(&format!("{} kernels of eight frames", kernels.ncols()), width);
+        let y = Axis::bare("frequency", bins);
+        Panel::density(title, &sheet.rows_up(), &x, &y).without_numbers()
+    };
+    let mut panels = Vec::new();
     for (s, name) in names.iter().enumerate() {
         let value = sdr(&of.parts[s], &of.found[s]);
+        panels.push(picture(&format!("{name}, as they are"), &of.parts[s])?);
         panels.push(picture(&format!("{name}, separated: {value:.1} dB"), &of.found[s])?);
+        panels.push(sheet(&format!("kernels of {name}, frozen"), &kernels[s]));
     }
-    // The mixture stands alone in the first column.
-    let kernels = panels.drain(3..5).collect::<Vec<_>>();
-    let [first, second]: [Panel; 2] = kernels.try_into().map_err(|_| "two panels of kernels")?;
-    panels.insert(3, first);
-    panels.push(second);
+    panels.push(picture("the mixture", &of.mixture)?);
+    let best = of_truth(stft, of)?;
+    let ranges = |(s, name): (usize, &&str)| {
+        let values = [
+            sdr(&of.parts[s], &of.mixture),
+            sdr(&of.parts[s], &of.found[s]),
+            best[s],
+        ];
+        Ranges {
+            name: (*name).into(),
+            colour: s,
+            values: values.iter().map(|&v| Some((v, 0.0))).collect(),
+        }
+    };
+    let both: Vec<Ranges> = names.iter().enumerate().map(ranges).collect();
+    let all = || both.iter().flat_map(|r| &r.values).flatten().map(|v| v.0);
+    let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
+    let y = Axis::linear("signal over distortion, dB", 1.2 * low - 1.0, 1.2 * high);
+    let panel = Panel::ranges(
+        "how well",
+        &["mixture", "separated", "true masks"],
+        &both,
+        &y,
+    );
+    panels.push(panel.legend(LegendPosition::InsideTopLeft));
     context.picture(name, 3, (430.0, 320.0), panels)
 }
 
@@ -287,7 +306,7 @@ fn at_rate(context: &Context, file: &str) -> Result<Option<(Vec<f64>, Data)>> {
 /// Speech and piano: learnt from the first seconds of each, or another recording, and separated in others.
 fn real(context: &Context) -> Result<Vec<Entry>> {
     let sounds = [at_rate(context, PIANO)?, at_rate(context, SPEECH[0])?, at_rate(context, SPEECH[1])?];
-    let [Some((piano, data)), Some((speech, _)), Some((other, _))] = sounds else {
+    let [Some((piano, data)), Some((speech, _)), Some((other, of_speech))] = sounds else {
         return Ok(Vec::new());
     };
     let seconds = context.size(5, 4);
@@ -300,5 +319,5 @@ fn real(context: &Context) -> Result<Vec<Entry>> {
     let separated = separated(&stft, parts, [&kernels[0], &kernels[1]], seed)?;
     let names = ["piano", "speech"];
     let files = draw(context, "ext_frozen_speech", &stft, &separated, names, &kernels)?;
-    Ok(rows(&stft, &separated, names, &data, &files)?.0)
+    Ok(rows(&stft, &separated, names, [&data, &of_speech], &files)?.0)
 }

@@ -10,13 +10,13 @@ use rayon::prelude::*;
 use super::grid::Grid;
 use super::support::{best_matching, cosine, dirichlet, divergence, largest, mean_sd, rng, smallest};
 use crate::Result;
-use crate::plot::{Axis, LegendPosition, Panel, Ranges, Series};
+use crate::plot::{Axis, Panel, Ranges, Series};
 use crate::report::{Data, Entry};
 use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_neighbours",
-    source: "[EXT 7], announced by [CE]",
+    source: "[EXT 7]",
     title: "Mixtures over time from sparse counts, by the weight of the prior of neighbours",
     criterion: "Four slow envelopes in 30 x 200 sparse counts, weights from 0.1 (neighbours apart) to -3 (neighbours alike), means of five data sets: \
                 at each step the divergence of neighbouring mixtures falls and the correlation with the true mixtures rises; the \
@@ -214,7 +214,7 @@ fn draw(context: &Context, sets: &Sets, measured: &[Vec<(f64, f64)>; 3]) -> Resu
         "correlation with the truth by weight",
         "divergence from the data by weight",
     ];
-    let labels = ["nats, decades", "correlation", "D/v, nats per count"];
+    let labels = ["nats", "correlation", "D/v, nats per count"];
     for (at, (values, (title, label))) in measured.iter().zip(titles.iter().zip(labels)).enumerate() {
         let logs = |x: f64| if at == 0 { x.log10() } else { x };
         let spread = |(m, sd): (f64, f64)| if at == 0 { (logs(m), 0.4343 * sd / m) } else { (m, sd) };
@@ -232,8 +232,7 @@ fn draw(context: &Context, sets: &Sets, measured: &[Vec<(f64, f64)>; 3]) -> Resu
             colour: 0,
             values,
         };
-        let panel = Panel::ranges(title, &NAMES, &[series], &y);
-        panels.push(panel.legend(LegendPosition::InsideTopRight));
+        panels.push(Panel::ranges(title, &NAMES, &[series], &y));
     }
     context.picture(FIGURE.name, 3, (430.0, 320.0), panels)
 }

@@ -15,7 +15,7 @@ use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_signed_kernels",
-    source: "[EXT 5], announced by [SKELLAM]",
+    source: "[EXT 5]",
     title: "Three signed wavelets found anywhere in a record of signed counts",
     criterion: "The best of twelve starts finds all three wavelets (cosine > 0.9), 85 % of their 48 events within two samples, and predicts the \
                 means of hidden samples, one in ten, with less than half of the error of predicting 0.",
@@ -243,12 +243,12 @@ fn draw(context: &Context, record: &Record, found: &[Found], model: &[f64]) -> R
     }
     let mut panels = vec![
         Panel::lines("500 of 3000 samples, as seen", &seen, &x(), &around("counts", &seen, 1.1)),
-        Panel::lines("the same samples, modelled", &both, &x(), &around("counts", &both, 1.7)),
+        Panel::lines("the same samples, modelled", &both, &x(), &around("counts", &both, 1.9)),
         Panel::lines(
-            "where wavelets begin: up found, down planted",
+            "events: up found, down planted",
             &stems,
             &x(),
-            &around("counts at the peak", &stems, 1.9),
+            &around("counts at the peak", &stems, 2.6),
         ),
     ];
     for (k, (f, truth)) in found.iter().zip(wavelets()).enumerate() {
@@ -265,7 +265,7 @@ fn draw(context: &Context, record: &Record, found: &[Found], model: &[f64]) -> R
             &format!("wavelet {}: cosine {:.3}", k + 1, f.cosine),
             &both,
             &Axis::linear("sample", 0.0, (TAPS - 1) as f64),
-            &around("value / norm", &both, 1.5),
+            &around("value / norm", &both, 2.0),
         ));
     }
     context.picture(FIGURE.name, 3, (430.0, 320.0), panels)

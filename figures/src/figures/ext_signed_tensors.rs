@@ -18,7 +18,7 @@ use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_signed_tensors",
-    source: "[EXT 6], announced by [SKELLAM]",
+    source: "[EXT 6]",
     title: "Signed counts of sensors, times and trials: three planted components, half of the cells hidden",
     criterion: "By EM and by variational Bayes all factors of all components are found (cosine > 0.9), wherever the signed mode stands. The mean of \
                 hidden cells is predicted with less than half the error of predicting 0, and with less than 0.7 of the error of the \
@@ -327,7 +327,7 @@ fn draw(
         let all = || series.iter().flat_map(|s| &s.points).map(|p| p.1);
         let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
         // Room for the legend.
-        let high = if mode == 0 { 2.2 * high } else { 1.1 * high };
+        let high = if mode == 0 { 2.8 * high } else { 1.1 * high };
         let title = ["signed factor over sensors", "factor over time", "factor over trials"][mode];
         panels.push(Panel::lines(
             &format!("{title}, by EM"),
@@ -351,12 +351,12 @@ fn draw(
         let (x, y) = (Axis::bare("time", SHAPE[1]), Axis::bare("sensor", SHAPE[0]));
         Panel::signed(&title, &rows, high, &x, &y).without_numbers()
     };
-    panels.push(slice(format!("means of trial {trial}"), &|i| cells.truth.get(i)));
-    panels.push(slice("seen: counts, hidden cells white".into(), &|i| {
+    panels.push(slice(format!("trial {trial}, means: orange +, blue -"), &|i| cells.truth.get(i)));
+    panels.push(slice("seen: counts, half of the cells hidden".into(), &|i| {
         let v = cells.seen.get(i);
         if v.is_nan() { 0.0 } else { v }
     }));
-    panels.push(slice("restored by EM".into(), &|i| state.cell(i)));
+    panels.push(slice("the same trial, restored by EM".into(), &|i| state.cell(i)));
     let names = ["zero", "matrix EM", "matrix VB", "tensor EM", "tensor VB"];
     let bars: Vec<(String, f64)> = names.iter().map(|n| (*n).into()).zip(errors.iter().copied()).collect();
     panels.push(Panel::bars("error of the hidden cells", &bars, "rms error, counts", 0));

@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use super::grid::Grid;
 use super::support::{best_matching, cosine, gamma, normal, rng, smallest};
 use crate::Result;
-use crate::plot::{Axis, LegendPosition, Panel, Ranges};
+use crate::plot::{Axis, Panel, Ranges};
 use crate::report::{Data, Entry, number};
 use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_sparsity",
-    source: "[EXT 8], announced by [HS]",
+    source: "[EXT 8]",
     title: "Parts of pictures with ever fewer cells, by the weight of quadratic sparsity",
     criterion: "Six parts in 60 noisy pictures of 12 x 12: from weight to weight more cells of the parts are exactly 0. At the weight 0.0003 the cells of the \
                 parts are found (F score > 0.7, without sparsity below half of it), all cosines are above 0.98, and the error is at most 1.2 times that \
@@ -118,7 +118,7 @@ fn control(context: &Context) -> Result<Vec<Entry>> {
     let mut fits = fits(context)?;
     let mut entries = rows(&fits, WEIGHTS.len() - 1, &[]);
     fits.reverse();
-    entries.splice(..1, rows(&fits, CHOSEN, &[]).drain(..1));
+    entries[0] = rows(&fits, CHOSEN, &[]).swap_remove(0);
     // Of what comes without sparsity, the wrong one is what comes with it.
     let first = WEIGHTS.len() - 1 - CHOSEN;
     fits.swap(0, first);
@@ -185,8 +185,7 @@ fn draw(context: &Context, fits: &[Fitted]) -> Result<Vec<String>> {
             colour: 0,
             values,
         };
-        let panel = Panel::ranges(title, &NAMES, &[series], &y);
-        panels.push(panel.legend(LegendPosition::InsideTopLeft));
+        panels.push(Panel::ranges(title, &NAMES, &[series], &y));
     }
     context.picture(FIGURE.name, 3, (430.0, 320.0), panels)
 }

@@ -16,7 +16,7 @@ use crate::reproduce::{Context, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "ext_turned_shapes",
-    source: "[EXT 2], announced by [LV]",
+    source: "[EXT 2]",
     title: "Two shapes at any place, in eight directions and two sizes",
     criterion: "Ten copies of F and Y, turned by multiples of 45 degrees, half of them enlarged by 1.5: the best of two starts finds both shapes (cosine > 0.9, up to a turn \
                 and a shift), at less than half of the D/v that plain shifts reach with kernels of 13 x 13.",
