@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_dist::random::{below, uniform};
 use plca_em::{Anneal, Init, Model, Reconstruct, Shifted, ShiftedState, Solver, Stop};
 use plca_media::{SoftMasks, Stft, read_sound};
-use plca_tensor::{DenseTensor, Order};
+use plca_tensor::DenseTensor;
 
 use super::grid::Grid;
 use super::support::{normal, rng, smallest};
@@ -25,7 +25,10 @@ pub(crate) const FIGURE: Figure = Figure {
 };
 
 const PIANO: &str = "piano/pistachio_ragtime_0-12s_mono.wav";
-const SPEECH: [&str; 2] = ["speech/1688-142285-0000.flac", "speech/1688-142285-0001.flac"];
+const SPEECH: [&str; 2] = [
+    "speech/1688-142285-0000.flac",
+    "speech/1688-142285-0001.flac",
+];
 /// Samples per second.
 const RATE: usize = 8000;
 /// Frames of a kernel.
@@ -94,7 +97,12 @@ fn magnitudes(stft: &Stft, sound: &[f64]) -> Result<Grid> {
     })
 }
 
-fn fitted(config: &Shifted<f64>, v: &DenseTensor<f64>, start: Init<f64>, seed: u64) -> Result<ShiftedState<f64>> {
+fn fitted(
+    config: &Shifted<f64>,
+    v: &DenseTensor<f64>,
+    start: Init<f64>,
+    seed: u64,
+) -> Result<ShiftedState<f64>> {
     let stop = Stop::default().max_iter(ITERATIONS).tol(None);
     let run = config.on(v)?.solver(Solver::Em).stop(stop);
     Ok(run.run(start, &mut rng(seed, 0))?.into_state())
@@ -109,7 +117,9 @@ fn learnt(stft: &Stft, sound: &[f64], kernels: usize, seed: u64) -> Result<DMatr
             over: 30.0,
         })
         .build()?;
-    Ok(fitted(&config, &grid.tensor()?, Init::default(), seed)?.kernels().clone())
+    Ok(fitted(&config, &grid.tensor()?, Init::default(), seed)?
+        .kernels()
+        .clone())
 }
 
 /// A mixture with its two parts, as they are and as they were found.
@@ -120,7 +130,12 @@ struct Separated {
 }
 
 /// Divides the sum of two sounds by kernels of each.
-fn separated(stft: &Stft, parts: [Vec<f64>; 2], kernels: [&DMatrix<f64>; 2], seed: u64) -> Result<Separated> {
+fn separated(
+    stft: &Stft,
+    parts: [Vec<f64>; 2],
+    kernels: [&DMatrix<f64>; 2],
+    seed: u64,
+) -> Result<Separated> {
     let mixture: Vec<f64> = parts[0].iter().zip(&parts[1]).map(|(a, b)| a + b).collect();
     let grid = magnitudes(stft, &mixture)?;
     let first = kernels[0].ncols();
@@ -130,7 +145,9 @@ fn separated(stft: &Stft, parts: [Vec<f64>; 2], kernels: [&DMatrix<f64>; 2], see
         Some(z) => kernels[1][(i, z)],
     });
     // [EXT 1] the kernels stay, places and weights are learnt
-    let config = Shifted::builder(k, vec![grid.shape[0], FRAMES]).freeze("kernels").build()?;
+    let config = Shifted::builder(k, vec![grid.shape[0], FRAMES])
+        .freeze("kernels")
+        .build()?;
     let start = Init::default().block("kernels", both);
     let state = fitted(&config, &grid.tensor()?, start, seed)?;
     let part = |s: usize| -> Result<Vec<f64>> {
@@ -143,7 +160,9 @@ fn separated(stft: &Stft, parts: [Vec<f64>; 2], kernels: [&DMatrix<f64>; 2], see
     };
     let shares = [part(0)?, part(1)?];
     // [EXT 9] masks P_s / (P_1 + P_2)
-    let masks = SoftMasks::new(2, grid.values.len(), |s| -> Result<Vec<f64>> { Ok(shares[s].clone()) })?;
+    let masks = SoftMasks::new(2, grid.values.len(), |s| -> Result<Vec<f64>> {
+        Ok(shares[s].clone())
+    })?;
     let found = [
         masks.part(stft, &mixture, &shares[0])?,
         masks.part(stft, &mixture, &shares[1])?,
@@ -159,9 +178,14 @@ fn separated(stft: &Stft, parts: [Vec<f64>; 2], kernels: [&DMatrix<f64>; 2], see
 fn of_truth(stft: &Stft, of: &Separated) -> Result<[f64; 2]> {
     let [a, b] = [&of.parts[0], &of.parts[1]].map(|p| magnitudes(stft, p));
     let shares = [a?.values, b?.values];
-    let masks = SoftMasks::new(2, shares[0].len(), |s| -> Result<Vec<f64>> { Ok(shares[s].clone()) })?;
+    let masks = SoftMasks::new(2, shares[0].len(), |s| -> Result<Vec<f64>> {
+        Ok(shares[s].clone())
+    })?;
     let one = |s: usize| -> Result<f64> {
-        Ok(sdr(&of.parts[s], &masks.part(stft, &of.mixture, &shares[s])?))
+        Ok(sdr(
+            &of.parts[s],
+            &masks.part(stft, &of.mixture, &shares[s])?,
+        ))
     };
     Ok([one(0)?, one(1)?])
 }
@@ -181,7 +205,12 @@ fn generated(context: &Context, exchanged: bool) -> Result<Vec<Entry>> {
     let stft = Stft::new(512, 128)?;
     let samples = 4 * RATE;
     let seed = context.start(0);
-    let of = |stream| [notes(context.seed, stream, samples), chirps(context.seed, stream + 1, samples)];
+    let of = |stream| {
+        [
+            notes(context.seed, stream, samples),
+            chirps(context.seed, stream + 1, samples),
+        ]
+    };
     let [a, b] = of(2180);
     let kernels = [learnt(&stft, &a, 8, seed)?, learnt(&stft, &b, 8, seed)?];
     let order = if exchanged { [1, 0] } else { [0, 1] };
@@ -189,26 +218,50 @@ fn generated(context: &Context, exchanged: bool) -> Result<Vec<Entry>> {
     let separated = separated(&stft, of(2182), chosen, seed)?;
     let names = ["notes", "chirps"];
     let files = draw(context, FIGURE.name, &stft, &separated, names, &kernels)?;
-    let data = Data::generated("four seconds of plucked notes and chirps, and four others to learn from");
+    let data =
+        Data::generated("four seconds of plucked notes and chirps, and four others to learn from");
     let (rows, gain) = rows(&stft, &separated, names, [&data, &data], &files)?;
     let least = smallest(rows.iter().filter_map(|r| r.value));
     let mut entries = vec![
-        Entry::number("smaller signal over distortion of both sounds, dB", least, &data, &files).above(8.0),
-        Entry::number("smaller gain over the mixture itself, dB", gain, &data, &files).above(6.0),
+        Entry::number(
+            "smaller signal over distortion of both sounds, dB",
+            least,
+            &data,
+            &files,
+        )
+        .above(8.0),
+        Entry::number(
+            "smaller gain over the mixture itself, dB",
+            gain,
+            &data,
+            &files,
+        )
+        .above(6.0),
     ];
     entries.extend(rows);
     Ok(entries)
 }
 
 /// A row for either sound, and the smaller gain.
-fn rows(stft: &Stft, of: &Separated, names: [&str; 2], data: [&Data; 2], files: &[String]) -> Result<(Vec<Entry>, f64)> {
+fn rows(
+    stft: &Stft,
+    of: &Separated,
+    names: [&str; 2],
+    data: [&Data; 2],
+    files: &[String],
+) -> Result<(Vec<Entry>, f64)> {
     let best = of_truth(stft, of)?;
     let (mut rows, mut gains) = (Vec::new(), Vec::new());
     for (s, name) in names.iter().enumerate() {
         let value = sdr(&of.parts[s], &of.found[s]);
         let before = sdr(&of.parts[s], &of.mixture);
         gains.push(value - before);
-        let row = Entry::number(&format!("{name}: signal over distortion, dB"), value, data[s], files);
+        let row = Entry::number(
+            &format!("{name}: signal over distortion, dB"),
+            value,
+            data[s],
+            files,
+        );
         rows.push(row.detail(format!(
             "the mixture itself {before:.1}; masks of the true magnitudes {:.1}",
             best[s]
@@ -226,9 +279,16 @@ fn draw(
     kernels: &[DMatrix<f64>; 2],
 ) -> Result<Vec<String>> {
     let frequency = RATE as f64 / 2000.0;
-    let axis = |seconds: f64| (Axis::linear("seconds", 0.0, seconds), Axis::linear("kHz", 0.0, frequency));
+    let axis = |seconds: f64| {
+        (
+            Axis::linear("seconds", 0.0, seconds),
+            Axis::linear("kHz", 0.0, frequency),
+        )
+    };
     let picture = |title: &str, sound: &[f64]| -> Result<Panel> {
-        let shown = magnitudes(stft, sound)?.map(|x| x.powf(0.4)).thinned(130, 240);
+        let shown = magnitudes(stft, sound)?
+            .map(|x| x.powf(0.4))
+            .thinned(130, 240);
         let (x, y) = axis(sound.len() as f64 / RATE as f64);
         Ok(Panel::density(title, &shown.rows_up(), &x, &y))
     };
@@ -244,7 +304,10 @@ fn draw(
             (kernels[(i[0] * FRAMES + t, z)] / kernels.column(z).max()).powf(0.4)
         };
         let sheet = Grid::from_fn(&[bins, width], value).thinned(130, 280);
-        let x = Axis::bare(&format!("{} kernels of eight frames", kernels.ncols()), width);
+        let x = Axis::bare(
+            &format!("{} kernels of eight frames", kernels.ncols()),
+            width,
+        );
         let y = Axis::bare("frequency", bins);
         Panel::density(title, &sheet.rows_up(), &x, &y).without_numbers()
     };
@@ -252,7 +315,10 @@ fn draw(
     for (s, name) in names.iter().enumerate() {
         let value = sdr(&of.parts[s], &of.found[s]);
         panels.push(picture(&format!("{name}, as they are"), &of.parts[s])?);
-        panels.push(picture(&format!("{name}, separated: {value:.1} dB"), &of.found[s])?);
+        panels.push(picture(
+            &format!("{name}, separated: {value:.1} dB"),
+            &of.found[s],
+        )?);
         panels.push(sheet(&format!("kernels of {name}, frozen"), &kernels[s]));
     }
     panels.push(picture("the mixture", &of.mixture)?);
@@ -305,8 +371,17 @@ fn at_rate(context: &Context, file: &str) -> Result<Option<(Vec<f64>, Data)>> {
 
 /// Speech and piano: learnt from the first seconds of each, or another recording, and separated in others.
 fn real(context: &Context) -> Result<Vec<Entry>> {
-    let sounds = [at_rate(context, PIANO)?, at_rate(context, SPEECH[0])?, at_rate(context, SPEECH[1])?];
-    let [Some((piano, data)), Some((speech, _)), Some((other, of_speech))] = sounds else {
+    let sounds = [
+        at_rate(context, PIANO)?,
+        at_rate(context, SPEECH[0])?,
+        at_rate(context, SPEECH[1])?,
+    ];
+    let [
+        Some((piano, data)),
+        Some((speech, _)),
+        Some((other, of_speech)),
+    ] = sounds
+    else {
         return Ok(Vec::new());
     };
     let seconds = context.size(5, 4);
@@ -314,10 +389,20 @@ fn real(context: &Context) -> Result<Vec<Entry>> {
     let half = seconds * RATE;
     let seed = context.start(0);
     let number = context.size(30, 16);
-    let kernels = [learnt(&stft, &piano[..half], number, seed)?, learnt(&stft, &speech[..half], number, seed)?];
+    let kernels = [
+        learnt(&stft, &piano[..half], number, seed)?,
+        learnt(&stft, &speech[..half], number, seed)?,
+    ];
     let parts = [piano[half..2 * half].to_vec(), other[..half].to_vec()];
     let separated = separated(&stft, parts, [&kernels[0], &kernels[1]], seed)?;
     let names = ["piano", "speech"];
-    let files = draw(context, "ext_frozen_speech", &stft, &separated, names, &kernels)?;
+    let files = draw(
+        context,
+        "ext_frozen_speech",
+        &stft,
+        &separated,
+        names,
+        &kernels,
+    )?;
     Ok(rows(&stft, &separated, names, [&data, &of_speech], &files)?.0)
 }

@@ -1,14 +1,19 @@
 //! The cross-entropy prior of mixtures that follow each other in time.
 
 use nalgebra::{DMatrix, DVectorView};
+use plca_dist::{
+    draw_poisson,
+    random::{below, uniform},
+};
 use plca_em::{Init, Model, Plsa, Solver, State, Stop};
-use plca_dist::{draw_poisson, random::{below, uniform}};
 use plca_priors::Neighbours;
 use plca_tensor::{DenseTensor, Order};
 use rayon::prelude::*;
 
 use super::grid::Grid;
-use super::support::{best_matching, cosine, dirichlet, divergence, largest, mean_sd, rng, smallest};
+use super::support::{
+    best_matching, cosine, dirichlet, divergence, largest, mean_sd, rng, smallest,
+};
 use crate::Result;
 use crate::plot::{Axis, Panel, Ranges, Series};
 use crate::report::{Data, Entry};
@@ -92,7 +97,10 @@ fn fit(truth: &DMatrix<f64>, counts: &DMatrix<f64>, weight: f64, start: u64) -> 
     let found = state.mixture();
     let floored = found.map(|x| x.max(FLOOR));
     let pair = |t: usize| -> f64 {
-        let both = floored.column(t).into_iter().zip(floored.column(t + 1).into_iter());
+        let both = floored
+            .column(t)
+            .into_iter()
+            .zip(floored.column(t + 1).into_iter());
         both.map(|(a, b)| (a - b) * (a / b).ln()).sum()
     };
     let neighbours = (0..TIMES - 1).map(pair).sum::<f64>() / (TIMES - 1) as f64;
@@ -101,7 +109,9 @@ fn fit(truth: &DMatrix<f64>, counts: &DMatrix<f64>, weight: f64, start: u64) -> 
     let order = best_matching(K, |t, z| -rows(t, z));
     let mixtures = DMatrix::from_fn(K, TIMES, |z, t| found[(order[z], t)]);
     let centred = [truth, &mixtures].map(|m| m.add_scalar(-1.0 / K as f64));
-    let [a, b] = centred.each_ref().map(|m| DVectorView::from_slice(m.as_slice(), K * TIMES));
+    let [a, b] = centred
+        .each_ref()
+        .map(|m| DVectorView::from_slice(m.as_slice(), K * TIMES));
     let correlation = cosine(a, b);
     Ok(Fitted {
         neighbours,
@@ -180,7 +190,12 @@ fn rows(measured: &[Vec<(f64, f64)>; 3], files: &[String]) -> Vec<Entry> {
     let what = "largest ratio of the divergence of neighbours to that of the weight before";
     vec![
         row(what, ratios, neighbours).below(1.0),
-        row("smallest rise of the correlation with the truth", rises, correlation).above(0.0),
+        row(
+            "smallest rise of the correlation with the truth",
+            rises,
+            correlation,
+        )
+        .above(0.0),
         row("smallest D/v with the prior less that without", less, d).above(0.0),
     ]
 }
@@ -193,11 +208,17 @@ fn draw(context: &Context, sets: &Sets, measured: &[Vec<(f64, f64)>; 3]) -> Resu
             Series::new("", z, points)
         };
         let all: Vec<Series> = (0..K).map(one).collect();
-        let (x, y) = (Axis::linear("time", 0.0, TIMES as f64), Axis::linear("P(z | t)", 0.0, 1.0));
+        let (x, y) = (
+            Axis::linear("time", 0.0, TIMES as f64),
+            Axis::linear("P(z | t)", 0.0, 1.0),
+        );
         Panel::lines(title, &all, &x, &y)
     };
     let grid = Grid::from_fn(&[FEATURES, TIMES], |i| counts[(i[0], i[1])]);
-    let (x, y) = (Axis::linear("time", 0.0, TIMES as f64), Axis::linear("feature", 0.0, FEATURES as f64));
+    let (x, y) = (
+        Axis::linear("time", 0.0, TIMES as f64),
+        Axis::linear("feature", 0.0, FEATURES as f64),
+    );
     let mut panels = vec![
         Panel::density("the counts", &grid.rows_up(), &x, &y),
         courses("true mixtures", truth),
@@ -215,9 +236,16 @@ fn draw(context: &Context, sets: &Sets, measured: &[Vec<(f64, f64)>; 3]) -> Resu
         "divergence from the data by weight",
     ];
     let labels = ["nats", "correlation", "D/v, nats per count"];
-    for (at, (values, (title, label))) in measured.iter().zip(titles.iter().zip(labels)).enumerate() {
+    for (at, (values, (title, label))) in measured.iter().zip(titles.iter().zip(labels)).enumerate()
+    {
         let logs = |x: f64| if at == 0 { x.log10() } else { x };
-        let spread = |(m, sd): (f64, f64)| if at == 0 { (logs(m), 0.4343 * sd / m) } else { (m, sd) };
+        let spread = |(m, sd): (f64, f64)| {
+            if at == 0 {
+                (logs(m), 0.4343 * sd / m)
+            } else {
+                (m, sd)
+            }
+        };
         let values: Vec<Option<(f64, f64)>> = values.iter().map(|&v| Some(spread(v))).collect();
         let ends = |sign: f64| values.iter().flatten().map(move |(m, sd)| m + sign * sd);
         let low = ends(-1.0).fold(f64::INFINITY, f64::min);

@@ -5,9 +5,7 @@ use plca_dist::{draw_poisson, random::below};
 use plca_fit::{Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{DenseTensor, Order};
 use rayon::prelude::*;
-use skellam_snmf::{
-    Entries, Prior, Replicates, SignedCp, SignedCpState, SignedCpVb, Snmf, SnmfVb,
-};
+use skellam_snmf::{Entries, Prior, Replicates, SignedCp, SignedCpState, SignedCpVb, Snmf, SnmfVb};
 
 use super::grid::Grid;
 use super::support::{best_matching, cosine, gamma, rng, smallest};
@@ -76,8 +74,9 @@ impl Cells {
     fn unrelated(factors: &Factors, seed: u64) -> Result<Self> {
         let mut draws = rng(seed, 2101);
         let columns = SHAPE[1] * SHAPE[2];
-        let activations =
-            DMatrix::from_fn(columns, K, |_, _| SIZE / columns as f64 * gamma(1.0, &mut draws));
+        let activations = DMatrix::from_fn(columns, K, |_, _| {
+            SIZE / columns as f64 * gamma(1.0, &mut draws)
+        });
         let term = |i: &[usize], k: usize| {
             factors[0][(i[0], k)] * activations[(i[1] * SHAPE[2] + i[2], k)]
         };
@@ -87,7 +86,9 @@ impl Cells {
     fn of_terms(term: impl Fn(&[usize], usize) -> f64, seed: u64) -> Result<Self> {
         let mut draws = rng(seed, 2102);
         let side = |sign: f64| {
-            Grid::from_fn(&SHAPE, |i| (0..K).map(|k| (sign * term(i, k)).max(0.0)).sum())
+            Grid::from_fn(&SHAPE, |i| {
+                (0..K).map(|k| (sign * term(i, k)).max(0.0)).sum()
+            })
         };
         let (plus, minus) = (side(1.0), side(-1.0));
         let mut seen = Grid::zeros(&SHAPE);
@@ -104,7 +105,13 @@ impl Cells {
     /// What is seen of all cells in disorder, the hidden ones where they are.
     fn shuffled(mut self, seed: u64) -> Self {
         let mut draws = rng(seed, 2103);
-        let mut values: Vec<f64> = self.seen.values.iter().copied().filter(|x| !x.is_nan()).collect();
+        let mut values: Vec<f64> = self
+            .seen
+            .values
+            .iter()
+            .copied()
+            .filter(|x| !x.is_nan())
+            .collect();
         for i in (1..values.len()).rev() {
             values.swap(i, below(i as u64 + 1, &mut draws) as usize);
         }
@@ -128,7 +135,11 @@ impl Cells {
     /// The counts as a matrix of sensors by times and trials.
     fn unfolded(&self) -> Result<DenseTensor<f64>> {
         let shape = vec![SHAPE[0], SHAPE[1] * SHAPE[2]];
-        Ok(DenseTensor::masked(shape, self.seen.values.clone(), Order::RowMajor)?)
+        Ok(DenseTensor::masked(
+            shape,
+            self.seen.values.clone(),
+            Order::RowMajor,
+        )?)
     }
 
     /// Root mean square of what a model says of the hidden cells less their means.
@@ -162,13 +173,25 @@ fn best<M: Model<Scalar = f64>>(
     Ok(best.ok_or("no starts")?)
 }
 
-fn em(context: &Context, data: &DenseTensor<f64>, mode: usize, k: usize) -> Result<SignedCpState<f64>> {
-    let cp = SignedCp::builder(k).signed_mode(mode).replicates(Replicates::One);
+fn em(
+    context: &Context,
+    data: &DenseTensor<f64>,
+    mode: usize,
+    k: usize,
+) -> Result<SignedCpState<f64>> {
+    let cp = SignedCp::builder(k)
+        .signed_mode(mode)
+        .replicates(Replicates::One);
     Ok(best(context, &cp.build()?, data)?.0)
 }
 
 /// Posterior means and the evidence bound.
-fn vb(context: &Context, data: &DenseTensor<f64>, mode: usize, k: usize) -> Result<(SignedCpState<f64>, f64)> {
+fn vb(
+    context: &Context,
+    data: &DenseTensor<f64>,
+    mode: usize,
+    k: usize,
+) -> Result<(SignedCpState<f64>, f64)> {
     let cp = SignedCpVb::builder(k)
         .signed_mode(mode)
         .replicates(Replicates::One)
@@ -185,27 +208,42 @@ fn matrix(context: &Context, data: &DenseTensor<f64>, k: usize) -> Result<[Vec<f
         rate: Entries::All((SHAPE[1] * SHAPE[2]) as f64 / SIZE),
         ..Prior::flat()
     };
-    let snmf = SnmfVb::builder(k).replicates(Replicates::One).priors(priors);
+    let snmf = SnmfVb::builder(k)
+        .replicates(Replicates::One)
+        .priors(priors);
     let (vb, _) = best(context, &snmf.build()?, data)?;
-    Ok([em.cells(None)?.into_parts().1, vb.means()?.cells(None)?.into_parts().1])
+    Ok([
+        em.cells(None)?.into_parts().1,
+        vb.means()?.cells(None)?.into_parts().1,
+    ])
 }
 
 /// The factors in the order of [`SHAPE`].
 fn factors(state: &SignedCpState<f64>) -> Factors {
     let weights = DMatrix::from_diagonal(&nalgebra::DVector::from_column_slice(state.weights()));
     let others = state.factors();
-    [state.signed_atoms(), others[0].clone(), &others[1] * weights]
+    [
+        state.signed_atoms(),
+        others[0].clone(),
+        &others[1] * weights,
+    ]
 }
 
 /// The component that stands for each planted one, and the smallest cosine of all factors.
 fn matched(truth: &Factors, found: &Factors) -> (Vec<usize>, f64) {
     let one = |m: usize, t: usize, z: usize| {
         let column = |f: &Factors| f[m].column(z).into_owned();
-        cosine(DVectorView::from(&truth[m].column(t)), column(found).as_view())
+        cosine(
+            DVectorView::from(&truth[m].column(t)),
+            column(found).as_view(),
+        )
     };
     let product = |t, z| (0..3).map(|m| one(m, t, z).max(0.0)).product::<f64>();
     let order = best_matching(K, |t, z| -product(t, z));
-    let all = order.iter().enumerate().flat_map(|(t, &z)| (0..3).map(move |m| (m, t, z)));
+    let all = order
+        .iter()
+        .enumerate()
+        .flat_map(|(t, &z)| (0..3).map(move |m| (m, t, z)));
     let worst = smallest(all.map(|(m, t, z)| one(m, t, z)));
     (order, worst)
 }
@@ -236,7 +274,10 @@ fn measure(context: &Context, truth: &Factors, cells: &Cells) -> Result<Vec<Entr
         .map(|mode| -> Result<_> {
             let data = cells.placed(mode)?;
             let em = matched(truth, &factors(&em(context, &data, mode, K)?)).1;
-            Ok((em, matched(truth, &factors(&vb(context, &data, mode, K)?.0)).1))
+            Ok((
+                em,
+                matched(truth, &factors(&vb(context, &data, mode, K)?.0)).1,
+            ))
         })
         .collect::<Result<_>>()?;
     let data = cells.placed(0)?;
@@ -248,7 +289,11 @@ fn measure(context: &Context, truth: &Factors, cells: &Cells) -> Result<Vec<Entr
             let (means, bound) = vb(context, &data, 0, k)?;
             let orders: f64 = (1..=k).map(|i| (i as f64).ln()).sum();
             let of_em = values(&em(context, &data, 0, k)?)?;
-            Ok([cells.error(&of_em), cells.error(&values(&means)?), bound + orders])
+            Ok([
+                cells.error(&of_em),
+                cells.error(&values(&means)?),
+                bound + orders,
+            ])
         })
         .collect::<Result<_>>()?;
     let bounds: Vec<f64> = curves.iter().map(|c| c[2]).collect();
@@ -280,20 +325,33 @@ fn measure(context: &Context, truth: &Factors, cells: &Cells) -> Result<Vec<Entr
         row("EM: smallest cosine of a factor with the planted one", em)
             .above(0.9)
             .detail(format!("{where_}: {em_all}")),
-        row("variational Bayes: smallest cosine of a factor with the planted one", vb)
-            .above(0.9)
-            .detail(format!("{where_}: {vb_all}")),
-        row("hidden cells: error of EM over that of predicting 0", of_em / zero).below(0.5),
-        row("hidden cells: error of variational Bayes over that of predicting 0", of_vb / zero)
-            .below(0.5),
+        row(
+            "variational Bayes: smallest cosine of a factor with the planted one",
+            vb,
+        )
+        .above(0.9)
+        .detail(format!("{where_}: {vb_all}")),
+        row(
+            "hidden cells: error of EM over that of predicting 0",
+            of_em / zero,
+        )
+        .below(0.5),
+        row(
+            "hidden cells: error of variational Bayes over that of predicting 0",
+            of_vb / zero,
+        )
+        .below(0.5),
         row(MATRIX, of_vb / of_matrix[0].min(of_matrix[1]))
             .below(0.7)
             .detail(format!(
                 "errors {of_vb:.3}; matrix model by EM {:.3}, by variational Bayes {:.3}",
                 of_matrix[0], of_matrix[1]
             )),
-        row("number of components with the largest evidence bound", number as f64)
-            .within(K as f64, K as f64),
+        row(
+            "number of components with the largest evidence bound",
+            number as f64,
+        )
+        .within(K as f64, K as f64),
     ])
 }
 
@@ -317,18 +375,30 @@ fn draw(
         };
         let mut series = Vec::new();
         for (t, &z) in order.iter().enumerate() {
-            let name = if mode == 0 { format!("component {}", t + 1) } else { String::new() };
+            let name = if mode == 0 {
+                format!("component {}", t + 1)
+            } else {
+                String::new()
+            };
             series.push(Series::new(&name, t, line(&found[mode], z)));
         }
         for t in 0..K {
-            let name = if mode == 0 && t == 2 { "dashed: planted" } else { "" };
+            let name = if mode == 0 && t == 2 {
+                "dashed: planted"
+            } else {
+                ""
+            };
             series.push(Series::new(name, t, line(&truth[mode], t)).dashed());
         }
         let all = || series.iter().flat_map(|s| &s.points).map(|p| p.1);
         let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
         // Room for the legend.
         let high = if mode == 0 { 2.8 * high } else { 1.1 * high };
-        let title = ["signed factor over sensors", "factor over time", "factor over trials"][mode];
+        let title = [
+            "signed factor over sensors",
+            "factor over time",
+            "factor over trials",
+        ][mode];
         panels.push(Panel::lines(
             &format!("{title}, by EM"),
             &series,
@@ -351,27 +421,64 @@ fn draw(
         let (x, y) = (Axis::bare("time", SHAPE[1]), Axis::bare("sensor", SHAPE[0]));
         Panel::signed(&title, &rows, high, &x, &y).without_numbers()
     };
-    panels.push(slice(format!("trial {trial}, means: orange +, blue -"), &|i| cells.truth.get(i)));
-    panels.push(slice("seen: counts, half of the cells hidden".into(), &|i| {
-        let v = cells.seen.get(i);
-        if v.is_nan() { 0.0 } else { v }
+    panels.push(slice(
+        format!("trial {trial}, means: orange +, blue -"),
+        &|i| cells.truth.get(i),
+    ));
+    panels.push(slice(
+        "seen: counts, half of the cells hidden".into(),
+        &|i| {
+            let v = cells.seen.get(i);
+            if v.is_nan() { 0.0 } else { v }
+        },
+    ));
+    panels.push(slice("the same trial, restored by EM".into(), &|i| {
+        state.cell(i)
     }));
-    panels.push(slice("the same trial, restored by EM".into(), &|i| state.cell(i)));
     let names = ["zero", "matrix EM", "matrix VB", "tensor EM", "tensor VB"];
-    let bars: Vec<(String, f64)> = names.iter().map(|n| (*n).into()).zip(errors.iter().copied()).collect();
-    panels.push(Panel::bars("error of the hidden cells", &bars, "rms error, counts", 0));
+    let bars: Vec<(String, f64)> = names
+        .iter()
+        .map(|n| (*n).into())
+        .zip(errors.iter().copied())
+        .collect();
+    panels.push(Panel::bars(
+        "error of the hidden cells",
+        &bars,
+        "rms error, counts",
+        0,
+    ));
     let curve = |name: &str, colour: usize, at: usize| {
-        let points = curves.iter().enumerate().map(|(i, c)| ((i + 1) as f64, c[at]));
+        let points = curves
+            .iter()
+            .enumerate()
+            .map(|(i, c)| ((i + 1) as f64, c[at]));
         Series::new(name, colour, points.collect())
     };
     let both = [curve("EM", 0, 0), curve("variational Bayes", 1, 1)];
-    let y = Axis::from_zero("rms error, counts", curves.iter().flat_map(|c| [c[0], c[1]]));
+    let y = Axis::from_zero(
+        "rms error, counts",
+        curves.iter().flat_map(|c| [c[0], c[1]]),
+    );
     let components = || Axis::linear("components fitted", 1.0, MOST as f64);
-    panels.push(Panel::lines("hidden cells against components", &both, &components(), &y));
-    let top = curves.iter().map(|c| c[2]).fold(f64::NEG_INFINITY, f64::max);
-    let loss = curves.iter().enumerate().map(|(i, c)| ((i + 1) as f64, (1.0 + top - c[2]).log10()));
+    panels.push(Panel::lines(
+        "hidden cells against components",
+        &both,
+        &components(),
+        &y,
+    ));
+    let top = curves
+        .iter()
+        .map(|c| c[2])
+        .fold(f64::NEG_INFINITY, f64::max);
+    let loss = curves
+        .iter()
+        .enumerate()
+        .map(|(i, c)| ((i + 1) as f64, (1.0 + top - c[2]).log10()));
     let loss: Vec<(f64, f64)> = loss.collect();
-    let y = Axis::from_zero("log10(1 + loss of the bound, nats)", loss.iter().map(|p| p.1));
+    let y = Axis::from_zero(
+        "log10(1 + loss of the bound, nats)",
+        loss.iter().map(|p| p.1),
+    );
     let panel = Panel::lines(
         "evidence bound: 0 is the best number",
         &[Series::new("", 0, loss)],

@@ -76,7 +76,10 @@ fn fit(context: &Context, pictures: &DMatrix<f64>, weight: f64) -> Result<Fitted
     let mut best: Option<(f64, PntfState<f64>)> = None;
     for start in context.starts(context.size(6, 3) as u64) {
         let stop = Stop::default().max_iter(100).tol(None);
-        let fit = pntf.on(&g)?.stop(stop).run(Init::default(), &mut rng(start, 0))?;
+        let fit = pntf
+            .on(&g)?
+            .stop(stop)
+            .run(Init::default(), &mut rng(start, 0))?;
         let objective = fit.objective();
         if best.as_ref().is_none_or(|b| objective < b.0) {
             best = Some((objective, fit.into_state()));
@@ -104,7 +107,10 @@ fn fit(context: &Context, pictures: &DMatrix<f64>, weight: f64) -> Result<Fitted
 
 fn fits(context: &Context) -> Result<Vec<Fitted>> {
     let pictures = pictures(context.seed);
-    WEIGHTS.into_par_iter().map(|w| fit(context, &pictures, w)).collect()
+    WEIGHTS
+        .into_par_iter()
+        .map(|w| fit(context, &pictures, w))
+        .collect()
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
@@ -139,13 +145,30 @@ fn rows(fits: &[Fitted], chosen: usize, files: &[String]) -> Vec<Entry> {
         Entry::number(what, value, &data, files).detail(all(of))
     };
     vec![
-        row("smallest rise of the share of zeros from weight to weight", rises, |f| f.zeros)
-            .above(0.0),
-        row("error at the weight 0.0003 over that without", fit.error / none.error, |f| f.error)
-            .below(1.2),
-        row("smallest cosine of a part at the weight 0.0003", fit.cosine, |f| f.cosine).above(0.98),
-        row("F score of the cells of the parts at the weight 0.0003", fit.f_score, |f| f.f_score)
-            .above(0.7),
+        row(
+            "smallest rise of the share of zeros from weight to weight",
+            rises,
+            |f| f.zeros,
+        )
+        .above(0.0),
+        row(
+            "error at the weight 0.0003 over that without",
+            fit.error / none.error,
+            |f| f.error,
+        )
+        .below(1.2),
+        row(
+            "smallest cosine of a part at the weight 0.0003",
+            fit.cosine,
+            |f| f.cosine,
+        )
+        .above(0.98),
+        row(
+            "F score of the cells of the parts at the weight 0.0003",
+            fit.f_score,
+            |f| f.f_score,
+        )
+        .above(0.7),
         row("F score without sparsity", none.f_score, |f| f.f_score).below(0.4),
     ]
 }
