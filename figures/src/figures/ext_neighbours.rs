@@ -1,10 +1,7 @@
 //! The cross-entropy prior of mixtures that follow each other in time.
 
 use nalgebra::{DMatrix, DVectorView};
-use plca_dist::{
-    draw_poisson,
-    random::{below, uniform},
-};
+use plca_dist::{draw_poisson, random::uniform};
 use plca_em::{Init, Model, Plsa, Solver, State, Stop};
 use plca_priors::Neighbours;
 use plca_tensor::{DenseTensor, Order};
@@ -124,18 +121,9 @@ fn fit(truth: &DMatrix<f64>, counts: &DMatrix<f64>, weight: f64, start: u64) -> 
 /// For every data set its true mixtures and the fits of all weights.
 type Sets = Vec<(DMatrix<f64>, DMatrix<f64>, Vec<Fitted>)>;
 
-fn sets(context: &Context, shuffled: bool) -> Result<Sets> {
+fn sets(context: &Context) -> Result<Sets> {
     let one = |set: u64| -> Result<_> {
-        let (mut truth, mut counts) = generate(context.seed, set)?;
-        if shuffled {
-            // Times in disorder, mixtures with their counts.
-            let mut draws = rng(context.seed, 2130 + set);
-            for t in (1..TIMES).rev() {
-                let other = below(t as u64 + 1, &mut draws) as usize;
-                truth.swap_columns(t, other);
-                counts.swap_columns(t, other);
-            }
-        }
+        let (truth, counts) = generate(context.seed, set)?;
         let start = context.start(set);
         let fits = WEIGHTS.iter().map(|&w| fit(&truth, &counts, w, start));
         let fits = fits.collect::<Result<Vec<_>>>()?;
@@ -157,19 +145,17 @@ fn measured(sets: &Sets) -> [Vec<(f64, f64)>; 3] {
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let sets = sets(context, false)?;
+    let sets = sets(context)?;
     let measured = measured(&sets);
     let files = draw(context, &sets, &measured)?;
     Ok(rows(&measured, &files))
 }
 
-/// Times in disorder for the correlation; for the rest every run taken for that of the next weight.
+/// Every run taken for that of the next weight.
 fn control(context: &Context) -> Result<Vec<Entry>> {
-    let [mut neighbours, _, mut d] = measured(&sets(context, false)?);
-    let [_, correlation, _] = measured(&sets(context, true)?);
-    neighbours.rotate_left(1);
-    d.rotate_left(1);
-    Ok(rows(&[neighbours, correlation, d], &[]))
+    let mut measured = measured(&sets(context)?);
+    measured.iter_mut().for_each(|values| values.rotate_left(1));
+    Ok(rows(&measured, &[]))
 }
 
 fn rows(measured: &[Vec<(f64, f64)>; 3], files: &[String]) -> Vec<Entry> {
