@@ -314,7 +314,7 @@ fn draw(
     let mut panels = Vec::new();
     for (s, name) in names.iter().enumerate() {
         let value = sdr(&of.parts[s], &of.found[s]);
-        panels.push(picture(&format!("{name}, as they are"), &of.parts[s])?);
+        panels.push(picture(&format!("{name} alone"), &of.parts[s])?);
         panels.push(picture(
             &format!("{name}, separated: {value:.1} dB"),
             &of.found[s],
@@ -340,7 +340,7 @@ fn draw(
     let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
     let y = Axis::linear("signal over distortion, dB", 1.2 * low - 1.0, 1.2 * high);
     let panel = Panel::ranges(
-        "how well",
+        "quality of the separation",
         &["mixture", "separated", "true masks"],
         &both,
         &y,
