@@ -36,7 +36,10 @@ const ANNEAL: Anneal = Anneal {
     over: 60.0,
 };
 /// Raises impulses in the first phase, so that the information goes into the kernels.
-const POWER: f64 = 1.1;
+const POWER: Anneal = Anneal {
+    alpha0: 1.1,
+    over: f64::INFINITY,
+};
 /// Iterations of the two phases.
 const ITERATIONS: [usize; 2] = [90, 30];
 
@@ -153,58 +156,61 @@ struct Fitted<S> {
     d: f64,
 }
 
-/// The best of some starts: a phase under powers, and one without from where it ended.
+/// The best of some starts: a phase of the model under powers, and one without from where it ended.
 fn best<M: Model<Scalar = f64>>(
     context: &Context,
     input: &Grid,
-    phases: [M; 2],
+    model: impl Fn(bool) -> Result<M>,
 ) -> Result<Fitted<M::State>> {
     let v = input.tensor()?;
-    let mut best: Option<Fitted<M::State>> = None;
-    for seed in context.starts(context.size(4, 3) as u64) {
-        let mut start = Init::default();
-        let mut last = None;
-        for (phase, iterations) in phases.iter().zip(ITERATIONS) {
+    let seeds = context.starts(context.size(4, 3) as u64);
+    let mut starts: Vec<Init<f64>> = seeds.clone().map(|_| Init::default()).collect();
+    let mut fits = Vec::new();
+    for (powers, iterations) in [true, false].into_iter().zip(ITERATIONS) {
+        let model = model(powers)?;
+        fits.clear();
+        for (seed, start) in seeds.clone().zip(&mut starts) {
             let stop = Stop::default().max_iter(iterations).tol(None);
-            let run = phase.on(&v)?.solver(Solver::Em).stop(stop);
-            let fit = run.run(start, &mut rng(seed, 0))?;
-            let blocks = fit.state().parameters().blocks();
-            start = blocks.fold(Init::default(), |start, (name, block)| {
-                start.block(name.to_string(), block.clone())
-            });
-            last = Some(fit);
-        }
-        let fit = last.ok_or("no phases")?;
-        // Without a prior the objective is the likelihood.
-        let d = divergence(&v, fit.objective());
-        if best.as_ref().is_none_or(|b| d < b.d) {
-            let state = fit.into_state();
-            let model = Grid {
-                shape: input.shape.clone(),
-                values: state.reconstruct()?.into_parts().1,
-            };
-            best = Some(Fitted { state, model, d });
+            let run = model.on(&v)?.solver(Solver::Em).stop(stop);
+            let fit = run.run(std::mem::take(start), &mut rng(seed, 0))?;
+            for (name, block) in fit.state().parameters().blocks() {
+                *start = std::mem::take(start).block(name, block.clone());
+            }
+            // Without a prior the objective is the likelihood.
+            fits.push((divergence(&v, fit.objective()), fit.into_state()));
         }
     }
-    Ok(best.ok_or("no starts")?)
+    let least = fits.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    let (d, state) = least.ok_or("no starts")?;
+    let model = Grid {
+        shape: input.shape.clone(),
+        values: state.reconstruct()?.into_parts().1,
+    };
+    Ok(Fitted { state, model, d })
 }
 
 fn turned(context: &Context, input: &Grid) -> Result<Fitted<TransformedState<f64>>> {
     let design = Design::of(context);
     let set = Transformation::product(&design.angles(), design.scales, design.mirror)?;
-    let kernel = [KERNEL, KERNEL];
-    let maps = IndexMaps::placed(&set, &kernel, &[SIDE, SIDE], Positions::Valid)?;
-    let builder = || Transformed::builder(2, maps.clone());
-    let power = Anneal::constant(POWER);
-    let first = builder().anneal(ANNEAL).impulse_power(power).build()?;
-    best(context, input, [first, builder().build()?])
+    best(context, input, |powers| {
+        let kernel = [KERNEL, KERNEL];
+        let maps = IndexMaps::placed(&set, &kernel, &[SIDE, SIDE], Positions::Valid)?;
+        let mut builder = Transformed::builder(2, maps);
+        if powers {
+            builder = builder.anneal(ANNEAL).impulse_power(POWER);
+        }
+        Ok(builder.build()?)
+    })
 }
 
 fn plain(context: &Context, input: &Grid) -> Result<Fitted<ShiftedState<f64>>> {
-    let builder = || Shifted::builder(2, vec![PLAIN, PLAIN]);
-    let power = Anneal::constant(POWER);
-    let first = builder().anneal(ANNEAL).impulse_power(power).build()?;
-    best(context, input, [first, builder().build()?])
+    best(context, input, |powers| {
+        let mut builder = Shifted::builder(2, vec![PLAIN, PLAIN]);
+        if powers {
+            builder = builder.anneal(ANNEAL).impulse_power(POWER);
+        }
+        Ok(builder.build()?)
+    })
 }
 
 /// A shape as it was drawn in the direction of the kernel that stands for it, that kernel, and their cosine.
