@@ -161,7 +161,10 @@ fn best<M: Model<Scalar = f64>>(
     context: &Context,
     input: &Grid,
     model: impl Fn(bool) -> Result<M>,
-) -> Result<Fitted<M::State>> {
+) -> Result<Fitted<M::State>>
+where
+    M::State: Reconstruct,
+{
     let v = input.tensor()?;
     let seeds = context.starts(context.size(4, 3) as u64);
     let mut starts: Vec<Init<f64>> = seeds.clone().map(|_| Init::default()).collect();
