@@ -18,6 +18,7 @@ table{width:100%;border-collapse:collapse}th,td{text-align:left;padding:.45rem .
 td.n{font-variant-numeric:tabular-nums}
 .b{display:inline-block;padding:0 .6rem;border-radius:1rem;font-weight:600;font-size:.85rem;color:#fff}
 .pass{background:#1a7f37}.fail{background:#cf222e}.reported{background:#6e7781}.missing{color:#9a6700}
+nav a{margin-right:.5rem}nav a.failed{color:#cf222e}
 code{font-size:.85em;overflow-wrap:anywhere}a{color:#0969da}
 ";
 
@@ -39,11 +40,38 @@ pub(crate) fn page(report: &Report) -> String {
         escape(&report.counts.text()),
         escape(&report.origin.text())
     );
+    contents(&mut html, &report.figures);
     for figure in &report.figures {
         section(&mut html, figure);
     }
     html.push_str("</main></body></html>\n");
     html
+}
+
+/// What a source begins with, `SI` of `[SI] figure 1`.
+fn paper(figure: &Outcome) -> &str {
+    let tag = figure.source.strip_prefix('[').unwrap_or_default();
+    tag.split([' ', ']']).next().unwrap_or_default()
+}
+
+/// Links to the figures, those of a paper on one line.
+fn contents(html: &mut String, figures: &[Outcome]) {
+    html.push_str("<nav>");
+    for group in figures.chunk_by(|a, b| paper(a) == paper(b)) {
+        let name = match paper(&group[0]) {
+            "" => "others".into(),
+            "EXT" => "[EXT] what the papers name as future work".into(),
+            tag => format!("[{tag}]"),
+        };
+        let failed = |f: &&Outcome| Counts::of(&f.rows).failed > 0;
+        let links = group.iter().map(|f| {
+            let mark = if failed(&f) { " class=\"failed\"" } else { "" };
+            format!("<a href=\"#{0}\"{mark}>{0}</a>", f.figure)
+        });
+        let links: Vec<String> = links.collect();
+        let _ = writeln!(html, "<p>{}: {}</p>", escape(&name), links.join(" "));
+    }
+    html.push_str("</nav>\n");
 }
 
 fn section(html: &mut String, figure: &Outcome) {
@@ -152,6 +180,7 @@ mod tests {
             "generated: a &amp; b",
             "not found: <code>set/file",
             "quick run, seed 3",
+            "<p>[X]: <a href=\"#f\" class=\"failed\">f</a></p>",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }

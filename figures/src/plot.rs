@@ -148,9 +148,41 @@ impl Panel {
             let level = (255.0 * (1.0 - value.clamp(0.0, 1.0))).round() as u8;
             format!("#{level:02x}{level:02x}{level:02x}")
         };
+        Self::map(title, rows, (x, y), "density", grey)
+    }
+
+    /// Values of either sign: 0 white, positive values orange and negative ones blue, as dark as they are large, `high` and beyond at most.
+    /// `rows[0]` is drawn at the bottom.
+    pub(crate) fn signed(title: &str, rows: &[Vec<f64>], high: f64, x: &Axis, y: &Axis) -> Self {
+        let all = || rows.iter().flatten().copied();
+        let (low, top) = (
+            all().fold(f64::INFINITY, f64::min),
+            all().fold(f64::NEG_INFINITY, f64::max),
+        );
+        let colour = move |t: f64| {
+            let share = ((low + t * (top - low)) / high).clamp(-1.0, 1.0);
+            let ink: [f64; 3] = if share < 0.0 {
+                [0.0, 68.0, 136.0]
+            } else {
+                [178.0, 74.0, 0.0]
+            };
+            let [r, g, b] = ink.map(|x| (255.0 + (x - 255.0) * share.abs()).round() as u8);
+            format!("#{r:02x}{g:02x}{b:02x}")
+        };
+        Self::map(title, rows, (x, y), "value", colour)
+    }
+
+    /// Cells whose colours are a function of where their value lies between the smallest, 0, and the largest, 1.
+    fn map(
+        title: &str,
+        rows: &[Vec<f64>],
+        (x, y): (&Axis, &Axis),
+        name: &str,
+        colour: impl Fn(f64) -> String + Send + Sync + 'static,
+    ) -> Self {
         let map = Heatmap::new()
             .with_data(rows.to_vec())
-            .with_color_map(ColorMap::Custom(Arc::new(grey)))
+            .with_color_map(ColorMap::Custom(Arc::new(colour)))
             .with_x_range(x.range.0, x.range.1)
             .with_y_range(y.range.0, y.range.1)
             .with_cell_size(1.0);
@@ -165,7 +197,7 @@ impl Panel {
                 row.iter().enumerate().map(move |(j, value)| {
                     let at_x = centre(x.range, j, row.len());
                     [
-                        "density".into(),
+                        name.into(),
                         at_x.to_string(),
                         at_y.to_string(),
                         value.to_string(),

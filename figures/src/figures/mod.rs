@@ -58,4 +58,11 @@ figures! {
     sk_inpainting,
     sk_elbo,
     sk_acceleration,
+    ext_signed_tensors,
+    ext_signed_kernels,
+    ext_neighbours,
+    ext_turned_shapes,
+    ext_frozen,
+    ext_evidence,
+    ext_sparsity,
 }

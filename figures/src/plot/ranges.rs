@@ -28,12 +28,14 @@ impl Panel {
             let places: Vec<(f64, f64)> = (given.clone())
                 .map(|(i, (mean, _))| (i as f64 + 1.0 + shift, mean))
                 .collect();
-            let cloud = ScatterPlot::new()
+            let mut cloud = ScatterPlot::new()
                 .with_data(places.clone())
                 .with_y_err(given.clone().map(|(_, (_, spread))| spread))
                 .with_color(COLOURS[s.colour % COLOURS.len()])
-                .with_size(5.0)
-                .with_legend(s.name.as_str());
+                .with_size(5.0);
+            if !s.name.is_empty() {
+                cloud = cloud.with_legend(s.name.as_str());
+            }
             plots.push(Plot::Scatter(cloud));
             shown.push(Series::new(&s.name, s.colour, places));
             table.extend(given.map(|(i, (mean, spread))| {
