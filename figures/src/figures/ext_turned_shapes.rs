@@ -244,7 +244,6 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 /// As many counts anywhere in the picture.
 fn control(context: &Context) -> Result<Vec<Entry>> {
     let mut draws = rng(context.seed, 2141);
-    let design = Design::of(context);
     let cells = (SIDE * SIDE) as f64;
     let mean = 2.0 * COPIES as f64 * COUNTS / cells;
     let noise = Grid::from_fn(&[SIDE, SIDE], |_| poisson(mean, &mut draws));
