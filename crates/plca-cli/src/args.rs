@@ -412,8 +412,8 @@ pub(crate) struct TurnArgs {
     /// Also mirrors the kernels
     #[arg(long, help_heading = MODEL)]
     pub(crate) mirror: bool,
-    /// Where transformed kernels may lie [default: valid]
-    #[arg(long, value_name = "WHERE", help_heading = MODEL)]
+    /// Where kernels may lie: valid, full or centred [default: valid]
+    #[arg(long, value_name = "WHERE", hide_possible_values = true, help_heading = MODEL)]
     pub(crate) positions: Option<BoxPositions>,
 }
 

@@ -94,10 +94,7 @@ fn fit(truth: &DMatrix<f64>, counts: &DMatrix<f64>, weight: f64, start: u64) -> 
     let found = state.mixture();
     let floored = found.map(|x| x.max(FLOOR));
     let pair = |t: usize| -> f64 {
-        let both = floored
-            .column(t)
-            .into_iter()
-            .zip(floored.column(t + 1).into_iter());
+        let both = floored.column(t).into_iter().zip(&floored.column(t + 1));
         both.map(|(a, b)| (a - b) * (a / b).ln()).sum()
     };
     let neighbours = (0..TIMES - 1).map(pair).sum::<f64>() / (TIMES - 1) as f64;
@@ -227,7 +224,7 @@ fn draw(context: &Context, sets: &Sets, measured: &[Vec<(f64, f64)>; 3]) -> Resu
         let logs = |x: f64| if at == 0 { x.log10() } else { x };
         let spread = |(m, sd): (f64, f64)| {
             if at == 0 {
-                (logs(m), 0.4343 * sd / m)
+                (logs(m), std::f64::consts::LOG10_E * sd / m)
             } else {
                 (m, sd)
             }

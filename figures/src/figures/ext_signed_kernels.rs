@@ -38,15 +38,18 @@ const ITERATIONS: usize = 200;
 /// What the picture shows of the record.
 const SHOWN: std::ops::Range<usize> = 600..1100;
 
+/// A bell curve: place, middle, width.
+type Bell<'a> = &'a dyn Fn(f64, f64, f64) -> f64;
+
 /// The wavelets, their largest absolute value 1.
 fn wavelets() -> Vec<Grid> {
     let bell = |t: f64, at: f64, width: f64| (-0.5 * ((t - at) / width).powi(2)).exp();
-    let shapes: [fn(f64, &dyn Fn(f64, f64, f64) -> f64) -> f64; K] = [
+    let shapes: [fn(f64, Bell<'_>) -> f64; K] = [
         |t, b| b(t, 10.0, 3.0) - 0.8 * b(t, 18.0, 4.0),
         |t, b| b(t, 16.0, 6.0) * (std::f64::consts::TAU * (t - 16.0) / 8.0).cos(),
         |t, b| 0.5 * b(t, 20.0, 5.0) + 0.35 * b(t, 7.0, 2.0) - b(t, 12.0, 2.5),
     ];
-    let one = |shape: &fn(f64, &dyn Fn(f64, f64, f64) -> f64) -> f64| {
+    let one = |shape: &fn(f64, Bell<'_>) -> f64| {
         let grid = Grid::from_fn(&[TAPS], |i| shape(i[0] as f64, &bell));
         let largest = grid.values.iter().fold(0.0, |a: f64, x| a.max(x.abs()));
         grid.map(|x| x / largest)

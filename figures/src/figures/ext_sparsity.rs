@@ -194,7 +194,8 @@ fn draw(context: &Context, fits: &[Fitted]) -> Result<Vec<String>> {
         let title = format!("found, weight {}: {zeros:.0} % zeros", NAMES[w]);
         panels.push(sheet(&title, &fits[w].parts));
     }
-    let curves: [(&str, &str, fn(&Fitted) -> f64); 3] = [
+    type Curve = (&'static str, &'static str, fn(&Fitted) -> f64);
+    let curves: [Curve; 3] = [
         ("zeros by weight", "share of the cells", |f| f.zeros),
         ("error by weight", "norm over that of the data", |f| f.error),
         ("cells found by weight", "F score", |f| f.f_score),
