@@ -65,7 +65,7 @@ priors! {
         "Makes columns of different groups differ and columns of one group alike; with decrease the prior fades within T iterations.";
     neighbours::{Neighbours} = "neighbours", "A[r][,exact]",
         "Makes neighbouring columns alike (A < 0) or different (A > 0); with r, A is a multiple of the counts of a column.";
-    lagged::{Lagged} = "lagged", "groups=0/1,between=A[r],within=B[r],lags=1:W/2:W[,decrease=T]",
+    lagged::{Lagged} = "lagged", "groups=0/1,…,lags=1:W/2:W",
         "As cross-entropy, against the columns of 1, 2, ... samples before.";
     logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
         "The logarithms of the entries are normal, with the logarithms of equal entries as means.";
