@@ -94,7 +94,8 @@ fn fit(truth: &DMatrix<f64>, counts: &DMatrix<f64>, weight: f64, start: u64) -> 
     let found = state.mixture();
     let floored = found.map(|x| x.max(FLOOR));
     let pair = |t: usize| -> f64 {
-        let both = floored.column(t).into_iter().zip(&floored.column(t + 1));
+        let (now, next) = (floored.column(t), floored.column(t + 1));
+        let both = now.iter().zip(next.iter());
         both.map(|(a, b)| (a - b) * (a / b).ln()).sum()
     };
     let neighbours = (0..TIMES - 1).map(pair).sum::<f64>() / (TIMES - 1) as f64;
