@@ -455,7 +455,7 @@ pub(crate) struct FitArgs {
     pub(crate) shifts: ShiftArgs,
     #[command(flatten)]
     pub(crate) turns: TurnArgs,
-    /// Dimension of the samples y in P(z | y), such as the documents of a corpus [default: 1]
+    /// Dimension of samples or documents, y of P(z | y) [default: 1]
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
     pub(crate) given: Option<u8>,
     #[command(flatten)]
