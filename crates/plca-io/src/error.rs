@@ -119,7 +119,7 @@ impl Fault {
         }
     }
 
-    /// A word that is no number.
+    /// A word that is not a number.
     pub(crate) fn no_number(word: &str) -> Self {
         Self {
             word: Some(word.into()),
