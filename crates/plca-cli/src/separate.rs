@@ -239,7 +239,7 @@ fn sources(
     let how = Transform::default().along(1).impossible(Impossible::Drop);
     let explained = learnt.map_err(about)?.transform(&data, &how);
     let state = explained.map_err(about)?.fit.into_state();
-    let weights: Vec<f64> = state.weights().iter().copied().collect();
+    let weights: Vec<f64> = state.weights().to_vec();
     let h = state.factors().nth(1).cloned().unwrap_or_default();
     Ok(Parts {
         names,
