@@ -659,7 +659,7 @@ pub(crate) struct ReportArgs {
     pub(crate) trace: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TransformArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,

@@ -6,7 +6,8 @@ use plca_io::{Array, ModelFile};
 
 use crate::failure::Failure;
 use crate::models::options::has;
-use crate::models::{Kind, MODELS};
+use crate::models::{Kind, known};
+use crate::named::dimension;
 use crate::saved;
 
 /// A model file that a fit wrote.
@@ -25,8 +26,7 @@ impl Fit {
             let what = format!("`{name}` is empty, of shape {:?}", array.shape);
             return Err(Failure::of(path, what));
         }
-        let name = file.metadata["model"].as_str().unwrap_or_default();
-        let kind = MODELS.iter().find(|model| model.name() == name).copied();
+        let kind = known(&file.metadata);
         let rank = file.metadata["settings"]["rank"].as_u64();
         let rank = rank.and_then(|rank| usize::try_from(rank).ok());
         match (kind, rank.filter(|&rank| rank > 0)) {
@@ -67,18 +67,7 @@ impl Fit {
 
     /// Whether the components of a block have an entry for each row of the data, dimension 0.
     fn is_of_rows(&self, block: &str) -> bool {
-        let settings = &self.file.metadata["settings"];
-        let block = block.strip_suffix("_shape").unwrap_or(block);
-        let other = |option: &str, name: &str, default: u64| {
-            has(self.kind, option) && settings[name].as_u64().unwrap_or(default) != default
-        };
-        match block {
-            // Kernels are smaller than the data.
-            _ if has(self.kind, "--kernel") => false,
-            "basis" | "mixture" => (block == "mixture") == other("--given", "given", 1),
-            "atoms" => !other("--signed-mode", "signed_mode", 0),
-            _ => matches!(block, "factor_0" | "w" | "centres"),
-        }
+        dimension(self.kind, &self.file.metadata["settings"], block) == Some(0)
     }
 
     /// The components of an array, if it has any.
@@ -100,8 +89,8 @@ impl Fit {
 
 /// An array cut along its axis of components.
 pub(crate) struct Components<'a> {
-    array: &'a Array<f64>,
-    axis: usize,
+    pub(crate) array: &'a Array<f64>,
+    pub(crate) axis: usize,
     /// Every entry is a pair, plus and minus.
     pub(crate) signed: bool,
 }

@@ -48,14 +48,14 @@ pub(crate) fn load_for<T: Element>(
 
 /// What is wrong with a file; of a table with words where numbers were expected also what may help.
 fn hinted(e: IoError, args: &DataArgs) -> Failure {
-    let name = e.path().to_string_lossy().to_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name).to_string();
-    let word = e.word().unwrap_or_default();
+    // Tables alone have columns.
+    let word = e.word().filter(|_| e.place().contains("column "));
+    let word = word.unwrap_or_default();
     let separator = [";", "\t", "|", ","]
         .into_iter()
         .find(|&c| word.contains(c));
     let hint = match separator {
-        _ if word.is_empty() || !(name.ends_with(".csv") || name.ends_with(".tsv")) => None,
+        _ if word.is_empty() => None,
         Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
         Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
         _ if e.place().ends_with("column 1") && args.table.labels.is_none() => {
@@ -114,18 +114,9 @@ pub(crate) fn names(path: &Path, args: &DataArgs) -> Result<Value, Failure> {
     })
 }
 
-/// Whether a file lists samples line after line, which are then its rows.
-pub(crate) fn lists_samples(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.to_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    let lists = [".ldac", ".svmlight", ".libsvm"];
-    lists.iter().any(|end| name.ends_with(end)) || name.starts_with("docword.")
-}
-
 /// A warning where samples are rows in the file, and the model takes columns for samples since nobody said otherwise.
-pub(crate) fn lying(model: Kind, path: &Path, given: Option<u8>) -> Option<String> {
-    let wrong = has(model, "--given") && given.is_none() && lists_samples(path);
+pub(crate) fn transposed(model: Kind, path: &Path, given: Option<u8>) -> Option<String> {
+    let wrong = has(model, "--given") && given.is_none() && plca_io::lists_samples(path);
     wrong.then(|| {
         format!(
             "{}: the rows of this format are the samples, such as documents, which the model expects as columns: --given 0 takes the rows",

@@ -389,7 +389,7 @@ impl<T: Scalar> Run<'_, T> {
             summary["power"] = json!(best.power());
         }
         let mut warnings = data::warnings(args.model, data);
-        warnings.extend(data::lying(args.model, &args.data, args.given));
+        warnings.extend(data::transposed(args.model, &args.data, args.given));
         warnings.extend(outcome.restored.warnings());
         let free = args.model.free_blocks(data.shape().len());
         let fixed = free.iter().all(|name| args.fix.contains(name));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::failure::Failure;
-use crate::models::MODELS;
+use crate::models::known;
 use crate::named::names;
 use crate::outputs::{print, printable};
 use crate::saved;
@@ -56,8 +56,7 @@ fn components(
     metadata: &Value,
     (name, array): (&str, &Array<f64>),
 ) -> Result<(), Failure> {
-    let model = metadata["model"].as_str().unwrap_or_default();
-    let model = MODELS.iter().find(|known| known.name() == model).copied();
+    let model = known(metadata);
     // Arrays of a consensus begin with their rank.
     let axis = match name.rsplit('.').next().unwrap_or(name) {
         "consensus_spectra" => 0,
@@ -122,7 +121,7 @@ fn components(
 }
 
 /// Names of the entries of a component, which has one dimension.
-fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
+pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
     let labels = labels(path)?;
     match sizes {
         [n] if *n == labels.len() => Ok(labels),

@@ -7,7 +7,7 @@ use crate::models::options::has;
 use crate::outputs::printable;
 
 /// The dimension of the data whose indices the entries of a block are. Kernels are smaller than the data, impulses may be larger.
-fn dimension(kind: Kind, settings: &Value, block: &str) -> Option<usize> {
+pub(crate) fn dimension(kind: Kind, settings: &Value, block: &str) -> Option<usize> {
     if has(kind, "--kernel") {
         return None;
     }

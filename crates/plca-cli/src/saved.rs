@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::blocks::{Arrays, needed};
 use crate::failure::Failure;
-use crate::models::{Kind, MODELS};
+use crate::models::{Kind, known};
 use crate::outputs::printable;
 
 /// A model file whose blocks are taken out one by one: what is not asked for is not checked.
@@ -55,10 +55,10 @@ impl Saved {
             arrays,
             metadata,
         };
-        let name = file.metadata["model"].as_str().unwrap_or_default();
-        match MODELS.iter().find(|m| m.name() == name) {
-            Some(&kind) => Ok((kind, file)),
+        match known(&file.metadata) {
+            Some(kind) => Ok((kind, file)),
             None => {
+                let name = file.metadata["model"].as_str().unwrap_or_default();
                 let what = format!("holds no model that this command knows (`{name}`)");
                 Err(file.failure(what))
             }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         writable(output, &[])?;
     }
     let models = args.models.iter().map(|path| Learnt::read(path));
-    let models = models.collect::<Result<Vec<_>, _>>()?;
+    let mut models = models.collect::<Result<Vec<_>, _>>()?;
     let bins = models[0].bins;
     if let Some(other) = models.iter().find(|other| other.bins != bins) {
         let what = format!(
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let parts = match explains {
         true => sources(&args.sound, models, spectrum.magnitudes(), frames)?,
         false => {
-            let [model] = <[Learnt; 1]>::try_from(models).map_err(|_| Failure::new("one model"))?;
+            let model = models.swap_remove(0);
             if model.frames != frames {
                 let what = format!(
                     "{samples} samples give {frames} frames of {frame} samples every {hop}, but {} has {} frames: expected the sound and the --hop of its spectrogram, or --explain for another sound",
@@ -72,12 +72,16 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
                 );
                 return Err(Failure::of(&args.sound, what));
             }
-            let total: f64 = spectrum.magnitudes().iter().sum();
-            if (model.total).is_some_and(|sum| (sum - total).abs() > SAME * total.abs()) {
+            let magnitudes = spectrum.magnitudes();
+            let power: f64 = magnitudes.iter().map(|x| x * x).sum();
+            let sums = [magnitudes.iter().sum(), power];
+            let other = |&sum: &f64| sums.iter().all(|x: &f64| (sum - x).abs() > SAME * x.abs());
+            if let Some(sum) = model.total.filter(other) {
                 let what = format!(
-                    "{}: was not fitted to the spectrogram of {}: its activations belong to another sound, for which there is --explain",
+                    "{}: was fitted to data with the sum {sum}, the magnitudes of {} have {}: if it is a model of another sound, its activations belong to that one, and --explain finds those of this",
                     model.path.display(),
-                    args.sound.display()
+                    args.sound.display(),
+                    sums[0]
                 );
                 warn(false, &[what]);
             }

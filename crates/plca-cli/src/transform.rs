@@ -55,21 +55,14 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
     solver::known(args.solver, kind)?;
-    let mut hidden = args.hidden.clone();
+    let mut args = args.clone();
     let of_rows = args.along == Some(0) || file.metadata["settings"]["given"] == 0;
-    if of_rows && hidden.shape.is_none() && data::lists_samples(&args.data) {
+    if of_rows && args.hidden.shape.is_none() && plca_io::lists_samples(&args.data) {
         // Features that none of the new samples has.
         let features = file.metadata["data"]["shape"][1].as_u64().unwrap_or(0);
-        hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
+        args.hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
     }
-    let args = &TransformArgs {
-        hidden,
-        model: args.model.clone(),
-        data: args.data.clone(),
-        output: args.output.clone(),
-        ..*args
-    };
-    let found = kind.transform(file, args)?;
+    let found = kind.transform(file, &args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
     let mut metadata = json!({

@@ -266,6 +266,17 @@ pub(crate) fn extension(path: &Path) -> (String, bool) {
     (extension.to_string(), gz)
 }
 
+/// Whether the format of a file lists samples, such as documents, which are then rows: `.svmlight`, `.libsvm`, `.ldac` and `docword.*.txt`, also with `.gz`.
+///
+/// ```
+/// use std::path::Path;
+/// let [rows, any] = ["news.ldac.gz", "news.mtx"].map(|name| plca_io::lists_samples(Path::new(name)));
+/// assert!(rows && !any);
+/// ```
+pub fn lists_samples(path: &Path) -> bool {
+    ["svmlight", "libsvm", "ldac", "docword"].contains(&extension(path).0.as_str())
+}
+
 /// Whether the first line of a table names its columns.
 ///
 /// ```

@@ -91,77 +91,41 @@ impl Unpacked {
         }
     }
 
-    fn page(&self, page: Page) -> Result<Page> {
-        Ok(match page {
-            Page::DataPage {
-                buf,
-                num_values,
-                encoding,
-                def_level_encoding,
-                rep_level_encoding,
-                statistics,
-            } => Page::DataPage {
-                buf: self.unpack(&buf)?.into(),
-                num_values,
-                encoding,
-                def_level_encoding,
-                rep_level_encoding,
-                statistics,
-            },
+    fn page(&self, mut page: Page) -> Result<Page> {
+        match &mut page {
+            Page::DataPage { buf, .. } => *buf = self.unpack(buf)?.into(),
             Page::DataPageV2 {
                 buf,
-                num_values,
-                encoding,
-                num_nulls,
-                num_rows,
                 def_levels_byte_len,
                 rep_levels_byte_len,
                 is_compressed,
-                statistics,
+                ..
             } => {
-                let levels = u64::from(def_levels_byte_len) + u64::from(rep_levels_byte_len);
+                let levels = u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len);
                 let levels = usize::try_from(levels).unwrap_or(usize::MAX);
                 let short = || ParquetError::EOF("a page is shorter than its levels".into());
                 let (levels, values) = buf.split_at_checked(levels).ok_or_else(short)?;
-                let buf = match is_compressed && !values.is_empty() {
-                    true => [levels, &self.unpack(values)?].concat().into(),
-                    false => buf,
-                };
-                Page::DataPageV2 {
-                    buf,
-                    num_values,
-                    encoding,
-                    num_nulls,
-                    num_rows,
-                    def_levels_byte_len,
-                    rep_levels_byte_len,
-                    is_compressed: false,
-                    statistics,
+                if *is_compressed && !values.is_empty() {
+                    *buf = [levels, &self.unpack(values)?].concat().into();
                 }
+                *is_compressed = false;
             }
             Page::DictionaryPage {
-                buf,
-                num_values,
-                encoding,
-                is_sorted,
+                buf, num_values, ..
             } => {
-                let buf = self.unpack(&buf)?;
+                let unpacked = self.unpack(buf)?;
                 // Room is made for all of them at once.
-                if num_values as usize > buf.len() {
+                if *num_values as usize > unpacked.len() {
                     let what = format!(
                         "a dictionary of {} bytes claims {num_values} values",
-                        buf.len()
+                        unpacked.len()
                     );
                     return Err(ParquetError::General(what));
                 }
-                Page::DictionaryPage {
-                    buf: buf.into(),
-                    num_values,
-                    encoding,
-                    is_sorted,
-                }
+                *buf = unpacked.into();
             }
-        })
+        }
+        Ok(page)
     }
 }
 
@@ -406,7 +370,8 @@ fn entries<T: Element>(
                 let name = column.path().string();
                 batch.push(numbers.map_err(|e| e.within(format!("column {name}")))?);
             }
-            for at in 0..most {
+            let numbers = batch.pop().unwrap_or_default();
+            for (at, &number) in numbers.iter().enumerate() {
                 for (mode, size) in shape.iter_mut().enumerate() {
                     let limit = asked.map_or(u32::MAX as usize, |asked| asked[mode]);
                     let index = match batch[mode][at] {
@@ -426,7 +391,7 @@ fn entries<T: Element>(
                     *size = (*size).max(index + 1);
                     indices.push(index as u32);
                 }
-                values.push(match batch[order][at] {
+                values.push(match number {
                     Number::Whole(x) => T::lit(x as f64),
                     Number::Real(x) => T::lit(x),
                 });

@@ -108,7 +108,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
         }));
     }
     let mut warnings = data::warnings(args.model, &*data);
-    warnings.extend(data::lying(args.model, &args.data, args.given));
+    warnings.extend(data::transposed(args.model, &args.data, args.given));
     Ok(Table {
         criterion: "elbo",
         sample_size: select::observed(&*data).map_err(|e| Failure::by(&args.data, e))?,

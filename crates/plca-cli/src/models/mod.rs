@@ -16,6 +16,7 @@ use plca_io::{Array, Element, ModelFile};
 use plca_priors::Priors;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::approximation::Approximation;
 use crate::args::{ConsensusArgs, FitArgs, LearnArgs, SelectArgs, TransformArgs};
@@ -68,6 +69,12 @@ pub(crate) const SCORED: &[&str] = &[
 
 /// A model by its name.
 pub(crate) type Kind = &'static dyn ModelKind;
+
+/// The model that the metadata of a file name.
+pub(crate) fn known(metadata: &Value) -> Option<Kind> {
+    let name = metadata["model"].as_str()?;
+    MODELS.iter().find(|model| model.name() == name).copied()
+}
 
 /// What the command does with a model.
 pub(crate) trait ModelKind: Send + Sync {

@@ -171,6 +171,11 @@ fn trained_sources_share_their_mixture() {
     let told = |line: &str| String::from_utf8(folder.run(line).stderr).unwrap();
     assert!(told("separate a.npz b.wav --output other").contains("--explain"));
     assert!(!told("separate a.npz a.wav --output own").contains("--explain"));
+    let mut power = folder.dense("v.npy");
+    power.values.iter_mut().for_each(|x| *x *= *x);
+    folder.npy("p.npy", &power.shape, &power.values);
+    folder.ok("fit plca p.npy --rank 2 --max-iter 3 --output p.npz --quiet");
+    assert!(!told("separate p.npz a.wav --output own").contains("--explain"));
     folder.ok("fit siplca v.npy --rank 1 --kernel 129x2 --max-iter 2 --output s.npz --quiet");
     folder.fails(
         1,
