@@ -76,8 +76,14 @@ impl Place for Mapped {
 
     /// From the cells that maps lead to.
     fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
-        if self.maps.set_on(&self.shape).is_some() {
-            return self.cells(at).iter().map(|p| p.to_f64()).sum();
+        if let Some(set) = self.maps.set_on(&self.shape) {
+            const PART: usize = 256;
+            let mut sums = vec![0.0; self.maps.cells.div_ceil(PART)];
+            for_each_part(&mut sums, 1, |part, sum| {
+                let cells = part * PART..self.maps.cells.min((part + 1) * PART);
+                sum[0] = cells.map(|x| set.reached(at, x).to_f64()).sum();
+            });
+            return sums.iter().sum();
         }
         let cells = self.maps.of_cells(0..self.maps.cells);
         let reached = cells.map(|entries| self.maps.reached(at, entries).to_f64());

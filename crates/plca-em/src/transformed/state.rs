@@ -184,6 +184,12 @@ fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexM
     if let Some(numbers) = parameters.fact(SET) {
         let refused = |what: String| refuse(SET, what, "transformations and their positions");
         let set = Set::read(numbers).ok_or_else(|| refused("other numbers".into()))?;
+        // Each has a map: no more than the impulses have.
+        let places = parameters.matrices().get(2).map_or(0, |h| h.nrows());
+        if set.0.len() > places {
+            let (got, what) = (set.0.len(), "transformations of impulses with");
+            return Err(refused(format!("{got} {what} {places} rows")));
+        }
         let maps = IndexMaps::placed(&set.0, &kernel_shape, &parameters.whole(SHAPE)?, set.1);
         return maps.map_err(|error| refused(error.to_string()));
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, dmatrix, dvector};
 use plca_em::{
-    Anneal, Evaluation, Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support,
-    Transformed, TransformedState,
+    Anneal, Evaluation, Geometry, IndexMaps, Likelihood, Positions, Shifted, ShiftedState, Support,
+    Transformation, Transformed, TransformedState,
 };
 use plca_fit::{
     FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Solver, State,
@@ -219,6 +219,46 @@ fn states_survive_serialisation() {
     is_fact(refused("kernel", &[]), "kernel");
     let error = refused("maps", &[0.0, 0.0, 0.0, 1.0]);
     assert!(matches!(error, FitError::Shape { .. }), "{error}");
+}
+
+/// Maps that were made of a set are kept as the set, and made of it again; numbers that are none are refused.
+#[test]
+fn sets_are_kept_as_such() {
+    let angles = [0.0, 90.0, 30.0];
+    let turns = Transformation::product(&angles, &[1.0, 1.5], true).unwrap();
+    let (_, data) = storages::<f64>(&[9, 8]).swap_remove(0);
+    for positions in [Positions::Valid, Positions::Full, Positions::Centred] {
+        let maps = IndexMaps::placed(&turns, &[2, 3], &[9, 8], positions).unwrap();
+        let count = maps.maps();
+        let model = Transformed::<f64>::builder(1, maps).build().unwrap();
+        let fit = fitted(&model, &*data, Init::default(), Solver::Em, 2);
+        let at = fit.state().parameters();
+        assert_eq!(at.fact("maps"), None);
+        assert_eq!(at.fact("set").unwrap().len(), 1 + 5 * turns.len());
+        let saved = serde_json::to_string(fit.state()).unwrap();
+        let read: TransformedState<f64> = serde_json::from_str(&saved).unwrap();
+        assert_eq!(read.maps().maps(), count);
+        let cells = |state: &TransformedState<f64>| state.reconstruct().unwrap().into_parts().1;
+        assert_eq!(cells(&read), cells(fit.state()));
+        let mut wrong = at.fact("set").unwrap().to_vec();
+        let refused = |numbers: &[f64]| {
+            let at = at.clone().with_fact("set", numbers.to_vec());
+            let error = TransformedState::wrap(at).unwrap_err();
+            assert!(
+                matches!(error, FitError::Fact { name: "set", .. }),
+                "{error}"
+            );
+        };
+        refused(&[]);
+        refused(&[3.0]);
+        refused(&wrong[..wrong.len() - 1]);
+        let many: Vec<f64> = (0..=count)
+            .flat_map(|_| [1.0, 0.0, 0.0, 1.0, 1.0])
+            .collect();
+        refused(&[&[0.0], &many[..]].concat());
+        wrong[1] += 0.5;
+        refused(&wrong);
+    }
 }
 
 /// Nothing is laid out for the cells that a file claims, of which its maps reach none: 30 GB before the state is even looked at.
