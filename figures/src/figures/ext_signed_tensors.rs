@@ -480,7 +480,7 @@ fn draw(
         loss.iter().map(|p| p.1),
     );
     let panel = Panel::lines(
-        "evidence bound: 0 is the best number",
+        "bound: loss against the best number",
         &[Series::new("", 0, loss)],
         &components(),
         &y,

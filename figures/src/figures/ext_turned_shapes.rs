@@ -265,7 +265,7 @@ fn measure(context: &Context, input: &Grid) -> Result<Vec<Entry>> {
     ];
     for (z, (shape, kernel, cosine)) in compared.iter().enumerate() {
         let name = ["F", "Y"][z];
-        panels.push(shape.image(&format!("{name}, as drawn")));
+        panels.push(shape.image(&format!("{name}, turned like its kernel")));
         panels.push(kernel.image(&format!("kernel found for {name}: cosine {cosine:.3}")));
         let of_plain = Grid::of_block(plain.state.kernels(), z, &[PLAIN, PLAIN]);
         panels.push(of_plain.image(&format!("kernel {} of shifts alone", z + 1)));
