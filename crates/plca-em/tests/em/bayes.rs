@@ -1,7 +1,7 @@
 //! Variational Bayes of PLCA and PLSA.
 
 use nalgebra::DMatrix;
-use plca_em::{Entries, Given, PlcaVb, PlsaVb, PlsaVbState};
+use plca_em::{Entries, Given, PlcaVb, Plsa, PlsaVb, PlsaVbState};
 use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
@@ -287,5 +287,47 @@ fn threads_change_no_bit() {
     for data in [&dense as &dyn Data<f64>, &sparse] {
         plca_fit::laws::check_threads(|| fit(&plsa, data)).unwrap();
         plca_fit::laws::check_threads(|| fit(&plca, data)).unwrap();
+    }
+}
+
+/// A random start is what EM has found: the means leave EM little to gain, where drawn distributions leave it nearly all.
+#[test]
+fn starts_are_found_by_em() {
+    let (words, documents, topics) = (40, 60, 4);
+    let value = |at: usize| {
+        let (word, document) = (at / documents, at % documents);
+        let of = |topic: usize| f64::from(u8::from(word % topics == topic));
+        let share = |topic: usize| 1.0 + ((document * 7 + topic * 11) % 13) as f64;
+        let rate: f64 = (0..topics).map(|z| of(z) * share(z)).sum();
+        (rate + (at * 31 % 5) as f64).floor()
+    };
+    let values = (0..words * documents).map(value).collect();
+    let v = DenseTensor::new(vec![words, documents], values, Order::RowMajor).unwrap();
+    let shape = || Entries::All(0.1);
+    let lda = PlsaVb::builder(topics).prior("basis_shape", shape());
+    let lda = lda.prior("mixture_shape", shape()).build().unwrap();
+    let plsa = Plsa::builder(topics).build().unwrap();
+    for seed in 0..5 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let start = lda.on(&v).unwrap().stop(exactly(0));
+        let means = start.run(Init::default(), &mut rng).unwrap();
+        let means = means.state().means().unwrap();
+        let init = Init::default()
+            .block("basis", means.basis().clone())
+            .block("mixture", means.mixture().clone());
+        let from = |init: Init<f64>, iterations: usize| {
+            let run = plsa.on(&v).unwrap().solver(Solver::Em);
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            run.stop(exactly(iterations))
+                .run(init, &mut rng)
+                .unwrap()
+                .objective()
+        };
+        let (drawn, found) = (from(Init::default(), 1), from(init.clone(), 0));
+        let most = from(init, 300);
+        assert!(
+            most - found < 0.1 * (most - drawn),
+            "{drawn} {found} {most}"
+        );
     }
 }

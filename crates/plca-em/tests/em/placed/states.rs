@@ -579,3 +579,26 @@ fn transforms_that_cannot_be() {
     let bare = Parameters::wrap(state.parameters().clone()).unwrap();
     assert_eq!(ShiftedState::wrap(bare).unwrap(), state);
 }
+
+/// Where one of kernels and impulses is known, the other starts even; otherwise it is drawn.
+#[test]
+fn known_kernels_leave_an_even_start() {
+    let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
+    let is_even = |block: &DMatrix<f64>| block.iter().all(|&x| x == block[0]);
+    let drawn = shifted::<f64>().build().unwrap();
+    let start = fitted(&drawn, &*data, Init::default(), Solver::Em, 0);
+    let (kernels, impulses) = (start.state().kernels(), start.state().impulses());
+    assert!(!is_even(kernels) && !is_even(impulses));
+    for (known, block) in [("kernels", kernels), ("impulses", impulses)] {
+        let model = shifted::<f64>().freeze(known).build().unwrap();
+        let init = Init::default().block(known, block.clone());
+        let start = fitted(&model, &*data, init, Solver::Em, 0);
+        let at = start.state();
+        let other = if known == "kernels" {
+            at.impulses()
+        } else {
+            at.kernels()
+        };
+        assert!(is_even(other), "{known}");
+    }
+}
