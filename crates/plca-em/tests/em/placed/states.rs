@@ -240,6 +240,17 @@ fn sets_are_kept_as_such() {
         assert_eq!(read.maps().maps(), count);
         let cells = |state: &TransformedState<f64>| state.reconstruct().unwrap().into_parts().1;
         assert_eq!(cells(&read), cells(fit.state()));
+        // The same by a table, which data of one dimension need.
+        let [kernels, impulses] = [read.kernels().clone(), read.impulses().clone()];
+        let (maps, likelihood) = (read.maps().clone(), read.likelihood());
+        let table =
+            TransformedState::new(maps, &[72], likelihood, dvector![1.0], kernels, impulses);
+        let (by_set, by_table) = (cells(&read), cells(&table.unwrap()));
+        let total: f64 = by_set.iter().sum();
+        let scaled: Vec<f64> = by_set.iter().map(|x| x / total).collect();
+        let mass: f64 = by_table.iter().sum();
+        let by_table: Vec<f64> = by_table.iter().map(|x| x / mass).collect();
+        near(&scaled, &by_table, "by a set and by its table");
         let mut wrong = at.fact("set").unwrap().to_vec();
         let refused = |numbers: &[f64]| {
             let at = at.clone().with_fact("set", numbers.to_vec());
