@@ -257,7 +257,7 @@ fn endings() {
     assert_eq!((block, asked.into_inner()), (once, 6));
     let still = Until {
         change: Some(1e-9),
-        ..until(Some(0.0), 200)
+        ..until(None, 200)
     };
     let (_, ends) = solve(&data, &h, &still);
     assert!(
