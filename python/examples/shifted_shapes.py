@@ -7,7 +7,7 @@ from plcakit.datasets import make_shapes
 
 shapes = make_shapes()
 # A few places are preferred to many: without that one bright cell would do as a kernel.
-prior = {"impulses": "entropic:30"}
+prior = {"impulses": "entropic:.2r"}
 model = ShiftInvariantPLCA(2, kernel=(5, 5), prior=prior, n_init=20, random_state=0).fit(shapes.image)
 
 for kernel, impulses in zip(model.kernels_, model.impulses_):

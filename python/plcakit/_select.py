@@ -77,7 +77,7 @@ def select(
         perplexity of those that are: of cells, :math:`P(\text{sample}, \text{feature})`, and so not to be compared with that of words in their
         document, which papers on topic models report and ``PLSA.perplexity(X, known=...)`` returns. Of data that are not counts cells are held
         out, and the score is their divergence per unit. ``"elbo"``: minus the
-        bound of the log-evidence, of ``method="vb"`` alone; of `PLSA` and `PLCA` with :math:`\ln K!` added, for the orders of components. ``None``: ``"bic"``, or ``"elbo"`` where there is one.
+        bound of the log-evidence, of ``method="vb"`` alone; of `PLSA` and `PLCA` with :math:`\ln K!` added, for the orders of components. ``None``: ``"bic"``; ``"held_out"`` of `PLSA`; ``"elbo"`` where there is one.
     %(observed)s
 
     Returns
@@ -110,7 +110,8 @@ def select(
     estimator = clone(estimator)
     name, options = estimator._order()
     known = ("elbo",) if name.endswith("-vb") else LIKELY
-    criterion = known[0] if criterion is None else criterion
+    if criterion is None:
+        criterion = "held_out" if name == "plsa" else known[0]
     if criterion not in known:
         raise ValueError(f"criterion is {criterion!r}, expected one of {', '.join(known)} for {type(estimator).__name__}")
     estimator.set_params(n_components=components[0])

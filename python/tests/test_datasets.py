@@ -57,7 +57,7 @@ def test_missing_cells_are_filled():
 def test_shapes_are_found():
     shapes = datasets.make_shapes()
     np.testing.assert_allclose(shapes.image.sum(), shapes.impulses.sum())
-    model = ShiftInvariantPLCA(2, kernel=(5, 5), prior={"impulses": "entropic:30"}, random_state=0, n_init=20)
+    model = ShiftInvariantPLCA(2, kernel=(5, 5), prior={"impulses": "entropic:.2r"}, random_state=0, n_init=20)
     model.fit(shapes.image)
     assert matched(model.kernels_.reshape(2, -1), shapes.kernels.reshape(2, -1)).min() > 0.99
     assert matched(model.impulses_.reshape(2, -1), shapes.impulses.reshape(2, -1)).min() > 0.99

@@ -13,6 +13,7 @@ use plca_io::Sealed;
 use serde_json::Value;
 use skellam_snmf::{Rate, Replicates};
 
+use crate::arranged::Places;
 use crate::models::{Kind, MODELS};
 use crate::ranks::World;
 use crate::solver;
@@ -695,6 +696,9 @@ pub(crate) struct TransformArgs {
     /// Not an option: the output goes to standard output, which has no summary.
     #[arg(skip)]
     pub(crate) piped: bool,
+    /// Not an option: where the indices go that have the names of the model.
+    #[arg(skip)]
+    pub(crate) places: Vec<Option<Places>>,
 }
 
 #[derive(Debug, Args)]
@@ -791,7 +795,7 @@ pub(crate) struct SelectArgs {
     pub(crate) kernel: Vec<Sizes>,
     #[command(flatten)]
     pub(crate) places: PlaceArgs,
-    /// The score; smaller is better [default: bic; skellam-vb: elbo].
+    /// The score; smaller is better [default: bic; plsa: held-out; models by variational Bayes: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
     #[command(flatten)]
@@ -1012,6 +1016,9 @@ pub(crate) struct SpectrogramArgs {
     /// Samples between the starts of two frames, at most half a frame [default: a quarter of a frame].
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
+    /// Not an option: the output goes to standard output, which has no summary.
+    #[arg(skip)]
+    pub(crate) piped: bool,
 }
 
 #[derive(Debug, Args)]
@@ -1027,6 +1034,9 @@ pub(crate) struct SeparateArgs {
     /// Explains the sound by the spectra of the model first: for a sound that it was not fitted to. Several models always do.
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Also learns this many components from the sound, for what is in it besides the sources of the models; together they leave others.wav.
+    #[arg(long, value_name = "K", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) others: usize,
     /// Samples between the starts of two frames, as for the spectrogram.
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,

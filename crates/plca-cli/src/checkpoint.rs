@@ -157,7 +157,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "array": args.hidden.array,
         "header": args.hidden.table.header.map(|h| format!("{h:?}").to_lowercase()),
         "delimiter": args.hidden.table.delimiter.map(|c| char::from(c).to_string()),
-        "labels": args.hidden.table.labels.is_some().then_some("first-column"),
+        "labels": args.hidden.table.labels(),
         "tol": args.tol,
         "kkt_tol": args.kkt_tol,
         "check_every": args.check_every,

@@ -87,6 +87,18 @@ impl Fit {
     }
 }
 
+/// The axis of components of an array of a model file; none where it has one number for each observation.
+pub(crate) fn axis_of(kind: Option<Kind>, name: &str, array: &Array<f64>) -> Option<usize> {
+    // Arrays of a consensus begin with their rank.
+    let block = name.rsplit('.').next().unwrap_or(name);
+    let by_component = block.starts_with("weights") || ["share", "order"].contains(&block);
+    match block {
+        _ if array.shape.len() == 1 => by_component.then_some(0),
+        "consensus_spectra" => Some(0),
+        _ => Some(kind.map_or(1, |kind| kind.component_axis(block))),
+    }
+}
+
 /// An array cut along its axis of components.
 pub(crate) struct Components<'a> {
     pub(crate) array: &'a Array<f64>,

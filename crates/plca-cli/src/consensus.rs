@@ -21,6 +21,7 @@ use crate::interrupt;
 use crate::limits::{on_threads, reasonable};
 use crate::models::Kind;
 use crate::models::options::{need_matrix, refuse_foreign};
+use crate::named;
 use crate::outputs::{MODEL_FILES, distinct, print, warn, writable};
 use crate::select::ranks;
 use crate::solver;
@@ -120,12 +121,17 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
         out.arrays.insert(format!("{prefix}objective"), objective);
         out.add(args, &source, of_rank.spectra, rank, &prefix)?;
     }
-    let metadata = json!({
+    let mut metadata = json!({
         "model": "consensus",
         "of": runs.settings(),
         "restarts": restarts,
         "data": { "shape": data.shape(), "sha256": runs.sha256 },
     });
+    let (names, left_out) = named::kept(plca_io::read_names(path, &args.hidden.reading())?);
+    if !names.is_null() {
+        metadata["names"] = names;
+    }
+    out.warnings.extend(left_out);
     out.leave(args, metadata)
 }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use plca_io::{Array, DataFile, Element, IoError, Mask, ReadOptions};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
-use serde_json::{Value, json};
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 use crate::models::options::{has, need_matrix};
 use crate::models::{Kind, ModelKind, Takes};
 use crate::precision;
+use crate::spectrogram::is_sound;
 
 /// Data of any storage.
 pub(crate) type Loaded<T> = Box<dyn Data<T>>;
@@ -22,6 +22,15 @@ pub(crate) fn load_for<T: Element>(
     path: &Path,
     args: &DataArgs,
 ) -> Result<Loaded<T>, Failure> {
+    observed(model, path, args, read_for(model, path, args)?)
+}
+
+/// Reads data for a model.
+pub(crate) fn read_for<T: Element>(
+    model: &dyn ModelKind,
+    path: &Path,
+    args: &DataArgs,
+) -> Result<DataFile<T>, Failure> {
     let takes = model.takes();
     let options = ReadOptions {
         // What a mask may hide is refused later where it does not.
@@ -35,10 +44,28 @@ pub(crate) fn load_for<T: Element>(
             &file;
         need_matrix(path, model.name(), shape)?;
     }
+    Ok(file)
+}
+
+/// What is observed of a file of data for a model.
+pub(crate) fn observed<T: Element>(
+    model: &dyn ModelKind,
+    path: &Path,
+    args: &DataArgs,
+    file: DataFile<T>,
+) -> Result<Loaded<T>, Failure> {
+    let takes = model.takes();
     let data = tensor(path, args, file)?;
     match takes {
         Takes::Counts => {
-            check_counts(&*data).map_err(|e| precision::refused::<T>(path, args, e))?;
+            check_counts(&*data).map_err(|e| {
+                let negative = matches!(e, DataError::Negative { .. });
+                let refused = precision::refused::<T>(path, args, e);
+                match negative {
+                    true => refused.and("small negative noise may be set to 0, or fitted by pntf; data of either sign by skellam"),
+                    false => refused,
+                }
+            })?;
         }
         Takes::SignedMatrix if data.dense().is_none() => room_for_zeros(path, &*data)?,
         Takes::SignedMatrix | Takes::Numbers | Takes::Signed => {}
@@ -46,22 +73,37 @@ pub(crate) fn load_for<T: Element>(
     Ok(data)
 }
 
-/// What is wrong with a file; of a table with words where numbers were expected also what may help.
+/// What is wrong with a file; of a sound where its spectrogram was expected, and of a table with words where numbers were expected also what may help.
 fn hinted(e: IoError, args: &DataArgs) -> Failure {
+    if is_sound(e.path()) {
+        return Failure::from(e).and("plca spectrogram makes data of a sound");
+    }
     // Tables alone have columns.
     let word = e.word().filter(|_| e.place().contains("column "));
     let word = word.unwrap_or_default();
+    let absent = ["na", "n/a", "null", "none", "-"].contains(&word.to_lowercase().as_str());
+    let comma = word.replace(',', ".").parse::<f64>().is_ok();
     let separator = [";", "\t", "|", ","]
         .into_iter()
         .find(|&c| word.contains(c));
     let hint = match separator {
         _ if word.is_empty() => None,
+        _ if absent => Some("an empty cell is a missing value, with --missing nan".into()),
+        _ if comma && args.table.delimiter.is_some() => {
+            Some("numbers have a decimal point".into())
+        }
         Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
         Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
         _ if e.place().ends_with("column 1") && args.table.labels.is_none() => {
-            Some("if the first column holds names, --labels first-column".into())
+            Some("if the first column holds names, --labels first-column; if every line is an entry, names and a value, --labels entries".into())
         }
-        _ if e.place().starts_with("line 1:") && args.table.header.is_none() => {
+        _ if e.place().ends_with("column 2") && args.table.labels() == Some("first-column") => {
+            Some("if every line is an entry, names and a value, --labels entries".into())
+        }
+        _ if e.place().starts_with("line 1:")
+            && args.table.header.is_none()
+            && args.table.labels() != Some("entries") =>
+        {
             Some("if line 1 names the columns, --header yes".into())
         }
         _ => None,
@@ -97,21 +139,10 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
     // Models that take no negative values have refused them.
     if model.takes() == Takes::Numbers && data.summary().negative.is_some() {
-        warnings.push("some values are negative: no distribution has negative values".into());
+        warnings
+            .push("some values are negative: they are taken for noise about what is >= 0".into());
     }
     warnings
-}
-
-/// What the indices of the dimensions are called in the file, as the metadata of a model keep it; nothing where they have no names.
-pub(crate) fn names(path: &Path, args: &DataArgs) -> Result<Value, Failure> {
-    let names = plca_io::read_names(path, &args.reading())?;
-    let named = names.into_iter().enumerate();
-    let named = named.filter_map(|(d, names)| Some((d.to_string(), json!(names?))));
-    let named: serde_json::Map<_, _> = named.collect();
-    Ok(match named.is_empty() {
-        true => Value::Null,
-        false => Value::Object(named),
-    })
 }
 
 /// A warning where samples are rows in the file, and the model takes columns for samples since nobody said otherwise.
@@ -272,7 +303,7 @@ fn hide_sparse<T: Element>(
 }
 
 /// Most indices that a warning lists.
-const LISTED: usize = 8;
+pub(crate) const LISTED: usize = 8;
 
 /// Indices, or how many they are and the first of them.
 pub(crate) fn listed(indices: &[usize]) -> String {

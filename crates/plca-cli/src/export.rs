@@ -6,7 +6,7 @@ use plca_io::Array;
 use serde_json::Value;
 
 use crate::args::ExportArgs;
-use crate::components::Components;
+use crate::components::{Components, axis_of};
 use crate::failure::Failure;
 use crate::inspect::labels_of;
 use crate::interrupt;
@@ -48,35 +48,38 @@ fn table(
     delimiter: u8,
 ) -> Result<Vec<u8>, Failure> {
     let kind = known(metadata);
-    let axis = match array.shape.len() {
-        // A number for every component.
-        1 => 0,
-        2 => kind.map_or(1, |kind| kind.component_axis(&args.array)),
-        order => {
-            let what = format!(
-                "--array {} has {order} dimensions: expected 1 or 2, or an output .npy",
-                args.array
-            );
-            return Err(Failure::of(&args.model, what));
+    if !(1..=2).contains(&array.shape.len()) {
+        let what = format!(
+            "--array {} has {} dimensions: expected 1 or 2, or an output .npy",
+            args.array,
+            array.shape.len()
+        );
+        return Err(Failure::of(&args.model, what));
+    }
+    let (columns, header): (Vec<Vec<f64>>, Vec<String>) = match axis_of(kind, &args.array, array) {
+        // A number for every observation.
+        None => (vec![array.values.clone()], vec![args.array.clone()]),
+        Some(axis) => {
+            let components = Components {
+                array,
+                axis,
+                signed: false,
+            };
+            let all = 0..array.shape[axis];
+            all.map(|z| (components.get(z), format!("component_{z}")))
+                .unzip()
         }
     };
-    let components = Components {
-        array,
-        axis,
-        signed: false,
-    };
-    let entries = components.extents().iter().product();
+    let entries = columns.first().map_or(0, Vec::len);
     let labels = match &args.labels {
         Some(path) => Some(labels_of(path, &[entries])?),
         None => names(kind, metadata, &args.array, entries),
     };
-    let columns: Vec<Vec<f64>> = (0..array.shape[axis]).map(|z| components.get(z)).collect();
     let mut table = csv::WriterBuilder::new()
         .delimiter(delimiter)
         .from_writer(Vec::new());
     let failed = |e: csv::Error| Failure::by(&args.output, e);
     let first = labels.as_ref().map(|_| "name".to_string());
-    let header = (0..columns.len()).map(|z| format!("component_{z}"));
     let header = first.into_iter().chain(header);
     table.write_record(header).map_err(failed)?;
     for entry in 0..entries {

@@ -26,9 +26,10 @@ use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
 use crate::models::options::{self, schedule};
+use crate::named;
 use crate::online;
 use crate::out_of_core::{self, load};
-use crate::outputs::{Leaving, MODEL_FILES, Trace, distinct, merge, writable};
+use crate::outputs::{Leaving, MODEL_FILES, Trace, distinct, merge, warn, writable};
 use crate::precision;
 use crate::ranks;
 use crate::refit;
@@ -157,8 +158,17 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
 
 /// The blocks that are given, and the number of components.
 pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), Failure> {
-    let (given, implied) = given::blocks(args, shape.len())?;
+    let (mut given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, shape)?;
+    let foreign = given::foreign(args, shape, &given)?;
+    if !foreign.is_empty() {
+        let what = format!(
+            "{} of --init belongs to data of another size and starts anew: --fix keeps blocks of the model",
+            named::quoted(&foreign)
+        );
+        warn(args.quiet || args.json, &[what]);
+        given.retain(|name, _| !foreign.contains(name));
+    }
     Ok((given, rank))
 }
 
@@ -258,7 +268,13 @@ impl<T: Scalar> Run<'_, T> {
         }
         let file = args.init.as_deref().unwrap_or(&args.data);
         let parameters = init.parameters(algorithm, &mut rng);
-        let parameters = parameters.map_err(|e| Failure::from(e).about(file))?;
+        let parameters = parameters.map_err(|e| {
+            let of_size = matches!(e, FitError::Shape { .. }) && args.init.is_some();
+            match (of_size, Failure::from(e).about(file)) {
+                (true, e) => e.and("--init may hold some of the blocks, or --fix keep some: then the others may be of other data"),
+                (false, e) => e,
+            }
+        })?;
         Ok(Checkpoint::new(parameters))
     }
 
@@ -396,13 +412,38 @@ impl<T: Scalar> Run<'_, T> {
         let cut = outcome.status == Status::MaxIterations && !fixed;
         warnings.extend(unfinished(cut, args.max_iter, args.tol));
         let mut model = args.model.file(&best.widened());
+        if !args.fix.iter().any(|fixed| fixed.starts_with("kernels")) {
+            warnings.extend(points(&model));
+        }
         merge(&mut model.metadata, self.describe(posterior));
-        let names = data::names(&args.data, &args.hidden)?;
+        let names = plca_io::read_names(&args.data, &args.hidden.reading())?;
+        warnings.extend(named::doubtful(&args.data, &names, &args.hidden)?);
+        let (names, left_out) = named::kept(names);
         if !names.is_null() {
             model.metadata["names"] = names;
         }
+        warnings.extend(left_out);
         leave(args, model, summary, warnings, trace)
     }
+}
+
+/// Share of a kernel in one cell above which it is called a point.
+const POINT: f64 = 0.99;
+
+/// A warning of kernels that are points: these and impulses like the data explain any data.
+fn points(model: &ModelFile) -> Option<String> {
+    let kernels = model.arrays.get("kernels")?;
+    let cells: usize = kernels.shape[1..].iter().product();
+    let is_point = |kernel: &[f64]| kernel.iter().any(|&share| share > POINT);
+    let points = kernels.values.chunks_exact(cells.max(1)).enumerate();
+    let points = points.filter(|(_, kernel)| cells > 1 && is_point(kernel));
+    let points: Vec<usize> = points.map(|(z, _)| z).collect();
+    (!points.is_empty()).then(|| {
+        format!(
+            "kernels {} are points, which explain any data: --prior impulses=entropic:.2r, a weaker or a stronger one, or more --restarts may find what recurs",
+            data::listed(&points)
+        )
+    })
 }
 
 /// What a fit says of itself.

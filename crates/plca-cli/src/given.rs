@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use plca_fit::{Freeze, Frozen};
 use plca_io::ModelFile;
+use serde_json::Value;
 
 use crate::args::{FitArgs, Precision};
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 use crate::limits::reasonable;
+use crate::models::options::has;
+use crate::named::dimension;
 use crate::precision::check_single;
 
 /// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
@@ -55,6 +58,41 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         array.shape.get(axis).copied()
     });
     Ok((given, rank))
+}
+
+/// Where `--fix` keeps blocks of a fit of data of another size, those of its other blocks that have that size: they are of the old data.
+pub(crate) fn foreign(
+    args: &FitArgs,
+    shape: &[usize],
+    given: &Arrays,
+) -> Result<Vec<String>, Failure> {
+    let Some(path) = args.init.as_ref().filter(|_| !args.fix.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let metadata = plca_io::read_model(path)?.metadata;
+    let sizes = metadata["data"]["shape"].as_array();
+    let sizes: Vec<u64> = sizes
+        .into_iter()
+        .flatten()
+        .map_while(Value::as_u64)
+        .collect();
+    if sizes.len() != shape.len() {
+        return Ok(Vec::new());
+    }
+    let other = |d: usize| sizes.get(d).is_some_and(|&size| size != shape[d] as u64);
+    let is_fixed = |name: &str| {
+        args.fix
+            .iter()
+            .any(|fix| fix.split(':').next() == Some(name))
+    };
+    let is_foreign = |name: &String| match has(args.model, "--kernel") {
+        true => ["impulses", "activations"].contains(&&**name) && (0..shape.len()).any(other),
+        false => dimension(args.model, &metadata["settings"], name).is_some_and(other),
+    };
+    let foreign = given
+        .keys()
+        .filter(|name| !is_fixed(name) && is_foreign(name));
+    Ok(foreign.cloned().collect())
 }
 
 /// Freezes what `--fix` and `--freeze-entries` name; the initial values are those of a fit of data of this shape.
@@ -133,7 +171,7 @@ pub(crate) fn rank(
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
             return Err(Failure::usage(format!(
-                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}"
+                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}; components to be learnt beside those need columns in --init too, random ones for instance"
             )));
         }
         (Some(k), _) | (None, Some(k)) => k,

@@ -6,8 +6,10 @@ use plca_io::Array;
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
+use crate::components::axis_of;
 use crate::failure::Failure;
 use crate::models::known;
+use crate::models::options::has;
 use crate::named::names;
 use crate::outputs::{print, printable};
 use crate::saved;
@@ -57,20 +59,27 @@ fn components(
     (name, array): (&str, &Array<f64>),
 ) -> Result<(), Failure> {
     let model = known(metadata);
-    // Arrays of a consensus begin with their rank.
-    let axis = match name.rsplit('.').next().unwrap_or(name) {
-        "consensus_spectra" => 0,
-        block => model.map_or(1, |model| model.component_axis(block)),
-    };
-    let Some(&count) = array.shape.get(axis) else {
+    let Some(axis) = axis_of(model, name, array).filter(|&axis| axis < array.shape.len()) else {
         let shape = &array.shape;
         let what = format!("--array {name}: its shape {shape:?} has no dimension of components");
         return Err(Failure::of(&args.model, printable(&what)));
     };
+    let count = array.shape[axis];
     let rest: Vec<usize> = (0..array.shape.len()).filter(|j| *j != axis).collect();
     let sizes: Vec<usize> = rest.iter().map(|&j| array.shape[j]).collect();
     let labels = match (&args.labels, &sizes[..]) {
-        (Some(path), sizes) => Some(labels_of(path, sizes)?),
+        (Some(path), sizes) => Some(labels_of(path, sizes).map_err(|e| {
+            let lines = labels(path).map_or(0, |labels| labels.len());
+            let given = model.is_some_and(|model| has(model, "--given"));
+            let turned = given
+                && metadata["data"]["shape"].as_array().is_some_and(|shape| {
+                    shape.iter().any(|size| size.as_u64() == Some(lines as u64))
+                });
+            match turned {
+                true => e.and("if the data have documents in rows, fit with --given 0"),
+                false => e,
+            }
+        })?),
         (None, &[entries]) => names(model, metadata, name, entries),
         (None, _) => None,
     };

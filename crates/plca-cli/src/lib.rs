@@ -5,6 +5,7 @@
 
 mod approximation;
 mod args;
+mod arranged;
 mod blocks;
 mod checkpoint;
 mod compare;

@@ -20,7 +20,12 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
     let known = extensions.iter().any(|x| extension.eq_ignore_ascii_case(x));
     if !known && !extensions.is_empty() {
         let known = extensions.join(" or .");
-        let what = format!("unknown extension; this command writes .{known}");
+        let table = extension.eq_ignore_ascii_case("csv") || extension.eq_ignore_ascii_case("tsv");
+        let hint = match extensions == MODEL_FILES && table {
+            true => "; plca export makes a table of one of its arrays",
+            false => "",
+        };
+        let what = format!("unknown extension; this command writes .{known}{hint}");
         return Err(Failure::of(path, what));
     }
     match folder_of(path) {

@@ -4,19 +4,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::PlcaState;
-use plca_fit::{FitError, Impossible, Transform};
+use plca_em::{Plca, PlcaState};
+use plca_fit::{FitError, Impossible, Init, Model, Transform};
 use plca_io::Pending;
 use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
 use plca_tensor::{DenseTensor, Order};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 use crate::approximation::Approximation;
 use crate::args::SeparateArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::limits::reasonable;
 use crate::outputs::{warn, writable};
 use crate::saved::Saved;
-use crate::spectrogram::hop;
+use crate::spectrogram::{hop, is_sound};
 
 /// Relative difference of two sums of data that are the same.
 const SAME: f64 = 1e-6;
@@ -29,7 +32,7 @@ struct Parts {
 
 pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let output = args.output.as_path();
-    let explains = args.explain || args.models.len() > 1;
+    let explains = args.explain || args.models.len() > 1 || args.others > 0;
     let first = match args.models.len() {
         1 => component(0),
         _ => source(&args.models[0]),
@@ -40,6 +43,12 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         return Err(Failure::of(output, "is not a folder"));
     } else {
         writable(output, &[])?;
+    }
+    if let Some(sound) = args.models.iter().find(|path| is_sound(path)) {
+        return Err(Failure::usage(format!(
+            "{}: a sound where a model is expected: the sound is the last of the files",
+            sound.display()
+        )));
     }
     let models = args.models.iter().map(|path| Learnt::read(path));
     let mut models = models.collect::<Result<Vec<_>, _>>()?;
@@ -61,12 +70,18 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let spectrum = stft.forward(&sound.mixed());
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
     let parts = match explains {
-        true => sources(&args.sound, models, spectrum.magnitudes(), frames)?,
+        true => sources(args, &models, spectrum.magnitudes(), frames)?,
         false => {
             let model = models.swap_remove(0);
             if model.frames != frames {
+                let another = match model.spectra {
+                    true => "--explain for another sound",
+                    false => {
+                        "for another sound a fit to its spectrogram with this model as --init, and --fix kernels"
+                    }
+                };
                 let what = format!(
-                    "{samples} samples give {frames} frames of {frame} samples every {hop}, but {} has {} frames: expected the sound and the --hop of its spectrogram, or --explain for another sound",
+                    "{samples} samples give {frames} frames of {frame} samples every {hop}, but {} has {} frames: expected the sound and the --hop of its spectrogram, or {another}",
                     model.path.display(),
                     model.frames
                 );
@@ -183,7 +198,7 @@ impl Learnt {
     /// The spectrum of every component, a column each.
     fn spectra(&self) -> Result<DMatrix<f64>, Failure> {
         if !self.spectra {
-            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl";
+            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl. Its kernels are found in another sound by a fit to its spectrogram with this model as --init, and --fix kernels";
             return Err(Failure::of(&self.path, what));
         }
         let mut spectra = DMatrix::zeros(self.bins, self.components);
@@ -203,10 +218,10 @@ impl Learnt {
     }
 }
 
-/// Explains a spectrogram by the spectra of all models: the parts are those of the models, or the components of a single one.
+/// Explains a spectrogram by the spectra of all models: the parts are those of the models, or the components of a single one, and what is learnt besides.
 fn sources(
-    sound: &Path,
-    models: Vec<Learnt>,
+    args: &SeparateArgs,
+    models: &[Learnt],
     magnitudes: Vec<f64>,
     frames: usize,
 ) -> Result<Parts, Failure> {
@@ -233,18 +248,46 @@ fn sources(
             }
         }
     }
-    let k = spectra.len();
-    let w = DMatrix::from_columns(&spectra);
-    let about = |e: FitError| Failure::by(sound, e);
-    let even = DVector::from_element(k, 1.0 / k as f64);
-    let learnt = PlcaState::new(even, vec![w.clone(), DMatrix::from_element(1, k, 1.0)]);
+    let known = spectra.len();
+    let about = |e: FitError| Failure::by(&args.sound, e);
     let data = DenseTensor::new(vec![bins, frames], magnitudes, Order::RowMajor);
     let data = data.map_err(|e| about(e.into()))?;
-    let how = Transform::default().along(1).impossible(Impossible::Drop);
-    let explained = learnt.map_err(about)?.transform(&data, &how);
-    let state = explained.map_err(about)?.fit.into_state();
+    let w = DMatrix::from_columns(&spectra);
+    let state = match args.others {
+        0 => {
+            let even = DVector::from_element(known, 1.0 / known as f64);
+            let learnt = PlcaState::new(even, vec![w, DMatrix::from_element(1, known, 1.0)]);
+            let how = Transform::default().along(1).impossible(Impossible::Drop);
+            let explained = learnt.map_err(about)?.transform(&data, &how);
+            explained.map_err(about)?.fit.into_state()
+        }
+        others => {
+            if names.iter().any(|name| name == OTHERS) {
+                let what = format!("a model and what is learnt besides are both called {OTHERS}");
+                return Err(Failure::usage(what));
+            }
+            of.extend(vec![names.len(); others]);
+            names.push(OTHERS.into());
+            let all = known.saturating_add(others);
+            reasonable("--others", all, &[bins, frames])?;
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let free = Plca::builder(all).build().map_err(about)?;
+            let start = free.init(&data, Init::default(), &mut rng);
+            let start = start.map_err(about)?;
+            let plca = Plca::builder(all).freeze_components("factor_0", 0..known);
+            let plca = plca.build().map_err(about)?;
+            let mut start = start.factors().next().cloned().unwrap_or_default();
+            start.columns_mut(0, known).copy_from(&w);
+            let init = Init::default().block("factor_0", start);
+            let run = plca.on(&data).and_then(|run| run.run(init, &mut rng));
+            run.map_err(about)?.into_state()
+        }
+    };
+    let k = state.weights().len();
     let weights: Vec<f64> = state.weights().to_vec();
-    let h = state.factors().nth(1).cloned().unwrap_or_default();
+    let mut factors = state.factors();
+    let mut factor = || factors.next().cloned().unwrap_or_default();
+    let (w, h) = (factor(), factor());
     Ok(Parts {
         names,
         magnitudes: Box::new(move |part| {
@@ -261,6 +304,9 @@ fn sources(
         }),
     })
 }
+
+/// What is learnt from the sound itself.
+const OTHERS: &str = "others";
 
 /// The name of a component.
 fn component(z: usize) -> String {

@@ -1,12 +1,26 @@
 //! `plca spectrogram`: the magnitudes of a sound, as data for a model.
 
+use std::path::Path;
+
 use plca_io::Array;
 use plca_media::{Stft, read_sound};
 
 use crate::args::SpectrogramArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::outputs::writable;
+use crate::outputs::{print, warn, writable};
+
+/// Share of the loudest channel below which the mean of all has lost it.
+const CANCELLED: f64 = 0.01;
+
+/// Whether a file has the ending of a sound.
+pub(crate) fn is_sound(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    let known = ["wav", "flac", "mp3", "ogg", "m4a", "aac"];
+    known
+        .iter()
+        .any(|sound| extension.eq_ignore_ascii_case(sound))
+}
 
 /// The hop where none is given: a quarter of a frame.
 pub(crate) fn hop(given: Option<usize>, frame: usize) -> usize {
@@ -15,13 +29,36 @@ pub(crate) fn hop(given: Option<usize>, frame: usize) -> usize {
 
 pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
-    let stft = Stft::new(args.frame, hop(args.hop, args.frame))?;
-    let sound = read_sound(&args.sound)?.mixed();
-    let spectrum = stft.forward(&sound);
+    let hop = hop(args.hop, args.frame);
+    let stft = Stft::new(args.frame, hop)?;
+    let sound = read_sound(&args.sound)?;
+    let (rate, mixed) = (f64::from(sound.rate), sound.mixed());
+    let spectrum = stft.forward(&mixed);
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
+    let largest = |channel: &[f64]| channel.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let loudest = sound
+        .channels
+        .iter()
+        .map(|c| largest(c))
+        .fold(0.0, f64::max);
+    if largest(&mixed) < CANCELLED * loudest {
+        warn(
+            false,
+            &["the channels cancel each other: hardly anything is left of their mean".into()],
+        );
+    }
     let shape = vec![spectrum.bins(), spectrum.frames()];
     let array = Array::new(shape, spectrum.magnitudes());
-    Ok(interrupt::writing(|| {
-        plca_io::write_npy(&args.output, &array)
-    })?)
+    let summary = format!(
+        "{rate} Hz, {} frequencies x {} frames: {:.4} Hz a row, {:.4} ms a frame\n",
+        spectrum.bins(),
+        spectrum.frames(),
+        rate / args.frame as f64,
+        1e3 * hop as f64 / rate
+    );
+    interrupt::writing(|| plca_io::write_npy(&args.output, &array))?;
+    match args.piped {
+        true => Ok(()),
+        false => print(&summary),
+    }
 }

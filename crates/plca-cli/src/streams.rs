@@ -38,7 +38,9 @@ impl Streams {
                 inputs.push(&mut a.model);
                 output = Some((&mut a.output, "npy", None));
             }
-            Command::Spectrogram(a) => output = Some((&mut a.output, "npy", None)),
+            Command::Spectrogram(a) => {
+                output = Some((&mut a.output, "npy", Some((false, &mut a.piped))));
+            }
             Command::Report(a) => {
                 inputs.push(&mut a.model);
                 output = Some((&mut a.output, "html", None));

@@ -17,8 +17,20 @@ pub(crate) enum HeaderLine {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Labels {
-    /// The first cell of every line is a label and is not read as data.
+    /// The first cell of every line is the name of its row.
     FirstColumn,
+    /// Every line is an entry of sparse data: the names of its indices, then its value.
+    Entries,
+}
+
+impl Labels {
+    /// As it is typed.
+    fn name(self) -> &'static str {
+        match self {
+            Self::FirstColumn => "first-column",
+            Self::Entries => "entries",
+        }
+    }
 }
 
 /// How .csv and .tsv files are read.
@@ -34,9 +46,23 @@ pub(crate) struct TableArgs {
     /// One ASCII character, or `tab`. The default is a comma for .csv and a tab for .tsv.
     #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true, help_heading = "Data")]
     pub(crate) delimiter: Option<u8>,
-    /// .csv, .tsv: which cells are labels
-    #[arg(long, value_name = "WHICH", help_heading = "Data")]
+    /// .csv, .tsv: first-column names rows; entries: names of indices, value
+    ///
+    /// With `entries` every line is an entry of sparse data, such as word,document,count.
+    #[arg(
+        long,
+        value_name = "WHICH",
+        hide_possible_values = true,
+        help_heading = "Data"
+    )]
     pub(crate) labels: Option<Labels>,
+}
+
+impl TableArgs {
+    /// What [`Self::labels`] is called in settings.
+    pub(crate) fn labels(&self) -> Option<&'static str> {
+        self.labels.map(Labels::name)
+    }
 }
 
 fn delimiter(s: &str) -> Result<u8, String> {
@@ -61,7 +87,11 @@ impl DataArgs {
                     Some(HeaderLine::No) => Header::No,
                 },
                 delimiter: self.table.delimiter,
-                labels: self.table.labels.is_some(),
+                labels: match self.table.labels {
+                    None => plca_io::Labels::None,
+                    Some(Labels::FirstColumn) => plca_io::Labels::FirstColumn,
+                    Some(Labels::Entries) => plca_io::Labels::Entries,
+                },
             },
             ..ReadOptions::default()
         }

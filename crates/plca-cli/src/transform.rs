@@ -4,16 +4,19 @@ use std::time::Instant;
 
 use plca_fit::{Explained, FitError, Impossible, Parameters, Solver, Status, Transform};
 use plca_io::{Array, ModelFile, Sealed};
-use plca_tensor::Data;
+use plca_tensor::{Data, MAX_ORDER};
 use serde_json::{Value, json};
 
 use crate::args::{Sizes, TransformArgs};
+use crate::arranged::{Arranged, arranged, places};
 use crate::blocks::Arrays;
-use crate::data::{self, Loaded, listed, load_for};
+use crate::data::{self, Loaded, listed, observed, read_for};
 use crate::failure::Failure;
 use crate::fit::unfinished;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
+use crate::models::options::has;
+use crate::named;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
 use crate::solver;
@@ -62,6 +65,29 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         let features = file.metadata["data"]["shape"][1].as_u64().unwrap_or(0);
         args.hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
     }
+    let mut names = plca_io::read_names(&args.data, &args.hidden.reading())?;
+    let mut warnings = named::doubtful(&args.data, &names, &args.hidden)?;
+    // Kernels are of any place.
+    if !has(kind, "--kernel") {
+        let settings = &file.metadata["settings"];
+        let signed = settings["signed_mode"].as_u64();
+        let last = (0..names.len())
+            .rfind(|&d| Some(d as u64) != signed)
+            .unwrap_or(0);
+        let own = settings["given"]
+            .as_u64()
+            .or(settings["scale_mode"].as_u64());
+        let along = args.along.or(own.map(|d| d as usize)).unwrap_or(last);
+        let entries = args.hidden.table.labels() == Some("entries");
+        let unnamed;
+        (args.places, unnamed) = places(&args.data, &mut names, entries, &file.metadata, along)?;
+        warnings.extend(unnamed);
+        if args.hidden.mask.is_some() && args.places.iter().any(Option::is_some) {
+            let what =
+                "its names are in another order than the model's, which --mask does not follow";
+            return Err(Failure::of(&args.data, what));
+        }
+    }
     let found = kind.transform(file, &args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
@@ -69,7 +95,9 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         "transform_of": fitted.sha256()?,
         "data": { "shape": found.shape, "sha256": data.sha256()? },
     });
-    let names = data::names(&args.data, &args.hidden)?;
+    warnings.extend(found.warnings);
+    let (names, left_out) = named::kept(names);
+    warnings.extend(left_out);
     if !names.is_null() {
         metadata["names"] = names;
     }
@@ -80,7 +108,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         single: false,
         trace: None,
         summary,
-        warnings: found.warnings,
+        warnings,
         started,
         json: args.json,
         quiet: args.quiet,
@@ -99,8 +127,13 @@ pub(crate) fn along(
     if allowed(along) {
         return Ok(along);
     }
+    let known: Vec<String> = (0..MAX_ORDER)
+        .filter(|&d| allowed(d))
+        .map(|d| d.to_string())
+        .collect();
     Err(Failure::usage(format!(
-        "--along {along}: the observations of this model lie along dimension {default}"
+        "--along {along}: the observations of this model lie along dimension {}",
+        known.join(" or ")
     )))
 }
 
@@ -112,7 +145,13 @@ pub(crate) fn explain(
     blocks: &[&str],
     explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Explained<Parameters<f64>>, FitError>,
 ) -> Result<Found, Failure> {
-    let data: Loaded<f64> = load_for(model, &args.data, &args.hidden)?;
+    let file = read_for(model, &args.data, &args.hidden)?;
+    let Arranged {
+        file,
+        left_out,
+        mut warnings,
+    } = arranged(model, &args.data, file, &args.places)?;
+    let data: Loaded<f64> = observed(model, &args.data, &args.hidden, file)?;
     // Of another order it is refused below.
     let observations = data.shape().get(along).copied().unwrap_or(0);
     describable(&args.data, each, observations)?;
@@ -130,11 +169,12 @@ pub(crate) fn explain(
     let explained = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
     let mut arrays = model.file(explained.fit.state()).arrays;
     arrays.retain(|name, _| blocks.contains(&name.as_str()));
-    let mut warnings = data::warnings(model, &*data);
-    let dropped = explained.dropped;
-    if dropped > 0.0 {
+    warnings.extend(data::warnings(model, &*data));
+    let impossible = explained.dropped;
+    let dropped = impossible + left_out;
+    if impossible > 0.0 {
         warnings.push(format!(
-            "data with the sum {dropped} were left out: no component has positive probability there"
+            "data with the sum {impossible} were left out: no component has positive probability there"
         ));
     }
     if !explained.empty.is_empty() {

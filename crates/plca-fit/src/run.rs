@@ -216,7 +216,8 @@ impl<'a, S: State> Run<'a, S> {
         Ok(best.expect("at least one start"))
     }
 
-    /// Continues a run. The result is bit-identical to that without the interruption.
+    /// Continues a run. The result is bit-identical to that without the interruption. A run that has converged ends at once, whatever the new stop rule is:
+    /// to go on from its parameters, `resume(Checkpoint::new(parameters))`.
     ///
     /// # Errors
     ///

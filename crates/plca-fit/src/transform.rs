@@ -29,7 +29,8 @@ pub enum Impossible {
     /// The data are refused, with the first such cell.
     #[default]
     Refuse,
-    /// They are left out, and counted.
+    /// They are left out, and counted. Where nothing is left of all data, as of a single observation that cannot be explained, the error is
+    /// [`DataError::NoMass`](plca_tensor::DataError::NoMass).
     Drop,
 }
 

@@ -62,7 +62,7 @@ pub fn write_atomically(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn can_write(path: &Path) -> Result<(), IoError> {
-    match Target::of(path).map_err(|e| IoError::new(path, e))? {
+    match Target::of(path).map_err(|e| IoError::system(path, e))? {
         Target::Device => Ok(()),
         Target::File { place, .. } => {
             clear(folder(&place));
@@ -167,7 +167,7 @@ impl Pending {
                 },
             })
         };
-        let to = open().map_err(|e| IoError::new(path, e))?;
+        let to = open().map_err(|e| IoError::system(path, e))?;
         let path = path.to_path_buf();
         Ok(Self { path, to })
     }
@@ -196,7 +196,7 @@ impl Pending {
                 fill(file.as_file_mut()).and_then(|()| file.as_file().sync_all())
             }
         };
-        written.map_err(|e| IoError::new(&self.path, e))
+        written.map_err(|e| IoError::system(&self.path, e))
     }
 
     /// Gives the file the name of its target.
@@ -211,7 +211,7 @@ impl Pending {
     pub fn keep(self) -> Result<(), IoError> {
         if let To::File { file, place } = self.to {
             let kept = file.persist(&place);
-            kept.map_err(|e| IoError::new(&self.path, e.error))?;
+            kept.map_err(|e| IoError::system(&self.path, e.error))?;
             // The new name is safe once the folder is; not every file system can say so.
             #[cfg(unix)]
             let _ = File::open(folder(&place)).and_then(|f| f.sync_all());

@@ -184,8 +184,27 @@ impl<T> DataFile<T> {
 }
 
 impl<T: Element> DataFile<T> {
-    /// The data as models take them, every cell observed. Cells that a sparse file does not list are 0. For hidden cells see
-    /// [`DenseTensor::masked`] and [`SparseTensor::stored_only`].
+    /// The data with hidden cells: those that are NaN, and those that a sparse file does not list.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`] with the first value that is infinite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.csv");
+    /// std::fs::write(&path, "2,,1\n3,4,0\n")?;
+    /// let data = plca_io::read_data::<f64>(&path, None)?.into_masked()?;
+    /// assert!(!data.is_complete());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_masked(self) -> Result<Box<dyn Data<T>>, DataError> {
+        self.boxed(DenseTensor::masked, SparseTensor::stored_only)
+    }
+
+    /// The data as models take them, every cell observed; models take `&*data`. Cells that a sparse file does not list are 0.
     ///
     /// # Errors
     ///
@@ -202,15 +221,23 @@ impl<T: Element> DataFile<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn into_data(self) -> Result<Box<dyn Data<T>>, DataError> {
+        self.boxed(DenseTensor::new, SparseTensor::new)
+    }
+
+    fn boxed(
+        self,
+        dense: fn(Vec<usize>, Vec<T>, Order) -> Result<DenseTensor<T>, DataError>,
+        sparse: fn(Coordinates<T>) -> Result<SparseTensor<T>, DataError>,
+    ) -> Result<Box<dyn Data<T>>, DataError> {
         Ok(match self {
             Self::Dense(array) => {
                 let order = match array.fortran {
                     true => Order::ColumnMajor,
                     false => Order::RowMajor,
                 };
-                Box::new(DenseTensor::new(array.shape, array.values, order)?)
+                Box::new(dense(array.shape, array.values, order)?)
             }
-            Self::Sparse(entries) => Box::new(SparseTensor::new(entries)?),
+            Self::Sparse(entries) => Box::new(sparse(entries)?),
         })
     }
 }
@@ -304,14 +331,41 @@ pub enum Header {
     No,
 }
 
+/// Which cells of a table are names.
+///
+/// ```
+/// use plca_io::{DataFile, Labels, ReadOptions, Table, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "word,document,count\nsea,b,2\nsea,a,1\nsun,a,4\n")?;
+/// let table = Table { labels: Labels::Entries, ..Table::default() };
+/// let options = ReadOptions { table, ..ReadOptions::default() };
+/// let DataFile::Sparse(v) = read_data_with::<f64>(&path, &options)? else { panic!("sparse") };
+/// assert_eq!(v.shape, [2, 2]);                                // sea and sun, a and b
+/// assert_eq!((v.indices, v.values), (vec![0, 1, 0, 0, 1, 0], vec![2.0, 1.0, 4.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Labels {
+    /// None.
+    #[default]
+    None,
+    /// The first of every line names its row.
+    FirstColumn,
+    /// All but the last of every line, which is an entry of sparse data: the names of its indices, one for each dimension, and its value. Indices are in the
+    /// order of their names, which are compared as whole numbers where all of a dimension are such.
+    Entries,
+}
+
 /// How a `.csv` or `.tsv` file is read: cells that may be quoted, an empty one for NaN.
 ///
 /// ```
-/// use plca_io::{DataFile, ReadOptions, Table, read_data_with};
+/// use plca_io::{DataFile, Labels, ReadOptions, Table, read_data_with};
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("v.csv");
 /// std::fs::write(&path, "gene;one;two\n\"a;b\";1;2\n")?;
-/// let table = Table { delimiter: Some(b';'), labels: true, ..Table::default() };
+/// let table = Table { delimiter: Some(b';'), labels: Labels::FirstColumn, ..Table::default() };
 /// let options = ReadOptions { table, ..ReadOptions::default() };
 /// let DataFile::Dense(v) = read_data_with::<f64>(&path, &options)? else { panic!("dense") };
 /// assert_eq!((v.shape, v.values), (vec![1, 2], vec![1.0, 2.0]));
@@ -323,8 +377,8 @@ pub struct Table {
     pub header: Header,
     /// The byte of ASCII between cells; without it a comma, in `.tsv` files a tab.
     pub delimiter: Option<u8>,
-    /// The first cell of every line is the label of a row, which is left out.
-    pub labels: bool,
+    /// Which cells are names.
+    pub labels: Labels,
 }
 
 /// What [`read_data_with`] expects and accepts.
@@ -451,7 +505,7 @@ pub(crate) fn accept(options: &ReadOptions) -> Accept {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open_file(path: &Path) -> Result<File, IoError> {
-    open(path).map_err(|e| IoError::new(path, e))
+    open(path).map_err(|e| IoError::system(path, e))
 }
 
 pub(crate) fn open(path: &Path) -> std::io::Result<File> {
@@ -558,7 +612,13 @@ fn read<T: Element>(
             _ => {
                 let delimiter = delimiter(&extension, table);
                 let mut reader = unpacked(open(path)?, gz);
-                text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
+                match table.labels {
+                    Labels::Entries => text::read_entries(&mut reader, table, delimiter, accept)
+                        .map(|(entries, _)| DataFile::Sparse(entries)),
+                    _ => {
+                        text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
+                    }
+                }
             }
         }
     };
@@ -702,7 +762,7 @@ pub fn sha256_file(path: &Path) -> Result<String, IoError> {
             }
         }
     };
-    add().map_err(|e| IoError::new(path, e))?;
+    add().map_err(|e| IoError::system(path, e))?;
     Ok(hexadecimal(hash))
 }
 

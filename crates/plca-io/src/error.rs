@@ -47,6 +47,11 @@ impl IoError {
         Fault::new(what).of(path)
     }
 
+    /// What the system says of a file.
+    pub(crate) fn system(path: &Path, e: std::io::Error) -> Self {
+        Fault::from(e).of(path)
+    }
+
     /// The file that was refused.
     ///
     /// ```
@@ -84,6 +89,21 @@ impl IoError {
         self.fault.word.as_deref()
     }
 
+    /// What the system said, such as `NotFound`, `PermissionDenied` or `StorageFull`; `InvalidData` where the contents are the matter.
+    ///
+    /// ```
+    /// use std::io::ErrorKind;
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.csv");
+    /// assert_eq!(plca_io::read_data::<f64>(&path, None).unwrap_err().kind(), ErrorKind::NotFound);
+    /// std::fs::write(&path, "one,2\n")?;
+    /// assert_eq!(plca_io::read_data::<f64>(&path, None).unwrap_err().kind(), ErrorKind::InvalidData);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn kind(&self) -> std::io::ErrorKind {
+        self.fault.kind
+    }
+
     /// An error at a place in the file.
     ///
     /// ```
@@ -104,6 +124,7 @@ pub(crate) struct Fault {
     pub(crate) what: String,
     /// What stands where a number was expected.
     pub(crate) word: Option<String>,
+    kind: std::io::ErrorKind,
 }
 
 impl Fault {
@@ -116,14 +137,20 @@ impl Fault {
             place: place.to_string(),
             what: what.to_string(),
             word: None,
+            kind: std::io::ErrorKind::InvalidData,
         }
     }
 
     /// A word that is not a number.
     pub(crate) fn no_number(word: &str) -> Self {
+        Self::new(format!("`{word}` is not a number")).with(word)
+    }
+
+    /// The same about this word.
+    pub(crate) fn with(self, word: &str) -> Self {
         Self {
             word: Some(word.into()),
-            ..Self::new(format!("`{word}` is not a number"))
+            ..self
         }
     }
 
@@ -146,10 +173,14 @@ impl Fault {
 
 impl From<std::io::Error> for Fault {
     fn from(e: std::io::Error) -> Self {
-        Self::new(match e.kind() {
+        let what = match e.kind() {
             std::io::ErrorKind::UnexpectedEof => "the file ends too early".to_string(),
             _ => e.to_string(),
-        })
+        };
+        Self {
+            kind: e.kind(),
+            ..Self::new(what)
+        }
     }
 }
 

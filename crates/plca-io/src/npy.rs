@@ -75,7 +75,16 @@ pub(crate) fn read_header(reader: &mut impl Read) -> Result<Header, Fault> {
     let Some(descr) = quote.and_then(|q| descr[1..].split(q).next()) else {
         return Err(Fault::at("header", "structured types are not numbers"));
     };
-    let unknown = || Fault::at("header", format!("type `{descr}` is not a real number"));
+    let unknown = || {
+        let hint = match descr.contains('c') {
+            true => "; of complex numbers save the absolute values",
+            false => "",
+        };
+        Fault::at(
+            "header",
+            format!("type `{descr}` is not a real number{hint}"),
+        )
+    };
     let mut chars = descr.chars();
     let mut code = chars.next().ok_or_else(unknown)?;
     let mut big_endian = false;

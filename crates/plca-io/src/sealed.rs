@@ -43,7 +43,7 @@ impl Stamp {
     fn of(path: &Path) -> Result<Self, IoError> {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt;
-        let found = path.metadata().map_err(|e| IoError::new(path, e))?;
+        let found = path.metadata().map_err(|e| IoError::system(path, e))?;
         Ok(Self {
             length: found.len(),
             modified: found.modified().ok(),

@@ -170,7 +170,11 @@ pub fn write_shards<T: Element>(
     let new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let new: Vec<&Path> = folder.ancestors().take_while(new).collect();
     let made = std::fs::create_dir_all(folder).and_then(|()| std::fs::read_dir(folder));
-    if made.map_err(|e| IoError::new(folder, e))?.next().is_some() {
+    if made
+        .map_err(|e| IoError::system(folder, e))?
+        .next()
+        .is_some()
+    {
         return Err(IoError::new(folder, "is not empty"));
     }
     let cutting = Cutting {

@@ -1,8 +1,11 @@
 //! Matrix Market, FROSTT and tables of numbers.
 
+use std::collections::HashMap;
 use std::io::BufRead;
 
-use crate::data::{Array, Element, Header, Table, check_order};
+use plca_tensor::Coordinates;
+
+use crate::data::{Array, Element, Header, Labels, Table, check_order};
 use crate::error::Fault;
 
 /// Longest line that is read.
@@ -34,7 +37,8 @@ pub(crate) fn for_each_line(
         if line.len() == MAX_LINE {
             return Err(Fault::at(place(), "is too long"));
         }
-        let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is not text"))?;
+        let text =
+            std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is not text in UTF-8"))?;
         // Some spreadsheets write a byte order mark.
         let text = if number == 1 {
             text.trim_start_matches('\u{feff}')
@@ -368,7 +372,11 @@ impl Record {
     /// Whether this first line names the columns of a table.
     fn is_header(&self, table: &Table) -> Result<bool, Fault> {
         let (mut numbers, mut words) = (0, 0);
-        for cell in self.cells().skip(usize::from(table.labels)) {
+        let labels = match table.labels {
+            Labels::Entries => self.ends.len().saturating_sub(1),
+            _ => table.first_columns(),
+        };
+        for cell in self.cells().skip(labels) {
             let cell = cell?;
             numbers += usize::from(cell.parse::<f64>().is_ok());
             words += usize::from(!cell.is_empty());
@@ -385,80 +393,37 @@ impl Record {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| {
             let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
-            let cell = cell.map_err(|_| Fault::new("is not text"))?;
+            let cell = cell.map_err(|_| Fault::new("is not text in UTF-8"))?;
             Ok(cell.trim().trim_matches('"'))
         })
     }
 }
 
-/// What the rows and the columns of a table are called, where it says so.
-pub(crate) fn read_names(
-    reader: &mut impl BufRead,
-    table: &Table,
-    delimiter: u8,
-) -> Result<[Option<Vec<String>>; 2], Fault> {
-    let mut record = Record::new(delimiter);
-    let labels = usize::from(table.labels);
-    let (mut header, mut columns, mut rows) = (None, 0, Vec::new());
-    let (mut begun, mut ended) = (false, false);
-    for_each_line(reader, |_, line| {
-        // Without labels the first line of numbers is the last that is looked at.
-        if ended || !begun && line.trim().is_empty() {
-            return Ok(());
-        }
-        begun = !record.take(line, !begun);
-        if begun {
-            return match record.written + record.ends.len() + line.len() > MAX_LINE {
-                true => Err(Fault::new("is too long")),
-                false => Ok(()),
-            };
-        }
-        let cells: Vec<String> = record
-            .cells()
-            .map(|c| Ok(c?.to_string()))
-            .collect::<Result<_, Fault>>()?;
-        if columns == 0 && header.is_none() && record.is_header(table)? {
-            header = Some(cells);
-            return Ok(());
-        }
-        columns = cells.len() - labels.min(cells.len());
-        match table.labels {
-            true => rows.extend(cells.into_iter().next()),
-            false => ended = true,
-        }
-        Ok(())
-    })?;
-    let header = header.map(|mut names: Vec<String>| {
-        // That of the column of labels.
-        names.drain(..names.len().saturating_sub(columns).min(labels));
-        names
-    });
-    Ok([
-        table.labels.then_some(rows),
-        header.filter(|names| names.len() == columns),
-    ])
+impl Table {
+    /// Cells of every line before its numbers.
+    fn first_columns(&self) -> usize {
+        usize::from(self.labels == Labels::FirstColumn)
+    }
 }
 
-/// Numbers in cells, which may be quoted. Empty ones are NaN.
-pub(crate) fn read_table<T: Element>(
+/// Calls `visit` with every record, and with the number of the last empty line before it, until `visit` says `false`.
+fn for_each_record(
     reader: &mut impl BufRead,
-    table: &Table,
     delimiter: u8,
-    accept: Accept,
-) -> Result<Array<T>, Fault> {
+    mut visit: impl FnMut(&Record, Option<usize>) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
         let what = format!("{:?} cannot separate cells", char::from(delimiter));
         return Err(Fault::new(what));
     }
     let mut record = Record::new(delimiter);
-    let labels = usize::from(table.labels);
-    let mut values: Vec<T> = Vec::new();
-    let (mut rows, mut columns) = (0, 0);
-    let mut header = None;
-    let mut gap = None;
+    let (mut gap, mut more) = (None, true);
     // Where a record began that has not ended.
     let mut begun = None;
     for_each_line(reader, |number, line| {
+        if !more {
+            return Ok(());
+        }
         let blank = |c: char| c.is_whitespace() && c != char::from(delimiter);
         if begun.is_none() && line.chars().all(blank) {
             gap = Some(number);
@@ -473,6 +438,149 @@ pub(crate) fn read_table<T: Element>(
             return Ok(());
         }
         begun = None;
+        more = visit(&record, gap)?;
+        Ok(())
+    })?;
+    match begun {
+        Some(number) => Err(Fault::at(format!("line {number}"), "a quote is not closed")),
+        None => Ok(()),
+    }
+}
+
+/// What the rows and the columns of a table are called, where it says so.
+pub(crate) fn read_names(
+    reader: &mut impl BufRead,
+    table: &Table,
+    delimiter: u8,
+) -> Result<[Option<Vec<String>>; 2], Fault> {
+    let labels = table.first_columns();
+    let (mut header, mut columns, mut rows) = (None, 0, Vec::new());
+    for_each_record(reader, delimiter, |record, _| {
+        if columns == 0 && header.is_none() && record.is_header(table)? {
+            let names: Result<Vec<_>, _> = record.cells().map(|c| c.map(str::to_string)).collect();
+            header = Some(names?);
+            return Ok(true);
+        }
+        columns = record.ends.len().saturating_sub(labels);
+        if labels > 0 {
+            rows.extend(record.cells().next().transpose()?.map(str::to_string));
+        }
+        // Without labels the first line of numbers is the last that is looked at.
+        Ok(labels > 0)
+    })?;
+    let header = header.map(|mut names: Vec<String>| {
+        // That of the column of labels.
+        names.drain(..names.len().saturating_sub(columns).min(labels));
+        names
+    });
+    Ok([
+        (labels > 0).then_some(rows),
+        header.filter(|names| names.len() == columns),
+    ])
+}
+
+/// Names of a dimension, numbered as they come.
+#[derive(Default)]
+struct Names(HashMap<String, u32>);
+
+impl Names {
+    fn number(&mut self, name: &str) -> Result<u32, Fault> {
+        if let Some(&number) = self.0.get(name) {
+            return Ok(number);
+        }
+        let next = u32::try_from(self.0.len()).ok().filter(|&n| n < u32::MAX);
+        let next = next.ok_or_else(|| Fault::new("more names than a dimension has indices"))?;
+        self.0.insert(name.to_string(), next);
+        Ok(next)
+    }
+
+    /// The names in order, and the place of every number in it.
+    fn sorted(self) -> (Vec<String>, Vec<u32>) {
+        let mut names: Vec<(String, u32)> = self.0.into_iter().collect();
+        names.sort();
+        let whole = |name: &str| name.parse::<i64>().ok();
+        if names.iter().all(|(name, _)| whole(name).is_some()) {
+            names.sort_by_key(|(name, _)| whole(name));
+        }
+        let mut places = vec![0; names.len()];
+        for (place, &(_, number)) in names.iter().enumerate() {
+            places[number as usize] = place as u32;
+        }
+        (names.into_iter().map(|(name, _)| name).collect(), places)
+    }
+}
+
+/// Sparse data of one entry a line: what its indices are called, then its value. Also the names of every dimension in the order of the indices.
+pub(crate) fn read_entries<T: Element>(
+    reader: &mut impl BufRead,
+    table: &Table,
+    delimiter: u8,
+    accept: Accept,
+) -> Result<(Coordinates<T>, Vec<Vec<String>>), Fault> {
+    let mut names: Vec<Names> = Vec::new();
+    let (mut header, mut indices, mut values) = (false, Vec::new(), Vec::new());
+    for_each_record(reader, delimiter, |record, _| {
+        let cells = record.ends.len();
+        if names.is_empty() {
+            if cells < 2 {
+                let cell = record.cells().next().transpose()?.unwrap_or_default();
+                let few = Fault::new("needs at least one name and a value").with(cell);
+                return Err(few.within("column 1"));
+            }
+            check_order(cells - 1)?;
+            if !header && record.is_header(table)? {
+                header = true;
+                return Ok(true);
+            }
+            names.resize_with(cells - 1, Names::default);
+        }
+        if cells != names.len() + 1 {
+            let what = format!(
+                "has {cells} cells, the lines before have {}",
+                names.len() + 1
+            );
+            return Err(Fault::new(what));
+        }
+        for (at, cell) in record.cells().enumerate() {
+            let read = cell.and_then(|cell| match names.get_mut(at) {
+                Some(_) if cell.is_empty() => Err(Fault::new("has no name")),
+                Some(names) => names.number(cell).map(|i| indices.push(i)),
+                None => value(cell, accept.nan_sparse, accept).map(|x| values.push(x)),
+            });
+            read.map_err(|e| e.within(format!("column {}", at + 1)))?;
+        }
+        Ok(true)
+    })?;
+    if values.is_empty() {
+        return Err(Fault::new("holds no entry"));
+    }
+    let (names, places): (Vec<_>, Vec<_>) = names.into_iter().map(Names::sorted).unzip();
+    for entry in indices.chunks_exact_mut(places.len()) {
+        for (i, places) in entry.iter_mut().zip(&places) {
+            *i = places[*i as usize];
+        }
+    }
+    let shape = names.iter().map(Vec::len).collect();
+    let entries = Coordinates {
+        shape,
+        indices,
+        values,
+    };
+    Ok((entries, names))
+}
+
+/// Numbers in cells, which may be quoted. Empty ones are NaN.
+pub(crate) fn read_table<T: Element>(
+    reader: &mut impl BufRead,
+    table: &Table,
+    delimiter: u8,
+    accept: Accept,
+) -> Result<Array<T>, Fault> {
+    let labels = table.first_columns();
+    let mut values: Vec<T> = Vec::new();
+    let (mut rows, mut columns) = (0, 0);
+    let mut header = None;
+    for_each_record(reader, delimiter, |record, gap| {
         let count = record.ends.len();
         // In one column an empty line may be a missing value; nobody can tell.
         if let (Some(gap), true, 1) = (gap, rows > 0, columns + labels) {
@@ -482,7 +590,7 @@ pub(crate) fn read_table<T: Element>(
         }
         if rows == 0 && header.is_none() && record.is_header(table)? {
             header = Some(count);
-            return Ok(());
+            return Ok(true);
         }
         for (at, cell) in record.cells().enumerate().skip(labels) {
             let cell = cell?;
@@ -491,7 +599,9 @@ pub(crate) fn read_table<T: Element>(
             values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);
         }
         if count <= labels {
-            return Err(Fault::new("has a label and no number"));
+            let label = record.cells().next().transpose()?.unwrap_or_default();
+            let alone = Fault::new("has a label and no number").with(label);
+            return Err(alone.within("column 1"));
         }
         if rows == 0 {
             columns = match header {
@@ -507,11 +617,8 @@ pub(crate) fn read_table<T: Element>(
             )));
         }
         rows += 1;
-        Ok(())
+        Ok(true)
     })?;
-    if let Some(number) = begun {
-        return Err(Fault::at(format!("line {number}"), "a quote is not closed"));
-    }
     if rows == 0 {
         return Err(Fault::new("holds no numbers"));
     }

@@ -1,6 +1,6 @@
 //! Numbers in cells: headers, delimiters, quotes and labels.
 
-use plca_io::{DataFile, Header, ReadOptions, Table, read_data_with};
+use plca_io::{DataFile, Header, Labels, ReadOptions, Table, read_data_with, read_names};
 
 /// The shape and the values, or what is said from the place on.
 fn read(name: &str, text: &str, table: &Table) -> Result<(Vec<usize>, Vec<f64>), String> {
@@ -27,10 +27,10 @@ fn read(name: &str, text: &str, table: &Table) -> Result<(Vec<usize>, Vec<f64>),
 const AUTO: Table = Table {
     header: Header::Auto,
     delimiter: None,
-    labels: false,
+    labels: Labels::None,
 };
 const LABELS: Table = Table {
-    labels: true,
+    labels: Labels::FirstColumn,
     ..AUTO
 };
 
@@ -105,7 +105,7 @@ fn labels_are_left_out() {
         assert_eq!(read("v.csv", text, &LABELS), expected(), "{text:?}");
     }
     for (text, why) in [
-        ("x\ny\n", "line 1: has a label and no number"),
+        ("x\ny\n", "line 1: column 1: has a label and no number"),
         (
             "x,1,2\ny,3\n",
             "line 2: has 2 cells, the lines before have 3",
@@ -138,4 +138,68 @@ fn a_quote_that_is_never_closed_is_refused_where_it_began() {
     let text = format!("\"{}", "\"\"\n".repeat(300_000));
     let read = read("v.csv", &text, &AUTO);
     assert_eq!(read, Err("line 1: a quote is not closed".into()));
+}
+
+/// One entry a line: the names of its indices, then its value.
+#[test]
+fn lines_are_entries() {
+    let entries = Table {
+        labels: Labels::Entries,
+        ..AUTO
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.csv");
+    let options = ReadOptions {
+        table: entries.clone(),
+        ..ReadOptions::default()
+    };
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let data = read_data_with::<f64>(&path, &options).map_err(|e| e.to_string())?;
+        let names = read_names(&path, &options).unwrap();
+        let names: Vec<_> = names.into_iter().map(|n| n.unwrap().join(" ")).collect();
+        match data {
+            DataFile::Sparse(v) => Ok::<_, String>((v.shape, v.indices, v.values, names)),
+            DataFile::Dense(v) => panic!("{v:?}"),
+        }
+    };
+    let text = "word,doc,count\nsun,b,2\n\n\"se,a\",b,1\nsun,a,0.5\n";
+    let (shape, indices, values, names) = read(text).unwrap();
+    assert_eq!((shape, indices), (vec![2, 2], vec![1, 1, 0, 1, 1, 0]));
+    assert_eq!(
+        (values, names),
+        (
+            vec![2.0, 1.0, 0.5],
+            vec!["se,a sun".into(), "a b".to_string()]
+        )
+    );
+    // Names that are all whole numbers are in the order of those, others are not; no header; a name more than once; order 1 and 3.
+    let (shape, indices, _, names) = read("10,9,1\n9,x,1\n10,9,4\n").unwrap();
+    assert_eq!((shape, indices), (vec![2, 2], vec![1, 0, 0, 1, 1, 0]));
+    assert_eq!(names, ["9 10", "9 x"]);
+    let (_, _, _, names) = read("10,1\n9,1\n09,1\n-1,2\n").unwrap();
+    assert_eq!(names, ["-1 09 9 10"]);
+    assert_eq!(read("a,b,c,1\n").unwrap().0, [1, 1, 1]);
+
+    for (text, what) in [
+        ("", "holds no entry"),
+        ("word,doc,count\n", "holds no entry"),
+        (
+            "7\n",
+            "line 1: column 1: needs at least one name and a value",
+        ),
+        (
+            "a,b,1\na,1\n",
+            "line 2: has 2 cells, the lines before have 3",
+        ),
+        ("a,b,1\na,,1\n", "line 2: column 2: has no name"),
+        ("a,b,1\na,c,x\n", "line 2: column 3: `x` is not a number"),
+        ("a,b,1\na,c,\n", "line 2: column 3: `` is not a number"),
+        ("a,b,-1\n", "line 1: column 3: value -1 is negative"),
+        ("a,b,nan\n", "line 1: column 3: value nan is not a number"),
+        ("a,\"b,1\n", "line 1: a quote is not closed"),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.contains(what), "{text:?}: {error}");
+    }
 }

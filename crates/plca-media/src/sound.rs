@@ -123,6 +123,7 @@ fn compressed(file: File, ending: &str) -> Result<Decoded, String> {
 #[cfg(not(feature = "compressed-sound"))]
 fn compressed(_: File, ending: &str) -> Result<Decoded, String> {
     let more = match ending {
+        "aiff" | "aif" | "wma" | "opus" => ": save it as .wav first",
         "mp3" | "ogg" | "m4a" | "aac" => ": a build with `--features compressed-sound` reads it",
         _ => "",
     };
@@ -146,7 +147,8 @@ fn collect<E: ToString>(samples: impl Iterator<Item = Result<f64, E>>) -> Result
 }
 
 fn wav(file: BufReader<File>) -> Result<Decoded, String> {
-    let kinds = "expected integers of 8 to 32 bits, or floats of 32 bits";
+    let kinds =
+        "expected integers of 8 to 32 bits, or floats of 32 bits, which NumPy calls float32";
     let mut reader = hound::WavReader::new(file).map_err(|e| match e {
         hound::Error::FormatError(why) => format!("{why}: {kinds}, in a WAVE file"),
         hound::Error::Unsupported => format!("a kind of samples that is not read: {kinds}"),

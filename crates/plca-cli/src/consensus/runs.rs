@@ -181,7 +181,7 @@ impl Runs<'_> {
             "array": args.hidden.array,
             "header": table.header.map(|h| format!("{h:?}").to_lowercase()),
             "delimiter": table.delimiter.map(|c| char::from(c).to_string()),
-            "labels": table.labels.is_some().then_some("first-column"),
+            "labels": table.labels(),
         })
     }
 

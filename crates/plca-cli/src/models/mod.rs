@@ -139,7 +139,7 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         let name = self.name();
         Err(Failure::usage(format!(
-            "{name} has no table of scores; expected one of {}",
+            "{name} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
             SCORED.join(", ")
         )))
     }

@@ -23,7 +23,12 @@ fn blocks_that_were_restored_are_reported() {
         let fit = format!("fit {model} d.csv --rank 1 --tol 0 --max-iter 5 --output o.npz");
         let line = format!("{fit} --prior {block}=dirichlet:.1");
         let out = folder.run(&line);
+        // Kernels of two cells of which one is emptied are points.
         let err = String::from_utf8(out.stderr).unwrap();
+        let others = err
+            .lines()
+            .filter(|line| !line.starts_with("warning: kernels "));
+        let err: String = others.map(|line| format!("{line}\n")).collect();
         assert_eq!((out.status.code(), err.lines().count()), (Some(0), 1));
         let start = format!("warning: the prior of `{block}` set entries to 0");
         assert!(err.starts_with(&start), "{err}");

@@ -1,5 +1,7 @@
 //! One data set in every format, complete and with hidden cells.
 
+use serde_json::json;
+
 use crate::Folder;
 
 const SPARSE: [(&str, &[u8]); 8] = [
@@ -461,6 +463,14 @@ fn tables_that_are_read_otherwise_say_how() {
         folder.fails(1, &fit, &[file, option]);
         folder.ok(&format!("{fit} {option}").replace('\'', ""));
     }
+    folder.text("long.csv", "doc,word,count\na,sea,1\nb,sun,2\n");
+    let long = "fit plca long.csv --rank 1 --output o.npz --quiet --labels";
+    folder.fails(
+        1,
+        &format!("{long} first-column"),
+        &["line 2: column 2", "--labels entries"],
+    );
+    folder.ok(&format!("{long} entries"));
     let error = folder.run("fit plca sentence.csv --rank 1 --output o.npz");
     let error = String::from_utf8(error.stderr).unwrap();
     assert!(
@@ -493,4 +503,163 @@ fn lists_of_documents_are_rows() {
         columns["table"][1]["elbo"].as_f64().unwrap(),
         "elbo",
     );
+}
+
+/// New data with names are taken by them, whatever their order.
+#[test]
+fn new_data_are_in_the_order_of_their_names() {
+    let folder = Folder::new();
+    folder.text(
+        "long.csv",
+        "word,doc,count\nsea,1,5\nship,1,3\nsun,2,6\nsky,2,2\nship,2,1\nsea,10,4\nsun,10,1\n",
+    );
+    folder.ok("fit plsa long.csv --labels entries --rank 2 --seed 1 --output m.npz --quiet");
+    let names = |file: &str| folder.model(file).metadata["names"].clone();
+    let words = ["sea", "ship", "sky", "sun"];
+    assert_eq!(names("m.npz"), json!({ "0": words, "1": ["1", "2", "10"] }));
+    let mixture = |data: &str| {
+        let line = format!("transform m.npz {data} --output t.npz");
+        let told = folder.run(&line).stderr;
+        let values = folder.model("t.npz").arrays["mixture"].values.clone();
+        (values, String::from_utf8(told).unwrap())
+    };
+
+    // The same counts by the words' places in the model, in another order, with a word more, and as a table of all words.
+    folder.text("places.tns", "1 1 2\n4 1 1\n2 2 3\n");
+    let (expected, _) = mixture("places.tns --shape 4x2");
+    folder.text("new.csv", "sun,x,1\nship,y,3\nzebra,y,7\nsea,x,2\n");
+    let (found, told) = mixture("new.csv --labels entries");
+    assert_eq!(found, expected);
+    assert!(
+        told.contains("7 of 13 were left out") && told.contains("dimension 0: `zebra`"),
+        "{told}"
+    );
+    let dropped = |file: &str| folder.model(file).arrays["dropped"].values[0];
+    assert_eq!(dropped("t.npz"), 7.0);
+    assert_eq!(names("t.npz"), json!({ "0": words, "1": ["x", "y"] }));
+    folder.text("wide.csv", ",x,y\nsun,1,0\nsky,0,0\nsea,2,0\nship,0,3\n");
+    let (found, told) = mixture("wide.csv --labels first-column");
+    assert_eq!(found, expected);
+    assert!(!told.contains("warning"), "{told}");
+
+    // Words that a table of counts does not have are not in its documents; of other data nobody knows.
+    folder.text("few.csv", ",x,y\nsun,1,0\nsea,2,0\nship,0,3\n");
+    let (found, told) = mixture("few.csv --labels first-column");
+    assert_eq!(found, expected);
+    assert!(
+        told.contains("`sky`") && told.contains("count as 0"),
+        "{told}"
+    );
+    folder.text(
+        "all.csv",
+        ",a,b,c\nsun,1,0,3\nsky,2,1,0\nsea,2,0,1\nship,0,3,2\n",
+    );
+    folder.ok("fit skellam all.csv --labels first-column --rank 2 --output s.npz --quiet");
+    folder.fails(
+        1,
+        "transform s.npz few.csv --labels first-column --output t.npz",
+        &["few.csv", "3 of the 4 names", "`sky`"],
+    );
+    // Without names their order is taken, which is said; of entries there is no order.
+    folder.text("plain.csv", "2,0\n0,3\n0,0\n1,0\n");
+    let (found, told) = mixture("plain.csv");
+    assert_eq!(found, expected);
+    assert!(told.contains("no names along dimension 0"), "{told}");
+    folder.ok("fit plsa plain.csv --rank 2 --output plain.npz --quiet");
+    folder.fails(
+        1,
+        "transform plain.npz new.csv --labels entries --output t.npz",
+        &["new.csv", "the model has no names"],
+    );
+    folder.text("none.csv", "cat,x,1\ndog,x,1\n");
+    folder.text("seen.csv", "1,1\n1,1\n1,1\n1,0\n");
+    for (options, told) in [
+        ("none.csv --labels entries", ["`cat`", "`sea`"]),
+        (
+            "wide.csv --labels first-column --mask seen.csv",
+            ["wide.csv", "--mask"],
+        ),
+    ] {
+        folder.fails(
+            1,
+            &format!("transform m.npz {options} --output t.npz"),
+            &told,
+        );
+    }
+}
+
+/// Names that a model file has no room for do not cost the fit.
+#[test]
+fn too_many_names_are_left_out() {
+    let folder = Folder::new();
+    let long = "x".repeat(1 << 12);
+    let rows: String = (0..1 << 10)
+        .map(|i| format!("{long}{i},{}\n", i + 1))
+        .collect();
+    folder.text("v.csv", &format!("name,only\n{rows}"));
+    let line = "fit plca v.csv --labels first-column --rank 1 --max-iter 2 --output m.npz";
+    let told = String::from_utf8(folder.run(line).stderr).unwrap();
+    assert!(
+        told.contains("the 1024 names along dimension 0 are not kept"),
+        "{told}"
+    );
+    assert_eq!(
+        folder.model("m.npz").metadata["names"],
+        json!({ "1": ["only"] })
+    );
+}
+
+/// Names that are taken for data are doubted.
+#[test]
+fn names_among_the_data_are_doubted() {
+    let folder = Folder::new();
+    let told = |data: &str| {
+        let line = format!("fit nmf-kl {data} --rank 1 --max-iter 2 --output m.npz");
+        String::from_utf8(folder.run(&line).stderr).unwrap()
+    };
+    folder.text("numbered.csv", ",sea,ship\n0,9,1\n1,1,9\n");
+    folder.text("axis.csv", "sample,300,305,310\na,1,2,3\nb,3,2,1\n");
+    folder.text("bare.csv", "1,2,3,4,5,6,7,8.5\n1,2,2,1,1,2,1,1\n");
+    folder.text("plain.csv", "1,2,3\n1,2,2\n");
+    for (doubted, option) in [
+        ("numbered.csv", "--labels first-column"),
+        ("axis.csv --labels first-column", "--header yes"),
+        ("bare.csv", "--header yes"),
+    ] {
+        assert!(
+            told(doubted).contains(option),
+            "{doubted}: {}",
+            told(doubted)
+        );
+        let quiet = told(&format!("{doubted} {option}"));
+        assert!(
+            !quiet.contains("--header") && !quiet.contains("--labels"),
+            "{quiet}"
+        );
+    }
+    for plain in [
+        "plain.csv",
+        "bare.csv --header no",
+        "axis.csv --labels first-column --header no",
+    ] {
+        assert!(
+            !told(plain).contains("--header"),
+            "{plain}: {}",
+            told(plain)
+        );
+    }
+    folder.text("decimal.csv", "1;2,5\n2;3\n");
+    folder.text("gaps.csv", "1,2\nNA,3\n");
+    folder.text("cut.csv", "a;1;2\n");
+    folder.text("noise.wav", "RIFF");
+    for (data, hint) in [
+        ("decimal.csv --delimiter ;", "decimal point"),
+        ("gaps.csv", "--missing nan"),
+        ("cut.csv --labels first-column", "--delimiter ';'"),
+        ("cut.csv --labels entries", "--delimiter ';'"),
+        ("noise.wav", "plca spectrogram"),
+    ] {
+        let line = format!("fit nmf-kl {data} --rank 1 --output o.npz");
+        folder.fails(1, &line, &[hint]);
+    }
 }

@@ -163,6 +163,30 @@ fn names_are_kept() {
     folder.ok("report m.npz --output r.html");
     let page = String::from_utf8(folder.bytes("r.html")).unwrap();
     assert!(page.contains(">ship<") && page.contains(">a.txt<"));
+    // One number for each document.
+    let table = |line: &str| {
+        folder.ok(&format!("export {line} --output t.csv"));
+        String::from_utf8(folder.bytes("t.csv")).unwrap()
+    };
+    assert!(table("m.npz --array marginal").starts_with("name,marginal\na.txt,0."));
+    assert!(table("n.npz --array gap").starts_with("name,gap\nc.txt,"));
+    folder.ok("consensus plsa d.csv --labels first-column --ranks 2 --restarts 8 --seed 1 --output c.npz --quiet");
+    let spectra = table("c.npz --array k2.consensus_spectra");
+    assert!(
+        spectra.starts_with("name,component_0,component_1\nsea,"),
+        "{spectra}"
+    );
+    assert!(table("c.npz --array k2.usage").contains("\nb.txt,"));
+    let words = folder.ok("inspect c.npz --array k2.consensus_spectra --top 1");
+    assert!(words.contains("sea ") && words.contains("wind "), "{words}");
+    // The shares of pNTF, a component in each row.
+    folder.ok("fit pntf d.csv --labels first-column --rank 2 --seed 1 --output p.npz --quiet");
+    folder.ok("transform p.npz d.csv --labels first-column --output q.npz --quiet");
+    let shares = table("q.npz --array mixture");
+    assert!(
+        shares.starts_with("name,component_0,component_1\na.txt,"),
+        "{shares}"
+    );
     // Other names.
     folder.text("others.txt", "x\ny\nz\n");
     let table = "export m.npz --array basis --labels others.txt --output u.csv";

@@ -342,7 +342,7 @@ fn one_table_scores_the_three_models_with_hidden_cells() {
         ("nmf-kl", of_data - total * total.ln() - fit("nmf-kl")),
     ];
     for (model, want) in found {
-        let table = folder.json(&format!("select {model} {how} --ranks 1"));
+        let table = folder.json(&format!("select {model} {how} --ranks 1 --criterion bic"));
         let got = number(&table["table"][0], "log_likelihood");
         assert!(
             (got - want).abs() <= 1e-9 * want.abs(),

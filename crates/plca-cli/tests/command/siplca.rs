@@ -489,3 +489,26 @@ fn bad_shifts_are_refused() {
     plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
     folder.fails(1, "reconstruct m.npz --output a.npy", &["m.npz", "[7, 5]"]);
 }
+
+/// Kernels of one picture are looked for in another one of another size; without `--fix` sizes must agree.
+#[test]
+fn kernels_are_kept_for_data_of_another_size() {
+    let folder = Folder::new();
+    folder.text("a.csv", "1,0,0,2,0\n0,1,0,0,2\n1,0,0,1,0\n0,1,0,0,1\n");
+    folder.text("b.csv", "3,0,0\n0,3,0\n0,0,0\n0,1,0\n0,0,1\n");
+    let fit = "--max-iter 30 --seed 1 --quiet --output";
+    folder.ok(&format!(
+        "fit siplca a.csv --rank 1 --kernel 2x2 {fit} a.npz"
+    ));
+    let again = "fit siplca b.csv --init a.npz";
+    folder.fails(1, &format!("{again} {fit} b.npz"), &["impulses", "--init"]);
+    let told = folder.run(&format!("{again} --fix kernels --output b.npz"));
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(told.contains("`impulses` of --init"), "{told}");
+    let kernels = |file: &str| folder.model(file).arrays["kernels"].values.clone();
+    assert_eq!(kernels("a.npz"), kernels("b.npz"));
+    assert_eq!(folder.model("b.npz").arrays["impulses"].shape, [1, 4, 2]);
+    // Of the same size they are a start.
+    let told = folder.run("fit siplca a.csv --init a.npz --fix kernels --output c.npz");
+    assert!(!String::from_utf8(told.stderr).unwrap().contains("--init"));
+}

@@ -165,6 +165,15 @@ fn trained_sources_share_their_mixture() {
         .map(|(a, b)| a + b)
         .collect();
     assert!(near(&sum, &mixture.channels[0]) < 1e-9);
+    // One source is known, and what is besides is learnt.
+    folder.ok("separate low.npz mix.wav --others 2 --output rest");
+    assert!(near(&part("rest/others.wav"), &high) < 0.01);
+    assert!(near(&part("rest/others.wav"), &low) > 0.5);
+    folder.fails(
+        2,
+        "separate mix.wav low.npz high.npz --output no",
+        &["mix.wav", "last"],
+    );
     // Another sound of the same length is noticed.
     folder.ok("spectrogram a.wav --frame 256 --output v.npy");
     folder.ok("fit plca v.npy --rank 2 --max-iter 3 --output a.npz --quiet");
@@ -180,8 +189,21 @@ fn trained_sources_share_their_mixture() {
     folder.fails(
         1,
         "separate s.npz low.npz mix.wav --output no",
-        &["s.npz", "spectra"],
+        &["s.npz", "spectra", "--fix kernels"],
     );
+    let printed = folder.ok("spectrogram mix.wav --frame 256 --output u.npy");
+    assert!(
+        printed.starts_with("8000 Hz, 129 frequencies x "),
+        "{printed}"
+    );
+    let opposite = vec![low.clone(), low.iter().map(|x| -x).collect()];
+    let sound = Sound {
+        rate: 8000,
+        channels: opposite,
+    };
+    write_wav(&folder.path("opposite.wav"), &sound).unwrap();
+    assert!(told("spectrogram opposite.wav --output u.npy").contains("cancel"));
+    assert!(!told("spectrogram mix.wav --output u.npy").contains("cancel"));
     folder.ok("spectrogram a.wav --frame 128 --output w.npy");
     folder.ok("fit plca w.npy --rank 2 --max-iter 3 --output w.npz --quiet");
     folder.fails(

@@ -287,7 +287,7 @@ const USES: &[Use] = &[
     (
         "transform m.npz d.csv --along 7 -o n.npz",
         2,
-        &["--along 7", "along dimension 1"],
+        &["--along 7", "along dimension 0 or 1"],
     ),
     (
         "fit kmeans d.csv --rank 2 --seeding best -o o.npz",

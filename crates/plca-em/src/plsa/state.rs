@@ -64,7 +64,8 @@ impl<T: Real> PlsaState<T> {
         self.0.at(2).as_slice()
     }
 
-    /// Finds the mixtures of new observations under the learnt basis.
+    /// Finds the mixtures of new observations under the learnt basis, by the likelihood alone: a prior on `mixture` is not in the state. To keep it, fit the new data with
+    /// `.prior("mixture", …).freeze("basis")` from `Init::default().block("basis", …)`.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub enum ConsensusError {
     },
     /// Too few components, or too many neighbours, for a local density.
     #[error(
-        "a neighbourhood of {neighbourhood} gives {neighbours} neighbours among {spectra} spectra, {components} of each fit: expected at least 1 and fewer than all other spectra"
+        "a neighbourhood of {neighbourhood} gives {neighbours} neighbours among {spectra} spectra, {components} of each fit: expected at least 1 and fewer than all other spectra: take more fits or another neighbourhood"
     )]
     Neighbours {
         /// How many neighbours there would be.

@@ -45,7 +45,12 @@ impl<T> Coordinates<T> {
     }
 
     /// One more entry. An index beyond `u32` becomes `u32::MAX`, which is outside every shape.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one index for each mode.
     pub fn push(&mut self, index: &[usize], value: T) {
+        assert_eq!(index.len(), self.shape.len(), "one index for each mode");
         let index = index.iter().map(|&i| u32::try_from(i).unwrap_or(u32::MAX));
         self.indices.extend(index);
         self.values.push(value);

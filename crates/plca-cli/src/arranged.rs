@@ -1,0 +1,220 @@
+//! New data whose rows or columns have names, in the order of those of a model.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use plca_io::{Array, DataFile, Element};
+use plca_tensor::Coordinates;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::models::{ModelKind, Takes};
+use crate::named::{self, quoted};
+
+/// Where the indices of a dimension go.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// For every index of the new data that of the model; `None` for a name that the model does not have.
+    to: Vec<Option<u32>>,
+    /// The names of the model.
+    known: Vec<String>,
+    /// Those names of the new data that the model does not have.
+    others: Vec<String>,
+}
+
+/// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model; `entries`: their order is
+/// that of the names.
+pub(crate) fn places(
+    path: &Path,
+    names: &mut [Option<Vec<String>>],
+    entries: bool,
+    metadata: &Value,
+    along: usize,
+) -> Result<(Vec<Option<Places>>, Vec<String>), Failure> {
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    for (d, own) in names.iter_mut().enumerate() {
+        let known = named::of(metadata, d);
+        all.push(match (own, known) {
+            _ if d == along => None,
+            (Some(_), None) if entries => {
+                let what = format!(
+                    "its indices along dimension {d} are names, and the model has no names there: expected data whose indices are those of the model, such as .mtx"
+                );
+                return Err(Failure::of(path, what));
+            }
+            (None, Some(_)) => {
+                warnings.push(format!(
+                    "the data have no names along dimension {d}, where the model has: their order is taken for that of the model (--header yes and --labels first-column read names)"
+                ));
+                None
+            }
+            (Some(own), Some(known)) if *own != known && unique(own) && unique(&known) => {
+                let numbers: HashMap<&str, u32> =
+                    known.iter().map(String::as_str).zip(0..).collect();
+                let number = |name: &String| numbers.get(name.as_str()).copied();
+                let to: Vec<Option<u32>> = own.iter().map(number).collect();
+                let others = own.iter().filter(|name| number(name).is_none());
+                let others: Vec<String> = others.cloned().collect();
+                if others.len() == own.len() {
+                    let what = format!(
+                        "no name along dimension {d} is one of the model's: the first is {} here, {} there",
+                        quoted(&own[..1]),
+                        quoted(&known[..1]),
+                    );
+                    return Err(Failure::of(path, what));
+                }
+                own.clone_from(&known);
+                Some(Places { to, known, others })
+            }
+            _ => None,
+        });
+    }
+    Ok((all, warnings))
+}
+
+fn unique(names: &[String]) -> bool {
+    let mut seen = HashSet::new();
+    names.iter().all(|name| seen.insert(name))
+}
+
+/// Data in the order of a model.
+pub(crate) struct Arranged<T> {
+    pub(crate) file: DataFile<T>,
+    /// The sum of what has names that the model does not have, of absolute values.
+    pub(crate) left_out: f64,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The data with their indices in these places. Entries that they do not have are 0; a table that does not hold counts must have all names.
+pub(crate) fn arranged<T: Element>(
+    model: &dyn ModelKind,
+    path: &Path,
+    file: DataFile<T>,
+    places: &[Option<Places>],
+) -> Result<Arranged<T>, Failure> {
+    let (mut left_out, mut warnings) = (0.0, Vec::new());
+    if places.iter().all(Option::is_none) {
+        return Ok(Arranged {
+            file,
+            left_out,
+            warnings,
+        });
+    }
+    let sum = |values: &[T]| -> f64 {
+        let known = values.iter().map(|x| x.to_f64().abs());
+        known.filter(|x| !x.is_nan()).sum()
+    };
+    let (total, kept);
+    let file = match file {
+        DataFile::Sparse(entries) => {
+            total = sum(&entries.values);
+            let entries = entries_in(entries, places);
+            kept = sum(&entries.values);
+            DataFile::Sparse(entries)
+        }
+        DataFile::Dense(table) => {
+            total = sum(&table.values);
+            let zeros = model.takes() == Takes::Counts;
+            let table = table_in(path, table, places, zeros, &mut warnings)?;
+            kept = sum(&table.values);
+            DataFile::Dense(table)
+        }
+    };
+    for (d, places) in places.iter().enumerate() {
+        if let Some(others) = places.as_ref().map(|p| &p.others).filter(|o| !o.is_empty()) {
+            left_out = total - kept;
+            warnings.push(format!(
+                "{left_out} of {total} were left out: the model does not have these names along dimension {d}: {}",
+                quoted(others)
+            ));
+        }
+    }
+    Ok(Arranged {
+        file,
+        left_out,
+        warnings,
+    })
+}
+
+fn entries_in<T: Copy>(entries: Coordinates<T>, places: &[Option<Places>]) -> Coordinates<T> {
+    let mut shape = entries.shape;
+    for (size, places) in shape.iter_mut().zip(places) {
+        if let Some(places) = places {
+            *size = places.known.len();
+        }
+    }
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    for (index, &value) in entries
+        .indices
+        .chunks_exact(shape.len())
+        .zip(&entries.values)
+    {
+        let moved = index.iter().zip(places).map(|(&i, places)| match places {
+            Some(places) => places.to[i as usize],
+            None => Some(i),
+        });
+        if let Some(index) = moved.collect::<Option<Vec<u32>>>() {
+            indices.extend(index);
+            values.push(value);
+        }
+    }
+    Coordinates {
+        shape,
+        indices,
+        values,
+    }
+}
+
+/// Tables have rows and columns, a row after the other. Of counts `zeros` may stand for what they do not have.
+fn table_in<T: Element>(
+    path: &Path,
+    table: Array<T>,
+    places: &[Option<Places>],
+    zeros: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Array<T>, Failure> {
+    let mut from: [Vec<Option<usize>>; 2] = [0, 1].map(|d| (0..table.shape[d]).map(Some).collect());
+    for (d, places) in places.iter().enumerate() {
+        let Some(Places { to, known, .. }) = places else {
+            continue;
+        };
+        let mut found = vec![None; known.len()];
+        for (here, there) in to.iter().enumerate() {
+            if let Some(there) = there {
+                found[*there as usize] = Some(here);
+            }
+        }
+        let lacks = known.iter().zip(&found).filter(|(_, here)| here.is_none());
+        let lacks: Vec<&String> = lacks.map(|(name, _)| name).collect();
+        let what = || {
+            format!(
+                "has {} of the {} names of the model along dimension {d}, not {}",
+                known.len() - lacks.len(),
+                known.len(),
+                quoted(&lacks)
+            )
+        };
+        match lacks.is_empty() {
+            true => {}
+            false if zeros => {
+                warnings.push(format!("{} {}: they count as 0", path.display(), what()))
+            }
+            false => return Err(Failure::of(path, what())),
+        }
+        from[d] = found;
+    }
+    let width = table.shape[1];
+    let [rows, columns] = &from;
+    let cells = rows
+        .iter()
+        .flat_map(|row| columns.iter().map(move |column| (row, column)));
+    let value = |(row, column): (&Option<usize>, &Option<usize>)| match (row, column) {
+        (Some(row), Some(column)) => table.values[row * width + column],
+        _ => T::zero(),
+    };
+    Ok(Array {
+        shape: vec![rows.len(), columns.len()],
+        values: cells.map(value).collect(),
+        fortran: false,
+    })
+}
