@@ -54,6 +54,16 @@ def test_scores_are_those_of_the_command(plca, tmp_path, model, criterion, n_job
             assert row[name] == other[of_theirs], name
 
 
+@pytest.mark.parametrize("model", CASES)
+def test_defaults_are_those_of_the_command(plca, tmp_path, model):
+    estimator, options, transposed = CASES[model]
+    X = counts((20, 15))
+    theirs = by_command(plca, tmp_path, model, X, "--ranks", "1..2", "--max-iter", 9, *options)
+    estimator.set_params(random_state=0, n_init=3, max_iter=9)
+    ours = select(estimator, X.T if transposed else X, [1, 2])
+    assert ours.criterion == theirs["criterion"].replace("-", "_") and ours.best == theirs["best"]
+
+
 def test_scores_of_what_is_hidden_and_of_no_counts(plca, tmp_path):
     X = counts((20, 15)) / 4
     X[3, 4] = X[7, 1] = np.nan

@@ -78,6 +78,14 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     if is_sound(e.path()) {
         return Failure::from(e).and("plca spectrogram makes data of a sound");
     }
+    let ending = e.path().extension().unwrap_or_default();
+    let pictures = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "bmp", "gif"];
+    if pictures
+        .iter()
+        .any(|picture| ending.eq_ignore_ascii_case(picture))
+    {
+        return Failure::from(e).and("a picture is saved as an array first, such as .npy");
+    }
     // Tables alone have columns.
     let word = e.word().filter(|_| e.place().contains("column "));
     let word = word.unwrap_or_default();

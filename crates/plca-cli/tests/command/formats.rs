@@ -652,12 +652,14 @@ fn names_among_the_data_are_doubted() {
     folder.text("gaps.csv", "1,2\nNA,3\n");
     folder.text("cut.csv", "a;1;2\n");
     folder.text("noise.wav", "RIFF");
+    folder.text("noise.png", "PNG");
     for (data, hint) in [
         ("decimal.csv --delimiter ;", "decimal point"),
         ("gaps.csv", "--missing nan"),
         ("cut.csv --labels first-column", "--delimiter ';'"),
         ("cut.csv --labels entries", "--delimiter ';'"),
         ("noise.wav", "plca spectrogram"),
+        ("noise.png", ".npy"),
     ] {
         let line = format!("fit nmf-kl {data} --rank 1 --output o.npz");
         folder.fails(1, &line, &[hint]);
