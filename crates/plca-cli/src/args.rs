@@ -664,7 +664,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct TransformArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// New data. All dimensions but that of the observations have the size of the training data.
+    /// New data. All dimensions but that of the observations have the size of the training data, or names that are found there.
     pub(crate) data: PathBuf,
     /// File to write: .npz or .safetensors.
     #[arg(long, short)]
@@ -1023,7 +1023,7 @@ pub(crate) struct SpectrogramArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SeparateArgs {
-    /// The fitted model of the sound's spectrogram; or several, each of a source alone.
+    /// The fitted model of the sound's spectrogram; or several, each of a source alone, at the sampling rate of the sound.
     #[arg(required = true, num_args = 1.., value_name = "MODEL")]
     pub(crate) models: Vec<PathBuf>,
     /// The sound whose spectrogram the model was fitted to; of several models, the mixture of their sources.
@@ -1034,7 +1034,9 @@ pub(crate) struct SeparateArgs {
     /// Explains the sound by the spectra of the model first: for a sound that it was not fitted to. Several models always do.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Also learns this many components from the sound, for what is in it besides the sources of the models; together they leave others.wav.
+    /// Also learns this many components from the sound, for what is in it besides the sources of the models: begin with few, since many explain the known sources as well.
+    ///
+    /// They leave others.wav, and every model the sound of its source.
     #[arg(long, value_name = "K", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) others: usize,
     /// Samples between the starts of two frames, as for the spectrogram.

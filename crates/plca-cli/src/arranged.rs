@@ -1,6 +1,6 @@
 //! New data whose rows or columns have names, in the order of those of a model.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::models::{ModelKind, Takes};
-use crate::named::{self, quoted};
+use crate::named::{self, quoted, twice};
 
 /// Where the indices of a dimension go.
 #[derive(Clone, Debug)]
@@ -22,6 +22,12 @@ pub(crate) struct Places {
     others: Vec<String>,
 }
 
+/// What two names have in common that are one, such as the number of `400` and `400.0`.
+fn same(name: &String) -> String {
+    name.parse::<f64>()
+        .map_or_else(|_| name.clone(), |number| number.to_string())
+}
+
 /// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model; `entries`: their order is
 /// that of the names.
 pub(crate) fn places(
@@ -32,11 +38,24 @@ pub(crate) fn places(
     along: usize,
 ) -> Result<(Vec<Option<Places>>, Vec<String>), Failure> {
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    // Where the names of the dimension of the observations are those of the model.
+    let turned = names.get(along).cloned().flatten().filter(|own| {
+        named::of(metadata, along).is_some_and(|known| own.iter().any(|name| known.contains(name)))
+    });
+    let turned = turned.map(|_| along);
     for (d, own) in names.iter_mut().enumerate() {
         let known = named::of(metadata, d);
+        let turned = turned.filter(|_| d != along);
         all.push(match (own, known) {
             _ if d == along => None,
-            (Some(_), None) if entries => {
+            (Some(own), None) if !entries => {
+                warnings.push(format!(
+                    "the model has no names along dimension {d}: the order of {} is taken for its own, whatever they are called there",
+                    quoted(own)
+                ));
+                None
+            }
+            (Some(_), None) => {
                 let what = format!(
                     "its indices along dimension {d} are names, and the model has no names there: expected data whose indices are those of the model, such as .mtx"
                 );
@@ -44,14 +63,20 @@ pub(crate) fn places(
             }
             (None, Some(_)) => {
                 warnings.push(format!(
-                    "the data have no names along dimension {d}, where the model has: their order is taken for that of the model (--header yes and --labels first-column read names)"
+                    "the data have no names along dimension {d}, where the model has: their order is taken for that of the model (--header yes, --labels first-column or --labels FILE give them)"
                 ));
                 None
             }
-            (Some(own), Some(known)) if *own != known && unique(own) && unique(&known) => {
-                let numbers: HashMap<&str, u32> =
-                    known.iter().map(String::as_str).zip(0..).collect();
-                let number = |name: &String| numbers.get(name.as_str()).copied();
+            (Some(own), Some(known)) if *own != known => {
+                if let Some(name) = twice(own).or(twice(&known)) {
+                    let what = format!(
+                        "its names along dimension {d} are not those of the model, and {} occurs more than once: expected names that differ",
+                        quoted(&[name])
+                    );
+                    return Err(Failure::of(path, what));
+                }
+                let numbers: HashMap<String, u32> = known.iter().map(same).zip(0..).collect();
+                let number = |name: &String| numbers.get(&same(name)).copied();
                 let to: Vec<Option<u32>> = own.iter().map(number).collect();
                 let others = own.iter().filter(|name| number(name).is_none());
                 let others: Vec<String> = others.cloned().collect();
@@ -61,7 +86,11 @@ pub(crate) fn places(
                         quoted(&own[..1]),
                         quoted(&known[..1]),
                     );
-                    return Err(Failure::of(path, what));
+                    let e = Failure::of(path, what);
+                    return Err(match turned {
+                        Some(other) => e.and(format!("if the observations lie along dimension {d}, --along {d} or a fit with them there: the names of dimension {other} of the data are those of the model")),
+                        None => e,
+                    });
                 }
                 own.clone_from(&known);
                 Some(Places { to, known, others })
@@ -70,11 +99,6 @@ pub(crate) fn places(
         });
     }
     Ok((all, warnings))
-}
-
-fn unique(names: &[String]) -> bool {
-    let mut seen = HashSet::new();
-    names.iter().all(|name| seen.insert(name))
 }
 
 /// Data in the order of a model.
@@ -92,6 +116,17 @@ pub(crate) fn arranged<T: Element>(
     file: DataFile<T>,
     places: &[Option<Places>],
 ) -> Result<Arranged<T>, Failure> {
+    let (DataFile::Dense(Array { shape, .. }) | DataFile::Sparse(Coordinates { shape, .. })) =
+        &file;
+    for (d, places) in places.iter().enumerate() {
+        let names = places.as_ref().map(|places| places.to.len());
+        if let Some(names) = names.filter(|&n| shape.get(d) != Some(&n)) {
+            let what = format!(
+                "is of shape {shape:?}, expected {names} indices along dimension {d}, as many as names"
+            );
+            return Err(Failure::of(path, what));
+        }
+    }
     let (mut left_out, mut warnings) = (0.0, Vec::new());
     if places.iter().all(Option::is_none) {
         return Ok(Arranged {

@@ -97,6 +97,8 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
     for &rank in &ranks {
         reasonable("--ranks", rank, data.shape())?;
     }
+    let along = args.given.unwrap_or(1).into();
+    let names = named::read(path, &args.hidden, data.shape(), along)?;
     let runs = Runs {
         args,
         model,
@@ -127,7 +129,7 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
         "restarts": restarts,
         "data": { "shape": data.shape(), "sha256": runs.sha256 },
     });
-    let (names, left_out) = named::kept(plca_io::read_names(path, &args.hidden.reading())?);
+    let (names, left_out) = named::kept(names);
     if !names.is_null() {
         metadata["names"] = names;
     }

@@ -12,6 +12,7 @@ use crate::models::options::{has, need_matrix};
 use crate::models::{Kind, ModelKind, Takes};
 use crate::precision;
 use crate::spectrogram::is_sound;
+use crate::table::Labels;
 
 /// Data of any storage.
 pub(crate) type Loaded<T> = Box<dyn Data<T>>;
@@ -91,26 +92,38 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     let word = word.unwrap_or_default();
     let absent = ["na", "n/a", "null", "none", "-"].contains(&word.to_lowercase().as_str());
     let comma = word.replace(',', ".").parse::<f64>().is_ok();
+    let own = match e
+        .path()
+        .extension()
+        .is_some_and(|x| x.eq_ignore_ascii_case("tsv"))
+    {
+        true => "\t",
+        false => ",",
+    };
     let separator = [";", "\t", "|", ","]
         .into_iter()
-        .find(|&c| word.contains(c));
+        .find(|&c| c != own && word.contains(c));
+    let labels = args.table.labels.as_ref();
     let hint = match separator {
         _ if word.is_empty() => None,
+        _ if absent && labels == Some(&Labels::Entries) => {
+            Some("leave the line of a missing value out".into())
+        }
         _ if absent => Some("an empty cell is a missing value, with --missing nan".into()),
         _ if comma && args.table.delimiter.is_some() => {
             Some("numbers have a decimal point".into())
         }
         Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
         Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
-        _ if e.place().ends_with("column 1") && args.table.labels.is_none() => {
+        _ if e.place().ends_with("column 1") && labels.is_none() => {
             Some("if the first column holds names, --labels first-column; if every line is an entry, names and a value, --labels entries".into())
         }
-        _ if e.place().ends_with("column 2") && args.table.labels() == Some("first-column") => {
-            Some("if every line is an entry, names and a value, --labels entries".into())
+        _ if e.place().ends_with("column 2") && labels == Some(&Labels::FirstColumn) => {
+            Some("if every line is an entry, names and a value, --labels entries; a column of other text must be left out".into())
         }
         _ if e.place().starts_with("line 1:")
             && args.table.header.is_none()
-            && args.table.labels() != Some("entries") =>
+            && labels != Some(&Labels::Entries) =>
         {
             Some("if line 1 names the columns, --header yes".into())
         }

@@ -40,6 +40,14 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     })?)
 }
 
+/// Every digit that is needed, and no more zeros than a person reads.
+fn shortest(x: f64) -> String {
+    match x == 0.0 || (1e-5..1e16).contains(&x.abs()) || !x.is_finite() {
+        true => x.to_string(),
+        false => format!("{x:e}"),
+    }
+}
+
 /// A line for every entry, a column for every component; names in the first column, if there are any.
 fn table(
     args: &ExportArgs,
@@ -48,14 +56,14 @@ fn table(
     delimiter: u8,
 ) -> Result<Vec<u8>, Failure> {
     let kind = known(metadata);
-    if !(1..=2).contains(&array.shape.len()) {
+    if array.shape.is_empty() {
         let what = format!(
-            "--array {} has {} dimensions: expected 1 or 2, or an output .npy",
-            args.array,
-            array.shape.len()
+            "--array {} is one number: expected an output .npy",
+            args.array
         );
         return Err(Failure::of(&args.model, what));
     }
+    let mut extents = array.shape.clone();
     let (columns, header): (Vec<Vec<f64>>, Vec<String>) = match axis_of(kind, &args.array, array) {
         // A number for every observation.
         None => (vec![array.values.clone()], vec![args.array.clone()]),
@@ -65,6 +73,7 @@ fn table(
                 axis,
                 signed: false,
             };
+            extents = components.extents();
             let all = 0..array.shape[axis];
             all.map(|z| (components.get(z), format!("component_{z}")))
                 .unzip()
@@ -79,13 +88,34 @@ fn table(
         .delimiter(delimiter)
         .from_writer(Vec::new());
     let failed = |e: csv::Error| Failure::by(&args.output, e);
-    let first = labels.as_ref().map(|_| "name".to_string());
+    // Of several dimensions every line says its place.
+    let several = extents.len() > 1;
+    let first: Vec<String> = match (several, &labels) {
+        (true, _) => (0..extents.len()).map(|d| format!("index_{d}")).collect(),
+        (false, Some(_)) => vec!["name".into()],
+        (false, None) => Vec::new(),
+    };
     let header = first.into_iter().chain(header);
     table.write_record(header).map_err(failed)?;
     for entry in 0..entries {
-        let name = labels.as_ref().map(|labels| labels[entry].clone());
-        let values = columns.iter().map(|column| column[entry].to_string());
-        let line = name.into_iter().chain(values);
+        let first: Vec<String> = match (several, &labels) {
+            (true, _) => {
+                let mut rest = entry;
+                let mut place: Vec<String> = (extents.iter().rev())
+                    .map(|n| {
+                        let at = rest % n;
+                        rest /= n;
+                        at.to_string()
+                    })
+                    .collect();
+                place.reverse();
+                place
+            }
+            (false, Some(labels)) => vec![labels[entry].clone()],
+            (false, None) => Vec::new(),
+        };
+        let values = columns.iter().map(|column| shortest(column[entry]));
+        let line = first.into_iter().chain(values);
         table.write_record(line).map_err(failed)?;
     }
     table

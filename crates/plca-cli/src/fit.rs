@@ -25,7 +25,7 @@ use crate::given;
 use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
-use crate::models::options::{self, schedule};
+use crate::models::options::{self, has, schedule};
 use crate::named;
 use crate::online;
 use crate::out_of_core::{self, load};
@@ -190,6 +190,12 @@ pub(crate) fn fit_on<T: Scalar>(
         cooling,
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
+        names: named::read(
+            &args.data,
+            &args.hidden,
+            data.shape(),
+            along(args, data.shape()),
+        )?,
     };
     // With all files read.
     let mut trace = Trace::new(args.trace.as_deref(), Instant::now());
@@ -223,6 +229,8 @@ struct Run<'a, T: Element> {
     cooling: Option<(Cooling, HeldOut<'a, T>)>,
     settings: Value,
     checksum: String,
+    /// What the indices of the dimensions are called.
+    names: Vec<Option<Vec<String>>>,
 }
 
 impl<T: Scalar> Run<'_, T> {
@@ -416,15 +424,82 @@ impl<T: Scalar> Run<'_, T> {
             warnings.extend(points(&model));
         }
         merge(&mut model.metadata, self.describe(posterior));
-        let names = plca_io::read_names(&args.data, &args.hidden.reading())?;
-        warnings.extend(named::doubtful(&args.data, &names, &args.hidden)?);
-        let (names, left_out) = named::kept(names);
+        warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);
+        warnings.extend(named::repeated(&self.names));
+        warnings.extend(numbered(args, &self.names, data)?);
+        warnings.extend(without_counts(args, data)?);
+        let (names, left_out) = named::kept(self.names.clone());
         if !names.is_null() {
             model.metadata["names"] = names;
         }
         warnings.extend(left_out);
         leave(args, model, summary, warnings, trace)
     }
+}
+
+/// The dimension of the observations.
+fn along(args: &FitArgs, shape: &[usize]) -> usize {
+    match has(args.model, "--given") {
+        true => args.given.unwrap_or(1).into(),
+        false => shape.len().saturating_sub(1),
+    }
+}
+
+/// Rows from which on growing numbers in the first column are taken for numbers of the rows.
+const NUMBERED: usize = 8;
+
+/// A warning where the first column of a table whose columns have names seems to number its rows.
+fn numbered<T: Scalar>(
+    args: &FitArgs,
+    names: &[Option<Vec<String>>],
+    data: &dyn Data<T>,
+) -> Result<Option<String>, Failure> {
+    let (Some(Some(columns)), None, &[rows, _]) =
+        (names.get(1), &args.hidden.table.labels, data.shape())
+    else {
+        return Ok(None);
+    };
+    let mut first = Vec::new();
+    let visited = data.visit(&mut |index, value| {
+        if index[1] == 0 {
+            first.push((index[0], value));
+        }
+    });
+    visited.map_err(|e| Failure::by(&args.data, e))?;
+    first.sort_by_key(|&(row, _)| row);
+    let grows = first.windows(2).all(|pair| pair[0].1 < pair[1].1);
+    Ok((rows >= NUMBERED && first.len() == rows && grows).then(|| {
+        format!(
+            "the first column, {}, grows from row to row as numbers of rows do, and is taken for data: if it is none, --labels first-column",
+            named::quoted(&columns[..1])
+        )
+    }))
+}
+
+/// A warning of observations without a count, whose mixtures are those of the start.
+fn without_counts<T: Scalar>(
+    args: &FitArgs,
+    data: &dyn Data<T>,
+) -> Result<Option<String>, Failure> {
+    if !has(args.model, "--given") {
+        return Ok(None);
+    }
+    let along = along(args, data.shape());
+    let sums = data
+        .marginal(along)
+        .map_err(|e| Failure::by(&args.data, e))?;
+    // Of those that are hidden there is a warning already.
+    let mut hidden = plca_tensor::unobserved(data).map_err(|e| Failure::by(&args.data, e))?;
+    let hidden = hidden.swap_remove(along);
+    let empty = sums.iter().enumerate().filter(|&(_, &sum)| sum <= 0.0);
+    let empty = empty
+        .map(|(at, _)| at)
+        .filter(|at| hidden.binary_search(at).is_err());
+    let empty: Vec<usize> = empty.collect();
+    Ok((!empty.is_empty()).then(|| {
+        let at = data::listed(&empty);
+        format!("observations {at} along dimension {along} are all 0: the values written for them have no meaning")
+    }))
 }
 
 /// Share of a kernel in one cell above which it is called a point.

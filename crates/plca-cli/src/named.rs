@@ -1,5 +1,6 @@
 //! Names of the entries of blocks: those that a model file keeps of its data.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use plca_io::{Header, IoError};
@@ -7,9 +8,12 @@ use serde_json::{Value, json};
 
 use crate::args::DataArgs;
 use crate::data::LISTED;
+use crate::failure::Failure;
+use crate::inspect::labels;
 use crate::models::Kind;
 use crate::models::options::has;
 use crate::outputs::printable;
+use crate::table::Labels;
 
 fn number(settings: &Value, name: &str, default: u64) -> usize {
     settings[name].as_u64().unwrap_or(default) as usize
@@ -55,6 +59,57 @@ pub(crate) fn quoted(names: &[impl AsRef<str>]) -> String {
     }
 }
 
+/// What the indices of the dimensions are called: in the file of data, or in one of names, which are those of the dimension that has as many indices, of several one that is
+/// not that of the observations.
+pub(crate) fn read(
+    path: &Path,
+    args: &DataArgs,
+    shape: &[usize],
+    along: usize,
+) -> Result<Vec<Option<Vec<String>>>, Failure> {
+    let mut names = plca_io::read_names(path, &args.reading())?;
+    if let Some(Labels::Names(file)) = &args.table.labels {
+        let given = labels(file)?;
+        let mut fitting = (0..shape.len()).filter(|&d| shape[d] == given.len());
+        let fits = fitting.clone().find(|&d| d != along).or(fitting.next());
+        let Some(d) = fits else {
+            let what = format!(
+                "has {} lines, but no dimension of the data, of shape {shape:?}, has as many indices",
+                given.len()
+            );
+            return Err(Failure::of(file, what));
+        };
+        names.resize(shape.len(), None);
+        names[d] = Some(given);
+    }
+    Ok(names)
+}
+
+/// Warnings of names that occur more than once: new data cannot be matched by them.
+pub(crate) fn repeated(names: &[Option<Vec<String>>]) -> Vec<String> {
+    let named = names.iter().enumerate();
+    let named = named.filter_map(|(d, names)| Some((d, twice(names.as_ref()?)?)));
+    named
+        .map(|(d, name)| {
+            let name = quoted(&[name]);
+            format!("the name {name} occurs more than once along dimension {d}: new data cannot be matched by these names")
+        })
+        .collect()
+}
+
+/// The first name that occurs again.
+pub(crate) fn twice(names: &[String]) -> Option<&String> {
+    let mut seen = HashSet::new();
+    names.iter().find(|name| !seen.insert(name.as_str()))
+}
+
+/// Whether names are numbers that grow.
+pub(crate) fn is_axis(names: &[String]) -> bool {
+    let numbers: Vec<f64> = names.iter().map_while(|name| name.parse().ok()).collect();
+    let grows = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    numbers.len() == names.len() && names.len() > 2 && grows
+}
+
 /// Numbers of a first line that grow from one to the next, as those of an axis do; there are fewer of them beside a column of names.
 const AXIS: usize = 8;
 const NAMED_AXIS: usize = 3;
@@ -66,7 +121,7 @@ pub(crate) fn doubtful(
     args: &DataArgs,
 ) -> Result<Vec<String>, IoError> {
     let mut warnings = Vec::new();
-    let labels = args.table.labels();
+    let labels = args.table.labels.as_ref();
     if let (Some(Some(columns)), None) = (names.get(1), labels)
         && let [first, others @ ..] = &columns[..]
         // Programs that number the rows write no name above the numbers.

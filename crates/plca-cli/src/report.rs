@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::inspect::labels;
 use crate::interrupt;
 use crate::models::options::takes;
-use crate::named::names;
+use crate::named::{is_axis, names};
 use crate::outputs::{distinct, writable};
 
 /// Components that a page shows.
@@ -184,7 +184,8 @@ fn component(all: &Components<'_>, z: usize, words: Option<&[String]>, top: usiz
         let pairs = values.chunks_exact(2);
         values = pairs.map(|pair| pair[0] - pair[1]).collect();
     }
-    if let Some(words) = words {
+    // Over an axis, such as one of wavelengths, a component is a curve.
+    if let Some(words) = words.filter(|words| !is_axis(words)) {
         return largest(&values, words, top);
     }
     extents.retain(|&n| n > 1);

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let output = args.output.as_path();
     let explains = args.explain || args.models.len() > 1 || args.others > 0;
     let first = match args.models.len() {
-        1 => component(0),
+        1 if args.others == 0 => component(0),
         _ => source(&args.models[0]),
     };
     if output.is_dir() {
@@ -70,18 +70,25 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let spectrum = stft.forward(&sound.mixed());
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
     let parts = match explains {
+        true if models.len() == 1 && args.others == 0 && !models[0].spectra => {
+            let (kind, file) = Saved::read(&models[0].path)?;
+            let shape = vec![bins, frames];
+            let data = DenseTensor::new(shape, spectrum.magnitudes(), Order::RowMajor);
+            let data = data.map_err(|e| Failure::by(&args.sound, e))?;
+            let model = kind
+                .explained(file, &data)
+                .map_err(|e| e.about(&args.sound))?;
+            Parts {
+                names: (0..models[0].components).map(component).collect(),
+                magnitudes: Box::new(move |z| model.component(z)),
+            }
+        }
         true => sources(args, &models, spectrum.magnitudes(), frames)?,
         false => {
             let model = models.swap_remove(0);
             if model.frames != frames {
-                let another = match model.spectra {
-                    true => "--explain for another sound",
-                    false => {
-                        "for another sound a fit to its spectrogram with this model as --init, and --fix kernels"
-                    }
-                };
                 let what = format!(
-                    "{samples} samples give {frames} frames of {frame} samples every {hop}, but {} has {} frames: expected the sound and the --hop of its spectrogram, or {another}",
+                    "{samples} samples give {frames} frames of {frame} samples every {hop}, but {} has {} frames: expected the sound and the --hop of its spectrogram by plca spectrogram, or --explain for another sound",
                     model.path.display(),
                     model.frames
                 );
@@ -198,7 +205,7 @@ impl Learnt {
     /// The spectrum of every component, a column each.
     fn spectra(&self) -> Result<DMatrix<f64>, Failure> {
         if !self.spectra {
-            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl. Its kernels are found in another sound by a fit to its spectrogram with this model as --init, and --fix kernels";
+            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl, or this one alone with --explain";
             return Err(Failure::of(&self.path, what));
         }
         let mut spectra = DMatrix::zeros(self.bins, self.components);
@@ -233,7 +240,7 @@ fn sources(
         let own = model.spectra()?;
         spectra.extend(own.column_iter().map(DVector::from));
         match models.len() {
-            1 => {
+            1 if args.others == 0 => {
                 of.extend(0..model.components);
                 names.extend((0..model.components).map(component));
             }

@@ -1,5 +1,7 @@
 //! Options that say how a table of numbers is read.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, ValueEnum};
 use plca_io::{Header, ReadOptions, Table};
 
@@ -15,22 +17,14 @@ pub(crate) enum HeaderLine {
     No,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Labels {
     /// The first cell of every line is the name of its row.
     FirstColumn,
     /// Every line is an entry of sparse data: the names of its indices, then its value.
     Entries,
-}
-
-impl Labels {
-    /// As it is typed.
-    fn name(self) -> &'static str {
-        match self {
-            Self::FirstColumn => "first-column",
-            Self::Entries => "entries",
-        }
-    }
+    /// A file of names, one on each line, for the dimension that has as many indices.
+    Names(PathBuf),
 }
 
 /// How .csv and .tsv files are read.
@@ -46,22 +40,31 @@ pub(crate) struct TableArgs {
     /// One ASCII character, or `tab`. The default is a comma for .csv and a tab for .tsv.
     #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true, help_heading = "Data")]
     pub(crate) delimiter: Option<u8>,
-    /// .csv, .tsv: first-column names rows; entries: names of indices, value
+    /// .csv, .tsv: first-column or entries; of any format a FILE of names
     ///
-    /// With `entries` every line is an entry of sparse data, such as word,document,count.
-    #[arg(
-        long,
-        value_name = "WHICH",
-        hide_possible_values = true,
-        help_heading = "Data"
-    )]
+    /// With first-column the first cell of every line names its row. With entries every line is an entry of sparse data, such as
+    /// word,document,count. A file has a name on each line, for the dimension that has as many indices, such as the words of a Matrix Market file.
+    #[arg(long, value_name = "WHICH", value_parser = labels, help_heading = "Data")]
     pub(crate) labels: Option<Labels>,
 }
 
 impl TableArgs {
     /// What [`Self::labels`] is called in settings.
-    pub(crate) fn labels(&self) -> Option<&'static str> {
-        self.labels.map(Labels::name)
+    pub(crate) fn labels(&self) -> Option<String> {
+        Some(match self.labels.as_ref()? {
+            Labels::FirstColumn => "first-column".into(),
+            Labels::Entries => "entries".into(),
+            Labels::Names(path) => path.display().to_string(),
+        })
+    }
+}
+
+fn labels(s: &str) -> Result<Labels, String> {
+    match s {
+        "first-column" => Ok(Labels::FirstColumn),
+        "entries" => Ok(Labels::Entries),
+        path if Path::new(path).is_file() => Ok(Labels::Names(path.into())),
+        _ => Err("expected first-column, entries, or a file of names".into()),
     }
 }
 
@@ -88,7 +91,7 @@ impl DataArgs {
                 },
                 delimiter: self.table.delimiter,
                 labels: match self.table.labels {
-                    None => plca_io::Labels::None,
+                    None | Some(Labels::Names(_)) => plca_io::Labels::None,
                     Some(Labels::FirstColumn) => plca_io::Labels::FirstColumn,
                     Some(Labels::Entries) => plca_io::Labels::Entries,
                 },

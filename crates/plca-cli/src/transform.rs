@@ -13,6 +13,7 @@ use crate::blocks::Arrays;
 use crate::data::{self, Loaded, listed, observed, read_for};
 use crate::failure::Failure;
 use crate::fit::unfinished;
+use crate::inspect::labels;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
 use crate::models::options::has;
@@ -20,6 +21,7 @@ use crate::named;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
 use crate::solver;
+use crate::table::Labels;
 
 /// What was found, as the command writes it.
 pub(crate) struct Found {
@@ -65,7 +67,11 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         let features = file.metadata["data"]["shape"][1].as_u64().unwrap_or(0);
         args.hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
     }
+    let fitted_to = file.metadata["data"]["shape"]
+        .as_array()
+        .map_or(0, Vec::len);
     let mut names = plca_io::read_names(&args.data, &args.hidden.reading())?;
+    names.resize(fitted_to.max(names.len()), None);
     let mut warnings = named::doubtful(&args.data, &names, &args.hidden)?;
     // Kernels are of any place.
     if !has(kind, "--kernel") {
@@ -78,7 +84,16 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             .as_u64()
             .or(settings["scale_mode"].as_u64());
         let along = args.along.or(own.map(|d| d as usize)).unwrap_or(last);
-        let entries = args.hidden.table.labels() == Some("entries");
+        if let Some(Labels::Names(path)) = &args.hidden.table.labels {
+            // Those of a dimension of the model: how many indices it has in the new data is not known yet.
+            let mut others = (0..names.len()).filter(|&d| d != along);
+            let (Some(d), None) = (others.next(), others.next()) else {
+                let what = "--labels FILE: new data of a matrix alone are named by a file";
+                return Err(Failure::usage(what));
+            };
+            names[d] = Some(labels(path)?);
+        }
+        let entries = args.hidden.table.labels == Some(Labels::Entries);
         let unnamed;
         (args.places, unnamed) = places(&args.data, &mut names, entries, &file.metadata, along)?;
         warnings.extend(unnamed);

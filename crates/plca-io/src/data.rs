@@ -201,7 +201,7 @@ impl<T: Element> DataFile<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn into_masked(self) -> Result<Box<dyn Data<T>>, DataError> {
-        self.boxed(DenseTensor::masked, SparseTensor::stored_only)
+        self.observed(true)
     }
 
     /// The data as models take them, every cell observed; models take `&*data`. Cells that a sparse file does not list are 0.
@@ -221,23 +221,26 @@ impl<T: Element> DataFile<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn into_data(self) -> Result<Box<dyn Data<T>>, DataError> {
-        self.boxed(DenseTensor::new, SparseTensor::new)
+        self.observed(false)
     }
 
-    fn boxed(
-        self,
-        dense: fn(Vec<usize>, Vec<T>, Order) -> Result<DenseTensor<T>, DataError>,
-        sparse: fn(Coordinates<T>) -> Result<SparseTensor<T>, DataError>,
-    ) -> Result<Box<dyn Data<T>>, DataError> {
+    /// The data, whose NaN or cells that are not stored may be `hidden`.
+    fn observed(self, hidden: bool) -> Result<Box<dyn Data<T>>, DataError> {
         Ok(match self {
             Self::Dense(array) => {
                 let order = match array.fortran {
                     true => Order::ColumnMajor,
                     false => Order::RowMajor,
                 };
-                Box::new(dense(array.shape, array.values, order)?)
+                match hidden {
+                    true => Box::new(DenseTensor::masked(array.shape, array.values, order)?),
+                    false => Box::new(DenseTensor::new(array.shape, array.values, order)?),
+                }
             }
-            Self::Sparse(entries) => Box::new(sparse(entries)?),
+            Self::Sparse(entries) => match hidden {
+                true => Box::new(SparseTensor::stored_only(entries)?),
+                false => Box::new(SparseTensor::new(entries)?),
+            },
         })
     }
 }

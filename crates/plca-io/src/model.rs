@@ -112,6 +112,7 @@ pub fn checksum(model: &ModelFile) -> String {
 /// Writes a checkpoint: a model file in `.npz` form, whatever its extension, that [`read_checkpoint`] gives back bit for
 /// bit or refuses.
 ///
+/// The file of a run of the command; a `Checkpoint` of the library is written by the feature `serde` of `plca-fit`, in any format.
 /// Finite numbers in the metadata keep every bit; JSON has no others.
 ///
 /// # Errors

@@ -285,7 +285,8 @@ fn wrapped<S: State>(mut at: Parameters<S::Scalar>) -> Result<S, FitError> {
     S::wrap(at)
 }
 
-/// Writes a state to `.npz` or `.safetensors`, in its own precision.
+/// Writes a state to `.npz` or `.safetensors`, in its own precision. The command transforms, reconstructs, inspects and exports it; `plca refit` and `plca report` need the
+/// metadata of a fit by the command. Names of rows or columns go into the metadata of [`ModelFile::of`], `names` by the number of the dimension, before [`write_model`].
 ///
 /// # Errors
 ///

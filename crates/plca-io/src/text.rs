@@ -37,8 +37,12 @@ pub(crate) fn for_each_line(
         if line.len() == MAX_LINE {
             return Err(Fault::at(place(), "is too long"));
         }
-        let text =
-            std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is not text in UTF-8"))?;
+        let text = std::str::from_utf8(&line).map_err(|_| {
+            Fault::at(
+                place(),
+                "is not text in UTF-8: save the file in that encoding",
+            )
+        })?;
         // Some spreadsheets write a byte order mark.
         let text = if number == 1 {
             text.trim_start_matches('\u{feff}')
@@ -393,7 +397,8 @@ impl Record {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| {
             let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
-            let cell = cell.map_err(|_| Fault::new("is not text in UTF-8"))?;
+            let cell = cell
+                .map_err(|_| Fault::new("is not text in UTF-8: save the file in that encoding"))?;
             Ok(cell.trim().trim_matches('"'))
         })
     }
@@ -530,6 +535,11 @@ pub(crate) fn read_entries<T: Element>(
             check_order(cells - 1)?;
             if !header && record.is_header(table)? {
                 header = true;
+                // Programs that number the rows write no name above the numbers.
+                if cells > 2 && record.cells().next().transpose()? == Some("") {
+                    let what = "has no name, as above numbers of rows: leave this column out, in R by row.names = FALSE, in pandas by index=False";
+                    return Err(Fault::at("column 1", what));
+                }
                 return Ok(true);
             }
             names.resize_with(cells - 1, Names::default);
@@ -594,6 +604,10 @@ pub(crate) fn read_table<T: Element>(
         }
         for (at, cell) in record.cells().enumerate().skip(labels) {
             let cell = cell?;
+            if cell.is_empty() && !accept.nan_dense {
+                let empty = Fault::new("the cell is empty: `allow_nan` reads it as NaN");
+                return Err(empty.within(format!("column {}", at + 1)));
+            }
             let word = if cell.is_empty() { "nan" } else { cell };
             let x = value(word, accept.nan_dense, accept);
             values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);

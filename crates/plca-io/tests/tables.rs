@@ -184,6 +184,11 @@ fn lines_are_entries() {
     for (text, what) in [
         ("", "holds no entry"),
         ("word,doc,count\n", "holds no entry"),
+        ("word,doc,count\n,b,1\n", "line 2: column 1: has no name"),
+        (
+            ",word,doc,count\n1,sea,a,2\n",
+            "line 1: column 1: has no name, as above numbers of rows",
+        ),
         (
             "7\n",
             "line 1: column 1: needs at least one name and a value",

@@ -47,7 +47,7 @@ pub mod prelude {
     };
     pub use plca_priors::{
         CrossEntropy, Dirichlet, Entries, Entropic, Gamma, Lagged, LogisticNormal, Neighbours,
-        RatePrior, Schedule, Scheduled, SimplexPrior,
+        Penalty, RatePrior, Schedule, Scheduled, SimplexPrior,
     };
     pub use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
     #[cfg(feature = "l2")]

@@ -14,6 +14,7 @@ use nalgebra::DMatrix;
 use plca_fit::Parameters;
 use plca_io::{Array, Element, ModelFile};
 use plca_priors::Priors;
+use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -164,6 +165,15 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         let name = self.name();
         Err(file.failure(format!("holds the model `{name}`, which has no transform")))
+    }
+    /// The model of these new data of which only what is learnt is kept, where its components are shifted kernels.
+    fn explained(
+        &self,
+        file: Saved,
+        data: &dyn Data<f64>,
+    ) -> Result<Box<dyn Approximation>, Failure> {
+        let _ = data;
+        Err(file.failure("holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl"))
     }
     /// The model, for `plca reconstruct` and `sample`.
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure>;

@@ -2,8 +2,9 @@
 
 use plca_dist::random::Categorical;
 use plca_em::{Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
-use plca_fit::{FitError, Reconstruct};
+use plca_fit::{FitError, Impossible, Reconstruct, Transform};
 use plca_io::Element;
+use plca_tensor::Data;
 
 use super::options::refuse;
 use super::priors::{Block, priors};
@@ -70,6 +71,19 @@ impl ModelKind for ShiftInvariant {
             Ok(state.transform(data, &how)?.untyped())
         })?;
         Ok(found.with_one_gap())
+    }
+
+    fn explained(
+        &self,
+        file: Saved,
+        data: &dyn Data<f64>,
+    ) -> Result<Box<dyn Approximation>, Failure> {
+        let state: ShiftedState<f64> = file.state()?;
+        let how = Transform::default().impossible(Impossible::Drop);
+        Ok(Fitted::sum(
+            state.transform(data, &how)?.fit.into_state(),
+            draw,
+        ))
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {

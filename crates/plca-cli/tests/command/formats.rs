@@ -650,12 +650,16 @@ fn names_among_the_data_are_doubted() {
     }
     folder.text("decimal.csv", "1;2,5\n2;3\n");
     folder.text("gaps.csv", "1,2\nNA,3\n");
+    folder.text("line.csv", "sun,a,1\nsea,a,NA\n");
+    folder.text("comma.csv", "word,doc\n\"sea, deep\",3\n");
     folder.text("cut.csv", "a;1;2\n");
     folder.text("noise.wav", "RIFF");
     folder.text("noise.png", "PNG");
     for (data, hint) in [
         ("decimal.csv --delimiter ;", "decimal point"),
         ("gaps.csv", "--missing nan"),
+        ("line.csv --labels entries", "leave the line"),
+        ("comma.csv", "--labels first-column"),
         ("cut.csv --labels first-column", "--delimiter ';'"),
         ("cut.csv --labels entries", "--delimiter ';'"),
         ("noise.wav", "plca spectrogram"),
@@ -664,4 +668,104 @@ fn names_among_the_data_are_doubted() {
         let line = format!("fit nmf-kl {data} --rank 1 --output o.npz");
         folder.fails(1, &line, &[hint]);
     }
+}
+
+/// Data of any format have the names of a file; names on one side only, or twice, are said.
+#[test]
+fn names_come_from_files_and_are_on_both_sides() {
+    let folder = Folder::new();
+    let matrix = "%%MatrixMarket matrix coordinate integer general\n";
+    folder.text(
+        "d.mtx",
+        &format!("{matrix}4 3 6\n1 1 5\n2 1 3\n4 2 6\n3 2 2\n1 3 4\n4 3 1\n"),
+    );
+    folder.text(
+        "new.mtx",
+        &format!("{matrix}3 2 4\n1 1 1\n3 1 2\n2 2 3\n1 2 0\n"),
+    );
+    folder.text("words.txt", "sea\nship\nsky\nsun\n");
+    folder.text("others.txt", "sun\nship\nsea\n");
+    folder.text("five.txt", "a\nb\nc\nd\ne\n");
+    folder.text("short.txt", "sun\nship\n");
+    let fit = "fit plsa d.mtx --rank 2 --seed 1 --quiet --output";
+    folder.ok(&format!("{fit} m.npz --labels words.txt"));
+    folder.ok(&format!("{fit} bare.npz"));
+    let words = ["sea", "ship", "sky", "sun"];
+    assert_eq!(
+        folder.model("m.npz").metadata["names"],
+        json!({ "0": words })
+    );
+    folder.text("places.tns", "1 1 2\n4 1 1\n2 2 3\n");
+    let mixture = |line: &str| {
+        let told = folder
+            .run(&format!("transform {line} --output t.npz"))
+            .stderr;
+        let values = folder.model("t.npz").arrays["mixture"].values.clone();
+        (values, String::from_utf8(told).unwrap())
+    };
+    let (expected, _) = mixture("bare.npz places.tns --shape 4x2");
+    let (found, told) = mixture("m.npz new.mtx --labels others.txt");
+    assert_eq!(found, expected);
+    assert!(!told.contains("warning"), "{told}");
+    for (line, what) in [
+        (
+            "fit plsa d.mtx --rank 1 --labels five.txt --output o.npz",
+            "5 lines",
+        ),
+        (
+            "transform m.npz new.mtx --labels short.txt --output o.npz",
+            "2 indices along dimension 0",
+        ),
+    ] {
+        folder.fails(1, line, &[what]);
+    }
+    folder.fails(
+        2,
+        "fit plsa d.mtx --rank 1 --labels none --output o.npz",
+        &["first-column", "a file"],
+    );
+
+    // One side alone.
+    folder.text("named.csv", ",x,y\nsea,2,0\nship,0,3\nsky,0,0\nsun,1,0\n");
+    let (found, told) = mixture("bare.npz named.csv --labels first-column");
+    assert_eq!(found, expected);
+    assert!(
+        told.contains("the model has no names along dimension 0"),
+        "{told}"
+    );
+    let (_, told) = mixture("m.npz places.tns --shape 4x2");
+    assert!(
+        told.contains("the data have no names along dimension 0"),
+        "{told}"
+    );
+
+    // A name twice.
+    folder.text("twice.csv", ",x,y\nsun,2,0\nship,0,3\nsun,0,1\nsea,1,0\n");
+    let told = folder.run("fit plsa twice.csv --labels first-column --rank 1 --output w.npz");
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(told.contains("`sun` occurs more than once"), "{told}");
+    folder.ok("transform w.npz twice.csv --labels first-column --output o.npz --quiet");
+    for line in ["w.npz named.csv", "m.npz twice.csv"] {
+        let line = format!("transform {line} --labels first-column --output o.npz");
+        folder.fails(1, &line, &["`sun` occurs more than once"]);
+    }
+}
+
+/// What has no counts, or numbers rows, is said by a fit.
+#[test]
+fn fits_say_what_has_no_meaning() {
+    let folder = Folder::new();
+    let rows: String = (0..8)
+        .map(|i| format!("{},{},1\n", 1001 + 3 * i, i % 3))
+        .collect();
+    folder.text("ids.csv", &format!("doc_id,sea,ship\n{rows}"));
+    folder.text("empty.csv", "3,0,1\n2,0,4\n");
+    let told = |line: &str| {
+        let line = format!("fit {line} --rank 1 --max-iter 2 --output m.npz");
+        String::from_utf8(folder.run(&line).stderr).unwrap()
+    };
+    assert!(told("plca ids.csv").contains("`doc_id`, grows"));
+    assert!(!told("plca ids.csv --labels first-column").contains("grows"));
+    assert!(told("plsa empty.csv").contains("observations [1] along dimension 1 are all 0"));
+    assert!(!told("plsa empty.csv --given 0").contains("all 0"));
 }

@@ -163,6 +163,24 @@ fn names_are_kept() {
     folder.ok("report m.npz --output r.html");
     let page = String::from_utf8(folder.bytes("r.html")).unwrap();
     assert!(page.contains(">ship<") && page.contains(">a.txt<"));
+    // Small numbers as people write them.
+    folder.text("small.csv", "1,0.000000000000000001\n2,3\n");
+    folder.ok("fit kmeans small.csv --rank 2 --output k.npz --quiet");
+    folder.ok("export k.npz --array centres --output t.csv");
+    assert!(
+        String::from_utf8(folder.bytes("t.csv"))
+            .unwrap()
+            .contains("e-18")
+    );
+    // Places of a picture.
+    folder
+        .ok("fit siplca d.csv --labels first-column --rank 1 --kernel 1x1 --output i.npz --quiet");
+    folder.ok("export i.npz --array impulses --output t.csv");
+    let places = String::from_utf8(folder.bytes("t.csv")).unwrap();
+    let lines: Vec<&str> = places.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("index_0,index_1,component_0", 7));
+    let impulses = &folder.model("i.npz").arrays["impulses"].values;
+    assert_eq!(lines[3], format!("1,0,{}", impulses[2]));
     // One number for each document.
     let table = |line: &str| {
         folder.ok(&format!("export {line} --output t.csv"));
@@ -187,6 +205,29 @@ fn names_are_kept() {
         shares.starts_with("name,component_0,component_1\na.txt,"),
         "{shares}"
     );
+    // Over wavelengths a component is a curve.
+    folder.text("w.csv", "name,400,410,420.5\na,1,2,3\nb,4,1,1\n");
+    folder
+        .ok("fit nmf-kl w.csv --labels first-column --header yes --rank 1 --output w.npz --quiet");
+    folder.ok("report w.npz --output r.html");
+    assert!(
+        String::from_utf8(folder.bytes("r.html"))
+            .unwrap()
+            .contains("<svg")
+    );
+    folder.text("u.csv", "name,410.0,420.50,400\nc,2,3,1\n");
+    folder.text("v.csv", "name,400,410,420.5\nc,1,2,3\n");
+    let how = "--labels first-column --header yes --along 0 --quiet --output";
+    let h = |data: &str| {
+        folder.ok(&format!("transform w.npz {data} {how} o.npz"));
+        folder.model("o.npz").arrays["w"].values.clone()
+    };
+    assert_eq!(h("u.csv"), h("v.csv"));
+    folder.fails(
+        1,
+        "transform w.npz u.csv --labels first-column --header yes --output x.npz",
+        &["`c`", "`a`"],
+    );
     // Other names.
     folder.text("others.txt", "x\ny\nz\n");
     let table = "export m.npz --array basis --labels others.txt --output u.csv";
@@ -210,11 +251,13 @@ fn names_are_kept() {
     );
     folder.npy("c.npy", &[2, 2, 2], &[1.0; 8]);
     folder.ok("fit siplca c.npy --rank 1 --kernel 1x2x2 --max-iter 2 --output k.npz --quiet");
-    folder.fails(
-        1,
-        "export k.npz --array kernels --output u.csv",
-        &["k.npz", "4 dimensions"],
+    folder.ok("export k.npz --array kernels --output u.csv");
+    let header = String::from_utf8(folder.bytes("u.csv")).unwrap();
+    assert!(
+        header.starts_with("index_0,index_1,index_2,component_0\n0,0,0,"),
+        "{header}"
     );
+    folder.fails(1, "export m.npz --array scale --output u.csv", &["scale"]);
     // Numbers have no names.
     folder.text("e.csv", "9,0\n8,1\n");
     folder.ok("fit plsa e.csv --rank 2 --output e.npz --quiet");

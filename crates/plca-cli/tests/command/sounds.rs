@@ -167,6 +167,7 @@ fn trained_sources_share_their_mixture() {
     assert!(near(&sum, &mixture.channels[0]) < 1e-9);
     // One source is known, and what is besides is learnt.
     folder.ok("separate low.npz mix.wav --others 2 --output rest");
+    assert!(near(&part("rest/low.wav"), &low) < 0.01);
     assert!(near(&part("rest/others.wav"), &high) < 0.01);
     assert!(near(&part("rest/others.wav"), &low) > 0.5);
     folder.fails(
@@ -189,8 +190,11 @@ fn trained_sources_share_their_mixture() {
     folder.fails(
         1,
         "separate s.npz low.npz mix.wav --output no",
-        &["s.npz", "spectra", "--fix kernels"],
+        &["s.npz", "spectra", "--explain"],
     );
+    // Its kernels are looked for in another sound, also of another length.
+    folder.ok("separate s.npz low.wav --explain --output again");
+    assert!(near(&part("again/component_0.wav")[..5000], &low) < 1e-6);
     let printed = folder.ok("spectrogram mix.wav --frame 256 --output u.npy");
     assert!(
         printed.starts_with("8000 Hz, 129 frequencies x "),

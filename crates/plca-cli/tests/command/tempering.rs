@@ -229,7 +229,11 @@ fn bic_of_no_counts_is_warned_about() {
         "{table}"
     );
     folder.ok("select plca real.csv --ranks 1..2 --quiet");
-    folder.ok("select plca real.csv --ranks 1..2 --criterion aic");
+    let aic = folder
+        .run("select plca real.csv --ranks 1..2 --criterion aic")
+        .stderr;
+    assert!(String::from_utf8(aic).unwrap().contains("unit of the data"));
+    folder.ok("select plca d.csv --ranks 1..2 --criterion aic");
     folder.ok("select plca d.csv --ranks 1..2");
     assert!(folder.json("select plca real.csv --ranks 1..2")["warnings"][0].is_string());
 }
