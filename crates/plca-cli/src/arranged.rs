@@ -23,9 +23,9 @@ pub(crate) struct Places {
 }
 
 /// What two names have in common that are one, such as the number of `400` and `400.0`.
-fn same(name: &String) -> String {
+fn same(name: &str) -> String {
     name.parse::<f64>()
-        .map_or_else(|_| name.clone(), |number| number.to_string())
+        .map_or_else(|_| name.into(), |number| number.to_string())
 }
 
 /// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model; `entries`: their order is
@@ -75,7 +75,7 @@ pub(crate) fn places(
                     );
                     return Err(Failure::of(path, what));
                 }
-                let numbers: HashMap<String, u32> = known.iter().map(same).zip(0..).collect();
+                let numbers: HashMap<String, u32> = known.iter().map(|name| same(name)).zip(0..).collect();
                 let number = |name: &String| numbers.get(&same(name)).copied();
                 let to: Vec<Option<u32>> = own.iter().map(number).collect();
                 let others = own.iter().filter(|name| number(name).is_none());
