@@ -1007,7 +1007,7 @@ pub(crate) struct ConsensusArgs {
 pub(crate) struct SpectrogramArgs {
     /// The sound: .wav or .flac. Several channels are averaged.
     pub(crate) sound: PathBuf,
-    /// Array to write: .npy, frame/2 + 1 frequencies x frames.
+    /// Array to write: .npy, frame/2 + 1 frequencies x frames; or .npz, which also keeps the sampling rate, the frame and the hop for `plca separate`.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     /// Samples per frame, an even number.

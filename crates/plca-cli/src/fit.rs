@@ -190,6 +190,7 @@ pub(crate) fn fit_on<T: Scalar>(
         cooling,
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
+        sound: plca_io::read_metadata(&args.data)?["sound"].clone(),
         names: named::read(
             &args.data,
             &args.hidden,
@@ -231,6 +232,8 @@ struct Run<'a, T: Element> {
     checksum: String,
     /// What the indices of the dimensions are called.
     names: Vec<Option<Vec<String>>>,
+    /// What the file says of the sound whose spectrogram it is.
+    sound: Value,
 }
 
 impl<T: Scalar> Run<'_, T> {
@@ -431,6 +434,9 @@ impl<T: Scalar> Run<'_, T> {
         let (names, left_out) = named::kept(self.names.clone());
         if !names.is_null() {
             model.metadata["names"] = names;
+        }
+        if self.sound.is_object() {
+            model.metadata["sound"] = self.sound.clone();
         }
         warnings.extend(left_out);
         leave(args, model, summary, warnings, trace)

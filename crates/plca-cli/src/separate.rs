@@ -11,6 +11,7 @@ use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use serde::Deserialize;
 
 use crate::approximation::Approximation;
 use crate::args::SeparateArgs;
@@ -19,7 +20,7 @@ use crate::interrupt;
 use crate::limits::reasonable;
 use crate::outputs::{warn, writable};
 use crate::saved::Saved;
-use crate::spectrogram::{hop, is_sound};
+use crate::spectrogram::{Recorded, hop, is_sound};
 
 /// Relative difference of two sums of data that are the same.
 const SAME: f64 = 1e-6;
@@ -62,9 +63,20 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         return Err(Failure::of(&other.path, what));
     }
     let frame = 2 * (bins - 1);
-    let hop = hop(args.hop, frame);
+    let recorded = models.iter().find_map(|model| model.sound);
+    let hop = hop(args.hop.or(recorded.map(|sound| sound.hop)), frame);
     let stft = Stft::new(frame, hop)?;
     let sound = read_sound(&args.sound)?;
+    for model in &models {
+        if let Some(Recorded { rate, .. }) = model.sound.filter(|own| own.rate != sound.rate) {
+            let what = format!(
+                "has {} samples a second, the sound of {} has {rate}: expected the same rate, by sox or librosa.resample for instance",
+                sound.rate,
+                model.path.display()
+            );
+            return Err(Failure::of(&args.sound, what));
+        }
+    }
     let samples = sound.channels.first().map_or(0, Vec::len);
     let frames = stft.frames(samples);
     let spectrum = stft.forward(&sound.mixed());
@@ -166,12 +178,15 @@ struct Learnt {
     spectra: bool,
     /// The sum of the data that it was fitted to.
     total: Option<f64>,
+    /// What is known of the sound that it was fitted to.
+    sound: Option<Recorded>,
 }
 
 impl Learnt {
     fn read(path: &Path) -> Result<Self, Failure> {
         let (kind, file) = Saved::read(path)?;
         let total = file.metadata["data"]["total"].as_f64();
+        let sound = Recorded::deserialize(&file.metadata["sound"]).ok();
         let model = kind.approximation(file)?;
         let shape = model.shape();
         let bad = |what: String| Failure::of(path, what);
@@ -199,6 +214,7 @@ impl Learnt {
             components,
             spectra: !kind.shifts(),
             total,
+            sound,
         })
     }
 

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use plca_io::Array;
+use plca_io::{Array, ModelFile};
 use plca_media::{Stft, read_sound};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::args::SpectrogramArgs;
 use crate::failure::Failure;
@@ -12,6 +15,17 @@ use crate::outputs::{print, warn, writable};
 
 /// Share of the loudest channel below which the mean of all has lost it.
 const CANCELLED: f64 = 0.01;
+
+/// What a spectrogram in `.npz` says of its sound, and a model of it in its metadata, `sound`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    /// Samples in a second.
+    pub(crate) rate: u32,
+    /// Samples in a frame.
+    pub(crate) frame: usize,
+    /// Samples between the starts of two frames.
+    pub(crate) hop: usize,
+}
 
 /// Whether a file has the ending of a sound.
 pub(crate) fn is_sound(path: &Path) -> bool {
@@ -28,7 +42,7 @@ pub(crate) fn hop(given: Option<usize>, frame: usize) -> usize {
 }
 
 pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
-    writable(&args.output, &["npy"])?;
+    writable(&args.output, &["npy", "npz"])?;
     let hop = hop(args.hop, args.frame);
     let stft = Stft::new(args.frame, hop)?;
     let sound = read_sound(&args.sound)?;
@@ -56,7 +70,21 @@ pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
         rate / args.frame as f64,
         1e3 * hop as f64 / rate
     );
-    interrupt::writing(|| plca_io::write_npy(&args.output, &array))?;
+    interrupt::writing(|| match args.output.extension() {
+        Some(npz) if npz.eq_ignore_ascii_case("npz") => {
+            let sound = Recorded {
+                rate: sound.rate,
+                frame: args.frame,
+                hop,
+            };
+            let file = ModelFile {
+                arrays: [("spectrogram".to_string(), array)].into(),
+                metadata: json!({ "sound": sound }),
+            };
+            plca_io::write_model(&args.output, &file, false)
+        }
+        _ => plca_io::write_npy(&args.output, &array),
+    })?;
     match args.piped {
         true => Ok(()),
         false => print(&summary),

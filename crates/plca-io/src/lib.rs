@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `.npy`, `.npz` and `.mat` (MATLAB 5 to 7) with one array or a named one, `.npz` from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv`, `.svmlight`, `.libsvm`, `.ldac`, `docword.*.txt` (text also `.gz`), with the feature `parquet` `.parquet` | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
-//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`pending_model`] |
+//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`read_metadata`], [`write_model`], [`pending_model`] |
 //! | fitted states | [`save`], [`load`] |
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
@@ -64,8 +64,8 @@ pub use data::{
 };
 pub use error::{IoError, guarded};
 pub use model::{
-    ModelFile, checksum, pending_model, read_checkpoint, read_model, write_checkpoint, write_model,
-    write_npy,
+    ModelFile, checksum, pending_model, read_checkpoint, read_metadata, read_model,
+    write_checkpoint, write_model, write_npy,
 };
 pub use names::read_names;
 pub use room::{NoRoom, room};

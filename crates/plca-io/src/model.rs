@@ -253,13 +253,51 @@ pub fn read_model(path: &Path) -> Result<ModelFile, IoError> {
     attempt().map_err(|e| e.of(path))
 }
 
+fn metadata(archive: &mut zipped::Archive) -> Result<Value, Fault> {
+    let text = zipped::text(archive, zipped::METADATA, MAX_METADATA)?;
+    serde_json::from_str(&text).map_err(|e| Fault::at(zipped::METADATA, e))
+}
+
+/// The metadata of an `.npz` file, of a model or of data, without its arrays; null where it has none, as all other files.
+///
+/// # Errors
+///
+/// [`IoError`] naming the file, for an `.npz` that cannot be read.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{ModelFile, read_metadata, write_model};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.npz");
+/// write_model(&path, &ModelFile { metadata: serde_json::json!({ "rank": 1 }), ..Default::default() }, false)?;
+/// assert_eq!(read_metadata(&path)?["rank"], 1);
+/// assert!(read_metadata(&folder.path().join("v.csv"))?.is_null());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_metadata(path: &Path) -> Result<Value, IoError> {
+    let attempt = || -> Result<Value, Fault> {
+        let mut archive = zipped::open(path)?;
+        match zipped::names(&archive)?
+            .iter()
+            .any(|name| name == zipped::METADATA)
+        {
+            true => metadata(&mut archive),
+            false => Ok(Value::Null),
+        }
+    };
+    match has_extension(path, "npz") {
+        true => attempt().map_err(|e| e.of(path)),
+        false => Ok(Value::Null),
+    }
+}
+
 fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
     let mut archive = zipped::open(path)?;
     let mut model = ModelFile::default();
     for name in zipped::names(&archive)? {
-        if name == "model.json" {
-            let text = zipped::text(&mut archive, &name, MAX_METADATA)?;
-            model.metadata = serde_json::from_str(&text).map_err(|e| Fault::at(&name, e))?;
+        if name == zipped::METADATA {
+            model.metadata = metadata(&mut archive)?;
         } else if let Some(array) = name.strip_suffix(".npy") {
             model.arrays.insert(
                 array.to_string(),

@@ -73,6 +73,9 @@ pub(crate) fn text(archive: &mut Archive, name: &str, limit: u64) -> Result<Stri
     }
 }
 
+/// The member of the metadata of a model, which data may have too.
+pub(crate) const METADATA: &str = "model.json";
+
 /// Names of all members, sorted.
 pub(crate) fn names(archive: &Archive) -> Result<Vec<String>, Fault> {
     let names = archive
@@ -89,7 +92,8 @@ pub(crate) fn names(archive: &Archive) -> Result<Vec<String>, Fault> {
 /// The array of this name, or the only one of an archive.
 pub(crate) fn dense<T: Element>(path: &Path, asked: Option<&str>) -> Result<Array<T>, Fault> {
     let mut archive = open(path)?;
-    let members = names(&archive)?;
+    let mut members = names(&archive)?;
+    members.retain(|member| member != METADATA);
     let bare = |member: &str| member.strip_suffix(".npy").unwrap_or(member).to_string();
     let names: Vec<String> = members.iter().map(|member| bare(member)).collect();
     let at = chosen(&names, asked)?;

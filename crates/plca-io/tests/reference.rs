@@ -74,7 +74,7 @@ fn what_is_no_array_of_real_numbers_is_refused() {
         ("bad_order0.npy", "an array of order 0 has no cells"),
         (
             "bad_complex.npy",
-            "header: type `<c16` is not a real number",
+            "header: type `<c16` is not a real number; of complex numbers save the absolute values",
         ),
         ("bad_text.npy", "header: text where numbers are needed"),
         ("bad_object.npy", "header: type `|O` is not a real number"),

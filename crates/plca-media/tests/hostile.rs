@@ -82,9 +82,10 @@ fn sounds_that_lie() {
         assert!(!sound_error("a.wav", &bytes).is_empty());
         assert!(!sound_error("a.flac", &bytes).is_empty());
     }
-    assert_eq!(
-        sound_error("a.opus", &[]).split(", .mp3").next(),
-        Some("`.opus` is not one of .wav, .flac")
+    let opus = sound_error("a.opus", &[]);
+    assert!(
+        opus.starts_with("`.opus` is not one of .wav, .flac"),
+        "{opus}"
     );
     assert!(read_sound(&PathBuf::from("no/such.wav")).is_err());
 }

@@ -93,7 +93,7 @@ fn what_does_not_belong_together_is_refused() {
     );
     folder.fails(1, "spectrogram s.mp3 --output w.npy", &["s.mp3"]);
     folder.fails(1, "spectrogram no.wav --output w.npy", &["no.wav"]);
-    folder.fails(1, "spectrogram s.wav --output w.npz", &["w.npz"]);
+    folder.fails(1, "spectrogram s.wav --output w.csv", &["w.csv"]);
     folder.text("t.wav", "not a sound");
     folder.fails(1, "separate m.npz t.wav --output parts", &["t.wav"]);
     folder.fails(
@@ -165,6 +165,32 @@ fn trained_sources_share_their_mixture() {
         .map(|(a, b)| a + b)
         .collect();
     assert!(near(&sum, &mixture.channels[0]) < 1e-9);
+    // Spectrograms in .npz say of which sound they are.
+    folder.ok("spectrogram low.wav --frame 256 --hop 100 --output w.npz");
+    folder.ok("fit nmf-kl w.npz --rank 2 --max-iter 30 --output known.npz --quiet");
+    folder.ok("spectrogram low.wav --frame 256 --hop 100 --output w.npy");
+    folder.ok("fit nmf-kl w.npy --rank 2 --max-iter 30 --output plain.npz --quiet");
+    let (known, plain) = (folder.model("known.npz"), folder.model("plain.npz"));
+    assert_eq!(known.arrays, plain.arrays);
+    let sound = serde_json::json!({ "rate": 8000, "frame": 256, "hop": 100 });
+    assert_eq!(known.metadata["sound"], sound);
+    assert!(plain.metadata["sound"].is_null());
+    folder.ok("separate known.npz low.wav --output of_low");
+    folder.fails(
+        1,
+        "separate plain.npz low.wav --output of_plain",
+        &["--hop"],
+    );
+    let fast = Sound {
+        rate: 11025,
+        ..mixture.clone()
+    };
+    write_wav(&folder.path("fast.wav"), &fast).unwrap();
+    folder.fails(
+        1,
+        "separate high.npz known.npz fast.wav --output of_fast",
+        &["fast.wav", "11025", "8000", "known.npz"],
+    );
     // One source is known, and what is besides is learnt.
     folder.ok("separate low.npz mix.wav --others 2 --output rest");
     assert!(near(&part("rest/low.wav"), &low) < 0.01);
