@@ -111,7 +111,7 @@ def select(
     name, options = estimator._order()
     known = ("elbo",) if name.endswith("-vb") else LIKELY
     if criterion is None:
-        criterion = "held_out" if name == "plsa" else known[0]
+        criterion = "held_out" if estimator._model() == "plsa" else known[0]
     if criterion not in known:
         raise ValueError(f"criterion is {criterion!r}, expected one of {', '.join(known)} for {type(estimator).__name__}")
     estimator.set_params(n_components=components[0])

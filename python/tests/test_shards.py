@@ -365,7 +365,7 @@ def with_mpi():
     return mpirun
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 8, 16])
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 16])
 def test_dask_has_the_bits_of_one_process(workers):
     distributed = with_dask()
     from plcakit.dask import fit as on_dask
@@ -526,7 +526,7 @@ RANKS = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 8, 16])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 16])
 def test_mpi_has_the_bits_of_one_process(tmp_path, ranks):
     import pickle
 
