@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use plca_io::{Header, ReadOptions, Table};
 
 use crate::args::DataArgs;
+use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderLine {
@@ -49,6 +50,16 @@ pub(crate) struct TableArgs {
 }
 
 impl TableArgs {
+    /// Refuses files of which each would number its names anew.
+    pub(crate) fn of_several_files(&self, what: &str) -> Result<(), Failure> {
+        match self.labels {
+            Some(Labels::Entries) => Err(Failure::usage(format!(
+                "--labels entries cannot be combined with {what}: every file would have indices of its own; expected a format whose indices are the same in all, such as .mtx"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// What [`Self::labels`] is called in settings.
     pub(crate) fn labels(&self) -> Option<String> {
         Some(match self.labels.as_ref()? {

@@ -30,6 +30,7 @@ pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let inputs: Vec<_> = inputs.collect();
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     writable(&args.output, &["npz"])?;
+    args.hidden.table.of_several_files("several data sets")?;
     args.ends.stop().check().map_err(Failure::usage)?;
     if args.rank == 0 {
         return Err(Failure::usage("--rank 0: at least one component is needed"));

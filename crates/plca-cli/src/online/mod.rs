@@ -58,6 +58,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
+    args.hidden.table.of_several_files("--online")?;
     let files: Vec<Block> = (files(args)?.into_iter())
         .map(Block::new)
         .collect::<Result<_, _>>()?;

@@ -588,6 +588,21 @@ fn new_data_are_in_the_order_of_their_names() {
     }
 }
 
+/// Files of which each would number its names anew are refused.
+#[test]
+fn names_of_several_files_are_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("batches")).unwrap();
+    folder.text("batches/a.csv", "sea,x,1\nsun,y,2\n");
+    folder.text("batches/b.csv", "sky,x,1\nsun,z,2\n");
+    for line in [
+        "fit plsa batches --online .6,1 --rank 1 --labels entries --output o.npz",
+        "learn skellam-vb batches/a.csv batches/b.csv --rank 1 --labels entries --output o.npz",
+    ] {
+        folder.fails(2, line, &["--labels entries", "of its own"]);
+    }
+}
+
 /// Names that a model file has no room for do not cost the fit.
 #[test]
 fn too_many_names_are_left_out() {
