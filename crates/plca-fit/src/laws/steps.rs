@@ -128,8 +128,9 @@ fn extrapolated<T: Real>(
     let flat = start.flat();
     let again = algorithm.extrapolated(start, &flat, &flat);
     for ((name, old), new) in start.blocks().zip(again.matrices()) {
-        // Columns are normalised, or projected, which errs by as much in small entries as in large ones.
-        let normalising = old.nrows() as f64 * T::EPSILON.to_f64();
+        // Columns are normalised, or projected, which errs by as much in small entries as in large ones. A projection sets entries to 0 that lie within two roundings
+        // of its threshold, which has one of its own, as an entry has once it is moved: all of them may go to the largest.
+        let normalising = 4.0 * old.nrows() as f64 * T::EPSILON.to_f64();
         let largest = old
             .iter()
             .fold(0.0, |most: f64, x| most.max(x.to_f64().abs()));
