@@ -22,10 +22,18 @@ pub(crate) struct Places {
     others: Vec<String>,
 }
 
-/// What two names have in common that are one, such as the number of `400` and `400.0`.
-fn same(name: &str) -> String {
-    name.parse::<f64>()
-        .map_or_else(|_| name.into(), |number| number.to_string())
+/// Names by which indices are matched: where all of both sides are different numbers, these, so that `400` is `400.0`; otherwise the names as they stand.
+fn keys(own: &[String], known: &[String]) -> [Vec<String>; 2] {
+    let number = |name: &String| name.parse().ok().filter(|x: &f64| x.is_finite());
+    let numbers = [own, known].map(|names| {
+        let numbers = names.iter().map(|name| Some(number(name)?.to_string()));
+        let numbers: Option<Vec<String>> = numbers.collect();
+        numbers.filter(|numbers| twice(numbers).is_none())
+    });
+    match numbers {
+        [Some(own), Some(known)] => [own, known],
+        _ => [own.to_vec(), known.to_vec()],
+    }
 }
 
 /// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model; `entries`: their order is
@@ -75,11 +83,12 @@ pub(crate) fn places(
                     );
                     return Err(Failure::of(path, what));
                 }
-                let numbers: HashMap<String, u32> = known.iter().map(|name| same(name)).zip(0..).collect();
-                let number = |name: &String| numbers.get(&same(name)).copied();
-                let to: Vec<Option<u32>> = own.iter().map(number).collect();
-                let others = own.iter().filter(|name| number(name).is_none());
-                let others: Vec<String> = others.cloned().collect();
+                let [here, there] = keys(own, &known);
+                let numbers: HashMap<&String, u32> = there.iter().zip(0..).collect();
+                let to: Vec<Option<u32>> =
+                    here.iter().map(|name| numbers.get(name).copied()).collect();
+                let others = own.iter().zip(&to).filter(|(_, to)| to.is_none());
+                let others: Vec<String> = others.map(|(name, _)| name.clone()).collect();
                 if others.len() == own.len() {
                     let what = format!(
                         "no name along dimension {d} is one of the model's: the first is {} here, {} there",
@@ -118,6 +127,15 @@ pub(crate) fn arranged<T: Element>(
 ) -> Result<Arranged<T>, Failure> {
     let (DataFile::Dense(Array { shape, .. }) | DataFile::Sparse(Coordinates { shape, .. })) =
         &file;
+    let (mut left_out, mut warnings) = (0.0, Vec::new());
+    // Data of another order are refused by the model.
+    if places.iter().all(Option::is_none) || shape.len() != places.len() {
+        return Ok(Arranged {
+            file,
+            left_out,
+            warnings,
+        });
+    }
     for (d, places) in places.iter().enumerate() {
         let names = places.as_ref().map(|places| places.to.len());
         if let Some(names) = names.filter(|&n| shape.get(d) != Some(&n)) {
@@ -126,14 +144,6 @@ pub(crate) fn arranged<T: Element>(
             );
             return Err(Failure::of(path, what));
         }
-    }
-    let (mut left_out, mut warnings) = (0.0, Vec::new());
-    if places.iter().all(Option::is_none) {
-        return Ok(Arranged {
-            file,
-            left_out,
-            warnings,
-        });
     }
     let sum = |values: &[T]| -> f64 {
         let known = values.iter().map(|x| x.to_f64().abs());
@@ -200,7 +210,7 @@ fn entries_in<T: Copy>(entries: Coordinates<T>, places: &[Option<Places>]) -> Co
     }
 }
 
-/// Tables have rows and columns, a row after the other. Of counts `zeros` may stand for what they do not have.
+/// Data whose names are known have rows and columns. Of counts `zeros` may stand for what they do not have.
 fn table_in<T: Element>(
     path: &Path,
     table: Array<T>,
@@ -238,12 +248,13 @@ fn table_in<T: Element>(
         }
         from[d] = found;
     }
-    let width = table.shape[1];
+    let [height, width] = [table.shape[0], table.shape[1]];
     let [rows, columns] = &from;
     let cells = rows
         .iter()
         .flat_map(|row| columns.iter().map(move |column| (row, column)));
     let value = |(row, column): (&Option<usize>, &Option<usize>)| match (row, column) {
+        (Some(row), Some(column)) if table.fortran => table.values[column * height + row],
         (Some(row), Some(column)) => table.values[row * width + column],
         _ => T::zero(),
     };

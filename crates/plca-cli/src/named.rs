@@ -122,7 +122,8 @@ pub(crate) fn doubtful(
 ) -> Result<Vec<String>, IoError> {
     let mut warnings = Vec::new();
     let labels = args.table.labels.as_ref();
-    if let (Some(Some(columns)), None) = (names.get(1), labels)
+    let first_column = labels == Some(&Labels::FirstColumn);
+    if let (Some(Some(columns)), false) = (names.get(1), first_column)
         && let [first, others @ ..] = &columns[..]
         // Programs that number the rows write no name above the numbers.
         && first.is_empty()
@@ -137,7 +138,7 @@ pub(crate) fn doubtful(
         let mut first = plca_io::read_names(path, &reading)?;
         let numbers = first.pop().flatten().unwrap_or_default();
         let numbers: Vec<f64> = numbers.iter().map_while(|cell| cell.parse().ok()).collect();
-        let least = if labels.is_some() { NAMED_AXIS } else { AXIS };
+        let least = if first_column { NAMED_AXIS } else { AXIS };
         if numbers.len() >= least && numbers.windows(2).all(|pair| pair[0] < pair[1]) {
             warnings.push(format!(
                 "line 1 is taken for data, but its numbers grow from {} to {} as those of a header do: --header yes, or --header no",

@@ -214,11 +214,11 @@ pub(crate) fn table<'a>(
             "the data are not counts: cells are held out instead of counts, and the score is their divergence per unit of data"
                 .into(),
         ),
-        // [SPEC 9]
         plca_em::Criterion::Aic if !counts => warnings.push(
             "the data are not counts: AIC weighs their sum against the number of parameters, which depends on the unit of the data; --criterion held-out does not"
                 .into(),
         ),
+        // [SPEC 9]
         plca_em::Criterion::Bic if !counts => warnings.push(
             "the data are not counts: BIC uses their sum as the sample size, which depends on the unit of the data; --criterion held-out does not"
                 .into(),

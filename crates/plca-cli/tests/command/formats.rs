@@ -722,6 +722,21 @@ fn names_come_from_files_and_are_on_both_sides() {
     let (found, told) = mixture("m.npz new.mtx --labels others.txt");
     assert_eq!(found, expected);
     assert!(!told.contains("warning"), "{told}");
+    // A column after the other, as in Fortran, and a row after the other.
+    folder.text(
+        "array.mtx",
+        "%%MatrixMarket matrix array integer general\n3 2\n1\n0\n2\n0\n3\n0\n",
+    );
+    assert_eq!(mixture("m.npz array.mtx --labels others.txt").0, expected);
+    folder.text("rows.csv", "1,0\n0,3\n2,0\n");
+    assert_eq!(mixture("m.npz rows.csv --labels others.txt").0, expected);
+    // Data of another order are refused, not cut.
+    folder.text("cube.tns", "1 1 1 1\n3 1 1 2\n2 2 1 3\n");
+    folder.fails(
+        1,
+        "transform m.npz cube.tns --labels others.txt --output o.npz",
+        &["cube.tns"],
+    );
     for (line, what) in [
         (
             "fit plsa d.mtx --rank 1 --labels five.txt --output o.npz",
@@ -764,6 +779,27 @@ fn names_come_from_files_and_are_on_both_sides() {
         let line = format!("transform {line} --labels first-column --output o.npz");
         folder.fails(1, &line, &["`sun` occurs more than once"]);
     }
+}
+
+/// Numbers are one name however they are written, but only where all names are numbers: words that a number could be read from stay apart.
+#[test]
+fn names_are_numbers_where_all_are() {
+    let folder = Folder::new();
+    folder.text(
+        "words.csv",
+        "7,x,5\n07,x,1\n07,y,4\ninf,y,3\ninfinity,z,2\n7,z,6\n",
+    );
+    folder.ok("fit plsa words.csv --labels entries --rank 2 --seed 1 --output w.npz --quiet");
+    folder.text("same.csv", "infinity,x,2\n07,x,1\n");
+    folder.ok("transform w.npz same.csv --labels entries --output t.npz --quiet");
+    folder.text("same.tns", "1 1 1\n4 1 2\n");
+    folder.ok("transform w.npz same.tns --shape 4x1 --output u.npz --quiet");
+    assert_eq!(
+        folder.model("w.npz").metadata["names"]["0"],
+        json!(["07", "7", "inf", "infinity"])
+    );
+    let mixture = |file: &str| folder.model(file).arrays["mixture"].values.clone();
+    assert_eq!(mixture("t.npz"), mixture("u.npz"));
 }
 
 /// What has no counts, or numbers rows, is said by a fit.
