@@ -336,6 +336,16 @@ pub(crate) fn listed(indices: &[usize]) -> String {
     }
 }
 
+/// A warning of observations whose values follow from no data, where there are any.
+pub(crate) fn without_data(observations: &[usize], along: usize) -> Option<String> {
+    (!observations.is_empty()).then(|| {
+        format!(
+            "observations {} along dimension {along} are all 0 or hidden: the values written for them have no meaning",
+            listed(observations)
+        )
+    })
+}
+
 /// Warnings of indices of which nothing was observed, dimension by dimension.
 pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
     let hidden = hidden.into_iter().enumerate();

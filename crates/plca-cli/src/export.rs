@@ -8,10 +8,9 @@ use serde_json::Value;
 use crate::args::ExportArgs;
 use crate::components::{Components, axis_of};
 use crate::failure::Failure;
-use crate::inspect::labels_of;
 use crate::interrupt;
 use crate::models::known;
-use crate::named::names;
+use crate::named::{labels_of, names};
 use crate::outputs::{distinct, writable};
 use crate::saved;
 
@@ -81,7 +80,7 @@ fn table(
     };
     let entries = columns.first().map_or(0, Vec::len);
     let labels = match &args.labels {
-        Some(path) => Some(labels_of(path, &[entries])?),
+        Some(path) => Some(labels_of(path, &extents)?),
         None => names(kind, metadata, &args.array, entries),
     };
     let mut table = csv::WriterBuilder::new()
@@ -90,6 +89,11 @@ fn table(
     let failed = |e: csv::Error| Failure::by(&args.output, e);
     // Of several dimensions every line says its place.
     let several = extents.len() > 1;
+    let places = Array {
+        shape: extents.clone(),
+        values: Vec::<f64>::new(),
+        fortran: false,
+    };
     let first: Vec<String> = match (several, &labels) {
         (true, _) => (0..extents.len()).map(|d| format!("index_{d}")).collect(),
         (false, Some(_)) => vec!["name".into()],
@@ -99,18 +103,7 @@ fn table(
     table.write_record(header).map_err(failed)?;
     for entry in 0..entries {
         let first: Vec<String> = match (several, &labels) {
-            (true, _) => {
-                let mut rest = entry;
-                let mut place: Vec<String> = (extents.iter().rev())
-                    .map(|n| {
-                        let at = rest % n;
-                        rest /= n;
-                        at.to_string()
-                    })
-                    .collect();
-                place.reverse();
-                place
-            }
+            (true, _) => places.index(entry).iter().map(usize::to_string).collect(),
             (false, Some(labels)) => vec![labels[entry].clone()],
             (false, None) => Vec::new(),
         };

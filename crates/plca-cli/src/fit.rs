@@ -163,7 +163,7 @@ pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), 
     let foreign = given::foreign(args, shape, &given)?;
     if !foreign.is_empty() {
         let what = format!(
-            "{} of --init belongs to data of another size and starts anew: --fix keeps blocks of the model",
+            "{} of --init is of data of another size, and is drawn anew; the blocks of --fix are kept",
             named::quoted(&foreign)
         );
         warn(args.quiet || args.json, &[what]);
@@ -502,10 +502,7 @@ fn without_counts<T: Scalar>(
         .map(|(at, _)| at)
         .filter(|at| hidden.binary_search(at).is_err());
     let empty: Vec<usize> = empty.collect();
-    Ok((!empty.is_empty()).then(|| {
-        let at = data::listed(&empty);
-        format!("observations {at} along dimension {along} are all 0: the values written for them have no meaning")
-    }))
+    Ok(data::without_data(&empty, along))
 }
 
 /// Share of a kernel in one cell above which it is called a point.

@@ -1,7 +1,5 @@
 //! `plca inspect`: what is in a model file.
 
-use std::path::Path;
-
 use plca_io::Array;
 use serde_json::{Value, json};
 
@@ -10,7 +8,7 @@ use crate::components::axis_of;
 use crate::failure::Failure;
 use crate::models::known;
 use crate::models::options::has;
-use crate::named::names;
+use crate::named::{labels, labels_of, names};
 use crate::outputs::{print, printable};
 use crate::saved;
 
@@ -127,31 +125,4 @@ fn components(
         )),
         false => print(&text),
     }
-}
-
-/// Names of the entries of a component, which has one dimension.
-pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
-    let labels = labels(path)?;
-    match sizes {
-        [n] if *n == labels.len() => Ok(labels),
-        [n] => {
-            let what = format!(
-                "has {} lines; expected {n}, one for each entry of a component",
-                labels.len()
-            );
-            Err(Failure::of(path, what))
-        }
-        _ => {
-            let what = format!("labels name one dimension; a component has {}", sizes.len());
-            Err(Failure::of(path, what))
-        }
-    }
-}
-
-/// Names, a line each.
-pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
-    // An empty line at the end names nothing.
-    let text = text.trim_end_matches(['\n', '\r']);
-    Ok(text.lines().map(|line| printable(line.trim())).collect())
 }

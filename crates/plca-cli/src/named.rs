@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use crate::args::DataArgs;
 use crate::data::LISTED;
 use crate::failure::Failure;
-use crate::inspect::labels;
 use crate::models::Kind;
 use crate::models::options::has;
 use crate::outputs::printable;
@@ -200,4 +199,31 @@ pub(crate) fn names(
     };
     let mut others = (0..2).filter(|&d| d != place).filter_map(of);
     of(place).or_else(|| others.next())
+}
+
+/// Names of the entries of a component, which has one dimension.
+pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Failure> {
+    let labels = labels(path)?;
+    match sizes {
+        [n] if *n == labels.len() => Ok(labels),
+        [n] => {
+            let what = format!(
+                "has {} lines; expected {n}, one for each entry of a component",
+                labels.len()
+            );
+            Err(Failure::of(path, what))
+        }
+        _ => {
+            let what = format!("labels name one dimension; a component has {}", sizes.len());
+            Err(Failure::of(path, what))
+        }
+    }
+}
+
+/// Names, a line each.
+pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
+    // An empty line at the end names nothing.
+    let text = text.trim_end_matches(['\n', '\r']);
+    Ok(text.lines().map(|line| printable(line.trim())).collect())
 }

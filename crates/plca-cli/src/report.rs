@@ -8,10 +8,9 @@ use serde_json::Value;
 use crate::args::ReportArgs;
 use crate::components::{Components, Fit};
 use crate::failure::Failure;
-use crate::inspect::labels;
 use crate::interrupt;
 use crate::models::options::takes;
-use crate::named::{is_axis, names};
+use crate::named::{is_axis, labels, names};
 use crate::outputs::{distinct, writable};
 
 /// Components that a page shows.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use plca_io::{Array, ModelFile};
 use plca_media::{Stft, read_sound};
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

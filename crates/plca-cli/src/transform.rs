@@ -10,14 +10,13 @@ use serde_json::{Value, json};
 use crate::args::{Sizes, TransformArgs};
 use crate::arranged::{Arranged, arranged, places};
 use crate::blocks::Arrays;
-use crate::data::{self, Loaded, listed, observed, read_for};
+use crate::data::{self, Loaded, observed, read_for};
 use crate::failure::Failure;
 use crate::fit::unfinished;
-use crate::inspect::labels;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
 use crate::models::options::has;
-use crate::named;
+use crate::named::{self, labels};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
 use crate::solver;
@@ -192,12 +191,7 @@ pub(crate) fn explain(
             "data with the sum {impossible} were left out: no component has positive probability there"
         ));
     }
-    if !explained.empty.is_empty() {
-        warnings.push(format!(
-            "observations {} along dimension {along} are all 0 or hidden: the values written for them have no meaning",
-            listed(&explained.empty)
-        ));
-    }
+    warnings.extend(data::without_data(&explained.empty, along));
     if !explained.gap.is_empty() {
         let gap = Array::new(vec![explained.gap.len()], explained.gap);
         arrays.insert("gap".into(), gap);

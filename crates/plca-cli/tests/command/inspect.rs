@@ -181,6 +181,9 @@ fn names_are_kept() {
     assert_eq!((lines[0], lines.len()), ("index_0,index_1,component_0", 7));
     let impulses = &folder.model("i.npz").arrays["impulses"].values;
     assert_eq!(lines[3], format!("1,0,{}", impulses[2]));
+    folder.text("six.txt", "a\nb\nc\nd\ne\nf\n");
+    let named = "export i.npz --array impulses --labels six.txt --output t.csv";
+    folder.fails(1, named, &["labels name one dimension"]);
     // One number for each document.
     let table = |line: &str| {
         folder.ok(&format!("export {line} --output t.csv"));
