@@ -735,7 +735,7 @@ fn names_come_from_files_and_are_on_both_sides() {
     folder.fails(
         1,
         "transform m.npz cube.tns --labels others.txt --output o.npz",
-        &["cube.tns"],
+        &["cube.tns", "3 x 2 x 1"],
     );
     for (line, what) in [
         (

@@ -201,11 +201,11 @@ fn names_are_kept() {
     let words = folder.ok("inspect c.npz --array k2.consensus_spectra --top 1");
     assert!(words.contains("sea ") && words.contains("wind "), "{words}");
     // The shares of pNTF, a component in each row.
-    folder.ok("fit pntf d.csv --labels first-column --rank 2 --seed 1 --output p.npz --quiet");
+    folder.ok("fit pntf d.csv --labels first-column --rank 3 --seed 1 --output p.npz --quiet");
     folder.ok("transform p.npz d.csv --labels first-column --output q.npz --quiet");
     let shares = table("q.npz --array mixture");
     assert!(
-        shares.starts_with("name,component_0,component_1\na.txt,"),
+        shares.starts_with("name,component_0,component_1,component_2\na.txt,"),
         "{shares}"
     );
     // Over wavelengths a component is a curve.

@@ -235,5 +235,10 @@ fn bic_of_no_counts_is_warned_about() {
     assert!(String::from_utf8(aic).unwrap().contains("unit of the data"));
     folder.ok("select plca d.csv --ranks 1..2 --criterion aic");
     folder.ok("select plca d.csv --ranks 1..2");
+    // Documents have too few counts for BIC.
+    for (model, criterion) in [("plca", "bic"), ("plsa", "held-out"), ("nmf-kl", "bic")] {
+        let table = folder.json(&format!("select {model} d.csv --ranks 1..2"));
+        assert_eq!(table["criterion"], criterion, "{model}");
+    }
     assert!(folder.json("select plca real.csv --ranks 1..2")["warnings"][0].is_string());
 }
