@@ -266,3 +266,11 @@ table! {
         "the column-normalised factorization needs complete data, some cells are hidden",
     ];
 }
+
+#[test]
+#[should_panic(expected = "one index for each mode")]
+fn an_entry_has_an_index_for_each_mode() {
+    let mut entries = Coordinates::empty(&[3, 3]);
+    entries.push(&[0, 1], 1.0);
+    entries.push(&[2], 1.0);
+}
