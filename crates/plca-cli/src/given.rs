@@ -1,6 +1,6 @@
 //! What `--init`, `--fix`, `--freeze-entries` and `--rank` say together.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use plca_fit::{Freeze, Frozen};
 use plca_io::ModelFile;
@@ -96,12 +96,16 @@ pub(crate) fn foreign(
 }
 
 /// Freezes what `--fix` and `--freeze-entries` name; the initial values are those of a fit of data of this shape.
-pub(crate) fn freeze<B: Freeze>(
-    args: &FitArgs,
-    shape: &[usize],
-    mut builder: B,
-) -> Result<B, Failure> {
-    let mut named = BTreeSet::new();
+pub(crate) fn freeze<B: Freeze>(args: &FitArgs, shape: &[usize], builder: B) -> Result<B, Failure> {
+    let blocks = frozen(args, shape)?.into_iter();
+    Ok(blocks.fold(builder, |builder, (name, frozen)| {
+        builder.frozen(&name, frozen)
+    }))
+}
+
+/// The blocks that `--fix` and `--freeze-entries` name, and what of them.
+fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String, Frozen>, Failure> {
+    let mut named = BTreeMap::new();
     for fix in &args.fix {
         let bad = |what: String| Failure::usage(format!("--fix {fix}: {what}"));
         let (name, frozen) = match fix.split_once(':') {
@@ -118,13 +122,12 @@ pub(crate) fn freeze<B: Freeze>(
                 )
             }
         };
-        if !named.insert(name.to_string()) {
+        if named.insert(name.to_string(), frozen).is_some() {
             return Err(bad(format!("`{name}` is named twice")));
         }
-        builder = builder.frozen(name, frozen);
     }
     let Some(path) = &args.freeze_entries else {
-        return Ok(builder);
+        return Ok(named);
     };
     let (given, _) = blocks(args, shape.len())?;
     let free = args.model.free_blocks(shape.len());
@@ -145,7 +148,7 @@ pub(crate) fn freeze<B: Freeze>(
                 "flags have shape {got:?}, the block has {expected:?}"
             )));
         }
-        if !named.insert(name.clone()) {
+        if named.contains_key(&name) {
             return Err(bad("--fix names it too".into()));
         }
         let other = array.values.iter().position(|&x| x != 0.0 && x != 1.0);
@@ -156,9 +159,9 @@ pub(crate) fn freeze<B: Freeze>(
             )));
         }
         let flags = args.model.block(&name, &array).map_err(bad)?;
-        builder = builder.frozen(&name, Frozen::Entries(flags.map(|flag| flag != 0.0)));
+        named.insert(name, Frozen::Entries(flags.map(|flag| flag != 0.0)));
     }
-    Ok(builder)
+    Ok(named)
 }
 
 /// The number of components, from `--rank` and `--init`.

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use realfft::RealFftPlanner;
+use plca_tensor::shift::real_transforms;
 use realfft::num_complex::Complex;
 
 use crate::MediaError;
@@ -116,7 +116,7 @@ impl ConstantQ {
             return Err(MediaError::setting("lowest", lowest, domain));
         }
         let length = (longest.ceil() as usize + 1).next_power_of_two();
-        let transform = RealFftPlanner::new().plan_fft_forward(length);
+        let transform = real_transforms(length).0;
         let spectrum = |mut wave: Vec<f64>| {
             let mut out = transform.make_output_vec();
             let done = transform.process(&mut wave, &mut out);
@@ -174,7 +174,7 @@ impl ConstantQ {
         let frames = sound.len().div_ceil(self.hop);
         let mut values = plca_io::room(&[self.kernels.len(), frames])?;
         values.resize(self.kernels.len() * frames, 0.0);
-        let transform = RealFftPlanner::new().plan_fft_forward(self.length);
+        let transform = real_transforms(self.length).0;
         let mut buffer = transform.make_input_vec();
         let mut spectrum = transform.make_output_vec();
         let mut scratch = transform.make_scratch_vec();

@@ -1,10 +1,9 @@
 //! Short-time Fourier transform and its inverse.
 
 use std::f64::consts::TAU;
-use std::sync::Arc;
 
+use plca_tensor::shift::{RealTransforms, real_transforms};
 use realfft::num_complex::Complex;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use crate::MediaError;
 
@@ -33,8 +32,7 @@ pub struct Stft {
     frame: usize,
     hop: usize,
     window: Vec<f64>,
-    forward: Arc<dyn RealToComplex<f64>>,
-    inverse: Arc<dyn ComplexToReal<f64>>,
+    transforms: RealTransforms,
 }
 
 impl std::fmt::Debug for Stft {
@@ -133,13 +131,11 @@ impl Stft {
             let domain = format!("in 1..={}", frame / 2);
             return Err(MediaError::setting("hop", hop as f64, domain));
         }
-        let mut planner = RealFftPlanner::new();
         Ok(Self {
             frame,
             hop,
             window: hann(frame),
-            forward: planner.plan_fft_forward(frame),
-            inverse: planner.plan_fft_inverse(frame),
+            transforms: real_transforms(frame),
         })
     }
 
@@ -266,7 +262,7 @@ impl<'a> Analysis<'a> {
             stft,
             sound,
             buffer: vec![0.0; stft.frame],
-            scratch: stft.forward.make_scratch_vec(),
+            scratch: stft.transforms.0.make_scratch_vec(),
         }
     }
 
@@ -281,7 +277,7 @@ impl<'a> Analysis<'a> {
                 .unwrap_or(0.0);
         }
         // The lengths are the plan's own.
-        let plan = &stft.forward;
+        let plan = &stft.transforms.0;
         let done = plan.process_with_scratch(&mut self.buffer, out, &mut self.scratch);
         debug_assert!(done.is_ok());
     }
@@ -304,7 +300,7 @@ impl<'a> Synthesis<'a> {
             sum: vec![0.0; samples],
             weight: vec![0.0; samples],
             buffer: vec![0.0; stft.frame],
-            scratch: stft.inverse.make_scratch_vec(),
+            scratch: stft.transforms.1.make_scratch_vec(),
         }
     }
 
@@ -315,7 +311,7 @@ impl<'a> Synthesis<'a> {
         // A real signal has no phase there.
         values[0].im = 0.0;
         values[last].im = 0.0;
-        let plan = &stft.inverse;
+        let plan = &stft.transforms.1;
         let done = plan.process_with_scratch(values, &mut self.buffer, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (n, (x, w)) in self.buffer.iter().zip(&stft.window).enumerate() {

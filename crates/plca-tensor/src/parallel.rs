@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 #[cfg(feature = "rayon")]
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 pub use plca_dist::simd::{ln_in_place, wide};
 
+use crate::kernel::blocks::lock;
 pub use crate::simplex::{largest, sum};
 
 #[cfg(feature = "record-loops")]
@@ -22,12 +24,13 @@ pub fn map_in_order<I: Send, O: Send>(items: Vec<I>, f: impl Fn(I) -> O + Sync +
     if record::is_on() {
         return record::in_order(items.into_iter(), f);
     }
-    #[cfg(feature = "rayon")]
-    if items.len() > 1 {
-        use rayon::prelude::*;
-        return items.into_par_iter().map(f).collect();
+    if items.len() < 2 {
+        return items.into_iter().map(f).collect();
     }
-    items.into_iter().map(f).collect()
+    let items: Vec<_> = items.into_iter().map(|x| Mutex::new(Some(x))).collect();
+    let item = |at: usize| lock(&items[at]).take();
+    let results = in_order(on_threads, items.len(), |at| item(at).map(&f));
+    results.into_iter().flatten().collect()
 }
 
 /// Cuts `values` into consecutive parts of `size`, at least 1 (the last may be shorter), and applies `f` to each with its
@@ -43,22 +46,20 @@ pub fn for_each_part<T: Send>(
     size: usize,
     f: impl Fn(usize, &mut [T]) + Sync + Send,
 ) {
-    let size = size.max(1);
+    let parts = values.chunks_mut(size.max(1));
     #[cfg(feature = "record-loops")]
     if record::is_on() {
-        let parts = values.chunks_mut(size).enumerate();
-        record::in_order(parts, |(part, values)| f(part, values));
+        record::in_order(parts.enumerate(), |(part, values)| f(part, values));
         return;
     }
-    #[cfg(feature = "rayon")]
-    if values.len() > size {
-        use rayon::prelude::*;
-        let parts = values.par_chunks_mut(size).enumerate();
-        return parts.for_each(|(part, values)| f(part, values));
+    if parts.len() < 2 {
+        return parts.enumerate().for_each(|(part, values)| f(part, values));
     }
-    for (part, values) in values.chunks_mut(size).enumerate() {
+    let parts: Vec<_> = parts.map(Mutex::new).collect();
+    on_threads(parts.len(), &|part| {
+        let values = std::mem::take(&mut *lock(&parts[part]));
         f(part, values);
-    }
+    });
 }
 
 /// How many threads loops have; no result depends on it.
@@ -98,72 +99,90 @@ pub fn both<A: Send, B: Send>(
 /// assert_eq!(plca_tensor::parallel::apart(3, |task| task * task), [0, 1, 4]);
 /// ```
 pub fn apart<O: Send>(count: usize, f: impl Fn(usize) -> O + Sync) -> Vec<O> {
-    #[cfg(feature = "record-loops")]
-    if record::is_on() {
-        return record::in_order(0..count, f);
-    }
-    #[cfg(feature = "rayon")]
-    {
-        let threads = rayon::current_num_threads();
-        let workers = threads.min(count);
-        if workers > 1 {
-            let next = AtomicUsize::new(0);
-            let claim = || -> Vec<(usize, O)> {
-                let numbers = std::iter::from_fn(|| {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    (at < count).then_some(at)
-                });
-                numbers.map(|at| (at, f(at))).collect()
-            };
-            // The first ones have one thread more where they do not come out even.
-            let work = |worker: usize| {
-                let own = threads / workers + usize::from(worker < threads % workers);
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(own).build();
-                // A machine that has no more threads does the same work on those that there are.
-                pool.map_or_else(|_| claim(), |pool| pool.install(claim))
-            };
-            let mut all: Vec<(usize, O)> = std::thread::scope(|scope| {
-                let work = &work;
-                let workers: Vec<_> = (0..workers)
-                    .map(|worker| scope.spawn(move || work(worker)))
-                    .collect();
-                let done = workers.into_iter().map(|worker| worker.join());
-                done.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                    .collect()
-            });
-            all.sort_unstable_by_key(|(at, _)| *at);
-            return all.into_iter().map(|(_, o)| o).collect();
-        }
-    }
-    (0..count).map(f).collect()
+    in_order(on_threads_apart, count, f)
 }
 
 /// `f` of 0, 1, … below `count`, in order. A thread that is free takes the next number, so that what
 /// comes early is never far ahead: `f` starts no tasks of its own, since a thread that waits for them may take other numbers first.
 pub(crate) fn claim_in_order<O: Send>(count: usize, f: impl Fn(usize) -> O + Sync) -> Vec<O> {
+    in_order(on_threads_claimed, count, f)
+}
+
+/// What `loops` computes for 0, 1, … below `count`, in this order.
+fn in_order<O: Send>(
+    loops: fn(usize, &(dyn Fn(usize) + Sync)),
+    count: usize,
+    f: impl Fn(usize) -> O + Sync,
+) -> Vec<O> {
     #[cfg(feature = "record-loops")]
     if record::is_on() {
         return record::in_order(0..count, f);
     }
+    let results: Vec<_> = (0..count).map(|_| Mutex::new(None)).collect();
+    loops(count, &|at| {
+        let result = f(at);
+        *lock(&results[at]) = Some(result);
+    });
+    let result = |one: Mutex<_>| one.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.into_iter().filter_map(result).collect()
+}
+
+// The loops themselves take a reference to what they do and are compiled once, not in every place that has a loop.
+
+/// A loop whose threads take runs of numbers and may share them out again.
+fn on_threads(count: usize, f: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "rayon")]
     {
-        let threads = rayon::current_num_threads().min(count);
-        if threads > 1 {
-            use rayon::prelude::*;
-            let next = AtomicUsize::new(0);
-            let claim = |_| {
-                std::iter::from_fn(|| {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    (at < count).then(|| (at, f(at)))
-                })
-            };
-            let mut all: Vec<(usize, O)> =
-                (0..threads).into_par_iter().flat_map_iter(claim).collect();
-            all.sort_unstable_by_key(|(at, _)| *at);
-            return all.into_iter().map(|(_, o)| o).collect();
-        }
+        use rayon::prelude::*;
+        (0..count).into_par_iter().for_each(f);
     }
-    (0..count).map(f).collect()
+    #[cfg(not(feature = "rayon"))]
+    (0..count).for_each(f);
+}
+
+/// A loop whose threads take one number after the other.
+fn on_threads_claimed(count: usize, f: &(dyn Fn(usize) + Sync)) {
+    #[cfg(feature = "rayon")]
+    if threads() > 1 && count > 1 {
+        let next = AtomicUsize::new(0);
+        return on_threads(threads().min(count), &|_| claim(&next, count, f));
+    }
+    (0..count).for_each(f);
+}
+
+/// A loop on as many pools of threads as there are threads, each with its share of them, or as many as there are numbers.
+fn on_threads_apart(count: usize, f: &(dyn Fn(usize) + Sync)) {
+    #[cfg(feature = "rayon")]
+    if threads() > 1 && count > 1 {
+        let (threads, workers) = (threads(), threads().min(count));
+        let next = AtomicUsize::new(0);
+        let claim = || claim(&next, count, f);
+        // The first ones have one thread more where they do not come out even.
+        let work = |worker: usize| {
+            let own = threads / workers + usize::from(worker < threads % workers);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(own).build();
+            // A machine that has no more threads does the same work on those that there are.
+            pool.map_or_else(|_| claim(), |pool| pool.install(claim));
+        };
+        return std::thread::scope(|scope| {
+            let work = &work;
+            let started = |worker| scope.spawn(move || work(worker));
+            let workers: Vec<_> = (0..workers).map(started).collect();
+            for worker in workers {
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            }
+        });
+    }
+    (0..count).for_each(f);
+}
+
+/// `f` of the numbers below `count` that nobody has taken.
+#[cfg(feature = "rayon")]
+fn claim(next: &AtomicUsize, count: usize, f: &(dyn Fn(usize) + Sync)) {
+    let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+    numbers.take_while(|&at| at < count).for_each(f);
 }
 
 /// Parts that come in any order and are passed on in the order of their numbers.

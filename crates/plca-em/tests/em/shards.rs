@@ -891,7 +891,8 @@ fn what_shards_cannot_do_is_refused() {
     let plca = Plca::<f64>::builder(2).build().unwrap();
 
     let frozen = Plsa::<f64>::builder(2).freeze("basis").build().unwrap();
-    let survey = InProcess::new(&frozen, &shards).unwrap().survey().clone();
+    let frozen: &dyn Sharded<f64> = &frozen;
+    let survey = InProcess::new(frozen, &shards).unwrap().survey().clone();
     assert_eq!(
         frozen.begin(&survey, SEED).unwrap_err(),
         FitError::NotGiven {
@@ -1129,7 +1130,7 @@ fn foreign_bytes_are_refused() {
         shards: 1,
         first: 0,
     };
-    let nmf = Nmf::<f64>::builder(K).build().unwrap();
+    let nmf: &dyn Sharded<f64> = &Nmf::builder(K).build().unwrap();
     let theirs = nmf.begin(&survey, SEED).unwrap();
     let mut local = nmf
         .begin_local(&*case.shards[0], place, &theirs, SEED)

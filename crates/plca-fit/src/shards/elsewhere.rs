@@ -15,7 +15,7 @@ use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
 
 /// The holder of the shards and of the blocks that belong to their samples: Dask, MPI or others.
 pub trait Engine<T: Real>: Debug {
-    /// A pass over all shards under the shared parameters: each makes its [`e_step`](Sharded::e_step), and keeps what belongs to its samples
+    /// A pass over all shards under the shared parameters: each makes its `e_step`, and keeps what belongs to its samples
     /// where counts were asked for. The answer is the root of the [`Partial`](super::Partial) of their statistics.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ pub trait Engine<T: Real>: Debug {
 /// [`Solver::Squarem`](crate::Solver::Squarem) or [`Solver::Fast`](crate::Solver::Fast), whose parameters are the shared ones.
 ///
 /// Results are bit-identical to those of [`InProcess`](super::InProcess) over the same shards. What belongs to the samples is with the engine:
-/// at the end [`Sharded::finish`] completes it, and [`Sharded::gather`] puts all together.
+/// at the end `finish` of [`Sharded`] completes it, and `gather` puts all together.
 #[derive(Debug)]
 pub struct Elsewhere<'a, T: Real> {
     model: &'a dyn Sharded<T>,
@@ -105,12 +105,12 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     }
 }
 
-/// Makes a start of what [`Sharded::begin`] and [`Sharded::begin_local`] have drawn: by stepwise EM over this number of shards, where that is asked for; and by
+/// Makes a start of what `begin` and `begin_local` of [`Sharded`] have drawn: by stepwise EM over this number of shards, where that is asked for; and by
 /// the [`Sharded::start_passes`] over all shards. Otherwise nothing.
 ///
 /// # Errors
 ///
-/// Those of the engine and of [`Sharded::m_step`]; [`FitError::Setting`], and [`FitError::Conflict`] for a model that has no stepwise start.
+/// Those of the engine and of `m_step` of [`Sharded`]; [`FitError::Setting`], and [`FitError::Conflict`] for a model that has no stepwise start.
 pub fn started<T: Real>(
     model: &dyn Sharded<T>,
     engine: &dyn Engine<T>,

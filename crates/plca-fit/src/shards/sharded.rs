@@ -153,7 +153,8 @@ pub trait InTurn<T: Real> {
 /// ```
 ///
 /// where `ℓ` is local, `θ` is shared and the sum is that of [`Partial`](super::Partial). Engines move `ℓ`, `θ` and `s` as bytes and know no
-/// model. A model writes the first five methods; the others are the same for all.
+/// model. A model writes the first five methods, and others where its default does not fit. What engines do is the same for all, a method of
+/// `dyn Sharded<T>`.
 pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// The mode that is cut, of data of this order.
     fn along(&self, order: usize) -> usize;
@@ -268,15 +269,18 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         }
         Ok(Survey::of(shard, along))
     }
+}
 
+/// What engines do with every model.
+impl<T: Real> dyn Sharded<T> + '_ {
     /// The shared parameters of a random start: those of a start on all data at once. The
-    /// [`start_passes`](Self::start_passes) that make them a start are made by [`started`](super::started), or are the first ones.
+    /// [`start_passes`](Sharded::start_passes) that make them a start are made by [`started`](super::started), or are the first ones.
     ///
     /// # Errors
     ///
-    /// Those of [`Survey::check`] and [`whole`](Self::whole); [`FitError::Conflict`] for priors that need all shards at once,
+    /// Those of [`Survey::check`] and [`whole`](Sharded::whole); [`FitError::Conflict`] for priors that need all shards at once,
     /// [`FitError::NotGiven`] for frozen blocks.
-    fn begin(&self, survey: &Survey, seed: Seed) -> Result<Shared<T>, FitError> {
+    pub fn begin(&self, survey: &Survey, seed: Seed) -> Result<Shared<T>, FitError> {
         let whole = checked(self, survey)?;
         let (specs, count) = (&whole.blocks, whole.blocks.len());
         let unset = |s: &&BlockSpec<T>| s.frozen != Frozen::No && !matches!(s.draw, Draw::Data(_));
@@ -320,8 +324,8 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`bind_shard`](Self::bind_shard).
-    fn begin_local(
+    /// Those of [`bind_shard`](Sharded::bind_shard).
+    pub fn begin_local(
         &self,
         shard: &dyn Data<T>,
         place: Place,
@@ -371,7 +375,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// # Errors
     ///
     /// Data that cannot be read, priors that refuse their counts; `local` is then as it was.
-    fn e_step(
+    pub fn e_step(
         &self,
         shard: &dyn Data<T>,
         local: &mut Local<T>,
@@ -431,7 +435,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// [`FitError::Support`], those of [`BlockSpec::m_step`], [`FitError::Conflict`] for statistics of another model; `shared` is then as it
     /// was.
-    fn m_step(&self, shared: &mut Shared<T>, stats: Stats) -> Result<Option<f64>, FitError> {
+    pub fn m_step(&self, shared: &mut Shared<T>, stats: Stats) -> Result<Option<f64>, FitError> {
         stats.check_support()?;
         let whole = self.whole(&shared.survey)?;
         let objective = objective(self, &whole, shared, &stats)?;
@@ -501,18 +505,18 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`whole`](Self::whole).
-    fn objective(&self, shared: &Shared<T>, stats: &Stats) -> Result<Option<f64>, FitError> {
+    /// Those of [`whole`](Sharded::whole).
+    pub fn objective(&self, shared: &Shared<T>, stats: &Stats) -> Result<Option<f64>, FitError> {
         objective(self, &self.whole(&shared.survey)?, shared, stats)
     }
 
-    /// Completes the last iteration of a shard, which [`e_step`](Self::e_step) otherwise does when the next one begins: what a checkpoint and
+    /// Completes the last iteration of a shard, which `e_step` otherwise does when the next one begins: what a checkpoint and
     /// the end of a run need.
     ///
     /// # Errors
     ///
     /// Data that cannot be read; `local` is then as it was.
-    fn finish(
+    pub fn finish(
         &self,
         shard: &dyn Data<T>,
         local: &mut Local<T>,
@@ -534,12 +538,16 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     }
 
     /// The parameters of all data, from the shared ones and from what belongs to the samples of all shards, in their order and
-    /// [finished](Self::finish).
+    /// finished by `finish`.
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for shards that are missing, of another model or not finished; those of [`whole`](Self::whole).
-    fn gather(&self, shared: &Shared<T>, locals: &[Local<T>]) -> Result<Parameters<T>, FitError> {
+    /// [`FitError::Conflict`] for shards that are missing, of another model or not finished; those of [`whole`](Sharded::whole).
+    pub fn gather(
+        &self,
+        shared: &Shared<T>,
+        locals: &[Local<T>],
+    ) -> Result<Parameters<T>, FitError> {
         let whole = self.whole(&shared.survey)?;
         let blocks = gathered(self, &whole.blocks, shared, locals)?;
         let names = whole.blocks.iter().map(|spec| spec.name.to_string());
@@ -558,7 +566,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// # Errors
     ///
     /// Data that cannot be read.
-    fn scale(
+    pub fn scale(
         &self,
         shard: &dyn Data<T>,
         local: &Local<T>,
@@ -575,7 +583,7 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
 
 /// All blocks, from the shared ones and those of the shards.
 pub(super) fn gathered<T: Real>(
-    model: &(impl Sharded<T> + ?Sized),
+    model: &dyn Sharded<T>,
     specs: &[BlockSpec<T>],
     shared: &Shared<T>,
     locals: &[Local<T>],
@@ -638,7 +646,7 @@ fn first_word<T: Real>(specs: &[BlockSpec<T>], block: usize) -> u128 {
 
 /// The model of all data, without priors and frozen entries that no shard can know.
 pub(super) fn checked<T: Real>(
-    model: &(impl Sharded<T> + ?Sized),
+    model: &dyn Sharded<T>,
     survey: &Survey,
 ) -> Result<Whole<T>, FitError> {
     survey.check()?;
@@ -709,7 +717,7 @@ pub(super) fn likelihood<T: Real>(
 }
 
 fn objective<T: Real>(
-    model: &(impl Sharded<T> + ?Sized),
+    model: &dyn Sharded<T>,
     whole: &Whole<T>,
     shared: &Shared<T>,
     stats: &Stats,
@@ -763,12 +771,12 @@ fn divided<T: Real>(
 type Renewal<T> = (Vec<Option<DMatrix<T>>>, Pending<T>);
 
 /// A model on a shard.
-struct On<'a, T: Real, M: ?Sized> {
-    model: &'a M,
+struct On<'a, T: Real> {
+    model: &'a dyn Sharded<T>,
     bound: &'a (dyn Shard<T> + 'a),
 }
 
-impl<T: Real, M: Sharded<T> + ?Sized> On<'_, T, M> {
+impl<T: Real> On<'_, T> {
     fn lies(&self, block: usize) -> Option<Lie> {
         self.model.lies(block, self.bound.blocks().len())
     }

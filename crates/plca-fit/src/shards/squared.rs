@@ -17,7 +17,7 @@ use crate::{BlockSpec, Constraint, FitError, Frozen, Stepped};
 ///
 /// # Errors
 ///
-/// Those of the engine and of [`Sharded::m_step`].
+/// Those of the engine and of `m_step` of [`Sharded`].
 pub(super) fn squared<T: Real>(
     model: &dyn Sharded<T>,
     whole: &Whole<T>,
@@ -112,7 +112,7 @@ pub(super) fn measured<T: Real>(count: usize, local: &Local<T>) -> Result<Stats,
 
 /// Takes a shard to where its three points lead, and notes the last of them.
 pub(super) fn extrapolated<T: Real>(
-    model: &(impl Sharded<T> + ?Sized),
+    model: &dyn Sharded<T>,
     specs: &[BlockSpec<T>],
     local: &mut Local<T>,
     a: f64,

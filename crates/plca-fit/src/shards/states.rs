@@ -281,7 +281,7 @@ pub struct Local<T: Real> {
 }
 
 impl<T: Real> Local<T> {
-    /// The parts of the blocks that belong to the samples, in the model's order. [`finish`](super::Sharded::finish) completes an iteration.
+    /// The parts of the blocks that belong to the samples, in the model's order. `finish` completes an iteration.
     pub fn blocks(&self) -> &[DMatrix<T>] {
         &self.blocks
     }

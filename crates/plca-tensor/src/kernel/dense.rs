@@ -230,7 +230,7 @@ impl<T: Real> WithSimd for BlockPass<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Partial<T> {
-        match band_vectors::<S>() {
+        match const { band_vectors::<S>() } {
             3 => self.run::<S, 3>(simd),
             _ => self.run::<S, 2>(simd),
         }

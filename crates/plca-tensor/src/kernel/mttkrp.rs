@@ -148,7 +148,7 @@ impl<T: Real> WithSimd for Task<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Part<T> {
-        match band_vectors::<S>() {
+        match const { band_vectors::<S>() } {
             3 => self.run::<S, 3>(simd),
             _ => self.run::<S, 2>(simd),
         }

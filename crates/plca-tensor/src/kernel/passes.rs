@@ -2,7 +2,7 @@
 
 use plca_dist::simd::instruction_set;
 
-use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, solve, strata};
+use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, signed, solve, strata};
 use crate::CompensatedSum;
 
 /// What is compiled for the instruction sets that are chosen from at run time.
@@ -19,6 +19,8 @@ pub trait Passes: Lanes {
     fn solve_group(group: solve::SolveGroup<'_, Self>) -> Vec<solve::RowEnd>;
     /// A part of a product with a Khatri-Rao product.
     fn product_task(task: mttkrp::Task<'_, Self>) -> mttkrp::Part<Self>;
+    /// Some rows of some blocks of signed data.
+    fn signed_task(task: signed::Task<'_, Self>) -> signed::Part<Self>;
 }
 
 /// One scalar's passes, every one in a module of its own: the compiler works on modules in parallel.
@@ -60,4 +62,5 @@ both! {
     row_group(coordinate::RowGroup<'_, T>) -> f64;
     solve_group(solve::SolveGroup<'_, T>) -> Vec<solve::RowEnd>;
     product_task(mttkrp::Task<'_, T>) -> mttkrp::Part<T>;
+    signed_task(signed::Task<'_, T>) -> signed::Part<T>;
 }

@@ -19,7 +19,6 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use nalgebra::DMatrix;
-use plca_dist::simd::instruction_set;
 use pulp::{Simd, WithSimd};
 
 pub(crate) use blocks::Blocks;
@@ -92,7 +91,7 @@ pub(crate) fn pass<T: Real>(
     let values = claim_in_order(across * along, |task| {
         let (c, r) = (task / across, task % across);
         let columns = cut.range(1, c);
-        let part = instruction_set().dispatch(Task {
+        let part = T::signed_task(Task {
             data,
             k,
             left: &left,
@@ -133,7 +132,8 @@ pub(crate) fn pass<T: Real>(
 }
 
 /// Some rows of some blocks.
-struct Task<'a, T> {
+#[derive(Debug)]
+pub struct Task<'a, T> {
     data: &'a Blocks<T>,
     k: usize,
     left: &'a [T],
@@ -147,7 +147,8 @@ struct Task<'a, T> {
 }
 
 /// What a task adds up; empty where not wanted.
-struct Part<T> {
+#[derive(Debug)]
+pub struct Part<T> {
     rows: Aligned<T>,
     columns: Aligned<T>,
     value: f64,
@@ -158,10 +159,12 @@ impl<T: Real> WithSimd for Task<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Part<T> {
-        match (WIDTH / T::lanes::<S>(), S::REGISTER_COUNT >= 32) {
-            (2, true) => self.run::<S, 2, 2, 2>(simd),
-            (_, true) => self.run::<S, 4, 2, 2>(simd),
-            (_, false) => self.run::<S, 2, 2, 1>(simd),
+        if const { S::REGISTER_COUNT < 32 } {
+            self.run::<S, 2, 2, 1>(simd)
+        } else if WIDTH == 2 * T::lanes::<S>() {
+            self.run::<S, 2, 2, 2>(simd)
+        } else {
+            self.run::<S, 4, 2, 2>(simd)
         }
     }
 }

@@ -38,9 +38,8 @@ fn prefetch<T>(end: *const T, bytes: usize) {
     let _ = (end, bytes);
 }
 
-/// Vectors of a band: rows that a tile has in registers.
-#[inline(always)]
-pub(crate) fn band_vectors<S: Simd>() -> usize {
+/// Vectors of a band: rows that a tile has in registers. Asked for in a `const` block, it keeps tiles of other sizes from being compiled.
+pub(crate) const fn band_vectors<S: Simd>() -> usize {
     if S::REGISTER_COUNT >= 32 { 3 } else { 2 }
 }
 
@@ -50,7 +49,7 @@ macro_rules! unrolled {
         unrolled!(@ $count, $n => $body, 0 1 2 3 4 5 6 7 8 9 10 11)
     };
     (@ $count:expr, $n:ident => $body:block, $($i:literal)*) => {
-        $(if $i < $count { let $n: usize = $i; $body })*
+        $(if const { $i < $count } { let $n: usize = $i; $body })*
     };
 }
 
@@ -324,7 +323,7 @@ impl<T: Real, const MR: usize> WithSimd for FillRatios<'_, T, MR> {
                     let q = ratios.as_mut_ptr().add(i * width + j * vectors * lanes);
                     let rows = real.saturating_sub(i);
                     let x = (x, ahead, height);
-                    if MR == 3 {
+                    if const { MR == 3 } {
                         with_const!(vectors, [1, 2, 3], MV => with_const!(columns, [1, 2, 3, 4, 5, 6, 7, 8], NR =>
                             ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
                     } else {
@@ -378,7 +377,7 @@ impl<T: Real, const MR: usize> WithSimd for AddRows<'_, T, MR> {
                     let q = ratios.as_ptr().add(i * width);
                     let b = (right.as_ptr().add(z), stride);
                     let c = into.as_mut_ptr().add(i * k + z * vectors * lanes);
-                    if MR == 3 {
+                    if const { MR == 3 } {
                         with_const!(vectors, [1, 2, 3], MV => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
                             row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
                     } else {
@@ -463,14 +462,20 @@ impl<T: Real, const MR: usize> WithSimd for AddColumns<'_, T, MR> {
                                 column_tile::<S, T, MR, $kv, JR>(simd, (real, trips), q, a, c, fresh))
                         };
                     }
-                    match block {
-                        5 if MR == 3 => tile!(5, [1, 2, 3, 4]),
-                        4 if MR == 3 => tile!(4, [1, 2, 3, 4, 5, 6]),
-                        3 if MR == 3 => tile!(3, [1, 2, 3, 4, 5, 6, 7, 8]),
-                        2 if MR == 3 => tile!(2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-                        3 => tile!(3, [1, 2, 3]),
-                        2 => tile!(2, [1, 2, 3, 4, 5, 6]),
-                        _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                    if const { MR == 3 } {
+                        match block {
+                            5 => tile!(5, [1, 2, 3, 4]),
+                            4 => tile!(4, [1, 2, 3, 4, 5, 6]),
+                            3 => tile!(3, [1, 2, 3, 4, 5, 6, 7, 8]),
+                            2 => tile!(2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                            _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                        }
+                    } else {
+                        match block {
+                            3 => tile!(3, [1, 2, 3]),
+                            2 => tile!(2, [1, 2, 3, 4, 5, 6]),
+                            _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                        }
                     }
                 }
             }

@@ -28,6 +28,8 @@ mod stack;
 pub use fft::{Buffers, Transforms};
 pub use folded::{Folded, Side};
 pub use rows::{meet, outer_index};
+#[cfg(feature = "fft")]
+pub use spectrum::{RealTransforms, real_transforms};
 pub use stack::Stack;
 
 use crate::parallel::wide;

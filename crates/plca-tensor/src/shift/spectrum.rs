@@ -64,15 +64,28 @@ pub(super) fn fast_length(n: usize, even: bool) -> usize {
         .map_or(n, |best| best.0)
 }
 
+/// A transform of real numbers, and back.
+pub type RealTransforms = (Arc<dyn RealToComplex<f64>>, Arc<dyn ComplexToReal<f64>>);
+
+/// Transforms of `length` real numbers. Transforms take long to compile: no crate has others.
+pub fn real_transforms(length: usize) -> RealTransforms {
+    let mut planner = RealFftPlanner::new();
+    (
+        planner.plan_fft_forward(length),
+        planner.plan_fft_inverse(length),
+    )
+}
+
 impl Plan {
     /// `columns` must be even.
     pub(super) fn new(rows: usize, columns: usize) -> Self {
-        let (mut real, mut complex) = (RealFftPlanner::new(), FftPlanner::new());
+        let mut complex = FftPlanner::new();
+        let (real, back) = real_transforms(columns);
         Self {
             rows,
             columns,
-            real: real.plan_fft_forward(columns),
-            back: real.plan_fft_inverse(columns),
+            real,
+            back,
             column: complex.plan_fft_forward(rows),
             column_back: complex.plan_fft_inverse(rows),
             spare: Mutex::default(),
