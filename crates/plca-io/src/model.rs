@@ -240,7 +240,11 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
 /// assert_eq!(read_model(&path)?, model);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_model(path: &Path) -> Result<ModelFile, IoError> {
+pub fn read_model(path: impl AsRef<Path>) -> Result<ModelFile, IoError> {
+    model_of(path.as_ref())
+}
+
+fn model_of(path: &Path) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
         if has_extension(path, "safetensors") {
             read_safetensors(path)
@@ -275,7 +279,11 @@ fn metadata(archive: &mut zipped::Archive) -> Result<Value, Fault> {
 /// assert!(read_metadata(&folder.path().join("v.csv"))?.is_null());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_metadata(path: &Path) -> Result<Value, IoError> {
+pub fn read_metadata(path: impl AsRef<Path>) -> Result<Value, IoError> {
+    metadata_of(path.as_ref())
+}
+
+fn metadata_of(path: &Path) -> Result<Value, IoError> {
     let attempt = || -> Result<Value, Fault> {
         let mut archive = zipped::open(path)?;
         match zipped::names(&archive)?
@@ -385,8 +393,8 @@ fn read_tensor(file: &mut impl Read, info: &TensorInfo) -> Result<Array<f64>, Fa
 /// assert_eq!(read_model(&path)?.arrays["w"].values, [f64::from(0.1f32)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), IoError> {
-    pending_model(path, model, single)?.keep()
+pub fn write_model(path: impl AsRef<Path>, model: &ModelFile, single: bool) -> Result<(), IoError> {
+    pending_model(path.as_ref(), model, single)?.keep()
 }
 
 /// As [`write_model`], but the file is not there yet: [`Pending::keep`] gives it its name.

@@ -135,7 +135,11 @@ const CLAIMED: [u64; 2] = [1 << 22, 2048];
 /// assert_eq!(read_image(&path)?, image);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_image(path: &Path) -> Result<Image, MediaError> {
+pub fn read_image(path: impl AsRef<Path>) -> Result<Image, MediaError> {
+    image_of(path.as_ref())
+}
+
+fn image_of(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
     let fault = |e| MediaError::file(path, e);
     let file = plca_io::open_file(path)?;
@@ -212,7 +216,11 @@ fn format(path: &Path) -> Result<ImageFormat, MediaError> {
 /// assert_eq!(read_image(&path)?.values, [128.0 / 255.0, 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_image(path: &Path, image: &Image) -> Result<(), MediaError> {
+pub fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<(), MediaError> {
+    write_picture(path.as_ref(), image)
+}
+
+fn write_picture(path: &Path, image: &Image) -> Result<(), MediaError> {
     let format = format(path)?;
     let bytes: Vec<u8> = (image.values.iter())
         .map(|x| (255.0 * x.clamp(0.0, 1.0)).round() as u8)

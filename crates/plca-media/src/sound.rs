@@ -79,7 +79,11 @@ pub(crate) const MAX_SAMPLES: usize = 1 << 28;
 /// assert_eq!(read_sound(&path)?, Sound::mono(8000, vec![0.5]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
+pub fn read_sound(path: impl AsRef<Path>) -> Result<Sound, MediaError> {
+    sound_of(path.as_ref())
+}
+
+fn sound_of(path: &Path) -> Result<Sound, MediaError> {
     let fault = |what: String| MediaError::file(path, what);
     let open = || plca_io::open_file(path);
     let (rate, channels, samples) = match &*ending(path) {
@@ -195,7 +199,8 @@ fn flac(file: BufReader<File>) -> Result<Decoded, String> {
 /// assert_eq!(read_sound(&path)?, sound);                              // nothing is cut off at 1
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_wav(path: &Path, sound: &Sound) -> Result<(), MediaError> {
+pub fn write_wav(path: impl AsRef<Path>, sound: &Sound) -> Result<(), MediaError> {
+    let path = path.as_ref();
     let bytes = encode_wav(path, sound)?;
     Ok(write_atomically(path, |file| file.write_all(&bytes))?)
 }
