@@ -699,6 +699,9 @@ pub(crate) struct TransformArgs {
     /// Not an option: where the indices go that have the names of the model.
     #[arg(skip)]
     pub(crate) places: Vec<Option<Places>>,
+    /// Not an option: what the indices of the data are called.
+    #[arg(skip)]
+    pub(crate) names: Vec<Option<Vec<String>>>,
 }
 
 #[derive(Debug, Args)]
@@ -766,7 +769,7 @@ pub(crate) enum Criterion {
     Aic,
     /// Evidence lower bound; only for Bayesian models.
     Elbo,
-    /// Perplexity of a held-out tenth of the counts; for data that are not counts, divergence of a held-out tenth of the cells.
+    /// Perplexity of a held-out tenth of the counts, each a pair of a row and a column; for data that are not counts, divergence of a held-out tenth of the cells.
     HeldOut,
 }
 
@@ -795,7 +798,7 @@ pub(crate) struct SelectArgs {
     pub(crate) kernel: Vec<Sizes>,
     #[command(flatten)]
     pub(crate) places: PlaceArgs,
-    /// The score; smaller is better [default: bic; plsa: held-out; models by variational Bayes: elbo].
+    /// The score; smaller is better [default: bic; of plsa, and of data that are not counts, held-out; models by variational Bayes: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
     #[command(flatten)]
@@ -1034,12 +1037,22 @@ pub(crate) struct SeparateArgs {
     /// Explains the sound by the spectra of the model first: for a sound that it was not fitted to. Several models always do.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Also learns this many components from the sound, for what is in it besides the sources of the models: begin with few, since many explain the known sources as well.
+    /// Also learns this many components from the sound, for what is in it besides the sources of the models. With too few the known sources take what is left, with many
+    /// these explain the known sources as well: raise K until the log-likelihood stops rising sharply.
     ///
     /// They leave others.wav, and every model the sound of its source.
     #[arg(long, value_name = "K", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) others: usize,
+    /// Seed of the start of --others.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
+    pub(crate) seed: u64,
     /// Samples between the starts of two frames, as for the spectrogram.
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
+    /// No summary of the explanation.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// The summary of the explanation as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -10,6 +10,7 @@ use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 use crate::models::options::{has, need_matrix};
 use crate::models::{Kind, ModelKind, Takes};
+use crate::named::quoted;
 use crate::precision;
 use crate::spectrogram::is_sound;
 use crate::table::Labels;
@@ -337,11 +338,18 @@ pub(crate) fn listed(indices: &[usize]) -> String {
 }
 
 /// A warning of observations whose values follow from no data, where there are any.
-pub(crate) fn without_data(observations: &[usize], along: usize) -> Option<String> {
+pub(crate) fn without_data(
+    observations: &[usize],
+    along: usize,
+    names: &[Option<Vec<String>>],
+) -> Option<String> {
+    let names = names.get(along).and_then(Option::as_ref);
+    let own = |&at: &usize| Some(names?.get(at)?.as_str());
+    let own: Option<Vec<&str>> = observations.iter().map(own).collect();
     (!observations.is_empty()).then(|| {
         format!(
-            "observations {} along dimension {along} are all 0 or hidden: the values written for them have no meaning",
-            listed(observations)
+            "observations {} along dimension {along} have nothing above 0 that is observed: the values written for them have no meaning",
+            own.map_or_else(|| listed(observations), |own| quoted(&own))
         )
     })
 }

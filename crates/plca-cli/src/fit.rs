@@ -35,6 +35,7 @@ use crate::ranks;
 use crate::refit;
 use crate::restored::Restored;
 use crate::saved;
+use crate::separate::along_frequency;
 use crate::shards;
 use crate::solver;
 
@@ -430,12 +431,13 @@ impl<T: Scalar> Run<'_, T> {
         warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);
         warnings.extend(named::repeated(&self.names));
         warnings.extend(numbered(args, &self.names, data)?);
-        warnings.extend(without_counts(args, data)?);
+        warnings.extend(without_counts(args, &self.names, data)?);
         let (names, left_out) = named::kept(self.names.clone());
         if !names.is_null() {
             model.metadata["names"] = names;
         }
         if self.sound.is_object() {
+            warnings.extend(along_frequency(&model.metadata));
             model.metadata["sound"] = self.sound.clone();
         }
         warnings.extend(left_out);
@@ -451,10 +453,10 @@ fn along(args: &FitArgs, shape: &[usize]) -> usize {
     }
 }
 
-/// Rows from which on growing numbers in the first column are taken for numbers of the rows.
+/// Rows from which on numbers in the first column that grow, or that fall, are taken for those of an axis.
 const NUMBERED: usize = 8;
 
-/// A warning where the first column of a table whose columns have names seems to number its rows.
+/// A warning where the first column of a table whose columns have names seems to number or place its rows.
 fn numbered<T: Scalar>(
     args: &FitArgs,
     names: &[Option<Vec<String>>],
@@ -473,10 +475,11 @@ fn numbered<T: Scalar>(
     });
     visited.map_err(|e| Failure::by(&args.data, e))?;
     first.sort_by_key(|&(row, _)| row);
-    let grows = first.windows(2).all(|pair| pair[0].1 < pair[1].1);
-    Ok((rows >= NUMBERED && first.len() == rows && grows).then(|| {
+    let numbers: Vec<f64> = first.into_iter().map(|(_, value)| value).collect();
+    let run = named::runs(&numbers).filter(|_| rows >= NUMBERED && numbers.len() == rows);
+    Ok(run.map(|run| {
         format!(
-            "the first column, {}, grows from row to row as numbers of rows do, and is taken for data: if it is none, --labels first-column",
+            "the numbers of the first column, {}, {run} from row to row as those of an axis do, and are taken for data: if they are none, --labels first-column",
             named::quoted(&columns[..1])
         )
     }))
@@ -485,6 +488,7 @@ fn numbered<T: Scalar>(
 /// A warning of observations without a count, whose mixtures are those of the start.
 fn without_counts<T: Scalar>(
     args: &FitArgs,
+    names: &[Option<Vec<String>>],
     data: &dyn Data<T>,
 ) -> Result<Option<String>, Failure> {
     if !has(args.model, "--given") {
@@ -502,7 +506,7 @@ fn without_counts<T: Scalar>(
         .map(|(at, _)| at)
         .filter(|at| hidden.binary_search(at).is_err());
     let empty: Vec<usize> = empty.collect();
-    Ok(data::without_data(&empty, along))
+    Ok(data::without_data(&empty, along, names))
 }
 
 /// Share of a kernel in one cell above which it is called a point.

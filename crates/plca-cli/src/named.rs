@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use plca_io::{Header, IoError};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::DataArgs;
@@ -12,6 +13,7 @@ use crate::failure::Failure;
 use crate::models::Kind;
 use crate::models::options::has;
 use crate::outputs::printable;
+use crate::spectrogram::Recorded;
 use crate::table::Labels;
 
 fn number(settings: &Value, name: &str, default: u64) -> usize {
@@ -102,14 +104,23 @@ pub(crate) fn twice(names: &[String]) -> Option<&String> {
     names.iter().find(|name| !seen.insert(name.as_str()))
 }
 
-/// Whether names are numbers that grow.
+/// Whether names are numbers that grow, or that fall.
 pub(crate) fn is_axis(names: &[String]) -> bool {
     let numbers: Vec<f64> = names.iter().map_while(|name| name.parse().ok()).collect();
-    let grows = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    numbers.len() == names.len() && names.len() > 2 && grows
+    numbers.len() == names.len() && names.len() > 2 && runs(&numbers).is_some()
 }
 
-/// Numbers of a first line that grow from one to the next, as those of an axis do; there are fewer of them beside a column of names.
+/// How numbers run that grow from one to the next, or that fall.
+pub(crate) fn runs(numbers: &[f64]) -> Option<&'static str> {
+    let all = |follows: fn(f64, f64) -> bool| numbers.windows(2).all(|x| follows(x[0], x[1]));
+    match (all(|a, b| a < b), all(|a, b| a > b)) {
+        (true, _) => Some("grow"),
+        (_, true) => Some("fall"),
+        _ => None,
+    }
+}
+
+/// Numbers of a first line that run as those of an axis do; there are fewer of them beside a column of names.
 const AXIS: usize = 8;
 const NAMED_AXIS: usize = 3;
 
@@ -138,9 +149,9 @@ pub(crate) fn doubtful(
         let numbers = first.pop().flatten().unwrap_or_default();
         let numbers: Vec<f64> = numbers.iter().map_while(|cell| cell.parse().ok()).collect();
         let least = if first_column { NAMED_AXIS } else { AXIS };
-        if numbers.len() >= least && numbers.windows(2).all(|pair| pair[0] < pair[1]) {
+        if let Some(run) = runs(&numbers).filter(|_| numbers.len() >= least) {
             warnings.push(format!(
-                "line 1 is taken for data, but its numbers grow from {} to {} as those of a header do: --header yes, or --header no",
+                "line 1 is taken for data, but its numbers {run} from {} to {} as those of a header do: --header yes, or --header no",
                 numbers[0],
                 numbers[numbers.len() - 1]
             ));
@@ -175,6 +186,19 @@ pub(crate) fn kept(names: Vec<Option<Vec<String>>>) -> (Value, Vec<String>) {
     }
 }
 
+/// What the frequencies, in Hz, and the frames, by the second of their middles, of the spectrogram of a sound are called.
+fn recorded(metadata: &Value, d: usize, entries: usize) -> Option<Vec<String>> {
+    let Recorded { rate, frame, hop } = Recorded::deserialize(&metadata["sound"]).ok()?;
+    let (rate, frame, hop) = (f64::from(rate), frame as f64, hop as f64);
+    let number = |n: usize| match d {
+        0 => n as f64 * rate / frame,
+        _ => ((n + 1) as f64 * hop - frame / 2.0) / rate,
+    };
+    // To a micro-unit.
+    let name = |n| ((number(n) * 1e6).round() / 1e6).to_string();
+    (d < 2).then(|| (0..entries).map(name).collect())
+}
+
 /// The names of the entries of a block, of which a component has this number: those of its dimension, or those of the only dimension of this size.
 pub(crate) fn names(
     kind: Option<Kind>,
@@ -198,7 +222,8 @@ pub(crate) fn names(
         None => return None,
     };
     let mut others = (0..2).filter(|&d| d != place).filter_map(of);
-    of(place).or_else(|| others.next())
+    let recorded = || recorded(metadata, place, entries);
+    of(place).or_else(recorded).or_else(|| others.next())
 }
 
 /// Names of the entries of a component, which has one dimension.

@@ -181,8 +181,11 @@ pub(crate) fn table<'a>(
 ) -> Result<Table, Failure> {
     let name = args.model.name();
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
-    // BIC asks so much of the mixtures of documents that it takes the smallest number for most corpora.
-    let usual = match has(args.model, "--given") {
+    let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
+    let data = &*data;
+    let counts = data.summary().integers;
+    // BIC asks so much of the mixtures of documents that it takes the smallest number for most corpora; of data that are not counts it depends on the unit.
+    let usual = match has(args.model, "--given") || !counts {
         true => Criterion::HeldOut,
         false => Criterion::Bic,
     };
@@ -196,10 +199,7 @@ pub(crate) fn table<'a>(
             )));
         }
     };
-    let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
-    let data = &*data;
     let candidates = candidates(data)?;
-    let counts = data.summary().integers;
     let mut warnings = data::warnings(args.model, data);
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(HELD_OUT_STREAM);

@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, PlcaState};
-use plca_fit::{FitError, Impossible, Init, Model, Transform};
+use plca_fit::{Fit, FitError, Impossible, Init, Model, State, Transform};
 use plca_io::Pending;
 use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::approximation::Approximation;
 use crate::args::SeparateArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::limits::reasonable;
-use crate::outputs::{warn, writable};
+use crate::outputs::{report, warn, writable};
 use crate::saved::Saved;
 use crate::spectrogram::{Recorded, hop, is_sound};
 
@@ -27,6 +28,8 @@ const SAME: f64 = 1e-6;
 
 /// What is divided among the parts: the magnitudes of each in the cells of the spectrogram.
 struct Parts {
+    /// What an explanation says of itself.
+    told: Value,
     names: Vec<String>,
     magnitudes: Box<dyn Fn(usize) -> Result<Vec<f64>, Failure>>,
 }
@@ -87,10 +90,11 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             let shape = vec![bins, frames];
             let data = DenseTensor::new(shape, spectrum.magnitudes(), Order::RowMajor);
             let data = data.map_err(|e| Failure::by(&args.sound, e))?;
-            let model = kind
+            let (model, told) = kind
                 .explained(file, &data)
                 .map_err(|e| e.about(&args.sound))?;
             Parts {
+                told,
                 names: (0..models[0].components).map(component).collect(),
                 magnitudes: Box::new(move |z| model.component(z)),
             }
@@ -120,12 +124,17 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
                 warn(false, &[what]);
             }
             Parts {
+                told: Value::Null,
                 names: (0..model.components).map(component).collect(),
                 magnitudes: Box::new(move |z| model.model.component(z)),
             }
         }
     };
-    let Parts { names, magnitudes } = parts;
+    let Parts {
+        told,
+        names,
+        magnitudes,
+    } = parts;
     let masks = SoftMasks::new(names.len(), bins * frames, &magnitudes);
     let masks = masks.map_err(|e: Failure| e.about(&args.models[0]))?;
     let part = |z: usize| -> Result<Sound, Failure> {
@@ -164,7 +173,10 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             &[format!("{}: {which} from another run", output.display())],
         );
     }
-    Ok(())
+    match told.is_null() {
+        true => Ok(()),
+        false => report(args.json, args.quiet, &told),
+    }
 }
 
 /// A model of a spectrogram, as it was read.
@@ -187,6 +199,7 @@ impl Learnt {
         let (kind, file) = Saved::read(path)?;
         let total = file.metadata["data"]["total"].as_f64();
         let sound = Recorded::deserialize(&file.metadata["sound"]).ok();
+        warn(false, along_frequency(&file.metadata).as_slice());
         let model = kind.approximation(file)?;
         let shape = model.shape();
         let bad = |what: String| Failure::of(path, what);
@@ -276,13 +289,13 @@ fn sources(
     let data = DenseTensor::new(vec![bins, frames], magnitudes, Order::RowMajor);
     let data = data.map_err(|e| about(e.into()))?;
     let w = DMatrix::from_columns(&spectra);
-    let state = match args.others {
+    let fit = match args.others {
         0 => {
             let even = DVector::from_element(known, 1.0 / known as f64);
             let learnt = PlcaState::new(even, vec![w, DMatrix::from_element(1, known, 1.0)]);
             let how = Transform::default().along(1).impossible(Impossible::Drop);
             let explained = learnt.map_err(about)?.transform(&data, &how);
-            explained.map_err(about)?.fit.into_state()
+            explained.map_err(about)?.fit
         }
         others => {
             if names.iter().any(|name| name == OTHERS) {
@@ -293,7 +306,7 @@ fn sources(
             names.push(OTHERS.into());
             let all = known.saturating_add(others);
             reasonable("--others", all, &[bins, frames])?;
-            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
             let free = Plca::builder(all).build().map_err(about)?;
             let start = free.init(&data, Init::default(), &mut rng);
             let start = start.map_err(about)?;
@@ -303,15 +316,17 @@ fn sources(
             start.columns_mut(0, known).copy_from(&w);
             let init = Init::default().block("factor_0", start);
             let run = plca.on(&data).and_then(|run| run.run(init, &mut rng));
-            run.map_err(about)?.into_state()
+            run.map_err(about)?
         }
     };
+    let (told, state) = (told(&fit), fit.into_state());
     let k = state.weights().len();
     let weights: Vec<f64> = state.weights().to_vec();
     let mut factors = state.factors();
     let mut factor = || factors.next().cloned().unwrap_or_default();
     let (w, h) = (factor(), factor());
     Ok(Parts {
+        told,
         names,
         magnitudes: Box::new(move |part| {
             let mut cells = plca_io::room(&[bins, frames]).map_err(Failure::new)?;
@@ -325,6 +340,29 @@ fn sources(
             }
             Ok(cells)
         }),
+    })
+}
+
+/// What the explanation of a sound says of itself.
+pub(crate) fn told<S: State>(fit: &Fit<S>) -> Value {
+    json!({
+        "iterations": fit.iterations(),
+        "stop_reason": fit.status().to_string(),
+        "log_likelihood": fit.objective(),
+    })
+}
+
+/// A warning of kernels that do not have all frequencies of a spectrogram, whose steps are equal in Hz.
+pub(crate) fn along_frequency(metadata: &Value) -> Option<String> {
+    let bins = metadata["data"]["shape"][0].as_u64()?;
+    let extents = metadata["settings"]["kernel"].as_array()?;
+    let [Some(rows), Some(columns)] = [extents.first()?, extents.get(1)?].map(Value::as_u64) else {
+        return None;
+    };
+    (rows != bins).then(|| {
+        format!(
+            "kernels of {rows} x {columns} are shifted along the {bins} frequencies, which are equal steps in Hz and not in pitch: for patterns in time a kernel has all of them, --kernel {bins}xFRAMES"
+        )
     })
 }
 

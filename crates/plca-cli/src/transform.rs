@@ -102,6 +102,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             return Err(Failure::of(&args.data, what));
         }
     }
+    args.names.clone_from(&names);
     let found = kind.transform(file, &args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
@@ -191,7 +192,7 @@ pub(crate) fn explain(
             "data with the sum {impossible} were left out: no component has positive probability there"
         ));
     }
-    warnings.extend(data::without_data(&explained.empty, along));
+    warnings.extend(data::without_data(&explained.empty, along, &args.names));
     if !explained.gap.is_empty() {
         let gap = Array::new(vec![explained.gap.len()], explained.gap);
         arrays.insert("gap".into(), gap);

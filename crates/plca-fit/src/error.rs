@@ -14,12 +14,12 @@ pub enum FitError {
     #[error(transparent)]
     Data(#[from] DataError),
     /// A prior refused its block or its counts.
-    #[error("prior on `{block}`")]
+    #[error("prior on `{block}`: {why}")]
     Prior {
         /// Name of the block.
         block: String,
         /// Why.
-        source: PriorError,
+        why: PriorError,
     },
     /// Statistics of shards that are not a sum over all of them.
     #[error(transparent)]

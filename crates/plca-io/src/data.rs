@@ -264,7 +264,7 @@ pub enum Mask {
     Hidden(Coordinates<f32>),
 }
 
-const KNOWN: &str = ".npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";
+const KNOWN: &str = ".npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";
 
 /// What a build may read besides.
 const MORE: &str = if cfg!(feature = "parquet") {
@@ -290,6 +290,8 @@ pub(crate) fn extension(path: &Path) -> (String, bool) {
     };
     let extension = match name.rsplit_once('.') {
         Some((stem, "txt")) if stem.starts_with("docword") => "docword",
+        // What gensim calls Matrix Market files.
+        Some((_, "mm")) => "mtx",
         Some((_, extension)) => extension,
         None => "",
     };
@@ -325,7 +327,8 @@ pub fn lists_samples(path: &Path) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Header {
-    /// If none of its cells is a number.
+    /// If none of its cells is a number. With [`Labels::FirstColumn`], which has a name in every row: also if its first cell is empty, or if more cells
+    /// are words than numbers.
     #[default]
     Auto,
     /// It does.

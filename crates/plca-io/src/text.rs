@@ -375,19 +375,26 @@ impl Record {
 
     /// Whether this first line names the columns of a table.
     fn is_header(&self, table: &Table) -> Result<bool, Fault> {
-        let (mut numbers, mut words) = (0, 0);
+        let (mut numbers, mut words, mut corner) = (0, 0, true);
         let labels = match table.labels {
             Labels::Entries => self.ends.len().saturating_sub(1),
             _ => table.first_columns(),
         };
-        for cell in self.cells().skip(labels) {
+        for (at, cell) in self.cells().enumerate() {
             let cell = cell?;
-            numbers += usize::from(cell.parse::<f64>().is_ok());
-            words += usize::from(!cell.is_empty());
+            if at < labels {
+                corner &= cell.is_empty();
+                continue;
+            }
+            let absent = ["", "na", "n/a", "null", "none", "-"];
+            let is_number = cell.parse::<f64>().is_ok();
+            numbers += usize::from(is_number);
+            words += usize::from(!is_number && !absent.contains(&&*cell.to_lowercase()));
         }
         Ok(match table.header {
             Header::Yes => true,
             Header::No => false,
+            Header::Auto if table.labels == Labels::FirstColumn => corner || words > numbers,
             Header::Auto => numbers == 0 && words > 0,
         })
     }

@@ -21,7 +21,7 @@
 //!
 //! # Other crates' containers
 //!
-//! `nalgebra` matrices and views become a [`DenseTensor`], and matrices come back. With the feature `ndarray` so do arrays and
+//! `nalgebra` matrices and views become a [`DenseTensor`] by `DenseTensor::try_from(m)?`, and matrices come back. With the feature `ndarray` so do arrays and
 //! views of any order, with `nalgebra-sparse` its three kinds of matrix
 //! become a [`SparseTensor`] and come back; `serde` saves tensors and checks what it reads.
 //!

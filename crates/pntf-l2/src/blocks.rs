@@ -83,7 +83,7 @@ fn left(values: &[f64], kept: &[bool]) -> f64 {
 }
 
 /// A given value of a block on simplices, whose entries are as `allowed`: a column that is not a distribution is projected, one of zeros becomes
-/// uniform.
+/// uniform. A frozen column keeps its shape: it is divided by its sum.
 pub(crate) fn given<T: Real>(
     spec: &BlockSpec<T>,
     value: DMatrix<T>,
@@ -92,20 +92,34 @@ pub(crate) fn given<T: Real>(
     let mut spec = spec.clone();
     spec.constraint = allowed;
     spec.check_values(&value)?;
-    Ok(on_simplex(value, &mut Projector::default()))
+    Ok(on_simplex(
+        value,
+        &spec.frozen_components(),
+        &mut Projector::default(),
+    ))
 }
 
-/// [PNTF 1] a column that is not a distribution is projected, one of zeros becomes uniform; distributions are not touched.
-fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<T> {
+/// [PNTF 1] a column that is not a distribution is projected, one of zeros becomes uniform; distributions are not touched. What is frozen and has no
+/// negative entry is divided by its sum.
+fn on_simplex<T: Real>(
+    mut m: DMatrix<T>,
+    frozen: &[bool],
+    projector: &mut Projector,
+) -> DMatrix<T> {
     let rows = m.nrows();
     let close = 4.0 * T::EPSILON.to_f64() * rows as f64;
-    for column in m.as_mut_slice().chunks_exact_mut(rows.max(1)) {
+    let columns = m.as_mut_slice().chunks_exact_mut(rows.max(1));
+    for (z, column) in columns.enumerate() {
         let mut values: Vec<f64> = column.iter().map(|x| x.to_f64()).collect();
         let sum: f64 = values.iter().sum();
         if (sum - 1.0).abs() <= close && values.iter().all(|&x| x >= 0.0) {
             continue;
         }
-        projector.project(&mut values, 1.0);
+        if is_kept(frozen, z) && sum > 0.0 && sum.is_finite() && values.iter().all(|&x| x >= 0.0) {
+            values.iter_mut().for_each(|x| *x /= sum);
+        } else {
+            projector.project(&mut values, 1.0);
+        }
         column
             .iter_mut()
             .zip(values)

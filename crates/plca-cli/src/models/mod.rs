@@ -171,7 +171,7 @@ pub(crate) trait ModelKind: Send + Sync {
         &self,
         file: Saved,
         data: &dyn Data<f64>,
-    ) -> Result<Box<dyn Approximation>, Failure> {
+    ) -> Result<(Box<dyn Approximation>, Value), Failure> {
         let _ = data;
         Err(file.failure("holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl"))
     }

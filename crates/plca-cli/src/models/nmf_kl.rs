@@ -69,7 +69,10 @@ impl ModelKind for Unnormalised {
         let state: NmfState<f64> = file.state()?;
         let k = state.w().ncols();
         explain(self, args, (along, k), &[["w", "h"][along]], |data, how| {
-            Ok(state.transform(data, &how.along(along))?.untyped())
+            let mut explained = state.transform(data, &how.along(along))?.untyped();
+            // Activations of 0 explain what is 0.
+            explained.empty.clear();
+            Ok(explained)
         })
     }
 

@@ -5,6 +5,7 @@ use plca_em::{Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
 use plca_fit::{FitError, Impossible, Reconstruct, Transform};
 use plca_io::Element;
 use plca_tensor::Data;
+use serde_json::Value;
 
 use super::options::refuse;
 use super::priors::{Block, priors};
@@ -16,6 +17,7 @@ use crate::given;
 use crate::limits::parameters;
 use crate::saved::Saved;
 use crate::select::Table;
+use crate::separate::told;
 use crate::solver::extrapolated;
 use crate::transform::{Found, along, explain};
 
@@ -77,13 +79,12 @@ impl ModelKind for ShiftInvariant {
         &self,
         file: Saved,
         data: &dyn Data<f64>,
-    ) -> Result<Box<dyn Approximation>, Failure> {
+    ) -> Result<(Box<dyn Approximation>, Value), Failure> {
         let state: ShiftedState<f64> = file.state()?;
         let how = Transform::default().impossible(Impossible::Drop);
-        Ok(Fitted::sum(
-            state.transform(data, &how)?.fit.into_state(),
-            draw,
-        ))
+        let fit = state.transform(data, &how)?.fit;
+        let told = told(&fit);
+        Ok((Fitted::sum(fit.into_state(), draw), told))
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
