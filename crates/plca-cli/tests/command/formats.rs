@@ -815,8 +815,65 @@ fn fits_say_what_has_no_meaning() {
         let line = format!("fit {line} --rank 1 --max-iter 2 --output m.npz");
         String::from_utf8(folder.run(&line).stderr).unwrap()
     };
-    assert!(told("plca ids.csv").contains("`doc_id`, grows"));
-    assert!(!told("plca ids.csv --labels first-column").contains("grows"));
-    assert!(told("plsa empty.csv").contains("observations [1] along dimension 1 are all 0"));
-    assert!(!told("plsa empty.csv --given 0").contains("all 0"));
+    assert!(told("plca ids.csv").contains("`doc_id`, grow from row to row"));
+    assert!(!told("plca ids.csv --labels first-column").contains("from row to row"));
+    let falling: String = (0..8)
+        .map(|i| format!("{},1,{}\n", 900 - 7 * i, i))
+        .collect();
+    folder.text("falling.csv", &format!("nm,a,b\n{falling}"));
+    assert!(told("plca falling.csv").contains("`nm`, fall from row to row"));
+    let none = "nothing above 0";
+    assert!(
+        told("plsa empty.csv").contains(&format!("observations [1] along dimension 1 have {none}"))
+    );
+    assert!(!told("plsa empty.csv --given 0").contains(none));
+    folder.text("named.csv", ",sea,ship\nx,3,0\ny,2,0\n");
+    assert!(told("plsa named.csv --labels first-column").contains("observations `ship` along"));
+    // A mixture of nothing has no meaning; the activations of silence are 0.
+    for (model, said) in [("plsa", true), ("nmf-kl", false)] {
+        folder.text("full.csv", "3,1\n2,4\n");
+        folder.ok(&format!(
+            "fit {model} full.csv --rank 1 --output f.npz --quiet"
+        ));
+        let line = "transform f.npz empty.csv --output t.npz";
+        let told = String::from_utf8(folder.run(line).stderr).unwrap();
+        assert_eq!(told.contains(none), said, "{told}");
+    }
+}
+
+/// Beside names of rows the first line is one of names where its first cell is empty, or where words are more than numbers.
+#[test]
+fn first_lines_beside_names_of_rows() {
+    let folder = Folder::new();
+    let columns = |first: &str| {
+        folder.text("v.csv", &format!("{first}\nr1,1,2,0\nr2,3,0,1\n"));
+        folder.ok(
+            "fit plca v.csv --labels first-column --rank 1 --max-iter 2 --output m.npz --quiet",
+        );
+        folder.model("m.npz").metadata["names"]["1"].clone()
+    };
+    assert_eq!(
+        columns("doc,Müller,1848,king"),
+        json!(["Müller", "1848", "king"])
+    );
+    assert_eq!(columns("doc,nan,infinity,king"), json!(null));
+    assert_eq!(columns(",4000,3930,3860"), json!(["4000", "3930", "3860"]));
+    // Three numbers beside a word may be data, also where cells are missing.
+    assert_eq!(columns("r0,3,2,1"), json!(null));
+    folder.text("v.csv", "r0,NA,NA,1\nr1,1,2,0\n");
+    folder.fails(
+        1,
+        "fit plca v.csv --labels first-column --rank 1 --output m.npz",
+        &["NA"],
+    );
+    folder.text(
+        "axis.csv",
+        "Wavenumber,4000,3930,3860,3790\nr1,1,2,0,1\nr2,3,0,1,1\n",
+    );
+    let line = "fit plca axis.csv --labels first-column --rank 1 --max-iter 2 --output m.npz";
+    let told = String::from_utf8(folder.run(line).stderr).unwrap();
+    assert!(
+        told.contains("its numbers fall from 4000 to 3790"),
+        "{told}"
+    );
 }

@@ -192,7 +192,31 @@ fn trained_sources_share_their_mixture() {
         &["fast.wav", "11025", "8000", "known.npz"],
     );
     // One source is known, and what is besides is learnt.
-    folder.ok("separate low.npz mix.wav --others 2 --output rest");
+    let explained =
+        |line: &str| -> serde_json::Value { serde_json::from_str(&folder.ok(line)).unwrap() };
+    let two = explained("separate low.npz mix.wav --others 2 --output rest --json");
+    let one = explained("separate low.npz mix.wav --others 1 --seed 0 --output one --json");
+    let other = explained("separate low.npz mix.wav --others 2 --seed 7 --output seven --json");
+    let likelihood = |of: &serde_json::Value| of["log_likelihood"].as_f64().unwrap();
+    assert!(likelihood(&two) > likelihood(&one));
+    assert_ne!(likelihood(&two), likelihood(&other));
+    assert_eq!(
+        folder.ok("separate low.npz mix.wav --others 1 --output one --quiet"),
+        ""
+    );
+    // Frequencies are named in Hz, frames by the second of their middles.
+    folder.ok("export known.npz --array w --output known.csv");
+    let frequencies = std::fs::read_to_string(folder.path("known.csv")).unwrap();
+    assert!(
+        frequencies.lines().nth(2).unwrap().starts_with("31.25,"),
+        "{frequencies}"
+    );
+    folder.ok("export known.npz --array h --output known.csv");
+    let frames = std::fs::read_to_string(folder.path("known.csv")).unwrap();
+    assert!(
+        frames.contains("-0.0035") && frames.contains("0.009"),
+        "{frames}"
+    );
     assert!(near(&part("rest/low.wav"), &low) < 0.01);
     assert!(near(&part("rest/others.wav"), &high) < 0.01);
     assert!(near(&part("rest/others.wav"), &low) > 0.5);
@@ -217,6 +241,20 @@ fn trained_sources_share_their_mixture() {
         1,
         "separate s.npz low.npz mix.wav --output no",
         &["s.npz", "spectra", "--explain"],
+    );
+    // Kernels of some frequencies are shifted by equal steps in Hz.
+    let along = "kernels of 2 x 129 are shifted along the 129 frequencies";
+    assert!(!told("separate s.npz a.wav --output own").contains("are shifted along"));
+    folder.ok("fit siplca v.npy --rank 1 --kernel 2x129 --max-iter 2 --output t.npz --quiet");
+    assert!(told("separate t.npz a.wav --output own").contains(along));
+    folder.ok("spectrogram a.wav --frame 256 --output v.npz");
+    assert!(
+        told("fit siplca v.npz --rank 1 --kernel 2x129 --max-iter 2 --output t.npz")
+            .contains(along)
+    );
+    assert!(
+        !told("fit siplca v.npz --rank 1 --kernel 129x2 --max-iter 2 --output t.npz")
+            .contains("shifted along")
     );
     let printed = folder.ok("spectrogram mix.wav --frame 256 --output u.npy");
     assert!(

@@ -396,3 +396,33 @@ fn the_mass_is_fitted_at_once() {
         assert_eq!(PntfState::wrap(at).unwrap().mass(), mass);
     }
 }
+
+/// Columns that are no distributions: frozen ones keep their shape, others are projected, and distributions are not touched.
+#[test]
+fn frozen_columns_keep_their_shape() {
+    let data = DenseTensor::new(
+        vec![3, 2],
+        vec![3.0, 1.0, 2.0, 2.0, 1.0, 5.0],
+        Order::RowMajor,
+    );
+    let data = data.unwrap();
+    let given = DMatrix::from_row_slice(3, 2, &[4.0, 0.5, 3.0, 0.25, 1.0, 0.25]);
+    let started = |pntf: Pntf<f64>| {
+        let init = Init::default().block("factor_0", given.clone());
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let start = pntf.init(&data, init, &mut rng).unwrap();
+        start.factor(0).clone()
+    };
+    let free = started(Pntf::builder(2).build().unwrap());
+    assert_eq!(free.column(0).as_slice(), [1.0, 0.0, 0.0]);
+    let frozen = Pntf::builder(2).freeze("factor_0").build().unwrap();
+    let one = Pntf::builder(2)
+        .freeze_components("factor_0", [0])
+        .build()
+        .unwrap();
+    for pntf in [frozen, one] {
+        let kept = started(pntf);
+        assert_eq!(kept.column(0).as_slice(), [0.5, 0.375, 0.125]);
+        assert_eq!(kept.column(1), given.column(1));
+    }
+}
