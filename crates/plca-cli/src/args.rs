@@ -798,7 +798,7 @@ pub(crate) struct SelectArgs {
     pub(crate) kernel: Vec<Sizes>,
     #[command(flatten)]
     pub(crate) places: PlaceArgs,
-    /// The score; smaller is better [default: bic; of plsa, and of data that are not counts, held-out; models by variational Bayes: elbo].
+    /// The score; smaller is better [default: bic; plsa: held-out; models by variational Bayes: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
     #[command(flatten)]

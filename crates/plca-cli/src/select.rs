@@ -184,8 +184,8 @@ pub(crate) fn table<'a>(
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;
     let counts = data.summary().integers;
-    // BIC asks so much of the mixtures of documents that it takes the smallest number for most corpora; of data that are not counts it depends on the unit.
-    let usual = match has(args.model, "--given") || !counts {
+    // BIC asks so much of the mixtures of documents that it takes the smallest number for most corpora.
+    let usual = match has(args.model, "--given") {
         true => Criterion::HeldOut,
         false => Criterion::Bic,
     };

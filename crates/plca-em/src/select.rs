@@ -98,8 +98,9 @@ impl<'a, R: Rng + Clone> Selection<'a, R> {
         }
     }
 
-    /// The score of a fit to [`train`](Self::train): its log-likelihood in nats, the number of its parameters, and the probability that it
-    /// gives to a cell among those that were observed.
+    /// The score of a fit to [`train`](Self::train), smaller is better: its log-likelihood in nats, the number of its parameters, and the probability that it
+    /// gives to a cell among those that were observed. Of a model that minimises a divergence, such as `Nmf`, `-fit.objective()` stands for the log-likelihood, up to a constant of
+    /// the data.
     ///
     /// What is held out is judged under a mixture of the fit with the model of independent dimensions: see [`held_out_perplexity`].
     ///

@@ -419,7 +419,7 @@ impl<T: Real> BlockSpec<T> {
     fn refused(&self, source: plca_priors::PriorError) -> FitError {
         FitError::Prior {
             block: self.name.to_string(),
-            why: source,
+            source,
         }
     }
 

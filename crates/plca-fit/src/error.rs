@@ -6,7 +6,8 @@ use plca_tensor::DataError;
 use super::shards::PartialError;
 use super::{Start, StopError};
 
-/// The reason why a model, its parameters or a step was refused.
+/// The reason why a model, its parameters or a step was refused. What it comes from is its [source](std::error::Error::source), which its text does not repeat: print
+/// the whole chain, as `{:#}` of `anyhow` does.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
@@ -14,12 +15,12 @@ pub enum FitError {
     #[error(transparent)]
     Data(#[from] DataError),
     /// A prior refused its block or its counts.
-    #[error("prior on `{block}`: {why}")]
+    #[error("prior on `{block}`")]
     Prior {
         /// Name of the block.
         block: String,
         /// Why.
-        why: PriorError,
+        source: PriorError,
     },
     /// Statistics of shards that are not a sum over all of them.
     #[error(transparent)]

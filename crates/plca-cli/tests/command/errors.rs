@@ -30,7 +30,7 @@ fn chains_say_every_part_once() {
     let prior = plca_priors::Dirichlet::symmetric(-1.0).unwrap_err();
     let of_block = FitError::Prior {
         block: "weights".into(),
-        why: prior.clone(),
+        source: prior.clone(),
     };
     assert_eq!(parts(&of_block).len(), 2);
     let stream: StreamError<DataError> = StreamError::Batch {

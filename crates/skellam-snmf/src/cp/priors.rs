@@ -45,7 +45,7 @@ impl CpPriors {
         for spec in specs {
             let refused = |source| FitError::Prior {
                 block: spec.name.to_string(),
-                why: source,
+                source,
             };
             spec.prior = Some(if takes(spec) {
                 let shapes = self.dirichlet.get(&*spec.name).cloned();

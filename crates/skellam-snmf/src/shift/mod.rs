@@ -147,7 +147,7 @@ impl<T: Real> ShiftedSnmf<T> {
         self.settings.apply(&mut specs)?;
         let of = |block: &str| {
             let block = block.to_string();
-            move |source: PriorError| FitError::Prior { block, why: source }
+            move |source: PriorError| FitError::Prior { block, source }
         };
         let shapes = Shapes::new(self.shapes.clone()).map_err(of("atoms"))?;
         let [shape, rate] = self.gamma.clone();

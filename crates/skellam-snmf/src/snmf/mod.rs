@@ -105,7 +105,7 @@ impl<T: Real> Snmf<T> {
         let activations = gamma(&priors, self.floor);
         let activations = activations.map_err(|source| FitError::Prior {
             block: "activations".into(),
-            why: source,
+            source,
         })?;
         let atoms = Sides::new(priors, self.floor);
         specs[0].prior = Some(BlockPrior::Simplex(Arc::new(atoms)));
