@@ -87,7 +87,7 @@ fn sounds_that_lie() {
         opus.starts_with("`.opus` is not one of .wav, .flac"),
         "{opus}"
     );
-    assert!(read_sound(&PathBuf::from("no/such.wav")).is_err());
+    assert!(read_sound("no/such.wav").is_err());
 }
 
 #[test]
@@ -211,12 +211,12 @@ fn nothing_is_left_by_what_cannot_be_written() {
         channels: 1,
         values: vec![0.0; 3],
     };
-    assert!(write_image(&folder.path().join("a.png"), &image).is_err());
-    assert!(write_image(&folder.path().join("a.tiff"), &image).is_err());
+    assert!(write_image(folder.path().join("a.png"), &image).is_err());
+    assert!(write_image(folder.path().join("a.tiff"), &image).is_err());
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
     assert!(
         write_wav(
-            &folder.path().join("no/a.wav"),
+            folder.path().join("no/a.wav"),
             &Sound::mono(8000, vec![0.0])
         )
         .is_err()
