@@ -45,7 +45,7 @@ const PACKAGES: &[(&str, usize)] = &[
 const RIM_LIBRARIES: &[(&str, &[&str])] = &[
     ("plca-mpi", &["plca-cli"]),
     ("plca-io", &["plca-fit", "plca-tensor"]),
-    ("plca-media", &["plca-io"]),
+    ("plca-media", &["plca-io", "plca-tensor"]),
     (
         "plca",
         &[

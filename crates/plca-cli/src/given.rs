@@ -103,7 +103,7 @@ pub(crate) fn freeze<B: Freeze>(args: &FitArgs, shape: &[usize], builder: B) -> 
     }))
 }
 
-/// The blocks that `--fix` and `--freeze-entries` name, and what of them.
+/// The blocks that `--fix` and `--freeze-entries` name, and the part of each.
 fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String, Frozen>, Failure> {
     let mut named = BTreeMap::new();
     for fix in &args.fix {

@@ -204,12 +204,12 @@ fn text_errors_name_line_and_value() {
         (
             "v.txt",
             "1".into(),
-            "unknown extension; known are .npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
         ),
         (
             "v.npy.gz",
             "1".into(),
-            "unknown extension; known are .npy, .npz, .mat; .mtx, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
         ),
         (
             "v.npz",
@@ -219,6 +219,9 @@ fn text_errors_name_line_and_value() {
     ] {
         assert_eq!(message(name, text.as_bytes()), why);
     }
+    // Matrix Market by another ending.
+    assert_eq!(message("v.mm", b"1 2"), message("v.mtx", b"1 2"));
+    assert!(!message("v.mm", b"1 2").contains("extension"));
 }
 
 #[test]
