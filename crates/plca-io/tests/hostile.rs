@@ -522,7 +522,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
     let committed = |name| std::fs::read(testdata.join(name)).unwrap();
-    let model = read_model(&testdata.join("two_arrays.npz")).unwrap();
+    let model = read_model(testdata.join("two_arrays.npz")).unwrap();
     let written = |name: &str| {
         let path = folder.path().join(name);
         match name {
@@ -646,7 +646,7 @@ fn a_flipped_checkpoint_is_the_same_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    let model = read_model(&testdata.join("two_arrays.npz")).unwrap();
+    let model = read_model(testdata.join("two_arrays.npz")).unwrap();
     write_checkpoint(&path, &model).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     for at in 0..bytes.len() {

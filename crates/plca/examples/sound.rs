@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data"));
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".into()));
 
-    let sound = read_sound(&data.join("notes.wav"))?;
+    let sound = read_sound(data.join("notes.wav"))?;
     let (rate, samples) = (sound.rate, sound.mixed());
     let stft = Stft::new(1024, 256)?;
     let spectrum = stft.forward(&samples)?;
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let pitch = strongest as f64 * f64::from(rate) / 1024.0;
         println!("component {z}: strongest at {pitch:.0} Hz");
         write_wav(
-            &folder.join(format!("component_{z}.wav")),
+            folder.join(format!("component_{z}.wav")),
             &Sound::mono(rate, samples),
         )?;
     }

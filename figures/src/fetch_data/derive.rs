@@ -116,7 +116,7 @@ pub(super) fn sheet(folder: &Path) -> Result<()> {
         }
         table += &format!("{class},{},{writer},{row},{column}\n", GREEK[class]);
     }
-    write_image(&folder.join(SHEET), &sheet)?;
+    write_image(folder.join(SHEET), &sheet)?;
     files::write_atomic(&folder.join(PLACES), table.as_bytes())
 }
 
@@ -158,7 +158,7 @@ fn letter(drawing: &Image) -> Option<[[u64; LETTER]; LETTER]> {
 /// Whether both are there and can be read.
 pub(super) fn sheet_present(folder: &Path) -> bool {
     let size = |image: Image| [image.height, image.width] == SIZE;
-    read_image(&folder.join(SHEET)).is_ok_and(size) && folder.join(PLACES).exists()
+    read_image(folder.join(SHEET)).is_ok_and(size) && folder.join(PLACES).exists()
 }
 
 pub(super) const RAGTIME: &str = "pistachio_ragtime.hq.ogg";
@@ -183,7 +183,7 @@ pub(super) fn passage(folder: &Path) -> Result<()> {
     }
     samples.truncate(SECONDS * rate as usize);
     Ok(write_wav(
-        &folder.join(PASSAGE),
+        folder.join(PASSAGE),
         &Sound::mono(rate, samples),
     )?)
 }
@@ -191,7 +191,7 @@ pub(super) fn passage(folder: &Path) -> Result<()> {
 /// Whether it is there and long enough.
 pub(super) fn passage_present(folder: &Path) -> bool {
     let long = |sound: Sound| sound.channels[0].len() == SECONDS * sound.rate as usize;
-    read_sound(&folder.join(PASSAGE)).is_ok_and(long)
+    read_sound(folder.join(PASSAGE)).is_ok_and(long)
 }
 
 #[cfg(test)]

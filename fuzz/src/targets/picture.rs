@@ -49,7 +49,7 @@ const MAX_INPUT: usize = 2048;
 fn picture(name: &str, format: ImageFormat, input: &[u8]) -> bool {
     let input = &input[..input.len().min(MAX_INPUT)];
     let header = ImageReader::with_format(Cursor::new(input), format).into_dimensions();
-    match read_image(&scratch::file(name, input)) {
+    match read_image(scratch::file(name, input)) {
         Ok(image) => {
             let Image {
                 height,

@@ -58,7 +58,7 @@ fn mended(input: &[u8]) -> Vec<u8> {
 
 /// Reads a file; whether it came past the header.
 fn read(bytes: &[u8]) -> bool {
-    match read_model(&scratch::file("input.safetensors", bytes)) {
+    match read_model(scratch::file("input.safetensors", bytes)) {
         Ok(model) => {
             model_npz::again(&model);
             true

@@ -57,7 +57,7 @@ fn wav_seeds() -> Vec<Vec<u8>> {
 }
 
 fn sound(name: &str, input: &[u8]) -> bool {
-    let sound = match read_sound(&scratch::file(name, input)) {
+    let sound = match read_sound(scratch::file(name, input)) {
         Ok(sound) => sound,
         Err(e) => {
             one_line(&e);

@@ -16,7 +16,7 @@ fn components_are_matched_in_any_order() {
         array.values = rows.flat_map(|row| order.map(|z| row[z])).collect();
     }
     file.metadata["objective"] = json!(1.5);
-    plca_io::write_model(&folder.path("b.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("b.npz"), &file, false).unwrap();
     let s = folder.json("compare a.npz b.npz");
     let pairs = s["pairs"].as_array().unwrap();
     // Component z of a is the place of z in the order.
@@ -43,7 +43,7 @@ fn components_are_matched_in_any_order() {
     for (at, x) in turned.iter().enumerate() {
         block.values[3 * at + 1] = *x;
     }
-    plca_io::write_model(&folder.path("c.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("c.npz"), &file, false).unwrap();
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
     let expected = dot(&column, &turned) / dot(&column, &column);
     let s = folder.json("compare a.npz c.npz");

@@ -384,7 +384,7 @@ fn names_from_files_are_escaped() {
     folder.arrays("i.npz", &[(hostile, &[1], &[1.0])]);
     let mut file = folder.model("i.npz");
     file.metadata = serde_json::json!({ hostile: hostile });
-    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
     let text = folder.ok("inspect m.npz");
     assert_eq!(text.lines().count(), 2, "{text:?}");
     let json = folder.ok("inspect m.npz --json");

@@ -43,7 +43,7 @@ fn scales_are_an_array_and_were_a_list() {
     assert_eq!(scale.shape, [3]);
     assert!(model.metadata["scale"].is_null());
     model.metadata["scale"] = json!(scale.values);
-    write_model(&folder.path("old.npz"), &model, false).unwrap();
+    write_model(folder.path("old.npz"), &model, false).unwrap();
     folder.ok("reconstruct old.npz --output old.npy");
     assert!(folder.bytes("old.npy") == folder.bytes("new.npy"));
     // A fit may start from either.
@@ -55,7 +55,7 @@ fn scales_are_an_array_and_were_a_list() {
     for values in [vec![1.0; 2], vec![1.0, -1.0, 1.0], vec![1.0, f64::NAN, 1.0]] {
         let array = Array::new(vec![values.len()], values);
         model.arrays.insert("scale".into(), array);
-        write_model(&folder.path("bad.npz"), &model, false).unwrap();
+        write_model(folder.path("bad.npz"), &model, false).unwrap();
         folder.fails(
             1,
             "reconstruct bad.npz --output x.npy",
@@ -172,11 +172,11 @@ fn empty_blocks_are_refused_at_once() {
     model
         .arrays
         .insert("w".into(), Array::new(vec![1 << 60, 0], vec![]));
-    write_model(&folder.path("bad.npz"), &model, false).unwrap();
+    write_model(folder.path("bad.npz"), &model, false).unwrap();
     let what = "`w` is empty, of shape [1152921504606846976, 0]";
     folder.fails(1, "reconstruct bad.npz --output x.npy", &["bad.npz", what]);
     model.metadata = Value::Null;
-    write_model(&folder.path("init.npz"), &model, false).unwrap();
+    write_model(folder.path("init.npz"), &model, false).unwrap();
     folder.fails(
         1,
         "fit nmf-kl d.csv --init init.npz --output x.npz",

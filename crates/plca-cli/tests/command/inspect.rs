@@ -29,12 +29,7 @@ fn topics() -> Folder {
         ("gap".into(), array(&[], &[0.0])),
     ]);
     let metadata = json!({ "model": "plsa" });
-    plca_io::write_model(
-        &folder.path("m.npz"),
-        &ModelFile { arrays, metadata },
-        false,
-    )
-    .unwrap();
+    plca_io::write_model(folder.path("m.npz"), &ModelFile { arrays, metadata }, false).unwrap();
     folder.text("words.txt", "sea\nship\r\nwind\n");
     folder
 }

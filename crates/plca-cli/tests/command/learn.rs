@@ -171,12 +171,12 @@ fn learners_of_other_hands_are_refused() {
         let mut file = good.clone();
         let at = file.metadata["learner"].pointer_mut(place);
         *at.unwrap_or_else(|| panic!("{place}: {}", good.metadata)) = value;
-        plca_io::write_model(&folder.path("bad.npz"), &file, false).unwrap();
+        plca_io::write_model(folder.path("bad.npz"), &file, false).unwrap();
         folder.fails(1, &learn("bad.npz"), &[word]);
     }
     let mut slow = good;
     slow.metadata["learner"]["iterations"] = json!(u64::MAX);
-    plca_io::write_model(&folder.path("slow.npz"), &slow, false).unwrap();
+    plca_io::write_model(folder.path("slow.npz"), &slow, false).unwrap();
     folder.ok(&format!("{} --quiet", learn("slow.npz")));
 }
 

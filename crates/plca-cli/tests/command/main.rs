@@ -55,11 +55,11 @@ impl Folder {
             arrays,
             metadata: serde_json::json!({}),
         };
-        plca_io::write_model(&self.path(name), &file, false).unwrap();
+        plca_io::write_model(self.path(name), &file, false).unwrap();
     }
 
     fn model(&self, name: &str) -> ModelFile {
-        plca_io::read_model(&self.path(name)).unwrap()
+        plca_io::read_model(self.path(name)).unwrap()
     }
 
     /// What a fit found, whatever the options and names that it was asked by.

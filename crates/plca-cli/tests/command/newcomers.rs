@@ -63,11 +63,11 @@ fn sound_gives_notes() {
         assert!((pitch - note).abs() < 7.9, "{pitches:?}");
     }
     let whole = plca_media::read_sound(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/notes.wav"),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/notes.wav"),
     )
     .unwrap();
     let parts = (0..3).map(|z| {
-        plca_media::read_sound(&folder.path(&format!("parts/component_{z}.wav")))
+        plca_media::read_sound(folder.path(&format!("parts/component_{z}.wav")))
             .unwrap()
             .mixed()
     });

@@ -241,7 +241,7 @@ fn hostile_models_are_refused() {
         folder.arrays("m.npz", blocks);
         let mut file = folder.model("m.npz");
         file.metadata = metadata;
-        plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+        plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
     };
     let plca = serde_json::json!({ "model": "plca", "data": { "shape": [3, 4], "total": 1.0 } });
     let nmf = serde_json::json!({ "model": "nmf-kl", "data": { "shape": [3, 4] } });

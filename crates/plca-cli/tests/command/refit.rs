@@ -64,7 +64,7 @@ fn a_file_asks_for_nothing_but_a_fit() {
     folder.ok("fit plca d.csv --rank 2 --output a.npz --quiet");
     let mut file = folder.model("a.npz");
     file.metadata["request"]["options"]["trace"] = json!(["other.txt"]);
-    plca_io::write_model(&folder.path("b.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("b.npz"), &file, false).unwrap();
     folder.fails(1, "refit b.npz --output c.npz", &["b.npz", "--trace"]);
     folder.fails(
         2,

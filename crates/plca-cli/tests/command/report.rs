@@ -138,7 +138,7 @@ fn empty_arrays_have_no_page() {
     let mut model = folder.model("m.npz");
     let empty = Array::new(vec![2, 2, 5, 0], vec![]);
     model.arrays.insert("kernels".into(), empty);
-    write_model(&folder.path("bad.npz"), &model, false).unwrap();
+    write_model(folder.path("bad.npz"), &model, false).unwrap();
     let what = "`kernels` is empty, of shape [2, 2, 5, 0]";
     folder.fails(1, "report bad.npz --output r.html", &["bad.npz", what]);
     folder.fails(1, "compare m.npz bad.npz", &["bad.npz", what]);
@@ -224,7 +224,7 @@ fn pages_show_what_is_there() {
     model.arrays.insert("kernels".into(), long);
     let small = Array::new(vec![2], vec![1.25e-9, 1.0 - 1.25e-9]);
     model.arrays.insert("weights".into(), small);
-    write_model(&folder.path("long.npz"), &model, false).unwrap();
+    write_model(folder.path("long.npz"), &model, false).unwrap();
     let page = page("long.npz");
     assert!(page.contains("0: 1.250e-9"), "{page}");
     let drawn = kernels(&page).unwrap();

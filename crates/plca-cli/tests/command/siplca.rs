@@ -486,7 +486,7 @@ fn bad_shifts_are_refused() {
     folder.ok("fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 2 --output m.npz --quiet");
     let mut file = folder.model("m.npz");
     file.arrays.get_mut("impulses").unwrap().shape = vec![2, 7, 5];
-    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
     folder.fails(1, "reconstruct m.npz --output a.npy", &["m.npz", "[7, 5]"]);
 }
 

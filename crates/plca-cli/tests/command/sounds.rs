@@ -20,8 +20,8 @@ fn tones(folder: &Folder) -> Sound {
         rate: 8000,
         channels: vec![left, right],
     };
-    write_wav(&folder.path("s.wav"), &sound).unwrap();
-    read_sound(&folder.path("s.wav")).unwrap()
+    write_wav(folder.path("s.wav"), &sound).unwrap();
+    read_sound(folder.path("s.wav")).unwrap()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn components_add_up_to_the_sound() {
         ));
         folder.ok(&format!("separate m.npz s.wav --output parts_{n}"));
         let parts: Vec<Sound> = (0..2)
-            .map(|z| read_sound(&folder.path(&format!("parts_{n}/component_{z}.wav"))).unwrap())
+            .map(|z| read_sound(folder.path(&format!("parts_{n}/component_{z}.wav"))).unwrap())
             .collect();
         for c in 0..2 {
             let sum = parts[0].channels[c].iter().zip(&parts[1].channels[c]);
@@ -121,7 +121,7 @@ fn trained_sources_share_their_mixture() {
             rate: 8000,
             channels,
         };
-        write_wav(&folder.path(name), &sound).unwrap();
+        write_wav(folder.path(name), &sound).unwrap();
         sound.channels[0].clone()
     };
     tone("low.wav", 0.06, 6000);
@@ -132,7 +132,7 @@ fn trained_sources_share_their_mixture() {
         rate: 8000,
         channels: vec![mixture],
     };
-    write_wav(&folder.path("mix.wav"), &mixture).unwrap();
+    write_wav(folder.path("mix.wav"), &mixture).unwrap();
     for (source, model) in [("low", "plca"), ("high", "nmf-kl")] {
         folder.ok(&format!(
             "spectrogram {source}.wav --frame 256 --output v.npy"
@@ -142,7 +142,7 @@ fn trained_sources_share_their_mixture() {
         ));
     }
     folder.ok("separate low.npz high.npz mix.wav --output parts");
-    let part = |name: &str| read_sound(&folder.path(name)).unwrap().channels[0].clone();
+    let part = |name: &str| read_sound(folder.path(name)).unwrap().channels[0].clone();
     let near = |a: &[f64], b: &[f64]| {
         let inside = a.iter().zip(b).skip(300).take(8400);
         let (error, power) = inside.fold((0.0, 0.0), |(e, p), (a, b)| {
@@ -185,7 +185,7 @@ fn trained_sources_share_their_mixture() {
         rate: 11025,
         ..mixture.clone()
     };
-    write_wav(&folder.path("fast.wav"), &fast).unwrap();
+    write_wav(folder.path("fast.wav"), &fast).unwrap();
     folder.fails(
         1,
         "separate high.npz known.npz fast.wav --output of_fast",
@@ -266,7 +266,7 @@ fn trained_sources_share_their_mixture() {
         rate: 8000,
         channels: opposite,
     };
-    write_wav(&folder.path("opposite.wav"), &sound).unwrap();
+    write_wav(folder.path("opposite.wav"), &sound).unwrap();
     assert!(told("spectrogram opposite.wav --output u.npy").contains("cancel"));
     assert!(!told("spectrogram mix.wav --output u.npy").contains("cancel"));
     folder.ok("spectrogram a.wav --frame 128 --output w.npy");
@@ -295,7 +295,7 @@ fn patterns_are_found_in_another_sound() {
     };
     let written = |name: &str, parts: [&Vec<f64>; 2]| {
         let sum = parts[0].iter().zip(parts[1]).map(|(a, b)| a + b).collect();
-        write_wav(&folder.path(name), &Sound::mono(8000, sum)).unwrap();
+        write_wav(folder.path(name), &Sound::mono(8000, sum)).unwrap();
     };
     written(
         "a.wav",
@@ -313,7 +313,7 @@ fn patterns_are_found_in_another_sound() {
         &["b.wav", "--explain"],
     );
     folder.ok("separate s.npz b.wav --explain --output parts");
-    let part = |z: usize| read_sound(&folder.path(&format!("parts/component_{z}.wav"))).unwrap();
+    let part = |z: usize| read_sound(folder.path(&format!("parts/component_{z}.wav"))).unwrap();
     let parts = [part(0), part(1)].map(|sound| sound.channels[0].clone());
     for source in [high, low] {
         let error = |part: &Vec<f64>| -> f64 {

@@ -113,7 +113,7 @@ fn held_out_counts_choose_the_number_of_blocks() {
     folder.arrays("m.npz", &[("w", &[12, 3], &w), ("h", &[3, 15], &h)]);
     let mut truth = folder.model("m.npz");
     truth.metadata = serde_json::json!({ "model": "nmf-kl" });
-    plca_io::write_model(&folder.path("m.npz"), &truth, false).unwrap();
+    plca_io::write_model(folder.path("m.npz"), &truth, false).unwrap();
     folder.ok("sample m.npz --draws 4000 --output s.npy");
     for model in ["plca", "plsa", "nmf-kl"] {
         let s = folder.json(&format!(

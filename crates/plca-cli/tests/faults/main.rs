@@ -119,7 +119,7 @@ fn large_array() -> (Folder, Vec<u8>, &'static str) {
         arrays: [("w".into(), ones([1500, 1])), ("h".into(), ones([1, 1500]))].into(),
         metadata: serde_json::json!({ "model": "nmf-kl", "data": { "shape": [1500, 1500], "total": 1.0 } }),
     };
-    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
     let line = "reconstruct m.npz --output o.npy";
     folder.ok(line);
     let whole = folder.bytes("o.npy");
@@ -334,7 +334,7 @@ fn a_full_disk_changes_nothing() {
 fn requests_beyond_the_memory_are_refused() {
     let folder = Folder::with_counts();
     let sound = plca_media::Sound::mono(8000, (0..9000).map(|n| (0.1 * n as f64).sin()).collect());
-    plca_media::write_wav(&folder.path("s.wav"), &sound).unwrap();
+    plca_media::write_wav(folder.path("s.wav"), &sound).unwrap();
     let n = 20_000;
     // Distributions, whichever axis they lie along.
     let ones = |shape: &[usize]| {
@@ -351,7 +351,7 @@ fn requests_beyond_the_memory_are_refused() {
             "settings": { "m": "1", "domain": ["valid"], "kernel": [1, 1] },
         });
         let file = plca_io::ModelFile { arrays, metadata };
-        plca_io::write_model(&folder.path(name), &file, false).unwrap();
+        plca_io::write_model(folder.path(name), &file, false).unwrap();
     };
     model(
         "ding.npz",
@@ -435,7 +435,7 @@ fn data_beyond_the_memory_are_refused() {
             arrays: arrays.iter().map(ones).collect(),
             metadata: serde_json::json!({ "model": name, "data": { "shape": [2, 3], "total": 1.0 } }),
         };
-        plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+        plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
     };
     let factors: Blocks<'_> = &[
         ("weights", &[k]),
@@ -492,7 +492,7 @@ fn sounds_are_separated_in_little_memory() {
     let folder = Folder::with_counts();
     let samples: Vec<f64> = (0..60_000).map(|n| (0.01 * f64::from(n)).sin()).collect();
     let sound = plca_media::Sound::mono(8000, samples);
-    plca_media::write_wav(&folder.path("s.wav"), &sound).unwrap();
+    plca_media::write_wav(folder.path("s.wav"), &sound).unwrap();
     let (bins, frames, k) = (513, (60_000usize + 960).div_ceil(64), 60);
     let block = |shape: [usize; 2]| {
         let values = (0..shape[0] * shape[1]).map(|n| 1.0 + (n % 7) as f64);
@@ -506,7 +506,7 @@ fn sounds_are_separated_in_little_memory() {
         .into(),
         metadata: serde_json::json!({ "model": "nmf-kl", "data": { "shape": [bins, frames] } }),
     };
-    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
     let line = "separate m.npz s.wav --hop 64 --output parts";
     let out = folder.limited("ulimit -v 262144;", line);
     let error = String::from_utf8_lossy(&out.stderr);
