@@ -1049,7 +1049,7 @@ pub(crate) struct SeparateArgs {
     /// Samples between the starts of two frames, as for the spectrogram.
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,
-    /// No summary of the explanation.
+    /// No summary and no warnings.
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// The summary of the explanation as JSON.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use plca_io::{Array, DataFile, Element, IoError, Mask, ReadOptions};
+use plca_io::{Array, DataFile, Element, IoError, Mask, ReadOptions, is_absent};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use crate::args::{DataArgs, MissingCells};
@@ -91,7 +91,7 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     // Tables alone have columns.
     let word = e.word().filter(|_| e.place().contains("column "));
     let word = word.unwrap_or_default();
-    let absent = ["na", "n/a", "null", "none", "-"].contains(&word.to_lowercase().as_str());
+    let absent = is_absent(word);
     let comma = word.replace(',', ".").parse::<f64>().is_ok();
     let own = match e
         .path()

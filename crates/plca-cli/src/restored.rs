@@ -19,7 +19,7 @@ impl Restored {
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|block| {
             format!(
-                "the prior of `{block}` set entries to 0 that the data need: 1e-12 was added to every entry, so the objective may have fallen; a weaker prior may not (shapes of dirichlet below 1 remove entries; plsa-vb and plca-vb average over them, as LDA does)"
+                "the prior of `{block}` set entries to 0 that the data need: 1e-12 was added to every entry, so the objective may have fallen: expected a weaker prior; Dirichlet shapes below 1 remove entries, those of LDA are for plsa-vb"
             )
         })
     }

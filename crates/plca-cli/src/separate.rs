@@ -54,7 +54,8 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             sound.display()
         )));
     }
-    let models = args.models.iter().map(|path| Learnt::read(path));
+    let models = args.models.iter();
+    let models = models.map(|path| Learnt::read(path, args.quiet));
     let mut models = models.collect::<Result<Vec<_>, _>>()?;
     let bins = models[0].bins;
     if let Some(other) = models.iter().find(|other| other.bins != bins) {
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
                     args.sound.display(),
                     sums[0]
                 );
-                warn(false, &[what]);
+                warn(args.quiet, &[what]);
             }
             Parts {
                 told: Value::Null,
@@ -169,7 +170,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             false => format!("{first}.wav to {last}.wav come"),
         };
         warn(
-            false,
+            args.quiet,
             &[format!("{}: {which} from another run", output.display())],
         );
     }
@@ -195,11 +196,11 @@ struct Learnt {
 }
 
 impl Learnt {
-    fn read(path: &Path) -> Result<Self, Failure> {
+    fn read(path: &Path, quiet: bool) -> Result<Self, Failure> {
         let (kind, file) = Saved::read(path)?;
         let total = file.metadata["data"]["total"].as_f64();
         let sound = Recorded::deserialize(&file.metadata["sound"]).ok();
-        warn(false, along_frequency(&file.metadata).as_slice());
+        warn(quiet, along_frequency(&file.metadata).as_slice());
         let model = kind.approximation(file)?;
         let shape = model.shape();
         let bad = |what: String| Failure::of(path, what);

@@ -73,3 +73,4 @@ pub use sealed::Sealed;
 pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, ShardPart, write_shards};
 pub use state::{block_of, load, save};
 pub use store::{Store, StoreWriter};
+pub use text::is_absent;

@@ -386,10 +386,9 @@ impl Record {
                 corner &= cell.is_empty();
                 continue;
             }
-            let absent = ["", "na", "n/a", "null", "none", "-"];
             let is_number = cell.parse::<f64>().is_ok();
             numbers += usize::from(is_number);
-            words += usize::from(!is_number && !absent.contains(&&*cell.to_lowercase()));
+            words += usize::from(!is_number && !cell.is_empty() && !is_absent(cell));
         }
         Ok(match table.header {
             Header::Yes => true,
@@ -409,6 +408,12 @@ impl Record {
             Ok(cell.trim().trim_matches('"'))
         })
     }
+}
+
+/// Whether a cell is a word that other programs write for a missing value.
+#[doc(hidden)]
+pub fn is_absent(cell: &str) -> bool {
+    ["na", "n/a", "null", "none", "-"].contains(&&*cell.to_lowercase())
 }
 
 impl Table {
