@@ -283,29 +283,37 @@ fn trained_sources_share_their_mixture() {
     );
 }
 
-/// Patterns that were learnt in one sound are found in another one, of another length and in another order.
+/// Patterns that were learnt in one sound are found in another one, of another length and in another order. They share a tone, so that their spectra alone do not tell
+/// them apart.
 #[test]
 fn patterns_are_found_in_another_sound() {
     let folder = Folder::new();
-    let tone = |frequency: f64, from: usize, to: usize, n: usize| -> Vec<f64> {
-        let inside = |t: usize| f64::from(u8::from((from..to).contains(&t)));
-        (0..n)
-            .map(|t| inside(t) * (t as f64 * frequency).sin())
-            .collect()
+    let sum = |parts: &[&[f64]]| -> Vec<f64> {
+        let all = |t: usize| parts.iter().map(|part| part[t]).sum();
+        (0..parts[0].len()).map(all).collect()
     };
-    let written = |name: &str, parts: [&Vec<f64>; 2]| {
-        let sum = parts[0].iter().zip(parts[1]).map(|(a, b)| a + b).collect();
-        write_wav(folder.path(name), &Sound::mono(8000, sum)).unwrap();
+    let pattern = |tones: [f64; 2], from: usize, n: usize| -> Vec<f64> {
+        let place = |t: usize| (t.checked_sub(from)? / 800 < 2).then(|| (t - from) / 800);
+        let value = |t: usize| place(t).map_or(0.0, |at| (t as f64 * tones[at]).sin());
+        (0..n).map(value).collect()
     };
-    written(
-        "a.wav",
-        [&tone(0.06, 0, 3000, 6000), &tone(0.7, 3000, 6000, 6000)],
-    );
-    let (high, low) = (tone(0.7, 0, 5000, 9000), tone(0.06, 5000, 9000, 9000));
-    written("b.wav", [&high, &low]);
+    let rising = |from, n| pattern([0.06, 0.5], from, n);
+    let highest = |from, n| pattern([0.5, 1.2], from, n);
+    let written = |name: &str, samples: Vec<f64>| {
+        write_wav(folder.path(name), &Sound::mono(8000, samples)).unwrap();
+    };
+    let n = 12000;
+    let learnt = [
+        (rising(800, n), highest(4000, n)),
+        (rising(6400, n), highest(8800, n)),
+    ];
+    let learnt = learnt.each_ref().map(|(a, b)| sum(&[a, b]));
+    written("a.wav", sum(&[&learnt[0], &learnt[1]]));
+    let sources = [highest(1000, 9000), rising(5200, 9000)];
+    written("b.wav", sum(&[&sources[0], &sources[1]]));
     folder.ok("spectrogram a.wav --frame 256 --output a.npy");
     folder.ok(
-        "fit siplca a.npy --rank 2 --kernel 129x3 --seed 1 --max-iter 60 --output s.npz --quiet",
+        "fit siplca a.npy --rank 2 --kernel 129x30 --prior impulses=entropic:.2r --seed 1 --restarts 3 --max-iter 300 --output s.npz --quiet",
     );
     folder.fails(
         1,
@@ -315,15 +323,15 @@ fn patterns_are_found_in_another_sound() {
     folder.ok("separate s.npz b.wav --explain --output parts");
     let part = |z: usize| read_sound(folder.path(&format!("parts/component_{z}.wav"))).unwrap();
     let parts = [part(0), part(1)].map(|sound| sound.channels[0].clone());
-    for source in [high, low] {
+    for source in sources {
+        let power: f64 = source.iter().map(|x| x * x).sum();
         let error = |part: &Vec<f64>| -> f64 {
             let pairs = part.iter().zip(&source);
-            let power: f64 = source.iter().map(|x| x * x).sum();
             pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>() / power
         };
         let errors = parts.each_ref().map(error);
         assert!(
-            errors[0].min(errors[1]) < 0.05 && errors[0].max(errors[1]) > 0.9,
+            errors[0].min(errors[1]) < 0.01 && errors[0].max(errors[1]) > 1.5,
             "{errors:?}"
         );
     }
