@@ -371,6 +371,11 @@ pub(crate) struct DataArgs {
     /// .npz, .mat: the array to read, where there are several
     #[arg(long, value_name = "NAME", help_heading = DATA)]
     pub(crate) array: Option<String>,
+    /// Of a matrix: its rows are the samples, which models take as columns
+    ///
+    /// Masks and names are turned with the data; places in messages are those after turning.
+    #[arg(long, help_heading = DATA)]
+    pub(crate) transpose: bool,
     #[command(flatten)]
     pub(crate) table: TableArgs,
 }

@@ -41,12 +41,20 @@ pub(crate) fn read_for<T: Element>(
         ..args.reading()
     };
     let file = plca_io::read_data_with::<T>(path, &options).map_err(|e| hinted(e, args))?;
+    let file = args.turned(file);
+    if args.transpose {
+        need_matrix(path, "--transpose", shape_of(&file))?;
+    }
     if takes == Takes::SignedMatrix {
-        let (DataFile::Dense(Array { shape, .. }) | DataFile::Sparse(Coordinates { shape, .. })) =
-            &file;
-        need_matrix(path, model.name(), shape)?;
+        need_matrix(path, model.name(), shape_of(&file))?;
     }
     Ok(file)
+}
+
+fn shape_of<T>(file: &DataFile<T>) -> &[usize] {
+    match file {
+        DataFile::Dense(Array { shape, .. }) | DataFile::Sparse(Coordinates { shape, .. }) => shape,
+    }
 }
 
 /// What is observed of a file of data for a model.
@@ -168,11 +176,20 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
 }
 
 /// A warning where samples are rows in the file, and the model takes columns for samples since nobody said otherwise.
-pub(crate) fn transposed(model: Kind, path: &Path, given: Option<u8>) -> Option<String> {
-    let wrong = has(model, "--given") && given.is_none() && plca_io::lists_samples(path);
-    wrong.then(|| {
+pub(crate) fn transposed(
+    model: Kind,
+    path: &Path,
+    given: Option<u8>,
+    args: &DataArgs,
+) -> Option<String> {
+    let remedy = match (has(model, "--given"), has(model, "--transpose")) {
+        (true, _) if given.is_none() => "--given 0",
+        (_, true) if !args.transpose => "--transpose",
+        _ => return None,
+    };
+    plca_io::lists_samples(path).then(|| {
         format!(
-            "{}: the rows of this format are the samples, such as documents, which the model expects as columns: --given 0 takes the rows",
+            "{}: the rows of this format are the samples, such as documents, which the model expects as columns: {remedy} takes the rows",
             path.display()
         )
     })
@@ -266,7 +283,7 @@ fn hide<T: Element>(path: &Path, args: &DataArgs, array: &mut Array<T>) -> Resul
     }
     let seen = match &args.mask {
         None => None,
-        Some(mask) => Some(seen(plca_io::read_mask(mask, &array.shape)?, array)),
+        Some(mask) => Some(seen(args.read_mask(mask, &array.shape)?, array)),
     };
     let is_seen = |at: usize| seen.as_ref().is_none_or(|seen| seen[at]);
     let nan_is_hidden = args.missing == Some(MissingCells::Nan);
@@ -302,7 +319,7 @@ fn hide_sparse<T: Element>(
     indexable(path, &entries.shape)?;
     let hidden = match &args.mask {
         None => None,
-        Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {
+        Some(mask) => Some(match args.read_mask(mask, &entries.shape)? {
             Mask::Hidden(cells) => cells.indices,
             Mask::Dense(mask) => hidden_cells(&mask),
         }),

@@ -417,7 +417,12 @@ impl<T: Scalar> Run<'_, T> {
             summary["power"] = json!(best.power());
         }
         let mut warnings = data::warnings(args.model, data);
-        warnings.extend(data::transposed(args.model, &args.data, args.given));
+        warnings.extend(data::transposed(
+            args.model,
+            &args.data,
+            args.given,
+            &args.hidden,
+        ));
         warnings.extend(outcome.restored.warnings());
         let free = args.model.free_blocks(data.shape().len());
         let fixed = free.iter().all(|name| args.fix.contains(name));
@@ -462,15 +467,19 @@ fn numbered<T: Scalar>(
     names: &[Option<Vec<String>>],
     data: &dyn Data<T>,
 ) -> Result<Option<String>, Failure> {
-    let (Some(Some(columns)), None, &[rows, _]) =
-        (names.get(1), &args.hidden.table.labels, data.shape())
-    else {
+    let of_columns = args.hidden.columns();
+    let (Some(Some(columns)), None, &[height, width]) = (
+        names.get(of_columns),
+        &args.hidden.table.labels,
+        data.shape(),
+    ) else {
         return Ok(None);
     };
+    let rows = [width, height][of_columns];
     let mut first = Vec::new();
     let visited = data.visit(&mut |index, value| {
-        if index[1] == 0 {
-            first.push((index[0], value));
+        if index[of_columns] == 0 {
+            first.push((index[1 - of_columns], value));
         }
     });
     visited.map_err(|e| Failure::by(&args.data, e))?;
@@ -585,7 +594,7 @@ pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: 
 pub(crate) fn leave(
     args: &FitArgs,
     mut model: ModelFile,
-    summary: Value,
+    mut summary: Value,
     mut warnings: Vec<String>,
     trace: &Trace<'_>,
 ) -> Result<(), Failure> {
@@ -600,6 +609,13 @@ pub(crate) fn leave(
     }
     // Here alone: checkpoints are the same whatever the names of what is read.
     model.metadata["request"] = args.request.clone();
+    let (settings, shape) = (
+        &model.metadata["settings"],
+        &model.metadata["data"]["shape"],
+    );
+    if let Some(along) = named::along(args.model, settings) {
+        summary["samples"] = shape[along].clone();
+    }
     let leaving = Leaving {
         output: &args.output,
         model,

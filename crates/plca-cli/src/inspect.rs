@@ -65,7 +65,10 @@ fn components(
     let count = array.shape[axis];
     let rest: Vec<usize> = (0..array.shape.len()).filter(|j| *j != axis).collect();
     let sizes: Vec<usize> = rest.iter().map(|&j| array.shape[j]).collect();
-    let labels = match (&args.labels, &sizes[..]) {
+    // Both sides of an atom, of which the second is subtracted.
+    let signed = name.starts_with("atoms") && sizes.last() == Some(&2) && sizes.len() > 1;
+    let places = &sizes[..sizes.len() - usize::from(signed)];
+    let labels = match (&args.labels, places) {
         (Some(path), sizes) => Some(labels_of(path, sizes).map_err(|e| {
             let lines = labels(path).map_or(0, |labels| labels.len());
             let given = model.is_some_and(|model| has(model, "--given"));
@@ -108,11 +111,15 @@ fn components(
         }
         text.push_str(&z.to_string());
         for (index, value) in entries {
-            let numbers: Vec<_> = index.iter().map(usize::to_string).collect();
-            let label = match &labels {
+            let (place, side) = index.split_at(places.len());
+            let numbers: Vec<_> = place.iter().map(usize::to_string).collect();
+            let mut label = match &labels {
                 Some(labels) => labels[index[0]].clone(),
                 None => numbers.join(","),
             };
+            if let Some(side) = side.first() {
+                label.push_str([" +", " -"][*side]);
+            }
             let separator = if label.is_empty() { "" } else { " " };
             text.push_str(&format!("  {label}{separator}{value:.4}"));
         }

@@ -36,6 +36,18 @@ pub(crate) fn dimension(kind: Kind, settings: &Value, block: &str) -> Option<usi
     }
 }
 
+/// The dimension of the samples of a model of matrices, of which it has a block.
+pub(crate) fn along(kind: Kind, settings: &Value) -> Option<usize> {
+    let samples = ["mixture", "coefficients", "h", "activations", "labels"];
+    let blocks = kind.blocks(2);
+    let block = samples.iter().find(|name| {
+        blocks
+            .iter()
+            .any(|block| block.strip_suffix("_shape").unwrap_or(block) == **name)
+    })?;
+    dimension(kind, settings, block)
+}
+
 /// What a model file says that the indices of a dimension are called.
 pub(crate) fn of(metadata: &Value, d: usize) -> Option<Vec<String>> {
     let own = &metadata["names"][d.to_string()];
@@ -68,7 +80,7 @@ pub(crate) fn read(
     shape: &[usize],
     along: usize,
 ) -> Result<Vec<Option<Vec<String>>>, Failure> {
-    let mut names = plca_io::read_names(path, &args.reading())?;
+    let mut names = args.read_names(path)?;
     if let Some(Labels::Names(file)) = &args.table.labels {
         let given = labels(file)?;
         let mut fitting = (0..shape.len()).filter(|&d| shape[d] == given.len());
@@ -133,7 +145,9 @@ pub(crate) fn doubtful(
     let mut warnings = Vec::new();
     let labels = args.table.labels.as_ref();
     let first_column = labels == Some(&Labels::FirstColumn);
-    if let (Some(Some(columns)), false) = (names.get(1), first_column)
+    // Of the file, whose columns may be rows of the data.
+    let columns = names.get(args.columns());
+    if let (Some(Some(columns)), false) = (columns, first_column)
         && let [first, others @ ..] = &columns[..]
         // Programs that number the rows write no name above the numbers.
         && first.is_empty()
@@ -142,7 +156,7 @@ pub(crate) fn doubtful(
     {
         warnings.push("the first column has no name and is taken for data: if it names or numbers the rows, --labels first-column".into());
     }
-    if names.get(1) == Some(&None) && args.table.header.is_none() {
+    if columns == Some(&None) && args.table.header.is_none() {
         let mut reading = args.reading();
         reading.table.header = Header::Yes;
         let mut first = plca_io::read_names(path, &reading)?;

@@ -37,6 +37,11 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ));
     }
     let name = args.data.to_string_lossy().to_lowercase();
+    if args.hidden.transpose {
+        return Err(Failure::usage(
+            "--transpose cannot be combined with --out-of-core: the store is of the data as they are in the file",
+        ));
+    }
     if DENSE.iter().any(|extension| name.ends_with(extension)) {
         return Err(Failure::usage(format!(
             "{}: --out-of-core is for sparse data, but these data are dense",

@@ -28,7 +28,8 @@ fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &DataError) -> Optio
             allow_infinite: true,
             ..args.reading()
         };
-        plca_io::read_data_with::<f64>(path, &options).ok()
+        let file = plca_io::read_data_with::<f64>(path, &options).ok()?;
+        Some(args.turned(file))
     };
     match e {
         DataError::NotFinite { index, value } if value.is_infinite() => {

@@ -83,6 +83,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--missing", folder && args.hidden.missing.is_some()),
         ("--shape", folder && args.hidden.shape.is_some()),
         ("--array", folder && args.hidden.array.is_some()),
+        ("--transpose", folder && args.hidden.transpose),
         ("several files of data", !args.blocks.is_empty()),
     ];
     match first_given(&in_one_piece) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use plca_io::{Header, ReadOptions, Table};
+use plca_io::{DataFile, Header, IoError, Mask, ReadOptions, Table};
 
 use crate::args::DataArgs;
 use crate::failure::Failure;
@@ -109,5 +109,37 @@ impl DataArgs {
             },
             ..ReadOptions::default()
         }
+    }
+
+    /// Data of a file, with --transpose their transpose.
+    pub(crate) fn turned<T>(&self, file: DataFile<T>) -> DataFile<T> {
+        match self.transpose {
+            true => file.transposed(),
+            false => file,
+        }
+    }
+
+    /// What hides cells of data of this shape.
+    pub(crate) fn read_mask(&self, path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
+        if !self.transpose {
+            return plca_io::read_mask(path, shape);
+        }
+        let in_file: Vec<usize> = shape.iter().rev().copied().collect();
+        let mask = plca_io::read_mask(path, &in_file)?;
+        Ok(mask.transposed())
+    }
+
+    /// The names of the indices of every dimension of the data.
+    pub(crate) fn read_names(&self, path: &Path) -> Result<Vec<Option<Vec<String>>>, IoError> {
+        let mut names = plca_io::read_names(path, &self.reading())?;
+        if self.transpose {
+            names.reverse();
+        }
+        Ok(names)
+    }
+
+    /// The dimension of the data that the columns of a file are.
+    pub(crate) fn columns(&self) -> usize {
+        usize::from(!self.transpose)
     }
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::fit::unfinished;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
-use crate::models::options::has;
+use crate::models::options::{has, refuse};
 use crate::named::{self, labels};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
@@ -59,17 +59,22 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
     solver::known(args.solver, kind)?;
+    let turned = args.hidden.transpose && !has(kind, "--transpose");
+    refuse(turned, "--transpose", kind.name())?;
     let mut args = args.clone();
-    let of_rows = args.along == Some(0) || file.metadata["settings"]["given"] == 0;
+    let turned = args.hidden.transpose;
+    let of_rows = args.along == Some(0) || file.metadata["settings"]["given"] == 0 || turned;
     if of_rows && args.hidden.shape.is_none() && plca_io::lists_samples(&args.data) {
         // Features that none of the new samples has.
-        let features = file.metadata["data"]["shape"][1].as_u64().unwrap_or(0);
+        let features = file.metadata["data"]["shape"][usize::from(!turned)]
+            .as_u64()
+            .unwrap_or(0);
         args.hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
     }
     let fitted_to = file.metadata["data"]["shape"]
         .as_array()
         .map_or(0, Vec::len);
-    let mut names = plca_io::read_names(&args.data, &args.hidden.reading())?;
+    let mut names = args.hidden.read_names(&args.data)?;
     names.resize(fitted_to.max(names.len()), None);
     let mut warnings = named::doubtful(&args.data, &names, &args.hidden)?;
     // Kernels are of any place.
@@ -94,7 +99,12 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         }
         let entries = args.hidden.table.labels == Some(Labels::Entries);
         let unnamed;
-        (args.places, unnamed) = places(&args.data, &mut names, entries, &file.metadata, along)?;
+        let turnable = has(kind, "--transpose") && !args.hidden.transpose;
+        let found = places(&args.data, &mut names, entries, &file.metadata, along);
+        (args.places, unnamed) = found.map_err(|e| match turnable {
+            true => e.and("if its rows are the samples, --transpose"),
+            false => e,
+        })?;
         warnings.extend(unnamed);
         if args.hidden.mask.is_some() && args.places.iter().any(Option::is_some) {
             let what =

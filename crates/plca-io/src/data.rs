@@ -118,6 +118,19 @@ impl<T: Element> Array<T> {
 }
 
 impl<T> Array<T> {
+    /// The array with its dimensions in reverse order: of a matrix the transpose. No value is moved.
+    ///
+    /// ```
+    /// let x = plca_io::Array::new(vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).transposed();
+    /// assert_eq!((&*x.shape, x.index(4)), (&[3, 2][..], vec![1, 1]));
+    /// ```
+    #[must_use]
+    pub fn transposed(mut self) -> Self {
+        self.shape.reverse();
+        self.fortran = !self.fortran;
+        self
+    }
+
     /// The index of a value by its place in memory.
     ///
     /// ```
@@ -181,6 +194,35 @@ impl<T> DataFile<T> {
             Self::Sparse(entries) => &entries.shape,
         }
     }
+
+    /// The data with their dimensions in reverse order: of a matrix the transpose. No value of a dense array is moved.
+    ///
+    /// ```
+    /// use plca_io::{Array, DataFile};
+    /// let v = DataFile::Dense(Array::new(vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    /// let v = v.transposed().into_data()?;
+    /// let mut first_row = Vec::new();
+    /// v.visit(&mut |index, value| if index[0] == 0 { first_row.push(value) })?;
+    /// assert_eq!((v.shape(), first_row), (&[3, 2][..], vec![1.0, 4.0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        match self {
+            Self::Dense(array) => Self::Dense(array.transposed()),
+            Self::Sparse(entries) => Self::Sparse(reversed(entries)),
+        }
+    }
+}
+
+/// Entries with their dimensions in reverse order.
+fn reversed<T>(mut entries: Coordinates<T>) -> Coordinates<T> {
+    let order = entries.shape.len().max(1);
+    for index in entries.indices.chunks_exact_mut(order) {
+        index.reverse();
+    }
+    entries.shape.reverse();
+    entries
 }
 
 impl<T: Element> DataFile<T> {
@@ -262,6 +304,23 @@ pub enum Mask {
     Dense(Array<f32>),
     /// The stored cells are the hidden ones; values do not matter.
     Hidden(Coordinates<f32>),
+}
+
+impl Mask {
+    /// The mask of data with their dimensions in reverse order, as [`DataFile::transposed`] makes them.
+    ///
+    /// ```
+    /// use plca_io::{Array, Mask};
+    /// let Mask::Dense(seen) = Mask::Dense(Array::new(vec![1, 3], vec![1.0, 0.0, 1.0])).transposed() else { panic!("dense") };
+    /// assert_eq!(seen.shape, [3, 1]);
+    /// ```
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        match self {
+            Self::Dense(array) => Self::Dense(array.transposed()),
+            Self::Hidden(cells) => Self::Hidden(reversed(cells)),
+        }
+    }
 }
 
 const KNOWN: &str = ".npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz";

@@ -108,7 +108,12 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
         }));
     }
     let mut warnings = data::warnings(args.model, &*data);
-    warnings.extend(data::transposed(args.model, &args.data, args.given));
+    warnings.extend(data::transposed(
+        args.model,
+        &args.data,
+        args.given,
+        &args.hidden,
+    ));
     Ok(Table {
         criterion: "elbo",
         sample_size: select::observed(&*data).map_err(|e| Failure::by(&args.data, e))?,

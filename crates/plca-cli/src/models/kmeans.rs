@@ -20,7 +20,7 @@ impl ModelKind for Clustering {
     }
 
     fn options(&self) -> &'static str {
-        "--seeding"
+        "--transpose --seeding"
     }
 
     /// Labels follow from the centres.

@@ -27,7 +27,7 @@ impl ModelKind for Unnormalised {
     }
 
     fn options(&self) -> &'static str {
-        "--update --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --stepwise"
+        "--transpose --update --missing-method --kkt-tol --prior --priors --fix --freeze-entries --accelerate --out-of-core --shards --stepwise"
     }
 
     fn priors(&self) -> String {

@@ -24,7 +24,7 @@ impl ModelKind for LeeSeung {
     }
 
     fn options(&self) -> &'static str {
-        "--fix"
+        "--transpose --fix"
     }
 
     fn takes(&self) -> Takes {

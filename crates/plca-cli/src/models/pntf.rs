@@ -25,7 +25,7 @@ impl ModelKind for OnSimplex {
     }
 
     fn options(&self) -> &'static str {
-        "--fix --accelerate --no-normalise --sparsity"
+        "--transpose --fix --accelerate --no-normalise --sparsity"
     }
 
     fn takes(&self) -> Takes {

@@ -25,7 +25,7 @@ impl ModelKind for SkellamEm {
     }
 
     fn options(&self) -> &'static str {
-        "--m --real-data --floor --prior --priors --fix --freeze-entries --accelerate --shards"
+        "--transpose --m --real-data --floor --prior --priors --fix --freeze-entries --accelerate --shards"
     }
 
     fn priors(&self) -> String {

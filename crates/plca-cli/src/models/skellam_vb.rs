@@ -43,7 +43,7 @@ impl ModelKind for SkellamVb {
     }
 
     fn options(&self) -> &'static str {
-        "--m --real-data --prior --priors --fix --freeze-entries --accelerate --shards"
+        "--transpose --m --real-data --prior --priors --fix --freeze-entries --accelerate --shards"
     }
 
     fn priors(&self) -> String {

@@ -20,7 +20,7 @@ impl ModelKind for DingSemiNmf {
     }
 
     fn options(&self) -> &'static str {
-        ""
+        "--transpose"
     }
 
     /// The basis follows from the activations.

@@ -261,3 +261,26 @@ fn names_are_kept() {
     folder.ok("fit plsa e.csv --rank 2 --output e.npz --quiet");
     assert!(folder.model("e.npz").metadata["names"].is_null());
 }
+
+#[test]
+fn sides_of_an_atom_have_their_sign() {
+    let folder = topics();
+    let atoms = Array::new(vec![3, 1, 2], vec![0.6, 0.0, 0.0, 0.1, 0.0, 0.3]);
+    let file = ModelFile {
+        arrays: BTreeMap::from([("atoms".into(), atoms)]),
+        metadata: json!({ "model": "skellam" }),
+    };
+    plca_io::write_model(folder.path("s.npz"), &file, false).unwrap();
+    assert_eq!(
+        folder.ok("inspect s.npz --array atoms --top 3 --labels words.txt"),
+        "0  sea + 0.6000  wind - 0.3000  ship - 0.1000\n"
+    );
+    assert_eq!(
+        folder.ok("inspect s.npz --array atoms --top 2"),
+        "0  0 + 0.6000  2 - 0.3000\n"
+    );
+    assert_eq!(
+        folder.json("inspect s.npz --array atoms --top 1 --labels words.txt"),
+        json!({ "array": "atoms", "components": [[{ "index": [0, 0], "label": "sea", "value": 0.6 }]] })
+    );
+}

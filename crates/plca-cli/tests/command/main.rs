@@ -31,6 +31,7 @@ mod sounds;
 mod squared_error;
 mod streams;
 mod tempering;
+mod transpose;
 mod wrong_uses;
 
 #[path = "../common/folder.rs"]

@@ -147,7 +147,7 @@ fn reader() -> Folder {
     folder.text("new.mtx", &matrix(30));
     folder.text("ratings.tns", &cells(40).collect::<String>());
     let signed = "1,-2,3,5\n-4,6,0,-1\n2,2,-7,1\n";
-    for name in ["signed.csv", "counts.csv", "new.csv"] {
+    for name in ["signed.csv", "counts.csv", "new.csv", "samples.csv"] {
         folder.text(name, signed);
     }
     let signed: Vec<f64> = (0..15).map(|i| f64::from(i * 7 % 11) - 5.5).collect();

@@ -1,0 +1,140 @@
+//! `--transpose`: files whose rows are the samples.
+
+use crate::Folder;
+
+/// Three wavelengths and four samples: the rows of `samples.csv` are samples, the columns of `wavelengths.csv`.
+fn spectra() -> Folder {
+    let folder = Folder::new();
+    folder.text(
+        "samples.csv",
+        "sample,400,410,420\na,3,-1,4\nb,1,5,-9\nc,2,6,5\nd,-3,5,8\n",
+    );
+    folder.text(
+        "wavelengths.csv",
+        "nm,a,b,c,d\n400,3,1,2,-3\n410,-1,5,6,5\n420,4,-9,5,8\n",
+    );
+    folder
+}
+
+const IN_ROWS: &str = "samples.csv --labels first-column --header yes --transpose";
+const IN_COLUMNS: &str = "wavelengths.csv --labels first-column";
+
+#[test]
+fn a_file_and_its_transpose_have_one_fit() {
+    let folder = spectra();
+    folder.text("seen_of_samples.csv", "1,1,1\n1,0,1\n1,1,1\n1,1,1\n");
+    folder.text("seen_of_wavelengths.csv", "1,1,1,1\n1,0,1,1\n1,1,1,1\n");
+    // Sparse, a hidden cell.
+    folder.text("seen_of_samples.tns", "2 2 1\n");
+    for (model, rows, columns) in [
+        ("skellam", "", ""),
+        ("skellam-vb --precision f32", "", ""),
+        ("kmeans", "", ""),
+        ("snmf-ding", "", ""),
+        (
+            "skellam",
+            "--mask seen_of_samples.csv",
+            "--mask seen_of_wavelengths.csv",
+        ),
+        (
+            "skellam",
+            "--mask seen_of_samples.tns",
+            "--mask seen_of_wavelengths.csv",
+        ),
+    ] {
+        let fit = |data: &str, output: &str| {
+            folder.json(&format!(
+                "fit {model} {data} --rank 2 --max-iter 30 --output {output}"
+            ))
+        };
+        let turned = fit(&format!("{IN_ROWS} {rows}"), "r.npz");
+        let usual = fit(&format!("{IN_COLUMNS} {columns}"), "c.npz");
+        for name in ["objective", "samples", "shape", "iterations"] {
+            assert_eq!(turned[name], usual[name], "{model} {rows}: {name}");
+        }
+        let (turned, usual) = (folder.model("r.npz"), folder.model("c.npz"));
+        assert_eq!(turned.arrays, usual.arrays, "{model} {rows}");
+        assert_eq!(turned.metadata["names"], usual.metadata["names"]);
+    }
+}
+
+#[test]
+fn sparse_data_are_turned() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate real general\n";
+    folder.text(
+        "rows.mtx",
+        &format!("{header}4 2 3\n1 1 5\n4 2 3\n2 1 -1\n"),
+    );
+    folder.text(
+        "columns.mtx",
+        &format!("{header}2 4 3\n1 1 5\n2 4 3\n1 2 -1\n"),
+    );
+    folder.ok("fit skellam rows.mtx --transpose --rank 2 --output r.npz --quiet");
+    folder.ok("fit skellam columns.mtx --rank 2 --output c.npz --quiet");
+    assert_eq!(folder.model("r.npz").arrays, folder.model("c.npz").arrays);
+    // The rows of this format are always samples.
+    folder.text("v.svmlight", "1 1:5\n1 1:-1\n1 2:0\n1 2:3\n");
+    let said = folder
+        .run("fit skellam v.svmlight --rank 2 --output o.npz")
+        .stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("--transpose takes the rows"), "{said}");
+    folder.ok("fit skellam v.svmlight --transpose --rank 2 --output o.npz");
+    assert_eq!(folder.model("o.npz").arrays, folder.model("c.npz").arrays);
+}
+
+#[test]
+fn new_samples_and_a_second_fit_are_turned_too() {
+    let folder = spectra();
+    folder.ok(&format!(
+        "fit skellam {IN_ROWS} --rank 2 --output m.npz --quiet"
+    ));
+    folder.ok(&format!("transform m.npz {IN_ROWS} --output r.npz --quiet"));
+    folder.ok(&format!(
+        "transform m.npz {IN_COLUMNS} --output c.npz --quiet"
+    ));
+    assert_eq!(folder.model("r.npz").arrays, folder.model("c.npz").arrays);
+    folder.ok("refit m.npz --output again.npz --quiet");
+    assert_eq!(
+        folder.model("m.npz").arrays,
+        folder.model("again.npz").arrays
+    );
+    let forgotten = "transform m.npz samples.csv --labels first-column --header yes --output o.npz";
+    folder.fails(1, forgotten, &["if its rows are the samples, --transpose"]);
+}
+
+#[test]
+fn a_consensus_is_of_samples_in_rows() {
+    let folder = Folder::new();
+    folder.text("rows.csv", "9,1,0\n1,8,3\n0,2,7\n8,1,1\n");
+    folder.text("columns.csv", "9,1,0,8\n1,8,2,1\n0,3,7,1\n");
+    for (data, output) in [("rows.csv --transpose", "r.npz"), ("columns.csv", "c.npz")] {
+        folder.ok(&format!(
+            "consensus nmf-kl {data} --ranks 2 --restarts 4 --output {output} --quiet"
+        ));
+    }
+    assert_eq!(folder.model("r.npz").arrays, folder.model("c.npz").arrays);
+}
+
+#[test]
+fn what_cannot_be_turned_is_refused() {
+    let folder = spectra();
+    folder.npy("cube.npy", &[2, 3, 2], &[1.0; 12]);
+    folder.text("v.tns", "1 1 1\n2 2 1\n");
+    folder.fails(
+        1,
+        "fit pntf cube.npy --transpose --rank 2 --output o.npz",
+        &["--transpose needs a matrix, these data have shape [2, 3, 2]"],
+    );
+    folder.fails(
+        2,
+        "fit plsa v.tns --transpose --rank 2 --output o.npz",
+        &["plsa has no option --transpose"],
+    );
+    folder.fails(
+        2,
+        "fit nmf-kl v.tns --transpose --out-of-core v.store --rank 2 --output o.npz",
+        &["--transpose cannot be combined with --out-of-core"],
+    );
+}
