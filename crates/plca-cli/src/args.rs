@@ -371,6 +371,11 @@ pub(crate) struct DataArgs {
     /// .npz, .mat: the array to read, where there are several
     #[arg(long, value_name = "NAME", help_heading = DATA)]
     pub(crate) array: Option<String>,
+    /// .svmlight: the first feature, 0 or 1 [default: 0 if there is a 0]
+    ///
+    /// transform takes that of the data of the fit, and --online that of the first batch.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1), help_heading = DATA)]
+    pub(crate) first_index: Option<u32>,
     /// Of a matrix: its rows are the samples, which models take as columns
     ///
     /// Masks and names are turned with the data; places in messages are those after turning.
@@ -537,7 +542,7 @@ pub(crate) struct FitArgs {
     /// auto chooses em if another option needs it, as --tol 0 does.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = solvers(), help_heading = SOLVER)]
     pub(crate) solver: Solver,
-    /// The same as --solver, for the solvers that extrapolate EM
+    /// The same as --solver, for those that extrapolate EM
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = accelerations(), help_heading = SOLVER)]
     pub(crate) accelerate: Solver,
     /// Form of the update [default: simultaneous]

@@ -155,6 +155,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "priors": content(&args.priors)?,
         "shape": args.hidden.shape.as_ref().map(|s| &s.0),
         "array": args.hidden.array,
+        "first_index": args.hidden.first_index,
         "transpose": args.hidden.transpose.then_some(true),
         "header": args.hidden.table.header.map(|h| format!("{h:?}").to_lowercase()),
         "delimiter": args.hidden.table.delimiter.map(|c| char::from(c).to_string()),

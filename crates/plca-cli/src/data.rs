@@ -85,6 +85,9 @@ pub(crate) fn observed<T: Element>(
 
 /// What is wrong with a file; of a sound where its spectrogram was expected, and of a table with words where numbers were expected also what may help.
 fn hinted(e: IoError, args: &DataArgs) -> Failure {
+    if args.first_index == Some(1) && plca_io::first_index(e.path()).is_ok_and(|i| i == Some(0)) {
+        return Failure::from(e).and("--first-index says where those of this file do");
+    }
     if is_sound(e.path()) {
         return Failure::from(e).and("plca spectrogram makes data of a sound");
     }

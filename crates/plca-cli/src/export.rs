@@ -10,7 +10,7 @@ use crate::components::{Components, axis_of};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::known;
-use crate::named::{labels_of, names};
+use crate::named::{self, labels_of, names};
 use crate::outputs::{distinct, writable};
 use crate::saved;
 
@@ -94,8 +94,18 @@ fn table(
         values: Vec::<f64>::new(),
         fortran: false,
     };
+    let called = named::places(kind, metadata, &args.array, &extents);
     let first: Vec<String> = match (several, &labels) {
-        (true, _) => (0..extents.len()).map(|d| format!("index_{d}")).collect(),
+        (true, _) => {
+            let indices = (0..extents.len()).map(|d| format!("index_{d}"));
+            let names = called
+                .iter()
+                .enumerate()
+                .filter(|(_, names)| names.is_some());
+            indices
+                .chain(names.map(|(d, _)| format!("name_{d}")))
+                .collect()
+        }
         (false, Some(_)) => vec!["name".into()],
         (false, None) => Vec::new(),
     };
@@ -103,7 +113,14 @@ fn table(
     table.write_record(header).map_err(failed)?;
     for entry in 0..entries {
         let first: Vec<String> = match (several, &labels) {
-            (true, _) => places.index(entry).iter().map(usize::to_string).collect(),
+            (true, _) => {
+                let index = places.index(entry);
+                let names = called
+                    .iter()
+                    .zip(&index)
+                    .filter_map(|(names, &i)| names.as_ref()?.get(i).cloned());
+                index.iter().map(usize::to_string).chain(names).collect()
+            }
             (false, Some(labels)) => vec![labels[entry].clone()],
             (false, None) => Vec::new(),
         };

@@ -38,6 +38,7 @@ use crate::saved;
 use crate::separate::along_frequency;
 use crate::shards;
 use crate::solver;
+use crate::spectrogram::{comparable, recorded};
 
 /// Random numbers of what is held out, apart from those of any start.
 pub(crate) const HELD_OUT_STREAM: u64 = u64::MAX;
@@ -182,6 +183,12 @@ pub(crate) fn fit_on<T: Scalar>(
     cooling: Option<(Cooling, HeldOut<'_, T>)>,
     settings: Value,
 ) -> Result<(), Failure> {
+    let metadata = plca_io::read_metadata(&args.data)?;
+    if let Some(path) = &args.init {
+        let learnt = recorded(&plca_io::read_model(path)?.metadata);
+        let shifted = has(args.model, "--kernel");
+        comparable((&args.data, recorded(&metadata)), (path, learnt), shifted)?;
+    }
     let run = Run {
         args,
         data,
@@ -191,7 +198,7 @@ pub(crate) fn fit_on<T: Scalar>(
         cooling,
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
-        sound: plca_io::read_metadata(&args.data)?["sound"].clone(),
+        sound: metadata["sound"].clone(),
         names: named::read(
             &args.data,
             &args.hidden,
@@ -281,6 +288,13 @@ impl<T: Scalar> Run<'_, T> {
         let file = args.init.as_deref().unwrap_or(&args.data);
         let parameters = init.parameters(algorithm, &mut rng);
         let parameters = parameters.map_err(|e| {
+            if let (FitError::Support { index, value }, Some(init)) = (&e, &args.init) {
+                let what = format!(
+                    "entry {index:?} is {value}, but the start in {} gives it the probability 0: add a small number, such as 1e-6, to the zeros of its blocks, or leave blocks out of it that --fix does not keep",
+                    init.display()
+                );
+                return Failure::of(&args.data, what);
+            }
             let of_size = matches!(e, FitError::Shape { .. }) && args.init.is_some();
             match (of_size, Failure::from(e).about(file)) {
                 (true, e) => e.and("--init may hold some of the blocks, or --fix keep some: then the others may be of other data"),
@@ -606,6 +620,11 @@ pub(crate) fn leave(
             &model.metadata,
             &args.request,
         ));
+    }
+    if model.metadata["data"]["first_index"].is_null()
+        && let Some(first) = args.hidden.first_index_of(&args.data)?
+    {
+        model.metadata["data"]["first_index"] = json!(first);
     }
     // Here alone: checkpoints are the same whatever the names of what is read.
     model.metadata["request"] = args.request.clone();

@@ -1,13 +1,15 @@
 //! What `--init`, `--fix`, `--freeze-entries` and `--rank` say together.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use nalgebra::DMatrix;
 use plca_fit::{Freeze, Frozen};
-use plca_io::ModelFile;
+use plca_io::{Array, ModelFile};
 use serde_json::Value;
 
 use crate::args::{FitArgs, Precision};
-use crate::blocks::Arrays;
+use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
 use crate::limits::reasonable;
 use crate::models::options::has;
@@ -18,7 +20,7 @@ use crate::precision::check_single;
 pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {
     let names = args.model.blocks(order);
     let mut given = match &args.init {
-        Some(path) => plca_io::read_model(path)?.arrays,
+        Some(path) => initial(args, path)?,
         None => Arrays::new(),
     };
     // Posterior means stand beside the shapes that they follow from.
@@ -58,6 +60,52 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         array.shape.get(axis).copied()
     });
     Ok((given, rank))
+}
+
+/// The arrays of a file of initial values. Of a consensus, its spectra for `--rank` as the block that has the components.
+fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
+    let ModelFile { arrays, metadata } = plca_io::read_model(path)?;
+    if metadata["model"] != "consensus" {
+        return Ok(arrays);
+    }
+    let features = match has(args.model, "--given") {
+        true => 1 - args.given.unwrap_or(1),
+        false => 0,
+    };
+    let factor = format!("factor_{features}");
+    let known = ["basis", "w", &factor];
+    let blocks = args.model.free_blocks(2);
+    let Some(block) = blocks.into_iter().find(|name| known.contains(&&**name)) else {
+        let name = args.model.name();
+        return Err(Failure::of(
+            path,
+            format!("is a consensus, and {name} has none"),
+        ));
+    };
+    let spectra = arrays
+        .into_iter()
+        .filter(|(name, _)| name.ends_with("consensus_spectra"));
+    let columns = |(_, array): (String, Array<f64>)| match array.shape[..] {
+        // Its rows are the columns of the block.
+        [k, features] => Some(matrix(&DMatrix::from_vec(features, k, array.values))),
+        _ => None,
+    };
+    let mut spectra: Vec<Array<f64>> = spectra.filter_map(columns).collect();
+    let ranks = spectra.iter().filter_map(|array| array.shape.last());
+    let ranks: Vec<String> = ranks.map(usize::to_string).collect();
+    if let Some(rank) = args.rank {
+        spectra.retain(|array| array.shape.last() == Some(&rank));
+    }
+    match <[_; 1]>::try_from(spectra) {
+        Ok([array]) => Ok(Arrays::from([(block, array)])),
+        Err(_) => {
+            let ranks = ranks.join(", ");
+            let what = format!(
+                "is a consensus for these numbers of components: {ranks}; expected one of them as --rank"
+            );
+            Err(Failure::of(path, what))
+        }
+    }
 }
 
 /// Where `--fix` keeps blocks of a fit of data of another size, those of its other blocks that have that size: they are of the old data.

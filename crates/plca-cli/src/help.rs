@@ -115,6 +115,7 @@ fn of(model: Kind, arg: Arg) -> Arg {
         _ if foreign => arg.hide(true),
         // Their lines name the values.
         "header" | "likelihood" | "missing_method" => arg.hide_possible_values(true),
+        "accelerate" => arg.hide_possible_values(true),
         "prior" => arg.help(format!(
             "Prior on every column of a block, repeatable: {}",
             model.priors()

@@ -8,7 +8,7 @@ use crate::components::axis_of;
 use crate::failure::Failure;
 use crate::models::known;
 use crate::models::options::has;
-use crate::named::{labels, labels_of, names};
+use crate::named::{self, labels, labels_of, names};
 use crate::outputs::{print, printable};
 use crate::saved;
 
@@ -84,6 +84,10 @@ fn components(
         (None, &[entries]) => names(model, metadata, name, entries),
         (None, _) => None,
     };
+    let called = match labels {
+        None => named::places(model, metadata, name, &sizes),
+        Some(_) => Vec::new(),
+    };
     let mut positions = vec![Vec::new(); count];
     for at in 0..array.values.len() {
         positions[array.index(at)[axis]].push(at);
@@ -112,7 +116,11 @@ fn components(
         text.push_str(&z.to_string());
         for (index, value) in entries {
             let (place, side) = index.split_at(places.len());
-            let numbers: Vec<_> = place.iter().map(usize::to_string).collect();
+            let numbers = place.iter().enumerate().map(|(d, &i)| match called.get(d) {
+                Some(Some(names)) => names[i].clone(),
+                _ => i.to_string(),
+            });
+            let numbers: Vec<String> = numbers.collect();
             let mut label = match &labels {
                 Some(labels) => labels[index[0]].clone(),
                 None => numbers.join(","),

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use plca_io::{Header, IoError};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::DataArgs;
@@ -13,7 +12,7 @@ use crate::failure::Failure;
 use crate::models::Kind;
 use crate::models::options::has;
 use crate::outputs::printable;
-use crate::spectrogram::Recorded;
+use crate::spectrogram::recorded;
 use crate::table::Labels;
 
 fn number(settings: &Value, name: &str, default: u64) -> usize {
@@ -110,6 +109,16 @@ pub(crate) fn repeated(names: &[Option<Vec<String>>]) -> Vec<String> {
         .collect()
 }
 
+/// A warning where names of rows are numbers of which one occurs twice, as counts do.
+fn counts(names: &[Option<Vec<String>>], args: &DataArgs) -> Option<String> {
+    let rows = names.get(1 - args.columns())?.as_ref()?;
+    let numbers = rows.iter().all(|name| name.parse::<f64>().is_ok());
+    let wrong = args.table.labels == Some(Labels::FirstColumn) && numbers && twice(rows).is_some();
+    wrong.then(|| {
+        "the first column is taken for names of rows, and holds numbers of which some occur again: if they are data, leave --labels first-column out".into()
+    })
+}
+
 /// The first name that occurs again.
 pub(crate) fn twice(names: &[String]) -> Option<&String> {
     let mut seen = HashSet::new();
@@ -142,7 +151,7 @@ pub(crate) fn doubtful(
     names: &[Option<Vec<String>>],
     args: &DataArgs,
 ) -> Result<Vec<String>, IoError> {
-    let mut warnings = Vec::new();
+    let mut warnings = Vec::from_iter(counts(names, args));
     let labels = args.table.labels.as_ref();
     let first_column = labels == Some(&Labels::FirstColumn);
     // Of the file, whose columns may be rows of the data.
@@ -200,17 +209,55 @@ pub(crate) fn kept(names: Vec<Option<Vec<String>>>) -> (Value, Vec<String>) {
     }
 }
 
+/// A frequency in Hz or a time in seconds, to a micro-unit.
+fn micro(x: f64) -> String {
+    ((x * 1e6).round() / 1e6).to_string()
+}
+
 /// What the frequencies, in Hz, and the frames, by the second of their middles, of the spectrogram of a sound are called.
-fn recorded(metadata: &Value, d: usize, entries: usize) -> Option<Vec<String>> {
-    let Recorded { rate, frame, hop } = Recorded::deserialize(&metadata["sound"]).ok()?;
-    let (rate, frame, hop) = (f64::from(rate), frame as f64, hop as f64);
-    let number = |n: usize| match d {
-        0 => n as f64 * rate / frame,
-        _ => ((n + 1) as f64 * hop - frame / 2.0) / rate,
+fn of_sound(metadata: &Value, d: usize, entries: usize) -> Option<Vec<String>> {
+    let sound = recorded(metadata)?;
+    let name = |n| match d {
+        0 => micro(sound.frequency(n)),
+        _ => micro(sound.second(n as f64)),
     };
-    // To a micro-unit.
-    let name = |n| ((number(n) * 1e6).round() / 1e6).to_string();
     (d < 2).then(|| (0..entries).map(name).collect())
+}
+
+/// The names of the indices of each dimension of a component of kernels or impulses of the spectrogram of a sound: frequencies in Hz where a kernel has all of them, seconds from the begin
+/// of a kernel, and the seconds where it begins.
+pub(crate) fn places(
+    kind: Option<Kind>,
+    metadata: &Value,
+    block: &str,
+    extents: &[usize],
+) -> Vec<Option<Vec<String>>> {
+    let none = vec![None; extents.len()];
+    let shifts = kind.is_some_and(|kind| kind.shifts());
+    let sizes = (&metadata["data"]["shape"][0], &metadata["data"]["shape"][1]);
+    let (Some(sound), &[rows, columns], (Some(bins), Some(frames))) = (
+        recorded(metadata).filter(|_| shifts),
+        extents,
+        (sizes.0.as_u64(), sizes.1.as_u64()),
+    ) else {
+        return none;
+    };
+    match block {
+        "kernels" => {
+            let whole = (rows as u64 == bins)
+                .then(|| (0..rows).map(|n| micro(sound.frequency(n))).collect());
+            let begin = sound.second(0.0);
+            let seconds = (0..columns).map(|n| micro(sound.second(n as f64) - begin));
+            vec![whole, Some(seconds.collect())]
+        }
+        "impulses" => {
+            // Kernels that begin before the data.
+            let before = (columns as u64).saturating_sub(frames) as f64;
+            let seconds = (0..columns).map(|n| micro(sound.second(n as f64 - before)));
+            vec![None, Some(seconds.collect())]
+        }
+        _ => none,
+    }
 }
 
 /// The names of the entries of a block, of which a component has this number: those of its dimension, or those of the only dimension of this size.
@@ -236,8 +283,8 @@ pub(crate) fn names(
         None => return None,
     };
     let mut others = (0..2).filter(|&d| d != place).filter_map(of);
-    let recorded = || recorded(metadata, place, entries);
-    of(place).or_else(recorded).or_else(|| others.next())
+    let of_sound = || of_sound(metadata, place, entries);
+    of(place).or_else(of_sound).or_else(|| others.next())
 }
 
 /// Names of the entries of a component, which has one dimension.

@@ -57,10 +57,17 @@ impl Saved {
         };
         match known(&file.metadata) {
             Some(kind) => Ok((kind, file)),
+            None if file.metadata["model"] == "consensus" => Err(file.failure(
+                "is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --fix BLOCK, with this file and BLOCK as its components are called, such as basis for plsa, makes a fit of its components",
+            )),
             None => {
                 let name = file.metadata["model"].as_str().unwrap_or_default();
                 let what = format!("holds no model that this command knows (`{name}`)");
-                Err(file.failure(what))
+                let e = file.failure(what);
+                Err(match name {
+                    "" => e.and("components from elsewhere are kept by plca fit MODEL DATA --init FILE --fix BLOCK"),
+                    _ => e,
+                })
             }
         }
     }

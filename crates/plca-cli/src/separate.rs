@@ -11,7 +11,6 @@ use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::approximation::Approximation;
@@ -21,7 +20,7 @@ use crate::interrupt;
 use crate::limits::reasonable;
 use crate::outputs::{report, warn, writable};
 use crate::saved::Saved;
-use crate::spectrogram::{Recorded, hop, is_sound};
+use crate::spectrogram::{Recorded, comparable, hop, is_sound, recorded};
 
 /// Relative difference of two sums of data that are the same.
 const SAME: f64 = 1e-6;
@@ -67,19 +66,18 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         return Err(Failure::of(&other.path, what));
     }
     let frame = 2 * (bins - 1);
-    let recorded = models.iter().find_map(|model| model.sound);
-    let hop = hop(args.hop.or(recorded.map(|sound| sound.hop)), frame);
+    let known = models.iter().find_map(|model| model.sound);
+    let hop = hop(args.hop.or(known.map(|sound| sound.hop)), frame);
     let stft = Stft::new(frame, hop)?;
     let sound = read_sound(&args.sound)?;
+    let own = Recorded {
+        rate: sound.rate,
+        frame,
+        hop,
+    };
     for model in &models {
-        if let Some(Recorded { rate, .. }) = model.sound.filter(|own| own.rate != sound.rate) {
-            let what = format!(
-                "has {} samples a second, the sound of {} has {rate}: expected the same rate, by sox or librosa.resample for instance",
-                sound.rate,
-                model.path.display()
-            );
-            return Err(Failure::of(&args.sound, what));
-        }
+        let learnt = (model.path.as_path(), model.sound);
+        comparable((&args.sound, Some(own)), learnt, !model.spectra)?;
     }
     let samples = sound.channels.first().map_or(0, Vec::len);
     let frames = stft.frames(samples);
@@ -199,7 +197,7 @@ impl Learnt {
     fn read(path: &Path, quiet: bool) -> Result<Self, Failure> {
         let (kind, file) = Saved::read(path)?;
         let total = file.metadata["data"]["total"].as_f64();
-        let sound = Recorded::deserialize(&file.metadata["sound"]).ok();
+        let sound = recorded(&file.metadata);
         warn(quiet, along_frequency(&file.metadata).as_slice());
         let model = kind.approximation(file)?;
         let shape = model.shape();

@@ -5,7 +5,7 @@ use std::path::Path;
 use plca_io::{Array, ModelFile};
 use plca_media::{Stft, read_sound};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::SpectrogramArgs;
 use crate::failure::Failure;
@@ -24,6 +24,57 @@ pub(crate) struct Recorded {
     pub(crate) frame: usize,
     /// Samples between the starts of two frames.
     pub(crate) hop: usize,
+}
+
+impl Recorded {
+    /// The frequency of a row, in Hz.
+    pub(crate) fn frequency(&self, row: usize) -> f64 {
+        row as f64 * f64::from(self.rate) / self.frame as f64
+    }
+
+    /// The second of the middle of a frame.
+    pub(crate) fn second(&self, frame: f64) -> f64 {
+        ((frame + 1.0) * self.hop as f64 - self.frame as f64 / 2.0) / f64::from(self.rate)
+    }
+}
+
+/// The sound of whose spectrogram a file is, or a model is, where that is known.
+pub(crate) type Source<'a> = (&'a Path, Option<Recorded>);
+
+/// Refuses data of a sound that cannot be compared with the sound of a model: their frequencies are other ones, of `shifted` kernels also their frames.
+pub(crate) fn comparable(
+    (data, here): Source<'_>,
+    (model, there): Source<'_>,
+    shifted: bool,
+) -> Result<(), Failure> {
+    let (Some(here), Some(there)) = (here, there) else {
+        return Ok(());
+    };
+    let of = model.display();
+    let what = if here.rate != there.rate {
+        format!(
+            "has {} samples a second, the sound of {of} has {}: expected the same rate, by sox or librosa.resample for instance",
+            here.rate, there.rate
+        )
+    } else if here.frame != there.frame {
+        format!(
+            "has frames of {} samples, the sound of {of} has {}: expected a spectrogram with --frame {}",
+            here.frame, there.frame, there.frame
+        )
+    } else if shifted && here.hop != there.hop {
+        format!(
+            "has a frame every {} samples, the sound of {of} has one every {}: expected --hop {}, since kernels last as many frames as in the fit",
+            here.hop, there.hop, there.hop
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Failure::of(data, what))
+}
+
+/// What the metadata of a file say of a sound.
+pub(crate) fn recorded(metadata: &Value) -> Option<Recorded> {
+    Recorded::deserialize(&metadata["sound"]).ok()
 }
 
 /// Whether a file has the ending of a sound.

@@ -93,6 +93,7 @@ impl DataArgs {
         ReadOptions {
             shape: self.shape.as_ref().map(|s| s.0.clone()),
             array: self.array.clone(),
+            first_index: self.first_index,
             allow_nan: true,
             table: Table {
                 header: match self.table.header {
@@ -109,6 +110,12 @@ impl DataArgs {
             },
             ..ReadOptions::default()
         }
+    }
+
+    /// The number of the first feature in a file whose format has one.
+    pub(crate) fn first_index_of(&self, path: &Path) -> Result<Option<u32>, IoError> {
+        let found = plca_io::first_index(path)?;
+        Ok(found.map(|found| self.first_index.unwrap_or(found)))
     }
 
     /// Data of a file, with --transpose their transpose.

@@ -20,6 +20,7 @@ use crate::named::{self, labels};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
 use crate::solver;
+use crate::spectrogram::{comparable, recorded};
 use crate::table::Labels;
 
 /// What was found, as the command writes it.
@@ -71,12 +72,28 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             .unwrap_or(0);
         args.hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
     }
+    let of_fit = file.metadata["data"]["first_index"].as_u64();
+    let of_fit = of_fit.and_then(|first| u32::try_from(first).ok());
+    let told = args.hidden.first_index.or(of_fit);
+    let uncertain = told.is_none() && plca_io::first_index(&args.data)? == Some(1);
+    args.hidden.first_index = told;
+    let sound = plca_io::read_metadata(&args.data)?["sound"].take();
+    let here = recorded(&json!({ "sound": sound }));
+    let there = recorded(&file.metadata);
+    comparable(
+        (&args.data, here),
+        (&args.model, there),
+        has(kind, "--kernel"),
+    )?;
     let fitted_to = file.metadata["data"]["shape"]
         .as_array()
         .map_or(0, Vec::len);
     let mut names = args.hidden.read_names(&args.data)?;
     names.resize(fitted_to.max(names.len()), None);
     let mut warnings = named::doubtful(&args.data, &names, &args.hidden)?;
+    if uncertain {
+        warnings.push("no feature has the number 0: they are taken to begin at 1; --first-index 0 if those of the model begin at 0".into());
+    }
     // Kernels are of any place.
     if !has(kind, "--kernel") {
         let settings = &file.metadata["settings"];
@@ -125,6 +142,9 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     warnings.extend(left_out);
     if !names.is_null() {
         metadata["names"] = names;
+    }
+    if sound.is_object() {
+        metadata["sound"] = sound;
     }
     let arrays = found.arrays;
     let leaving = Leaving {

@@ -357,6 +357,37 @@ pub(crate) fn extension(path: &Path) -> (String, bool) {
     (extension.to_string(), gz)
 }
 
+/// Where the numbers of the features of an `.svmlight` or `.libsvm` file begin, of which programs write either: at 0 if a feature has the number 0, otherwise at 1.
+/// `None` for other formats. A file may lack the first feature: then [`ReadOptions::first_index`] must say it.
+///
+/// # Errors
+///
+/// [`IoError`] for a file that cannot be read.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{ReadOptions, first_index, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let (old, new) = (folder.path().join("old.svmlight"), folder.path().join("new.svmlight"));
+/// std::fs::write(&old, "1 0:5 2:1\n")?;
+/// std::fs::write(&new, "1 1:3 2:4\n")?;
+/// assert_eq!((first_index(&old)?, first_index(&new)?), (Some(0), Some(1)));
+/// let options = ReadOptions { first_index: first_index(&old)?, ..ReadOptions::default() };
+/// let new = read_data_with::<f64>(&new, &options)?.into_data()?;
+/// assert_eq!(new.shape(), [1, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn first_index(path: impl AsRef<Path>) -> Result<Option<u32>, IoError> {
+    let path = path.as_ref();
+    let (extension, gz) = extension(path);
+    if !["svmlight", "libsvm"].contains(&extension.as_str()) {
+        return Ok(None);
+    }
+    let attempt = || lists::first_index(&mut unpacked(open(path)?, gz));
+    attempt().map(Some).map_err(|e: Fault| e.of(path))
+}
+
 /// Whether the format of a file lists samples, such as documents, which are then rows: `.svmlight`, `.libsvm`, `.ldac` and `docword.*.txt`, also with `.gz`.
 ///
 /// ```
@@ -474,6 +505,8 @@ pub struct ReadOptions {
     pub table: Table,
     /// Which array of an `.npz` or a `.mat` file is read; without a name it must be the only one.
     pub array: Option<String>,
+    /// The number of the first feature of an `.svmlight` or `.libsvm` file; without it [`first_index`] of the file.
+    pub first_index: Option<u32>,
 }
 
 /// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each
@@ -663,7 +696,8 @@ fn read<T: Element>(
                     _ => List::Svmlight,
                 };
                 let mut reader = unpacked(open(path)?, gz);
-                lists::read(&mut reader, list, shape, accept).map(DataFile::Sparse)
+                lists::read(&mut reader, list, shape, options.first_index, accept)
+                    .map(DataFile::Sparse)
             }
             "npy" => {
                 let file = open(path)?;

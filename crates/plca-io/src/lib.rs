@@ -59,8 +59,8 @@ mod zipped;
 
 pub use atomic::{Pending, can_write, end_of_links, write_atomically};
 pub use data::{
-    Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, lists_samples, open_file,
-    read_data, read_data_with, read_mask, sha256_file,
+    Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, lists_samples,
+    open_file, read_data, read_data_with, read_mask, sha256_file,
 };
 pub use error::{IoError, guarded};
 pub use model::{

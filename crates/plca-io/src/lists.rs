@@ -11,21 +11,41 @@ use crate::text::{Accept, for_each_line, index, value};
 /// What the first word of a line is, and where the indices begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum List {
-    /// A label, which is left out. Indices from 1, or from 0 if the file has a 0: programs write either.
+    /// A label, which is left out. Indices from 1 or from 0: programs write either.
     Svmlight,
     /// The number of pairs. Indices from 0.
     LdaC,
 }
 
-/// The matrix of all lines, samples in rows. `shape` says how many features there are; otherwise the largest index does.
+/// The first index of an svmlight file that does not say it: 0 if it has a 0, otherwise 1.
+pub(crate) fn first_index(reader: &mut impl BufRead) -> Result<u32, Fault> {
+    let mut first = 1;
+    for_each_line(reader, |_, line| {
+        let line = line.split('#').next().unwrap_or_default();
+        let pairs = line.split_ascii_whitespace().skip(1);
+        let mut indices = pairs.filter_map(|word| word.split_once(':')?.0.parse::<u32>().ok());
+        if indices.any(|i| i == 0) {
+            first = 0;
+        }
+        Ok(())
+    })?;
+    Ok(first)
+}
+
+/// The matrix of all lines, samples in rows. `shape` says how many features there are; otherwise the largest index does. Features begin at `first`.
 pub(crate) fn read<T: Element>(
     reader: &mut impl BufRead,
     list: List,
     shape: Option<&[usize]>,
+    first: Option<u32>,
     accept: Accept,
 ) -> Result<Coordinates<T>, Fault> {
     let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let (mut rows, mut most, mut from_zero) = (0u32, 0u32, list == List::LdaC);
+    let first_index = match list {
+        List::LdaC => Some(0),
+        List::Svmlight => first,
+    };
+    let (mut rows, mut most, mut least) = (0u32, 0u32, 1u32);
     for_each_line(reader, |_, line| {
         let line = line.split('#').next().unwrap_or_default();
         let mut words = line.split_ascii_whitespace();
@@ -42,8 +62,12 @@ pub(crate) fn read<T: Element>(
             let what = || Fault::new(format!("index `{i}` is not a whole number below 2^32 - 1"));
             let i = i.parse().ok().filter(|&i| i < u32::MAX);
             let i: u32 = i.ok_or_else(what)?;
-            from_zero |= i == 0;
-            most = most.max(i);
+            if let Some(first) = first_index.filter(|&first| i < first) {
+                return Err(Fault::new(format!(
+                    "index {i} is below {first}, where the features begin"
+                )));
+            }
+            (least, most) = (least.min(i), most.max(i));
             indices.extend([rows, i]);
             values.push(value(x, accept.nan_sparse, accept)?);
         }
@@ -61,10 +85,10 @@ pub(crate) fn read<T: Element>(
     if values.is_empty() {
         return Err(Fault::new("holds no entry"));
     }
-    if !from_zero {
-        indices.iter_mut().skip(1).step_by(2).for_each(|i| *i -= 1);
-        most -= 1;
-    }
+    let begin = first_index.unwrap_or(least);
+    let features = indices.iter_mut().skip(1).step_by(2);
+    features.for_each(|i| *i -= begin);
+    most -= begin;
     let found = vec![rows as usize, most as usize + 1];
     let shape = match shape {
         // Features that no sample has.

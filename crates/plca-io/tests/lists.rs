@@ -1,6 +1,6 @@
 //! Samples as lists of indices and values, and numbers of half precision.
 
-use plca_io::{DataFile, ReadOptions, StoreWriter, read_data, read_data_with};
+use plca_io::{DataFile, ReadOptions, StoreWriter, first_index, read_data, read_data_with};
 
 fn read(name: &str, text: &str, shape: Option<&[usize]>) -> Result<[Vec<usize>; 3], String> {
     let folder = tempfile::tempdir().unwrap();
@@ -39,6 +39,46 @@ fn svmlight_begins_at_one_or_at_zero() {
     assert_eq!(wide, [vec![1, 9], vec![0, 0], vec![5]]);
     let narrow = read("v.svmlight", "1 3:5\n", Some(&[1, 2])).unwrap_err();
     assert_eq!(narrow, "has shape [1, 3], not [1, 2]");
+}
+
+#[test]
+fn the_first_index_may_be_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.svmlight");
+    let read = |text: &str, first| {
+        std::fs::write(&path, text).unwrap();
+        let options = ReadOptions {
+            first_index: first,
+            ..ReadOptions::default()
+        };
+        match read_data_with::<f64>(&path, &options) {
+            Ok(DataFile::Sparse(v)) => Ok((v.shape, v.indices)),
+            Ok(DataFile::Dense(_)) => panic!("dense"),
+            Err(e) => Err(e.to_string()),
+        }
+    };
+    assert_eq!(
+        read("1 1:5 3:6\n", None),
+        Ok((vec![1, 3], vec![0, 0, 0, 2]))
+    );
+    assert_eq!(
+        read("1 1:5 3:6\n", Some(1)),
+        Ok((vec![1, 3], vec![0, 0, 0, 2]))
+    );
+    assert_eq!(
+        read("1 1:5 3:6\n", Some(0)),
+        Ok((vec![1, 4], vec![0, 1, 0, 3]))
+    );
+    let below = read("1 2:1\n1 0:5\n", Some(1)).unwrap_err();
+    assert!(
+        below.ends_with("line 2: index 0 is below 1, where the features begin"),
+        "{below}"
+    );
+    assert_eq!(first_index(&path).unwrap(), Some(0));
+    // Neither a label nor a comment is a feature.
+    std::fs::write(&path, "0 qid:0 2:1 # 0:1\n0:1 3:1\n").unwrap();
+    assert_eq!(first_index(&path).unwrap(), Some(1));
+    assert_eq!(first_index(folder.path().join("v.csv")).unwrap(), None);
 }
 
 #[test]

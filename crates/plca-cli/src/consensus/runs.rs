@@ -179,6 +179,7 @@ impl Runs<'_> {
             "given": args.given.unwrap_or(1),
             "shape": args.hidden.shape.as_ref().map(|s| &s.0),
             "array": args.hidden.array,
+            "first_index": args.hidden.first_index,
             "transpose": args.hidden.transpose.then_some(true),
             "header": table.header.map(|h| format!("{h:?}").to_lowercase()),
             "delimiter": table.delimiter.map(|c| char::from(c).to_string()),

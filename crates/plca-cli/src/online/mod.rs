@@ -13,7 +13,7 @@ use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::FitArgs;
+use crate::args::{DataArgs, FitArgs};
 use crate::blocks::{Arrays, matrix, take, vector};
 use crate::checkpoint::settings;
 use crate::data::{Loaded, load_for};
@@ -23,7 +23,7 @@ use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Trace, folder_of, merge};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
-use crate::{given, interrupt};
+use crate::{given, interrupt, named};
 
 use place::Place;
 use unobserved::Unobserved;
@@ -59,8 +59,11 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
 ) -> Result<(), Failure> {
     let started = Instant::now();
     args.hidden.table.of_several_files("--online")?;
-    let files: Vec<Block> = (files(args)?.into_iter())
-        .map(Block::new)
+    let paths = files(args)?;
+    let mut reading = args.hidden.clone();
+    reading.first_index = reading.first_index_of(&paths[0])?;
+    let files: Vec<Block> = (paths.into_iter())
+        .map(|path| Block::new(path, reading.clone()))
         .collect::<Result<_, _>>()?;
     let first = files[0].load::<T>(args)?;
     let shape = first.shape().to_vec();
@@ -82,11 +85,13 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
         learner = learner.total(documents as f64);
     }
     let learner = learner.build()?;
+    let called = files[0].names(&shape, along)?;
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,
         files,
         names: (0..shape.len() - 1).map(name).collect(),
+        called,
         shape,
         along,
         beside,
@@ -189,17 +194,32 @@ fn stream_settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
 struct Block {
     path: PathBuf,
     sealed: Sealed,
+    /// How it is read.
+    reading: DataArgs,
 }
 
 impl Block {
-    fn new(path: PathBuf) -> Result<Self, Failure> {
+    fn new(path: PathBuf, reading: DataArgs) -> Result<Self, Failure> {
         let sealed = Sealed::of(&path)?;
-        Ok(Self { path, sealed })
+        Ok(Self {
+            path,
+            sealed,
+            reading,
+        })
+    }
+
+    /// What the indices are called that all batches share, of data of this shape.
+    fn names(&self, shape: &[usize], along: usize) -> Result<Vec<Option<Vec<String>>>, Failure> {
+        let mut names = named::read(&self.path, &self.reading, shape, along)?;
+        if let Some(names) = names.get_mut(along) {
+            *names = None;
+        }
+        Ok(names)
     }
 
     /// Reads the block, which is to be the same in every pass.
     fn load<T: Element>(&self, args: &FitArgs) -> Result<Loaded<T>, Failure> {
-        let block = load_for(args.model, &self.path, &args.hidden)?;
+        let block = load_for(args.model, &self.path, &self.reading)?;
         self.sealed.sha256()?;
         Ok(block)
     }
@@ -215,6 +235,8 @@ struct Run<'a> {
     along: usize,
     /// Of the factors that the blocks share.
     names: Vec<String>,
+    /// What the indices that the batches share are called.
+    called: Vec<Option<Vec<String>>>,
     beside: Beside,
     settings: Value,
     started: Instant,
@@ -260,6 +282,7 @@ impl Run<'_> {
                 let learnt = learner.partial_fit(&mut place.state, &*block);
                 let learnt = learnt.map_err(|e| refused(path, e))?;
                 if place.passes == 0 {
+                    self.check_names(file, block.shape())?;
                     let hidden =
                         plca_tensor::unobserved(&*block).map_err(|e| refused(path, e.into()))?;
                     let before = place.sums.len();
@@ -296,6 +319,33 @@ impl Run<'_> {
             trace.line(0, (blocks, place.ln_lik[1]))?;
         }
         self.leave(&place, &trace)
+    }
+
+    /// Refuses a batch in which the shared indices are called otherwise than in the first.
+    fn check_names(&self, file: &Block, shape: &[usize]) -> Result<(), Failure> {
+        let names = file.names(shape, self.along)?;
+        for (d, (first, here)) in self.called.iter().zip(&names).enumerate() {
+            let none = Vec::new();
+            let (first, here) = (
+                first.as_ref().unwrap_or(&none),
+                here.as_ref().unwrap_or(&none),
+            );
+            if let Some(at) =
+                (0..first.len().max(here.len())).find(|&i| first.get(i) != here.get(i))
+            {
+                let name = |names: &[String]| match names.get(at) {
+                    Some(name) => named::quoted(&[name]),
+                    None => "no name".into(),
+                };
+                let what = format!(
+                    "has {} at index {at} of dimension {d}, where the first batch has {}: expected the same names in the same order in all batches",
+                    name(here),
+                    name(first)
+                );
+                return Err(Failure::of(&file.path, what));
+            }
+        }
+        Ok(())
     }
 
     /// The start: the blocks given, and the others drawn from the seed.
@@ -385,7 +435,19 @@ impl Run<'_> {
         });
         let mut warnings = place.unobserved.warnings();
         warnings.extend(place.restored.warnings());
-        let metadata = metadata(args, settings, data, self.beside.objective());
+        let first = &self.files[0];
+        let names = named::read(&first.path, &first.reading, &self.shape, self.along)?;
+        warnings.extend(named::doubtful(&first.path, &names, &args.hidden)?);
+        warnings.extend(named::repeated(&self.called));
+        let mut metadata = metadata(args, settings, data, self.beside.objective());
+        if let Some(first) = first.reading.first_index {
+            metadata["data"]["first_index"] = json!(first);
+        }
+        let (names, left_out) = named::kept(self.called.clone());
+        warnings.extend(left_out);
+        if !names.is_null() {
+            metadata["names"] = names;
+        }
         let model = ModelFile { arrays, metadata };
         leave(args, model, summary, warnings, trace)
     }

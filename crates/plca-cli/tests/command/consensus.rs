@@ -345,3 +345,44 @@ fn data_that_no_component_reaches_are_dropped() {
     close(&file.arrays["usage"].values, &[4.0], "usage");
     close(&file.arrays["usage_kl"].values, &[4.0], "usage_kl");
 }
+
+#[test]
+fn a_fit_may_keep_the_components_of_a_consensus() {
+    let folder = Folder::new();
+    folder.text("v.csv", "9,1,0,8,1\n8,0,1,9,2\n1,8,7,0,9\n0,7,9,1,8\n");
+    folder.ok("consensus plsa v.csv --ranks 2..3 --restarts 6 --output c.npz --quiet");
+    let spectra = folder.model("c.npz").arrays["k2.consensus_spectra"].clone();
+    for (model, block) in [("plsa", "basis"), ("nmf-kl", "w"), ("pntf", "factor_0")] {
+        folder.ok(&format!(
+            "fit {model} v.csv --rank 2 --init c.npz --fix {block} --output m.npz"
+        ));
+        let kept = &folder.model("m.npz").arrays[block];
+        assert_eq!(kept.shape, [4, 2]);
+        let cell = |array: &Array<f64>, index: [usize; 2]| {
+            let at = (0..array.values.len()).find(|&at| array.index(at) == index);
+            array.values[at.unwrap()]
+        };
+        for (i, z) in (0..4).flat_map(|i| [(i, 0), (i, 1)]) {
+            let (x, expected) = (cell(kept, [i, z]), cell(&spectra, [z, i]));
+            assert!((x - expected).abs() < 1e-15, "{model}: {x} {expected}");
+        }
+        folder.ok("transform m.npz v.csv --output t.npz");
+    }
+    folder.text("rows.csv", "9,8,1,0\n1,0,8,7\n0,1,7,9\n8,9,0,1\n1,2,9,8\n");
+    folder.ok("fit plsa rows.csv --given 0 --rank 2 --init c.npz --fix basis --output m.npz");
+    folder.fails(
+        1,
+        "fit plsa v.csv --rank 4 --init c.npz --output m.npz",
+        &["c.npz: is a consensus for these numbers of components: 2, 3; expected one of them as --rank"],
+    );
+    folder.fails(
+        1,
+        "fit skellam v.csv --rank 2 --init c.npz --output m.npz",
+        &["c.npz: is a consensus, and skellam has none"],
+    );
+    folder.fails(
+        1,
+        "transform c.npz v.csv --output m.npz",
+        &["c.npz: is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --fix BLOCK"],
+    );
+}

@@ -876,3 +876,61 @@ fn first_lines_beside_names_of_rows() {
         "{told}"
     );
 }
+
+#[test]
+fn new_samples_have_the_features_of_the_fit() {
+    let folder = Folder::new();
+    folder.text("v.svmlight", "1 0:5 1:1\n1 2:4 3:2\n1 1:3 2:1\n");
+    folder.text("new.svmlight", "1 1:3 2:1\n1 2:6 3:3\n");
+    folder.text("new.csv", "0,3,1,0\n0,0,6,3\n");
+    folder.ok("fit plsa v.svmlight --given 0 --rank 2 --output m.npz");
+    folder.ok("transform m.npz new.svmlight --output a.npz");
+    folder.ok("transform m.npz new.csv --output b.npz");
+    assert_eq!(folder.model("a.npz").arrays, folder.model("b.npz").arrays);
+    // A file that begins at 1 with a model of one that does.
+    folder.text("one.svmlight", "1 1:5 2:1\n1 3:4 4:2\n1 2:3 3:1\n");
+    folder.ok("fit plsa one.svmlight --given 0 --rank 2 --output one.npz");
+    assert_eq!(folder.model("one.npz").arrays, folder.model("m.npz").arrays);
+    folder.ok("transform one.npz one.svmlight --output c.npz");
+    folder.fails(
+        1,
+        "transform one.npz v.svmlight --output o.npz",
+        &["v.svmlight: line 1: index 0 is below 1, where the features begin; --first-index"],
+    );
+    folder.ok("transform one.npz new.svmlight --first-index 0 --output d.npz");
+    assert_eq!(folder.model("d.npz").arrays, folder.model("a.npz").arrays);
+    // A model of another format does not say where features begin.
+    folder.text("v.csv", "5,1,0,0\n0,0,4,2\n0,3,1,0\n");
+    folder.ok("fit plsa v.csv --given 0 --rank 2 --output m.npz");
+    let said = folder
+        .run("transform m.npz new.svmlight --output o.npz")
+        .stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(
+        said.contains("they are taken to begin at 1; --first-index 0 if"),
+        "{said}"
+    );
+    folder.fails(
+        2,
+        "fit plsa v.svmlight --given 0 --first-index 2 --rank 2 --output o.npz",
+        &["--first-index"],
+    );
+}
+
+#[test]
+fn counts_in_the_place_of_names_are_warned_of() {
+    let folder = Folder::new();
+    let said = |line: &str| {
+        let out = folder.run(line);
+        assert_eq!(out.status.code(), Some(0));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let fit = "fit plsa v.csv --labels first-column --given 0 --rank 2 --output o.npz";
+    folder.text("v.csv", "and,sea,ship\n3,1,5\n2,4,0\n3,1,1\n");
+    let warned =
+        "the first column is taken for names of rows, and holds numbers of which some occur again";
+    assert!(said(fit).contains(warned), "{}", said(fit));
+    // Numbers that differ may be names.
+    folder.text("v.csv", "id,sea,ship\n3,1,5\n2,4,0\n7,1,1\n");
+    assert!(!said(fit).contains(warned), "{}", said(fit));
+}

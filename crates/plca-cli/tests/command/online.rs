@@ -465,3 +465,56 @@ fn what_no_stream_can_be() {
     folder.text("b/6.txt", "what is this");
     fails("plsa b", &["6.txt"]);
 }
+
+#[test]
+fn names_of_batches_are_kept_and_compared() {
+    let folder = Folder::new();
+    folder.text("1.csv", "id,sea,ship,wind\na,5,1,0\nb,0,3,4\n");
+    folder.text("2.csv", "id,sea,ship,wind\nc,2,1,1\nd,1,0,7\n");
+    folder.text("turned.csv", "id,wind,ship,sea\nc,1,1,2\nd,7,0,1\n");
+    folder.text("none.csv", "c,2,1,1\nd,1,0,7\n");
+    let fit = |batches: &str| {
+        format!(
+            "fit plsa {batches} --given 0 --rank 2 --online 0.6,1 --labels first-column --output o.npz"
+        )
+    };
+    folder.ok(&fit("1.csv 2.csv"));
+    let names = serde_json::json!({ "1": ["sea", "ship", "wind"] });
+    assert_eq!(folder.model("o.npz").metadata["names"], names);
+    folder.text("new.csv", "id,wind,ship,sea\ne,0,1,9\n");
+    folder.text("same.csv", "id,sea,ship,wind\ne,9,1,0\n");
+    for (data, output) in [("new.csv", "n.npz"), ("same.csv", "s.npz")] {
+        folder.ok(&format!(
+            "transform o.npz {data} --labels first-column --output {output}"
+        ));
+    }
+    assert_eq!(folder.model("n.npz").arrays, folder.model("s.npz").arrays);
+    folder.fails(
+        1,
+        &fit("1.csv turned.csv"),
+        &["turned.csv: has `wind` at index 0 of dimension 1, where the first batch has `sea`"],
+    );
+    folder.fails(1, &fit("1.csv none.csv"), &["has no name at index 0"]);
+}
+
+#[test]
+fn features_of_all_batches_begin_where_those_of_the_first_do() {
+    let folder = Folder::new();
+    folder.text("1.svmlight", "1 0:5 1:1\n1 2:4 1:2\n");
+    folder.text("2.svmlight", "1 1:3 2:1\n");
+    let fit =
+        |rest: &str| format!("fit plsa {rest} --given 0 --rank 2 --online 0.6,1 --output o.npz");
+    folder.ok(&fit("1.svmlight 2.svmlight"));
+    let found = folder.model("o.npz");
+    folder.text("one.svmlight", "1 1:5 2:1\n1 3:4 2:2\n");
+    folder.text("next.svmlight", "1 2:3 3:1\n");
+    folder.ok(&fit("one.svmlight next.svmlight"));
+    assert_eq!(found.arrays, folder.model("o.npz").arrays);
+    assert_eq!(found.metadata["data"]["first_index"], 0);
+    folder.fails(
+        1,
+        &fit("2.svmlight 1.svmlight"),
+        &["1.svmlight: line 1: index 0 is below 1", "--first-index"],
+    );
+    folder.ok(&fit("2.svmlight 1.svmlight --first-index 0"));
+}

@@ -161,6 +161,7 @@ fn reader() -> Folder {
     let head = "%%MatrixMarket matrix coordinate integer general\n37 80 2000\n";
     let counts = cells.fold(String::from(head), |text, cell| text + &cell);
     folder.text("counts.mtx", &counts);
+    folder.text("documents.mtx", &counts);
     std::fs::create_dir(folder.path("days")).unwrap();
     for day in ["1", "2", "3"] {
         folder.text(&format!("days/{day}.mtx"), &counts);

@@ -336,3 +336,107 @@ fn patterns_are_found_in_another_sound() {
         );
     }
 }
+
+#[test]
+fn spectrograms_that_cannot_be_compared_are_refused() {
+    let folder = Folder::new();
+    let sound = tones(&folder);
+    let faster = Sound {
+        rate: 16000,
+        ..sound
+    };
+    write_wav(folder.path("faster.wav"), &faster).unwrap();
+    for (sound, options, output) in [
+        ("s.wav", "--frame 256", "s.npz"),
+        ("faster.wav", "--frame 256", "faster.npz"),
+        ("s.wav", "--frame 256 --hop 32", "dense.npz"),
+        ("s.wav", "--frame 128", "short.npz"),
+    ] {
+        folder.ok(&format!("spectrogram {sound} {options} --output {output}"));
+    }
+    folder.ok("fit nmf-kl s.npz --rank 2 --max-iter 60 --output m.npz --quiet");
+    folder.ok("fit siplca s.npz --rank 2 --kernel 129x3 --max-iter 60 --output k.npz --quiet");
+    let rate = "faster.npz: has 16000 samples a second, the sound of m.npz has 8000";
+    folder.fails(1, "transform m.npz faster.npz --output o.npz", &[rate]);
+    let fit = "fit nmf-kl faster.npz --init m.npz --fix w --output o.npz";
+    folder.fails(1, fit, &[rate]);
+    folder.fails(
+        1,
+        "transform m.npz short.npz --output o.npz",
+        &[
+            "short.npz: has frames of 128 samples, the sound of m.npz has 256",
+            "--frame 256",
+        ],
+    );
+    // Kernels are of frames, spectra are not.
+    let hop =
+        "has a frame every 32 samples, the sound of k.npz has one every 64: expected --hop 64";
+    folder.ok("transform m.npz dense.npz --output o.npz --quiet");
+    folder.fails(
+        1,
+        "transform k.npz dense.npz --output p.npz",
+        &["dense.npz", hop],
+    );
+    folder.fails(
+        1,
+        "separate k.npz s.wav --explain --hop 32 --output parts",
+        &["s.wav", hop],
+    );
+}
+
+#[test]
+fn places_of_a_sound_are_seconds() {
+    let folder = Folder::new();
+    tones(&folder);
+    folder.ok("spectrogram s.wav --frame 256 --output s.npz");
+    folder.ok("fit nmf-kl s.npz --rank 2 --max-iter 60 --output m.npz --quiet");
+    folder.ok("transform m.npz s.npz --output a.npz --quiet");
+    // The middle of frame t is at second ((t + 1) 64 - 128) / 8000.
+    for model in ["m.npz", "a.npz"] {
+        folder.ok(&format!("export {model} --array h --output h.csv"));
+        let text = std::fs::read_to_string(folder.path("h.csv")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("name,component_0"), "{}", lines[0]);
+        assert!(lines[1].starts_with("-0.008,"), "{}", lines[1]);
+        assert!(lines[12].starts_with("0.08,"), "{}", lines[12]);
+    }
+    for (domain, begin) in [("valid", "-0.008"), ("valid,full", "-0.024")] {
+        folder.ok(&format!(
+            "fit siplca s.npz --rank 2 --kernel 129x3 --domain {domain} --max-iter 20 --output k.npz --quiet"
+        ));
+        folder.ok("export k.npz --array impulses --output i.csv");
+        let text = std::fs::read_to_string(folder.path("i.csv")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("index_0,index_1,name_1,"),
+            "{}",
+            lines[0]
+        );
+        assert!(
+            lines[1].starts_with(&format!("0,0,{begin},")),
+            "{domain}: {}",
+            lines[1]
+        );
+    }
+    folder.ok("export k.npz --array kernels --output k.csv");
+    let text = std::fs::read_to_string(folder.path("k.csv")).unwrap();
+    // Row 1 is at 8000 / 256 Hz, column 2 begins two frames later.
+    let line = text.lines().nth(6).unwrap();
+    assert!(line.starts_with("1,2,31.25,0.016,"), "{line}");
+    let shown = folder.ok("inspect k.npz --array impulses --top 1");
+    let place = shown.split_whitespace().nth(1).unwrap();
+    let second: f64 = place.strip_prefix("0,").unwrap().parse().unwrap();
+    assert!(second.fract() != 0.0, "{shown}");
+}
+
+#[test]
+fn a_start_that_is_zero_where_the_sound_is_not_says_so() {
+    let folder = Folder::new();
+    folder.text("v.csv", "1,2,3\n4,5,6\n");
+    folder.arrays("t.npz", &[("w", &[2, 1], &[1.0, 0.0])]);
+    folder.fails(
+        1,
+        "fit nmf-kl v.csv --init t.npz --fix w --output o.npz",
+        &["v.csv: entry [1, 0] is 4, but the start in t.npz gives it the probability 0: add a small number"],
+    );
+}
