@@ -212,8 +212,13 @@ pub(crate) fn explain(
         how.stop.tol = None;
     }
     let explained = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
-    let mut arrays = model.file(explained.fit.state()).arrays;
+    let ModelFile {
+        mut arrays,
+        metadata,
+    } = model.file(explained.fit.state());
     arrays.retain(|name, _| blocks.contains(&name.as_str()));
+    let scale = metadata["scale"].as_f64();
+    let scale = scale.filter(|_| blocks.contains(&"scale"));
     warnings.extend(data::warnings(model, &*data));
     let impossible = explained.dropped;
     let dropped = impossible + left_out;
@@ -231,14 +236,18 @@ pub(crate) fn explain(
     let fit = explained.fit;
     let cut = *fit.status() == Status::MaxIterations;
     warnings.extend(unfinished(cut, args.max_iter, args.tol));
+    let mut summary = json!({
+        "iterations": fit.iterations(),
+        "stop_reason": fit.status().to_string(),
+        "objective": fit.objective(),
+        "dropped": dropped,
+    });
+    if let Some(scale) = scale {
+        summary["scale"] = json!(scale);
+    }
     Ok(Found {
         arrays,
-        summary: json!({
-            "iterations": fit.iterations(),
-            "stop_reason": fit.status().to_string(),
-            "objective": fit.objective(),
-            "dropped": dropped,
-        }),
+        summary,
         shape: data.shape().to_vec(),
         warnings,
     })

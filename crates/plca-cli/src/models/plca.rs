@@ -75,7 +75,7 @@ impl ModelKind for Symmetric {
         }
         let even = DVector::from_element(k, 1.0 / k as f64);
         let state = PlcaState::new(even, factors).map_err(|e| file.failure(e))?;
-        let blocks = ["weights", &factor(along)];
+        let blocks = ["weights", &factor(along), "scale"];
         let found = explain(self, args, (along, k), &blocks, |data, how| {
             Ok(state.transform(data, &how.along(along))?.untyped())
         })?;

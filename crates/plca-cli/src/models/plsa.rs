@@ -81,9 +81,13 @@ impl ModelKind for Asymmetric {
         let k = basis.ncols();
         let one = DMatrix::from_element(k, 1, 1.0 / k as f64);
         let state = PlsaState::new(given, basis, one, vec![1.0]).map_err(|e| file.failure(e))?;
-        explain(self, args, (along, k), &["mixture"], |data, how| {
-            Ok(state.transform(data, &how)?.untyped())
-        })
+        explain(
+            self,
+            args,
+            (along, k),
+            &["mixture", "scale"],
+            |data, how| Ok(state.transform(data, &how)?.untyped()),
+        )
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {

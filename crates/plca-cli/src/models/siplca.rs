@@ -56,7 +56,7 @@ impl ModelKind for ShiftInvariant {
         let others = places.iter().enumerate().filter(|&(d, _)| d != along);
         let each = others.fold(state.weights().len(), |n, (_, &m)| n.saturating_mul(m));
         let learnt = state.shape();
-        let blocks = ["weights", "impulses"];
+        let blocks = ["weights", "impulses", "scale"];
         let found = explain(self, args, (along, each), &blocks, |data, how| {
             let got = data.shape();
             let other = |d: usize| d != along && got[d] != learnt[d];

@@ -142,3 +142,35 @@ fn values_beyond_single_precision_are_named_as_they_stand_in_the_file() {
     );
     folder.ok("fit nmf-kl p.csv --init i.npz --rank 1 --output o.npz --quiet");
 }
+
+/// New data whose sum is not known have the scale that a fit of them has.
+#[test]
+fn new_data_with_hidden_cells_have_a_scale() {
+    let folder = Folder::new();
+    folder.text("v.csv", "4,1,2\n3,,5\n1,2,2\n6,1,1\n");
+    // With kernels of 3x1 what the hidden cell has would not follow from the others.
+    let hidden = "--missing nan --tol 1e-12 --max-iter 20000";
+    for model in ["plca", "plsa", "siplca --kernel 2x2"] {
+        folder.ok(&format!(
+            "fit {model} v.csv {hidden} --rank 2 --output m.npz --quiet"
+        ));
+        folder.ok(&format!(
+            "transform m.npz v.csv {hidden} --output t.npz --quiet"
+        ));
+        let (fit, new) = (folder.model("m.npz"), folder.model("t.npz"));
+        let scale = |file: &plca_io::ModelFile| match file.arrays.get("scale") {
+            Some(array) => array.values.clone(),
+            None => vec![file.metadata["scale"].as_f64().unwrap()],
+        };
+        let (of_fit, of_new) = (scale(&fit), scale(&new));
+        assert_eq!(of_fit.len(), of_new.len());
+        for (a, b) in of_fit.iter().zip(&of_new) {
+            assert!((a - b).abs() < 1e-6 * a, "{model}: {a} {b}");
+        }
+        // The sum of what was seen is another number.
+        assert!((of_fit.iter().sum::<f64>() - 28.0).abs() > 0.1, "{model}");
+    }
+    folder.text("whole.csv", "4,1,2\n3,1,5\n1,2,2\n6,1,1\n");
+    folder.ok("transform m.npz whole.csv --output t.npz --quiet");
+    assert!(folder.model("t.npz").metadata["scale"].is_null());
+}
