@@ -36,16 +36,25 @@ fn told(command: &mut Command) -> Result<()> {
     }
 }
 
-/// The version of the workspace, and the names of the subcommands of the command.
-fn version(root: &Path, cargo: &str) -> Result<String> {
+/// The packages of the workspace.
+fn packages(root: &Path, cargo: &str) -> Result<Vec<Value>> {
     let metadata = ["metadata", "--locked", "--no-deps", "--format-version", "1"];
-    let metadata: Value = serde_json::from_slice(&output(root, cargo, &metadata)?)?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let command = packages
-        .into_iter()
-        .find(|package| package["name"] == "plca-cli");
-    let version = command.and_then(|package| package["version"].as_str());
-    Ok(version.ok_or("no package plca-cli")?.to_string())
+    let mut metadata: Value = serde_json::from_slice(&output(root, cargo, &metadata)?)?;
+    match metadata["packages"].take() {
+        Value::Array(packages) => Ok(packages),
+        _ => Err("cargo lists no packages".into()),
+    }
+}
+
+/// The version of the workspace.
+fn version(root: &Path, cargo: &str) -> Result<String> {
+    let packages = packages(root, cargo)?.into_iter();
+    let mut command = packages.filter(|package| package["name"] == "plca-cli");
+    let command = command.next().ok_or("no package plca-cli")?;
+    Ok(command["version"]
+        .as_str()
+        .ok_or("plca-cli has no version")?
+        .to_string())
 }
 
 /// The platform that is built for.
@@ -83,19 +92,19 @@ fn components(root: &Path, cargo: &str, package: &str, to: &Path) -> Result<()> 
             .args(["--override-filename", "components", "--manifest-path"])
             .arg(&manifest),
     )?;
-    // Beside the manifest of every package of the workspace that it is built from.
-    let mut written = Vec::new();
-    for folder in ["crates", "."] {
-        for entry in fs::read_dir(root.join(folder))? {
-            let path = entry?.path().join("components.json");
-            if path.exists() {
-                written.push(path);
-            }
+    let written = manifest.with_file_name("components.json");
+    fs::copy(&written, to)?;
+    // One beside the manifest of every package of the workspace.
+    let manifests = packages(root, cargo)?.into_iter();
+    let manifests =
+        manifests.filter_map(|package| package["manifest_path"].as_str().map(PathBuf::from));
+    for path in manifests
+        .map(|manifest| manifest.with_file_name("components.json"))
+        .chain([written])
+    {
+        if path.exists() {
+            fs::remove_file(path)?;
         }
-    }
-    fs::copy(manifest.with_file_name("components.json"), to)?;
-    for path in written {
-        fs::remove_file(path)?;
     }
     Ok(())
 }

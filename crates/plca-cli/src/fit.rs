@@ -185,7 +185,7 @@ pub(crate) fn fit_on<T: Scalar>(
 ) -> Result<(), Failure> {
     let metadata = plca_io::read_metadata(&args.data)?;
     if let Some(path) = &args.init {
-        let learnt = recorded(&plca_io::read_model(path)?.metadata);
+        let learnt = recorded(&saved::read(path)?.metadata);
         let shifted = has(args.model, "--kernel");
         comparable((&args.data, recorded(&metadata)), (path, learnt), shifted)?;
     }
