@@ -1,15 +1,17 @@
 //! New data whose rows or columns have names, in the order of those of a model.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element};
 use plca_tensor::Coordinates;
 use serde_json::Value;
 
+use crate::args::DataArgs;
 use crate::failure::Failure;
 use crate::models::{ModelKind, Takes};
 use crate::named::{self, quoted, twice};
+use crate::table::Labels;
 
 /// Where the indices of a dimension go.
 #[derive(Clone, Debug)]
@@ -36,12 +38,11 @@ fn keys(own: &[String], known: &[String]) -> [Vec<String>; 2] {
     }
 }
 
-/// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model; `entries`: their order is
-/// that of the names.
+/// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model.
 pub(crate) fn places(
     path: &Path,
     names: &mut [Option<Vec<String>>],
-    entries: bool,
+    args: &DataArgs,
     metadata: &Value,
     along: usize,
 ) -> Result<(Vec<Option<Places>>, Vec<String>), Failure> {
@@ -51,12 +52,20 @@ pub(crate) fn places(
         named::of(metadata, along).is_some_and(|known| own.iter().any(|name| known.contains(name)))
     });
     let turned = turned.map(|_| along);
+    // Where the names of one dimension of the data are those of the other one of the model.
+    let crossed = match &*names {
+        [a, b] => [b, a].map(|own| {
+            let own = own.as_ref();
+            own.map(|own| own.iter().cloned().collect::<HashSet<String>>())
+        }),
+        _ => [None, None],
+    };
     for (d, own) in names.iter_mut().enumerate() {
         let known = named::of(metadata, d);
         let turned = turned.filter(|_| d != along);
         all.push(match (own, known) {
             _ if d == along => None,
-            (Some(own), None) if !entries => {
+            (Some(own), None) if args.table.labels != Some(Labels::Entries) => {
                 warnings.push(format!(
                     "the model has no names along dimension {d}: the order of {} is taken for its own, whatever they are called there",
                     quoted(own)
@@ -96,7 +105,11 @@ pub(crate) fn places(
                         quoted(&known[..1]),
                     );
                     let e = Failure::of(path, what);
+                    let crossed = crossed.get(d).and_then(Option::as_ref);
+                    let crossed = crossed.is_some_and(|own| known.iter().any(|name| own.contains(name)));
                     return Err(match turned {
+                        None if crossed && args.transpose => e.and("they are those of the other dimension of the data: leave --transpose out"),
+                        None if crossed => e.and("they are those of the other dimension of the data: --transpose turns the table"),
                         Some(other) => e.and(format!("if the observations lie along dimension {d}, --along {d} or a fit with them there: the names of dimension {other} of the data are those of the model")),
                         None => e,
                     });

@@ -127,6 +127,9 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
         }
         Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
         Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
+        _ if e.place().starts_with("line 1:") && args.names_columns(e.path()) => {
+            Some("line 1 seems to name the columns, some by numbers: --header yes".into())
+        }
         _ if e.place().ends_with("column 1") && labels.is_none() => {
             Some("if the first column holds names, --labels first-column; if every line is an entry, names and a value, --labels entries".into())
         }
@@ -387,10 +390,8 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
 }
 
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
-    let (index, what) = (
-        array.index(at),
-        "is NaN; use --missing nan if NaN marks cells that were not observed",
-    );
+    let index = array.index(at);
+    let what = "is NaN, as an empty cell is: write 0 if that is its value; --missing nan hides NaN, which are then not known";
     Failure::of(path, format!("entry {index:?} {what}"))
 }
 

@@ -126,6 +126,19 @@ impl DataArgs {
         }
     }
 
+    /// Whether more cells of the first line are words than numbers, where nobody said what that line is.
+    pub(crate) fn names_columns(&self, path: &Path) -> bool {
+        let mut reading = self.reading();
+        if reading.table.header != Header::Auto || self.table.labels.is_some() {
+            return false;
+        }
+        reading.table.header = Header::Yes;
+        let names = plca_io::read_names(path, &reading).unwrap_or_default();
+        let cells = names.into_iter().nth(1).flatten().unwrap_or_default();
+        let numbers = cells.iter().filter(|cell| cell.parse::<f64>().is_ok());
+        2 * numbers.count() < cells.len()
+    }
+
     /// What hides cells of data of this shape.
     pub(crate) fn read_mask(&self, path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         if !self.transpose {

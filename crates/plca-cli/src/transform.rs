@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::fit::unfinished;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
-use crate::models::options::{has, refuse};
+use crate::models::options::has;
 use crate::named::{self, labels};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
@@ -60,8 +60,6 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
     solver::known(args.solver, kind)?;
-    let turned = args.hidden.transpose && !has(kind, "--transpose");
-    refuse(turned, "--transpose", kind.name())?;
     let mut args = args.clone();
     let turned = args.hidden.transpose;
     let of_rows = args.along == Some(0) || file.metadata["settings"]["given"] == 0 || turned;
@@ -114,14 +112,9 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             };
             names[d] = Some(labels(path)?);
         }
-        let entries = args.hidden.table.labels == Some(Labels::Entries);
         let unnamed;
-        let turnable = has(kind, "--transpose") && !args.hidden.transpose;
-        let found = places(&args.data, &mut names, entries, &file.metadata, along);
-        (args.places, unnamed) = found.map_err(|e| match turnable {
-            true => e.and("if its rows are the samples, --transpose"),
-            false => e,
-        })?;
+        (args.places, unnamed) =
+            places(&args.data, &mut names, &args.hidden, &file.metadata, along)?;
         warnings.extend(unnamed);
         if args.hidden.mask.is_some() && args.places.iter().any(Option::is_some) {
             let what =

@@ -934,3 +934,25 @@ fn counts_in_the_place_of_names_are_warned_of() {
     folder.text("v.csv", "id,sea,ship\n3,1,5\n2,4,0\n7,1,1\n");
     assert!(!said(fit).contains(warned), "{}", said(fit));
 }
+
+#[test]
+fn tables_of_other_programs_are_explained() {
+    let folder = Folder::new();
+    folder.text("v.csv", "barn,came,1984\n3,1,5\n2,4,0\n");
+    let fit = "fit plsa v.csv --given 0 --rank 1 --output o.npz";
+    folder.fails(
+        1,
+        fit,
+        &["line 1", "`barn` is not a number", "--header yes"],
+    );
+    folder.ok(&format!("{fit} --header yes"));
+    // One word and numbers: the name of a row.
+    folder.text("v.csv", "barn,3,1,5\ncame,2,4,0\n");
+    folder.fails(1, fit, &["line 1", "--labels first-column"]);
+    folder.text("v.csv", "barn,came\n3,\n,4\n");
+    folder.fails(
+        1,
+        fit,
+        &["entry [0, 1] is NaN, as an empty cell is: write 0 if that is its value; --missing nan"],
+    );
+}

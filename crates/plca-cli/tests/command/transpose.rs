@@ -101,7 +101,11 @@ fn new_samples_and_a_second_fit_are_turned_too() {
         folder.model("again.npz").arrays
     );
     let forgotten = "transform m.npz samples.csv --labels first-column --header yes --output o.npz";
-    folder.fails(1, forgotten, &["if its rows are the samples, --transpose"]);
+    folder.fails(
+        1,
+        forgotten,
+        &["they are those of the other dimension of the data: --transpose turns the table"],
+    );
 }
 
 #[test]
@@ -137,4 +141,28 @@ fn what_cannot_be_turned_is_refused() {
         "fit nmf-kl v.tns --transpose --out-of-core v.store --rank 2 --output o.npz",
         &["--transpose cannot be combined with --out-of-core"],
     );
+}
+
+/// A model of a long table takes new documents from a table with a column for every word.
+#[test]
+fn documents_of_the_other_orientation_are_turned() {
+    let folder = Folder::new();
+    folder.text(
+        "long.csv",
+        "word,document,count\nsea,a,5\nship,a,2\nwind,b,4\nship,b,1\nsea,c,3\n",
+    );
+    folder.text("rows.csv", "id,wind,sea,ship\nd,0,4,1\ne,6,0,1\n");
+    folder.text("columns.csv", "word,d,e\nsea,4,0\nship,1,1\nwind,0,6\n");
+    folder.ok("fit plsa long.csv --labels entries --rank 2 --output m.npz --quiet");
+    let transform = |data: &str| format!("transform m.npz {data} --labels first-column --output");
+    folder.ok(&format!(
+        "{} r.npz --transpose --quiet",
+        transform("rows.csv")
+    ));
+    folder.ok(&format!("{} c.npz --quiet", transform("columns.csv")));
+    assert_eq!(folder.model("r.npz").arrays, folder.model("c.npz").arrays);
+    let forgotten = format!("{} o.npz", transform("rows.csv"));
+    folder.fails(1, &forgotten, &["--transpose turns the table"]);
+    let superfluous = format!("{} o.npz --transpose", transform("columns.csv"));
+    folder.fails(1, &superfluous, &["leave --transpose out"]);
 }
