@@ -165,8 +165,14 @@ pub(crate) enum Precision {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Update {
+    /// Of nmf-kl: both blocks from the same counts.
     Simultaneous,
+    /// Of nmf-kl: one block after the other.
     Sequential,
+    /// Of ntf-l2: the updates of Lee and Seung.
+    Multiplicative,
+    /// Of ntf-l2: column after column to its optimum, in fewer iterations.
+    Hals,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -513,6 +519,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "HOW", help_heading = START)]
     pub(crate) seeding: Option<Seeding>,
     /// File of initial parameters: any blocks of the model
+    ///
+    /// Also a table, .csv, .tsv or .npy, of the one block that --fix names, or a file of plca consensus.
     #[arg(long, value_name = "FILE", help_heading = START)]
     pub(crate) init: Option<PathBuf>,
     /// Blocks or components that keep their values from --init
@@ -545,7 +553,7 @@ pub(crate) struct FitArgs {
     /// The same as --solver, for those that extrapolate EM
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = accelerations(), help_heading = SOLVER)]
     pub(crate) accelerate: Solver,
-    /// Form of the update [default: simultaneous]
+    /// Form of the update [default: simultaneous; ntf-l2: multiplicative]
     #[arg(long, value_name = "FORM", help_heading = SOLVER)]
     pub(crate) update: Option<Update>,
     /// Tempered EM: power B in (0, 1], lowered by the factor ETA in (0, 1)

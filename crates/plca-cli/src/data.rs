@@ -169,14 +169,24 @@ fn room_for_zeros<T: Element>(path: &Path, data: &dyn Data<T>) -> Result<(), Fai
     room.map(drop).map_err(|e| Failure::by(path, e))
 }
 
+/// Share of the data above which what is negative is hardly noise.
+const NOISE: f64 = 0.1;
+
 /// What a person should know of the data of a model.
 pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) -> Vec<String> {
     let mut warnings =
         plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
+    let summary = data.summary();
     // Models that take no negative values have refused them.
-    if model.takes() == Takes::Numbers && data.summary().negative.is_some() {
-        warnings
-            .push("some values are negative: they are taken for noise about what is >= 0".into());
+    if model.takes() == Takes::Numbers && summary.negative.is_some() {
+        let share = (summary.absolute - summary.total) / 2.0 / summary.absolute;
+        warnings.push(match share > NOISE {
+            false => "some values are negative: they are taken for noise about what is >= 0".into(),
+            true => format!(
+                "{:.0} % of the data, by absolute values, are negative, too much for noise about what is >= 0: skellam is for data of either sign",
+                100.0 * share
+            ),
+        });
     }
     warnings
 }

@@ -185,7 +185,7 @@ pub(crate) fn fit_on<T: Scalar>(
 ) -> Result<(), Failure> {
     let metadata = plca_io::read_metadata(&args.data)?;
     if let Some(path) = &args.init {
-        let learnt = recorded(&saved::read(path)?.metadata);
+        let learnt = recorded(&given::metadata(path)?);
         let shifted = has(args.model, "--kernel");
         comparable((&args.data, recorded(&metadata)), (path, learnt), shifted)?;
     }
@@ -661,6 +661,9 @@ pub(crate) fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
     match e {
         FitError::Data(e @ (DataError::NotFinite { .. } | DataError::NoMass)) => {
             precision::refused::<T>(&args.data, &args.hidden, e)
+        }
+        FitError::Total { .. } => {
+            Failure::of(&args.data, e).and("data of either sign are for skellam")
         }
         e => match Failure::from(e) {
             e if e.is_unread() => e,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nalgebra::DMatrix;
 use plca_fit::{Freeze, Frozen};
-use plca_io::{Array, ModelFile};
+use plca_io::{Array, DataFile, ModelFile, ReadOptions};
 use serde_json::Value;
 
 use crate::args::{FitArgs, Precision};
@@ -18,6 +18,20 @@ use crate::precision::check_single;
 
 /// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
 pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {
+    let free = args.model.free_blocks(order);
+    let block = |fix: &str| fix.split(':').next().map(String::from).unwrap_or_default();
+    for fix in &args.fix {
+        let name = block(fix);
+        if !free.contains(&name) {
+            let free = free.join(", ");
+            let form = match name.parse::<usize>() {
+                Ok(_) => "; components are divided by /, as in w:0/1",
+                Err(_) => "",
+            };
+            let what = format!("--fix {fix}: unknown block; expected one of {free}{form}");
+            return Err(Failure::usage(what));
+        }
+    }
     let names = args.model.blocks(order);
     let mut given = match &args.init {
         Some(path) => initial(args, path)?,
@@ -36,19 +50,10 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         let what = format!("unknown block `{name}`; expected one of {names}");
         return Err(Failure::of(path, what));
     }
-    let free = args.model.free_blocks(order);
-    for fix in &args.fix {
-        let bad = |what: String| Failure::usage(format!("--fix {fix}: {what}"));
-        let name = fix.split_once(':').map_or(&**fix, |(name, _)| name);
-        if !free.iter().any(|known| known == name) {
-            let free = free.join(", ");
-            return Err(bad(format!("unknown block; expected one of {free}")));
-        }
-        if !given.contains_key(name) {
-            return Err(bad(
-                "it has no initial value: --init FILE must hold the block".into(),
-            ));
-        }
+    if let Some(fix) = args.fix.iter().find(|fix| !given.contains_key(&block(fix))) {
+        return Err(Failure::usage(format!(
+            "--fix {fix}: it has no initial value: --init FILE must hold the block"
+        )));
     }
     // The others always come from the data or the fit.
     given.retain(|name, _| free.contains(name));
@@ -62,8 +67,52 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     Ok((given, rank))
 }
 
-/// The arrays of a file of initial values. Of a consensus, its spectra for `--rank` as the block that has the components.
+/// Whether a file holds one array.
+fn is_table(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    [".csv", ".tsv", ".npy"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+}
+
+/// The metadata of a file of initial values.
+pub(crate) fn metadata(path: &Path) -> Result<Value, Failure> {
+    match is_table(path) {
+        true => Ok(Value::Null),
+        false => Ok(plca_io::read_model(path)?.metadata),
+    }
+}
+
+/// The only block that --fix names, whose columns a table holds.
+fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
+    let [fix] = &args.fix[..] else {
+        let what = "is one array: --fix BLOCK must name the block that it is, and no other";
+        return Err(Failure::of(path, what));
+    };
+    let options = ReadOptions {
+        shape: None,
+        array: None,
+        allow_negative: true,
+        ..args.hidden.reading()
+    };
+    let array = match plca_io::read_data_with::<f64>(path, &options)? {
+        DataFile::Dense(array) => array,
+        DataFile::Sparse(_) => return Err(Failure::of(path, "is no dense array")),
+    };
+    let array = match array.shape[..] {
+        [rows, columns] if array.fortran => matrix(&DMatrix::from_vec(rows, columns, array.values)),
+        _ => array,
+    };
+    let block = fix.split(':').next().unwrap_or_default();
+    Ok((block.to_string(), array))
+}
+
+/// The arrays of a file of initial values; a table holds that of `--fix`. Of a consensus, its spectra for `--rank` as the block that has the components.
 fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
+    if is_table(path) {
+        return Ok(Arrays::from([table(args, path)?]));
+    }
     let ModelFile { arrays, metadata } = plca_io::read_model(path)?;
     if metadata["model"] != "consensus" {
         return Ok(arrays);
@@ -117,7 +166,7 @@ pub(crate) fn foreign(
     let Some(path) = args.init.as_ref().filter(|_| !args.fix.is_empty()) else {
         return Ok(Vec::new());
     };
-    let metadata = plca_io::read_model(path)?.metadata;
+    let metadata = metadata(path)?;
     let sizes = metadata["data"]["shape"].as_array();
     let sizes: Vec<u64> = sizes
         .into_iter()
@@ -222,7 +271,7 @@ pub(crate) fn rank(
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
             return Err(Failure::usage(format!(
-                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}; components to be learnt beside those need columns in --init too, random ones for instance"
+                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}; components to be learnt beside those need columns in --init too, random ones for instance, and --fix BLOCK:0/1 that names the known ones, since --fix BLOCK keeps all"
             )));
         }
         (Some(k), _) | (None, Some(k)) => k,

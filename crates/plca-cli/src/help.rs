@@ -121,6 +121,13 @@ fn of(model: Kind, arg: Arg) -> Arg {
             model.priors()
         )),
         "solver" => arg.value_parser(solvers(model)),
+        "update" => match model.takes() {
+            Takes::Counts => {
+                arg.help("Form of the update: simultaneous or sequential [default: simultaneous]")
+            }
+            _ => arg.help("Form of the update: multiplicative or hals [default: multiplicative]"),
+        }
+        .hide_possible_values(true),
         _ => arg,
     }
 }

@@ -204,7 +204,14 @@ pub(crate) fn explain(
     if args.tol == 0.0 {
         how.stop.tol = None;
     }
-    let explained = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
+    let hidden = !data.is_complete();
+    let explained = explain(&*data, how).map_err(|e| {
+        let frozen = matches!(e, FitError::Conflict { .. }) && hidden && model.name() == "pntf";
+        match (Failure::by(&args.data, e), frozen) {
+            (e, false) => e,
+            (e, true) => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),
+        }
+    })?;
     let ModelFile {
         mut arrays,
         metadata,

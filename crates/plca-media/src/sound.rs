@@ -154,6 +154,10 @@ fn wav(file: BufReader<File>) -> Result<Decoded, String> {
     let kinds =
         "expected integers of 8 to 32 bits, or floats of 32 bits, which NumPy calls float32";
     let mut reader = hound::WavReader::new(file).map_err(|e| match e {
+        // Who writes into a pipe cannot go back to put it in.
+        hound::Error::FormatError(why) if why.contains("data chunk length") => {
+            format!("{why}: if it was written to a pipe, its header lacks the length, and it must be written to a file")
+        }
         hound::Error::FormatError(why) => format!("{why}: {kinds}, in a WAVE file"),
         hound::Error::Unsupported => format!("a kind of samples that is not read: {kinds}"),
         other => other.to_string(),

@@ -62,6 +62,8 @@ fn a_good_header_is_read() {
 fn sounds_that_lie() {
     let cut = sound_error("a.wav", &wav(1, 1, 8000, 16, 4_000_000_000, &[0; 8]));
     assert!(cut.starts_with("sample 4: "), "{cut}");
+    let piped = sound_error("a.wav", &wav(1, 1, 8000, 16, u32::MAX, &[0; 8]));
+    assert!(piped.contains("written to a pipe"), "{piped}");
     let empty = sound_error("a.wav", &wav(1, 1, 8000, 16, 0, &[]));
     assert_eq!(empty, "0 samples in 1 channels at 8000 Hz are not a sound");
     let still = sound_error("a.wav", &wav(1, 1, 0, 16, 4, &[0; 4]));

@@ -24,7 +24,7 @@ use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{Data, Factor, Real};
 
-use crate::blocks::{check_complete, finite};
+use crate::blocks::finite;
 use crate::ntf::{self, NtfState};
 use crate::observations::{Observations, balance, times_power_of_two};
 use crate::qp::orthant_qp;
@@ -205,7 +205,10 @@ pub(crate) fn agree<T: Real>(
     let sizes = learnt.iter().enumerate();
     let sizes = sizes.map(|(j, f)| (j != mode).then_some(Factor::Columns(*f)));
     check_shape(data.shape(), &sizes.collect::<Vec<_>>())?;
-    check_complete(data, "explaining new data")?;
+    if !data.is_complete() {
+        let what = "explaining new data needs complete data, some cells are hidden: a fit whose other factors are frozen takes these";
+        return Err(FitError::Conflict { what: what.into() });
+    }
     Ok(mode)
 }
 

@@ -3,7 +3,7 @@
 use plca_em::{Nmf, NmfState, Update};
 use plca_io::Element;
 
-use super::options::{missing, need_matrix};
+use super::options::{missing, need_matrix, unknown_update};
 use super::priors::{Block, rate_priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
@@ -95,6 +95,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf
         builder = builder.update(match update {
             args::Update::Simultaneous => Update::Simultaneous,
             args::Update::Sequential => Update::Sequential,
+            other => return Err(unknown_update("nmf-kl", other, "simultaneous, sequential")),
         });
     }
     if let Some(missing) = missing(args) {

@@ -2,14 +2,15 @@
 
 use plca_fit::Reconstruct as _;
 use plca_io::Element;
-use pntf_l2::{Ntf, NtfState};
+use pntf_l2::{Ntf, NtfState, NtfUpdate};
 
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{ConsensusArgs, FitArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, TransformArgs, Update};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::given;
+use crate::models::options::unknown_update;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -24,7 +25,7 @@ impl ModelKind for LeeSeung {
     }
 
     fn options(&self) -> &'static str {
-        "--transpose --fix"
+        "--transpose --fix --update"
     }
 
     fn takes(&self) -> Takes {
@@ -55,6 +56,13 @@ impl ModelKind for LeeSeung {
 }
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Ntf<T>, Failure> {
-    let builder = given::freeze(args, shape, Ntf::builder(rank))?;
+    let mut builder = given::freeze(args, shape, Ntf::builder(rank))?;
+    if let Some(update) = args.update {
+        builder = builder.update(match update {
+            Update::Multiplicative => NtfUpdate::Multiplicative,
+            Update::Hals => NtfUpdate::Hals,
+            other => return Err(unknown_update("ntf-l2", other, "multiplicative, hals")),
+        });
+    }
     Ok(builder.build()?)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use plca_fit::Cooling;
 
 use super::{Kind, MODELS};
-use crate::args::{FitArgs, MissingMethod};
+use crate::args::{FitArgs, MissingMethod, Update};
 use crate::failure::Failure;
 use crate::solver::extrapolated;
 
@@ -62,6 +62,14 @@ pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failur
         special && !has(model, option)
     });
     foreign.map_or(Ok(()), |option| refuse(true, option, model.name()))
+}
+
+/// A form of the update that the model does not have.
+pub(crate) fn unknown_update(model: &str, update: Update, known: &str) -> Failure {
+    let update = format!("{update:?}").to_lowercase();
+    Failure::usage(format!(
+        "{model} has no --update {update}; there are {known}"
+    ))
 }
 
 /// Refuses the options of `fit` that the model does not have.

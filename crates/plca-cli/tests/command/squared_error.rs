@@ -367,3 +367,144 @@ fn what_they_do_not_take_is_refused() {
         &["zero.csv", "0"],
     );
 }
+
+/// Low rank and a little noise, a sample in each row: materials have spectra of other sums.
+fn mixtures(folder: &Folder) {
+    let spectra = [
+        [9., 5., 1., 0., 1.],
+        [0., 1., 3., 1., 0.],
+        [1., 0., 0., 4., 7.],
+    ];
+    let amount = |i: usize, z: usize| ((i * (z + 2) + z) % 5) as f64;
+    let cell = |i: usize, j: usize| -> f64 {
+        let clean: f64 = (0..3).map(|z| amount(i, z) * spectra[z][j]).sum();
+        clean + 1e-4 * ((i * 7 + j * 3) % 11) as f64
+    };
+    let row = |i: usize| {
+        (0..5)
+            .map(|j| cell(i, j).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    folder.text("v.csv", &(0..12).map(|i| row(i) + "\n").collect::<String>());
+    let row = |j: usize| spectra.map(|s| s[j].to_string()).join(",");
+    folder.text(
+        "library.csv",
+        &(0..5).map(|j| row(j) + "\n").collect::<String>(),
+    );
+}
+
+#[test]
+fn a_table_is_the_block_that_is_kept() {
+    let folder = Folder::new();
+    mixtures(&folder);
+    folder.ok("fit ntf-l2 v.csv --init library.csv --fix factor_1 --update hals --tol 1e-14 --output m.npz --quiet");
+    let file = folder.model("m.npz");
+    // In the units of the library: the amounts.
+    let found = &file.arrays["factor_0"];
+    for (at, x) in found.values.iter().enumerate() {
+        let (i, z) = (at / 3, at % 3);
+        let amount = ((i * (z + 2) + z) % 5) as f64;
+        assert!((x - amount).abs() < 1e-2, "[{i}, {z}]: {x} {amount}");
+    }
+    folder.arrays(
+        "library.npz",
+        &[("factor_1", &[5, 3], &file.arrays["factor_1"].values)],
+    );
+    folder.npy("library.npy", &[5, 3], &file.arrays["factor_1"].values);
+    for library in ["library.npz", "library.npy"] {
+        folder.ok(&format!(
+            "fit ntf-l2 v.csv --init {library} --fix factor_1 --update hals --tol 1e-14 --output o.npz --quiet"
+        ));
+        assert_eq!(folder.model("o.npz").arrays, file.arrays);
+    }
+    folder.ok("fit pntf v.csv --init library.csv --fix factor_1:0/2 --output o.npz --quiet");
+    folder.fails(
+        1,
+        "fit pntf v.csv --init library.csv --output o.npz",
+        &["library.csv: is one array: --fix BLOCK must name the block that it is, and no other"],
+    );
+    folder.fails(
+        2,
+        "fit pntf v.csv --rank 4 --init library.csv --fix factor_1 --output o.npz",
+        &[
+            "--rank 4 disagrees with 3",
+            "--fix BLOCK:0/1 that names the known ones",
+        ],
+    );
+    folder.fails(
+        2,
+        "fit pntf v.csv --init library.csv --fix factor_1:0,2 --output o.npz",
+        &["--fix 2", "components are divided by /"],
+    );
+}
+
+#[test]
+fn column_by_column_updates_end_lower() {
+    let folder = Folder::new();
+    mixtures(&folder);
+    let fit = |options: &str| {
+        let fit = folder.json(&format!(
+            "fit ntf-l2 v.csv --rank 3 {options} --output o.npz"
+        ));
+        let number = |name: &str| fit[name].as_f64().unwrap();
+        (number("objective"), number("iterations"))
+    };
+    let (usual, hals) = (
+        fit("--max-iter 50 --tol 0"),
+        fit("--max-iter 50 --tol 0 --update hals"),
+    );
+    assert!(hals.0 < usual.0, "{hals:?} {usual:?}");
+    assert_eq!(fit("--update multiplicative"), fit(""));
+    for (line, known) in [
+        (
+            "ntf-l2 v.csv --update sequential",
+            "there are multiplicative, hals",
+        ),
+        (
+            "nmf-kl v.csv --update hals",
+            "there are simultaneous, sequential",
+        ),
+    ] {
+        folder.fails(2, &format!("fit {line} --rank 2 --output o.npz"), &[known]);
+    }
+}
+
+#[test]
+fn data_that_are_not_noise_below_zero_are_told_of_signed_models() {
+    let folder = Folder::new();
+    let said = |line: &str| {
+        let out = folder.run(line);
+        assert_eq!(out.status.code(), Some(0));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let fit = "fit pntf v.csv --rank 1 --output o.npz";
+    folder.text("v.csv", "5,-4\n-3,6\n");
+    assert!(
+        said(fit).contains("39 % of the data, by absolute values, are negative"),
+        "{}",
+        said(fit)
+    );
+    folder.text("v.csv", "5,-0.1\n3,6\n");
+    assert!(said(fit).contains("are taken for noise"), "{}", said(fit));
+    folder.text("v.csv", "5,-7\n-3,1\n");
+    folder.fails(
+        1,
+        fit,
+        &["v.csv: the data sum to -4, expected a positive number; data of either sign are for skellam"],
+    );
+}
+
+#[test]
+fn samples_with_gaps_are_explained_by_a_fit() {
+    let folder = Folder::new();
+    mixtures(&folder);
+    folder.ok("fit pntf v.csv --rank 3 --output m.npz --quiet");
+    folder.text("new.csv", "9,,1,4,8\n18,11,5,1,2\n");
+    folder.fails(
+        1,
+        "transform m.npz new.csv --missing nan --along 0 --output o.npz",
+        &["needs complete data, some cells are hidden: a fit whose other factors are frozen takes these; plca fit pntf with --init MODEL and --fix factor_D"],
+    );
+    folder.ok("fit pntf new.csv --missing nan --init m.npz --fix factor_1 --output o.npz --quiet");
+}
