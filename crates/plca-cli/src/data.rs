@@ -126,6 +126,9 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
             Some("numbers have a decimal point".into())
         }
         Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
+        Some(c) if args.table.delimiter.is_none() && c != "," && word.contains(',') => {
+            Some(format!("--delimiter '{c}', with a decimal point in place of the comma in numbers"))
+        }
         Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
         _ if e.place().starts_with("line 1:") && args.names_columns(e.path()) => {
             Some("line 1 seems to name the columns, some by numbers: --header yes".into())

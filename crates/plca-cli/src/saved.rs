@@ -41,7 +41,10 @@ pub(crate) fn array<'a>(
     file.arrays.get(name).ok_or_else(|| {
         let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
         let names = names.join(", ");
-        let what = format!("--array {name}: no such array; expected one of {names}");
+        let what = match file.metadata[name].as_f64() {
+            Some(x) => format!("--array {name}: is a number, {x}, of the metadata that plca inspect prints; arrays are {names}"),
+            None => format!("--array {name}: no such array; expected one of {names}"),
+        };
         Failure::of(path, printable(&what))
     })
 }

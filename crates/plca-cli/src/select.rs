@@ -278,12 +278,15 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
         "log_likelihood",
         "parameters"
     );
+    // Scores of data that are fitted nearly exactly are small.
+    let small = (0..rows.len()).any(|at| value(at, "score").abs() < 0.1);
+    let digits = if small { 8 } else { 4 };
     for (at, row) in rows.iter().enumerate() {
         let mark = if best == Some(at) { " <- best" } else { "" };
         let extents = row["kernel"].as_array().into_iter().flatten();
         let extents: Vec<String> = extents.map(Value::to_string).collect();
         text.push_str(&format!(
-            "{:>5}{} {:>16.4} {:>18.4} {:>11}{mark}\n",
+            "{:>5}{} {:>16.digits$} {:>18.4} {:>11}{mark}\n",
             row["rank"],
             kernel(&extents.join("x")),
             value(at, "score"),

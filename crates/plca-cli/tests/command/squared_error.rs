@@ -508,3 +508,24 @@ fn samples_with_gaps_are_explained_by_a_fit() {
     );
     folder.ok("fit pntf new.csv --missing nan --init m.npz --fix factor_1 --output o.npz --quiet");
 }
+
+#[test]
+fn numbers_of_the_metadata_are_no_arrays() {
+    let folder = Folder::new();
+    mixtures(&folder);
+    folder.ok("fit pntf v.csv --rank 3 --output m.npz --quiet");
+    folder.fails(
+        1,
+        "inspect m.npz --array scale",
+        &[
+            "--array scale: is a number",
+            "of the metadata that plca inspect prints",
+        ],
+    );
+    folder.text("e.csv", "0,5;1\n2;0,25\n");
+    folder.fails(
+        1,
+        "fit pntf e.csv --rank 1 --output o.npz",
+        &["--delimiter ';', with a decimal point in place of the comma"],
+    );
+}
