@@ -24,20 +24,6 @@ pub(crate) struct Places {
     others: Vec<String>,
 }
 
-/// Names by which indices are matched: where all of both sides are different numbers, these, so that `400` is `400.0`; otherwise the names as they stand.
-fn keys(own: &[String], known: &[String]) -> [Vec<String>; 2] {
-    let number = |name: &String| name.parse().ok().filter(|x: &f64| x.is_finite());
-    let numbers = [own, known].map(|names| {
-        let numbers = names.iter().map(|name| Some(number(name)?.to_string()));
-        let numbers: Option<Vec<String>> = numbers.collect();
-        numbers.filter(|numbers| twice(numbers).is_none())
-    });
-    match numbers {
-        [Some(own), Some(known)] => [own, known],
-        _ => [own.to_vec(), known.to_vec()],
-    }
-}
-
 /// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model.
 pub(crate) fn places(
     path: &Path,
@@ -92,7 +78,7 @@ pub(crate) fn places(
                     );
                     return Err(Failure::of(path, what));
                 }
-                let [here, there] = keys(own, &known);
+                let [here, there] = named::keys(own, &known);
                 let numbers: HashMap<&String, u32> = there.iter().zip(0..).collect();
                 let to: Vec<Option<u32>> =
                     here.iter().map(|name| numbers.get(name).copied()).collect();

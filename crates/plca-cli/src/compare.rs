@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::args::CompareArgs;
 use crate::components::Fit;
 use crate::failure::Failure;
+use crate::named::{self, dimension};
 use crate::outputs::{print, printable};
 
 /// Cosines as whole numbers, which the assignment adds without rounding.
@@ -23,10 +24,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
             "is a fit of {here}, {other} of {there}: expected two fits of one model"
         )));
     }
-    let blocks = blocks(&a, &b);
+    let (blocks, left_out) = blocks(&a, &b);
     if blocks.is_empty() {
         return Err(of_a(format!(
-            "no block has components of the same size as {other}: expected two fits of data of one shape"
+            "no block has components of the same size and names as {other}: expected two fits of data of one shape"
         )));
     }
     let similar = |z: usize, y: usize| {
@@ -52,6 +53,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         "objective": objective,
         "objective_difference": objective[0].zip(objective[1]).map(|(a, b)| b - a),
         "iterations": [then["iterations"], now["iterations"]],
+        "left_out": left_out,
         "same_data": then["data"]["sha256"] == now["data"]["sha256"],
         "settings": other_settings(&then["settings"], &now["settings"]),
         "mean_cosine": cosines.iter().sum::<f64>() / cosines.len() as f64,
@@ -71,19 +73,48 @@ struct Both {
     b: Vec<Vec<f64>>,
 }
 
-/// The blocks whose components can be compared: of one shape in both files, and more than a number each.
-fn blocks(a: &Fit, b: &Fit) -> Vec<Both> {
-    let both = a.kind.blocks(a.order()).into_iter().filter_map(|name| {
-        let (left, right) = (a.components(&name)?, b.components(&name)?);
+/// The blocks whose components can be compared: of the same names, where both files have names, otherwise of one shape, and more than a number each. Also
+/// those that cannot.
+fn blocks(a: &Fit, b: &Fit) -> (Vec<Both>, Vec<String>) {
+    let (mut both, mut left_out) = (Vec::new(), Vec::new());
+    for name in a.kind.blocks(a.order()) {
+        let (Some(left), Some(right)) = (a.components(&name), b.components(&name)) else {
+            continue;
+        };
         let (extents, others) = (left.extents(), right.extents());
-        let compared = extents == others && extents.iter().product::<usize>() > 1;
-        compared.then(|| Both {
+        if extents.iter().product::<usize>() <= 1 {
+            continue;
+        }
+        // The places in `b` of the entries of `a`.
+        let places = match (names(a, &name), names(b, &name)) {
+            (Some(here), Some(there)) if here != there => named::order(&here, &there).ok(),
+            _ => Some((0..extents[0]).collect()),
+        };
+        let places = places.filter(|places| extents == others && places.len() == extents[0]);
+        let Some(places) = places else {
+            left_out.push(name);
+            continue;
+        };
+        let inner: usize = extents[1..].iter().product();
+        let placed = |component: Vec<f64>| -> Vec<f64> {
+            let rows = places
+                .iter()
+                .map(|&i| &component[i * inner..(i + 1) * inner]);
+            rows.flatten().copied().collect()
+        };
+        both.push(Both {
             a: (0..a.rank).map(|z| left.get(z)).collect(),
-            b: (0..b.rank).map(|y| right.get(y)).collect(),
+            b: (0..b.rank).map(|y| placed(right.get(y))).collect(),
             name,
-        })
-    });
-    both.collect()
+        });
+    }
+    (both, left_out)
+}
+
+/// What the entries of a block are called.
+fn names(fit: &Fit, block: &str) -> Option<Vec<String>> {
+    let metadata = &fit.file.metadata;
+    named::of(metadata, dimension(fit.kind, &metadata["settings"], block)?)
 }
 
 /// The cosine of two components; 0 where one of them is zero.
@@ -142,6 +173,7 @@ fn text(summary: &Value) -> String {
             continue;
         }
         let value = match value {
+            Value::Array(values) if values.is_empty() => continue,
             Value::Array(values) => {
                 let values: Vec<String> = values.iter().map(shown).collect();
                 values.join("  ")

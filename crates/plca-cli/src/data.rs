@@ -126,7 +126,8 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
             Some("numbers have a decimal point".into())
         }
         Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
-        Some(c) if args.table.delimiter.is_none() && c != "," && word.contains(',') => {
+        // A comma before it, in a number.
+        Some(c) if args.table.delimiter.is_none() && own == "," && !e.place().ends_with("column 1") => {
             Some(format!("--delimiter '{c}', with a decimal point in place of the comma in numbers"))
         }
         Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),

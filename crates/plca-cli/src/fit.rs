@@ -29,7 +29,7 @@ use crate::models::options::{self, has, schedule};
 use crate::named;
 use crate::online;
 use crate::out_of_core::{self, load};
-use crate::outputs::{Leaving, MODEL_FILES, Trace, distinct, merge, warn, writable};
+use crate::outputs::{Leaving, MODEL_FILES, Trace, distinct, merge, writable};
 use crate::precision;
 use crate::ranks;
 use crate::refit;
@@ -162,15 +162,8 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
 pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), Failure> {
     let (mut given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, shape)?;
-    let foreign = given::foreign(args, shape, &given)?;
-    if !foreign.is_empty() {
-        let what = format!(
-            "{} of --init is of data of another size, and is drawn anew; the blocks of --fix are kept",
-            named::quoted(&foreign)
-        );
-        warn(args.quiet || args.json, &[what]);
-        given.retain(|name, _| !foreign.contains(name));
-    }
+    let foreign = given::foreign(args, &given)?;
+    given.retain(|name, _| !foreign.contains(name));
     Ok((given, rank))
 }
 
@@ -179,7 +172,7 @@ pub(crate) fn fit_on<T: Scalar>(
     args: &FitArgs,
     data: &dyn Data<T>,
     model: Box<dyn AnyModel<T> + '_>,
-    given: Arrays,
+    mut given: Arrays,
     cooling: Option<(Cooling, HeldOut<'_, T>)>,
     settings: Value,
 ) -> Result<(), Failure> {
@@ -189,6 +182,9 @@ pub(crate) fn fit_on<T: Scalar>(
         let shifted = has(args.model, "--kernel");
         comparable((&args.data, recorded(&metadata)), (path, learnt), shifted)?;
     }
+    let along = along(args, data.shape());
+    let names = named::read(&args.data, &args.hidden, data.shape(), along)?;
+    given::arrange(args, &settings, &names, &mut given)?;
     let run = Run {
         args,
         data,
@@ -199,12 +195,7 @@ pub(crate) fn fit_on<T: Scalar>(
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
         sound: metadata["sound"].clone(),
-        names: named::read(
-            &args.data,
-            &args.hidden,
-            data.shape(),
-            along(args, data.shape()),
-        )?,
+        names,
     };
     // With all files read.
     let mut trace = Trace::new(args.trace.as_deref(), Instant::now());
@@ -438,6 +429,7 @@ impl<T: Scalar> Run<'_, T> {
             &args.hidden,
         ));
         warnings.extend(outcome.restored.warnings());
+        warnings.extend(given::left_out(args, data.shape().len())?);
         let free = args.model.free_blocks(data.shape().len());
         let fixed = free.iter().all(|name| args.fix.contains(name));
         let cut = outcome.status == Status::MaxIterations && !fixed;
@@ -490,16 +482,15 @@ fn numbered<T: Scalar>(
         return Ok(None);
     };
     let rows = [width, height][of_columns];
-    let mut first = Vec::new();
+    // Cells that are not stored are 0.
+    let mut numbers = vec![0.0; rows];
     let visited = data.visit(&mut |index, value| {
         if index[of_columns] == 0 {
-            first.push((index[1 - of_columns], value));
+            numbers[index[1 - of_columns]] = value;
         }
     });
     visited.map_err(|e| Failure::by(&args.data, e))?;
-    first.sort_by_key(|&(row, _)| row);
-    let numbers: Vec<f64> = first.into_iter().map(|(_, value)| value).collect();
-    let run = named::runs(&numbers).filter(|_| rows >= NUMBERED && numbers.len() == rows);
+    let run = named::runs(&numbers).filter(|_| rows >= NUMBERED);
     Ok(run.map(|run| {
         format!(
             "the numbers of the first column, {}, {run} from row to row as those of an axis do, and are taken for data: if they are none, --labels first-column",
@@ -661,6 +652,9 @@ pub(crate) fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
     match e {
         FitError::Data(e @ (DataError::NotFinite { .. } | DataError::NoMass)) => {
             precision::refused::<T>(&args.data, &args.hidden, e)
+        }
+        FitError::Data(e @ DataError::Negative { .. }) if args.model.name() == "ntf-l2" => {
+            Failure::of(&args.data, e).and("--update hals takes negative noise")
         }
         FitError::Total { .. } => {
             Failure::of(&args.data, e).and("data of either sign are for skellam")

@@ -11,9 +11,11 @@ use serde_json::Value;
 use crate::args::{FitArgs, Precision};
 use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
+use crate::fit::sealed;
 use crate::limits::reasonable;
+use crate::models::known;
 use crate::models::options::has;
-use crate::named::dimension;
+use crate::named::{self, dimension};
 use crate::precision::check_single;
 
 /// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
@@ -157,39 +159,105 @@ fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
     }
 }
 
-/// Where `--fix` keeps blocks of a fit of data of another size, those of its other blocks that have that size: they are of the old data.
-pub(crate) fn foreign(
-    args: &FitArgs,
-    shape: &[usize],
-    given: &Arrays,
-) -> Result<Vec<String>, Failure> {
+/// Where `--fix` keeps blocks of a fit of other data, the other blocks of that fit: what is 0 there would stay 0.
+pub(crate) fn foreign(args: &FitArgs, given: &Arrays) -> Result<Vec<String>, Failure> {
     let Some(path) = args.init.as_ref().filter(|_| !args.fix.is_empty()) else {
         return Ok(Vec::new());
     };
-    let metadata = metadata(path)?;
-    let sizes = metadata["data"]["shape"].as_array();
-    let sizes: Vec<u64> = sizes
-        .into_iter()
-        .flatten()
-        .map_while(Value::as_u64)
-        .collect();
-    if sizes.len() != shape.len() {
-        return Ok(Vec::new());
+    match metadata(path)?["data"]["sha256"].as_str() {
+        Some(then) if then != sealed(args)?.sha256()? => {}
+        _ => return Ok(Vec::new()),
     }
-    let other = |d: usize| sizes.get(d).is_some_and(|&size| size != shape[d] as u64);
-    let is_fixed = |name: &str| {
-        args.fix
-            .iter()
-            .any(|fix| fix.split(':').next() == Some(name))
-    };
-    let is_foreign = |name: &String| match has(args.model, "--kernel") {
-        true => ["impulses", "activations"].contains(&&**name) && (0..shape.len()).any(other),
-        false => dimension(args.model, &metadata["settings"], name).is_some_and(other),
-    };
-    let foreign = given
-        .keys()
-        .filter(|name| !is_fixed(name) && is_foreign(name));
+    let foreign = given.keys().filter(|name| !is_fixed(args, name));
     Ok(foreign.cloned().collect())
+}
+
+/// A warning of what a start does not take from `--init`.
+pub(crate) fn left_out(args: &FitArgs, order: usize) -> Result<Option<String>, Failure> {
+    let foreign = foreign(args, &blocks(args, order)?.0)?;
+    Ok((!foreign.is_empty()).then(|| {
+        format!(
+            "not kept of --init, since they are of other data: {}, which begin at random; the blocks of --fix are kept",
+            named::quoted(&foreign)
+        )
+    }))
+}
+
+/// Whether `--fix` names a block, or some of its components.
+fn is_fixed(args: &FitArgs, block: &str) -> bool {
+    args.fix
+        .iter()
+        .any(|fix| fix.split(':').next() == Some(block))
+}
+
+/// Brings the entries of initial blocks into the order of the data, where both say what they are called. Blocks that are kept must have the names of the data.
+pub(crate) fn arrange(
+    args: &FitArgs,
+    settings: &Value,
+    names: &[Option<Vec<String>>],
+    given: &mut Arrays,
+) -> Result<(), Failure> {
+    let Some(path) = &args.init else {
+        return Ok(());
+    };
+    let learnt = metadata(path)?;
+    let of_table = match is_table(path) {
+        true => plca_io::read_names(path, &args.hidden.reading())?,
+        false => Vec::new(),
+    };
+    let called = |block: &str| match (is_table(path), known(&learnt)) {
+        (true, _) => of_table.first()?.clone(),
+        (_, Some(kind)) => named::of(&learnt, dimension(kind, &learnt["settings"], block)?),
+        (_, None) if learnt["model"] == "consensus" => {
+            let samples = learnt["of"]["given"].as_u64().unwrap_or(1).min(1);
+            named::of(&learnt, 1 - samples as usize)
+        }
+        _ => None,
+    };
+    for (block, array) in given.iter_mut() {
+        let own = dimension(args.model, settings, block);
+        let own = own.and_then(|d| names.get(d)?.as_ref());
+        let axis = usize::from(args.model.component_axis(block) == 0);
+        let (Some(own), Some(there)) = (own, called(block)) else {
+            continue;
+        };
+        if *own == there || array.shape.get(axis) != Some(&there.len()) {
+            continue;
+        }
+        match named::order(own, &there) {
+            Ok(order) => {
+                if args.freeze_entries.is_some() {
+                    let what = format!(
+                        "`{block}` has the names of the data in another order, which --freeze-entries does not follow"
+                    );
+                    return Err(Failure::of(path, what));
+                }
+                *array = taken(array, axis, &order);
+            }
+            Err(other) if is_fixed(args, block) => {
+                let what = format!(
+                    "`{block}` has no entry {}: expected the names of the data, in any order; plca transform leaves out what a model does not have",
+                    named::quoted(&[other])
+                );
+                return Err(Failure::of(path, what));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// An array with its entries along an axis in this order.
+fn taken(array: &Array<f64>, axis: usize, order: &[usize]) -> Array<f64> {
+    let inner: usize = array.shape[axis + 1..].iter().product();
+    let size = array.shape[axis];
+    let blocks = array.values.chunks_exact((size * inner).max(1));
+    let values = blocks.flat_map(|block| {
+        order
+            .iter()
+            .flat_map(move |&i| &block[i * inner..(i + 1) * inner])
+    });
+    Array::new(array.shape.clone(), values.copied().collect())
 }
 
 /// Freezes what `--fix` and `--freeze-entries` name; the initial values are those of a fit of data of this shape.

@@ -1,6 +1,6 @@
 //! Names of the entries of blocks: those that a model file keeps of its data.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use plca_io::{Header, IoError};
@@ -123,6 +123,33 @@ fn counts(names: &[Option<Vec<String>>], args: &DataArgs) -> Option<String> {
 pub(crate) fn twice(names: &[String]) -> Option<&String> {
     let mut seen = HashSet::new();
     names.iter().find(|name| !seen.insert(name.as_str()))
+}
+
+/// Names by which indices are matched: where all of both sides are different numbers, these, so that `400` is `400.0`; otherwise the names as they stand.
+pub(crate) fn keys(own: &[String], known: &[String]) -> [Vec<String>; 2] {
+    let number = |name: &String| name.parse().ok().filter(|x: &f64| x.is_finite());
+    let numbers = [own, known].map(|names| {
+        let numbers = names.iter().map(|name| Some(number(name)?.to_string()));
+        let numbers: Option<Vec<String>> = numbers.collect();
+        numbers.filter(|numbers| twice(numbers).is_none())
+    });
+    match numbers {
+        [Some(own), Some(known)] => [own, known],
+        _ => [own.to_vec(), known.to_vec()],
+    }
+}
+
+/// Where each of the own names is among others, which are the same ones; the first own name that is not there, or not there alone.
+pub(crate) fn order(own: &[String], others: &[String]) -> Result<Vec<usize>, String> {
+    let [here, there] = keys(own, others);
+    if let Some(name) = twice(&here).or(twice(&there)) {
+        return Err(name.clone());
+    }
+    let places: HashMap<&String, usize> = there.iter().zip(0..).collect();
+    let found = here.iter().zip(own);
+    found
+        .map(|(key, name)| places.get(key).copied().ok_or_else(|| name.clone()))
+        .collect()
 }
 
 /// Whether names are numbers that grow, or that fall.

@@ -67,7 +67,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
         .collect::<Result<_, _>>()?;
     let first = files[0].load::<T>(args)?;
     let shape = first.shape().to_vec();
-    let (given, implied) = given::blocks(args, shape.len())?;
+    let (mut given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, &shape)?;
     let model = make(args, rank, &shape)?;
     let along = model.streamed(shape.len());
@@ -86,6 +86,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     }
     let learner = learner.build()?;
     let called = files[0].names(&shape, along)?;
+    given::arrange(args, &settings, &called, &mut given)?;
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,

@@ -85,3 +85,43 @@ fn ranks_and_settings_may_differ() {
         &["a.npz", "w.npz", "data of one shape"],
     );
 }
+
+/// Entries that have names are compared by these.
+#[test]
+fn blocks_are_compared_by_names() {
+    let folder = Folder::new();
+    folder.text(
+        "v.csv",
+        "id,sea,ship,wind,rain\na,9,7,1,0\nb,1,0,8,7\nc,8,9,0,1\n",
+    );
+    folder.text(
+        "turned.csv",
+        "id,rain,sea,wind,ship\na,0,9,1,7\nb,7,1,8,0\nc,1,8,0,9\n",
+    );
+    folder.text(
+        "half.csv",
+        "id,sea,ship,wind,rain\nd,0,1,7,9\ne,9,9,0,0\nf,8,8,1,1\n",
+    );
+    for name in ["v", "turned", "half"] {
+        folder.ok(&format!(
+            "fit plsa {name}.csv --labels first-column --given 0 --rank 2 --tol 1e-12 --output {name}.npz"
+        ));
+    }
+    let turned = folder.json("compare v.npz turned.npz");
+    assert!(
+        turned["least_cosine"].as_f64().unwrap() > 0.9999,
+        "{turned}"
+    );
+    assert_eq!(turned["left_out"], json!([]));
+    // Other documents: their mixtures say nothing of each other.
+    let half = folder.json("compare v.npz half.npz");
+    assert_eq!(half["left_out"], json!(["mixture"]));
+    for pair in half["pairs"].as_array().unwrap() {
+        assert_eq!(pair["cosine"], pair["blocks"]["basis"], "{half}");
+    }
+    assert!(
+        folder
+            .ok("compare v.npz half.npz")
+            .contains("left_out  mixture\n")
+    );
+}

@@ -386,3 +386,61 @@ fn a_fit_may_keep_the_components_of_a_consensus() {
         &["c.npz: is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --fix BLOCK"],
     );
 }
+
+/// Blocks of a start follow the names of the data, whatever the order of these.
+#[test]
+fn components_are_kept_by_the_names_of_their_entries() {
+    let folder = Folder::new();
+    folder.text(
+        "v.csv",
+        "id,sea,ship,wind,rain\na,9,7,1,0\nb,1,0,8,7\nc,8,9,0,1\nd,0,1,7,9\n",
+    );
+    folder.text(
+        "turned.csv",
+        "id,rain,sea,wind,ship\na,0,9,1,7\nb,7,1,8,0\nc,1,8,0,9\nd,9,0,7,1\n",
+    );
+    folder.text(
+        "other.csv",
+        "id,rain,sea,wind,boat\na,0,9,1,7\nb,7,1,8,0\nc,1,8,0,9\nd,9,0,7,1\n",
+    );
+    let options = "--labels first-column --given 0";
+    folder.ok(&format!("fit plsa v.csv {options} --rank 2 --output m.npz"));
+    folder.ok(&format!(
+        "consensus plsa v.csv {options} --ranks 2 --restarts 6 --output c.npz --quiet"
+    ));
+    folder.ok("export m.npz --array basis --output m.csv");
+    for start in ["m.npz", "c.npz", "m.csv"] {
+        let fit = |data: &str| {
+            let line = format!(
+                "fit plsa {data} {options} --rank 2 --init {start} --fix basis --tol 1e-12"
+            );
+            let out = folder.run(&format!("{line} --output o.npz --json"));
+            assert_eq!(out.status.code(), Some(0), "{start} {data}");
+            serde_json::from_slice::<Value>(&out.stdout).unwrap()["objective"]
+                .as_f64()
+                .unwrap()
+        };
+        let usual = fit("v.csv");
+        let before = folder.model("o.npz").arrays["basis"].values.clone();
+        let turned = fit("turned.csv");
+        assert!(
+            (usual - turned).abs() < 1e-9 * usual.abs(),
+            "{start}: {usual} {turned}"
+        );
+        let after = folder.model("o.npz").arrays["basis"].values.clone();
+        // The row of a word.
+        for (i, j) in [(0, 1), (1, 3), (2, 2), (3, 0)] {
+            assert_eq!(before[2 * i..2 * i + 2], after[2 * j..2 * j + 2], "{start}");
+        }
+        folder.fails(
+            1,
+            &format!(
+                "fit plsa other.csv {options} --rank 2 --init {start} --fix basis --output o.npz"
+            ),
+            &[
+                start,
+                "`basis` has no entry `boat`: expected the names of the data, in any order",
+            ],
+        );
+    }
+}

@@ -504,11 +504,20 @@ fn kernels_are_kept_for_data_of_another_size() {
     folder.fails(1, &format!("{again} {fit} b.npz"), &["impulses", "--init"]);
     let told = folder.run(&format!("{again} --fix kernels --output b.npz"));
     let told = String::from_utf8(told.stderr).unwrap();
-    assert!(told.contains("`impulses` of --init"), "{told}");
+    assert!(
+        told.contains("not kept of --init, since they are of other data: `impulses`, `weights`"),
+        "{told}"
+    );
     let kernels = |file: &str| folder.model(file).arrays["kernels"].values.clone();
     assert_eq!(kernels("a.npz"), kernels("b.npz"));
     assert_eq!(folder.model("b.npz").arrays["impulses"].shape, [1, 4, 2]);
-    // Of the same size they are a start.
+    // What is 0 in the impulses of other data of the same size would stay 0.
+    folder.text("c.csv", "0,0,1,0,0\n0,0,0,1,0\n2,0,0,0,0\n0,2,0,1,0\n");
+    folder.run("fit siplca c.csv --init a.npz --fix kernels --tol 1e-12 --output d.npz");
+    folder.arrays("k.npz", &[("kernels", &[1, 2, 2], &kernels("a.npz"))]);
+    folder.ok("fit siplca c.csv --init k.npz --fix kernels --tol 1e-12 --output e.npz");
+    assert_eq!(folder.model("d.npz").arrays, folder.model("e.npz").arrays);
+    // Of the same data they are a start.
     let told = folder.run("fit siplca a.csv --init a.npz --fix kernels --output c.npz");
     assert!(!String::from_utf8(told.stderr).unwrap().contains("--init"));
 }

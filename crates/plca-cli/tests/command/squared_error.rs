@@ -529,3 +529,22 @@ fn numbers_of_the_metadata_are_no_arrays() {
         &["--delimiter ';', with a decimal point in place of the comma"],
     );
 }
+
+#[test]
+fn negative_noise_beside_known_spectra() {
+    let folder = Folder::new();
+    folder.text("library.csv", "nm,A,B\n420,0,2\n410,1,1\n400,3,0\n");
+    folder.text("v.csv", "id,400,410,420\na,3,1,-0.1\nb,6,4,4\n");
+    let fit = "fit ntf-l2 v.csv --labels first-column --header yes --init library.csv --fix factor_1 --output o.npz";
+    folder.fails(
+        1,
+        fit,
+        &["entry [0, 2] is -0.1", "--update hals takes negative noise"],
+    );
+    folder.run(&format!("{fit} --update hals --tol 1e-14"));
+    // Wavelengths are matched by their names.
+    let found = folder.model("o.npz").arrays["factor_0"].values.clone();
+    for (x, expected) in found.iter().zip([1.0, 0.0, 2.0, 2.0]) {
+        assert!((x - expected).abs() < 0.02, "{found:?}");
+    }
+}
