@@ -956,3 +956,26 @@ fn tables_of_other_programs_are_explained() {
         &["entry [0, 1] is NaN, as an empty cell is: write 0 if that is its value; --missing nan"],
     );
 }
+
+#[test]
+fn rows_that_are_numbered_from_zero_are_warned_of() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{i},{},{}\n", i % 3 + 1, i * i % 5);
+    let table = |rows: usize| {
+        (0..rows)
+            .map(row)
+            .fold("doc_id,sea,ship\n".to_string(), |text, row| text + &row)
+    };
+    let said = |rows: usize| {
+        folder.text("v.csv", &table(rows));
+        let out = folder.run("fit plsa v.csv --given 0 --rank 2 --output o.npz");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert!(
+        said(9).contains("the numbers of the first column, `doc_id`, grow from row to row"),
+        "{}",
+        said(9)
+    );
+    // Too few to tell.
+    assert!(!said(5).contains("the first column"), "{}", said(5));
+}

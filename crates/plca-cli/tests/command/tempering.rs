@@ -242,3 +242,33 @@ fn bic_of_no_counts_is_warned_about() {
     }
     assert!(folder.json("select plca real.csv --ranks 1..2")["warnings"][0].is_string());
 }
+
+#[test]
+fn small_scores_have_the_digits_to_tell_them_apart() {
+    let folder = Folder::new();
+    let cell =
+        |i: usize, j: usize| ((i + 1) * (j + 2)) as f64 + 0.01 * ((i * 5 + j * 3) % 7) as f64;
+    let row = |i: usize| {
+        (0..12)
+            .map(|j| cell(i, j).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    folder.text("v.csv", &(0..15).map(|i| row(i) + "\n").collect::<String>());
+    let out =
+        folder.run("select nmf-kl v.csv --ranks 1..2 --criterion held-out --restarts 1 --quiet");
+    let text = String::from_utf8(out.stdout).unwrap();
+    let scores: Vec<&str> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().nth(1).unwrap())
+        .collect();
+    assert_eq!(scores.len(), 2, "{text}");
+    for score in scores {
+        let value: f64 = score.parse().unwrap();
+        assert!(
+            value < 0.1 && score.split('.').nth(1).unwrap().len() == 8,
+            "{text}"
+        );
+    }
+}

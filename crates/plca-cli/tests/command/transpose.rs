@@ -52,6 +52,7 @@ fn a_file_and_its_transpose_have_one_fit() {
         for name in ["objective", "samples", "shape", "iterations"] {
             assert_eq!(turned[name], usual[name], "{model} {rows}: {name}");
         }
+        assert_eq!(turned["samples"], 4, "{model}");
         let (turned, usual) = (folder.model("r.npz"), folder.model("c.npz"));
         assert_eq!(turned.arrays, usual.arrays, "{model} {rows}");
         assert_eq!(turned.metadata["names"], usual.metadata["names"]);
