@@ -714,6 +714,9 @@ pub(crate) struct TransformArgs {
     /// Not an option: the output goes to standard output, which has no summary.
     #[arg(skip)]
     pub(crate) piped: bool,
+    /// Not an option: how many indices the data of the fit have along each dimension but that of the observations.
+    #[arg(skip)]
+    pub(crate) sizes: Vec<Option<usize>>,
     /// Not an option: where the indices go that have the names of the model.
     #[arg(skip)]
     pub(crate) places: Vec<Option<Places>>,

@@ -7,7 +7,7 @@ use plca_io::{Array, DataFile, Element};
 use plca_tensor::Coordinates;
 use serde_json::Value;
 
-use crate::args::DataArgs;
+use crate::args::{DataArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::models::{ModelKind, Takes};
 use crate::named::{self, quoted, twice};
@@ -107,6 +107,34 @@ pub(crate) fn places(
         });
     }
     Ok((all, warnings))
+}
+
+/// Gives sparse data the indices that none of their entries has: those that are named, or those of the model. A warning where the format of the file says how many there are.
+pub(crate) fn widened<T>(file: &mut DataFile<T>, args: &TransformArgs) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let DataFile::Sparse(entries) = file else {
+        return warnings;
+    };
+    if entries.shape.len() != args.sizes.len() {
+        return warnings;
+    }
+    for (d, (n, size)) in entries.shape.iter_mut().zip(&args.sizes).enumerate() {
+        let named = args.places.get(d).and_then(Option::as_ref);
+        let Some(size) = named
+            .map(|places| places.to.len())
+            .or(*size)
+            .filter(|size| size > n)
+        else {
+            continue;
+        };
+        if named.is_none() && !plca_io::lists_samples(&args.data) {
+            warnings.push(format!(
+                "the data have {n} of the {size} indices of the model along dimension {d}: they are taken for the first ones, and the others for 0"
+            ));
+        }
+        *n = size;
+    }
+    warnings
 }
 
 /// Data in the order of a model.

@@ -234,6 +234,18 @@ pub(crate) fn arrange(
                 }
                 *array = taken(array, axis, &order);
             }
+            Err(other)
+                if of_table
+                    .get(1)
+                    .and_then(Option::as_ref)
+                    .is_some_and(|columns| columns.contains(&other)) =>
+            {
+                let what = format!(
+                    "`{block}` has {} as a column: expected the table the other way round, a component in each column",
+                    named::quoted(&[other])
+                );
+                return Err(Failure::of(path, what));
+            }
             Err(other) if is_fixed(args, block) => {
                 let what = format!(
                     "`{block}` has no entry {}: expected the names of the data, in any order; plca transform leaves out what a model does not have",

@@ -7,8 +7,8 @@ use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::{Data, MAX_ORDER};
 use serde_json::{Value, json};
 
-use crate::args::{Sizes, TransformArgs};
-use crate::arranged::{Arranged, arranged, places};
+use crate::args::TransformArgs;
+use crate::arranged::{Arranged, arranged, places, widened};
 use crate::blocks::Arrays;
 use crate::data::{self, Loaded, observed, read_for};
 use crate::failure::Failure;
@@ -61,15 +61,6 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let (kind, file) = Saved::read(&args.model)?;
     solver::known(args.solver, kind)?;
     let mut args = args.clone();
-    let turned = args.hidden.transpose;
-    let of_rows = args.along == Some(0) || file.metadata["settings"]["given"] == 0 || turned;
-    if of_rows && args.hidden.shape.is_none() && plca_io::lists_samples(&args.data) {
-        // Features that none of the new samples has.
-        let features = file.metadata["data"]["shape"][usize::from(!turned)]
-            .as_u64()
-            .unwrap_or(0);
-        args.hidden.shape = Some(Sizes(vec![0, usize::try_from(features).unwrap_or(0)]));
-    }
     let of_fit = file.metadata["data"]["first_index"].as_u64();
     let of_fit = of_fit.and_then(|first| u32::try_from(first).ok());
     let told = args.hidden.first_index.or(of_fit);
@@ -103,6 +94,13 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             .as_u64()
             .or(settings["scale_mode"].as_u64());
         let along = args.along.or(own.map(|d| d as usize)).unwrap_or(last);
+        let sizes = file.metadata["data"]["shape"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .enumerate();
+        let sizes = sizes.map(|(d, n)| usize::try_from(n.as_u64()?).ok().filter(|_| d != along));
+        args.sizes = sizes.collect();
         if let Some(Labels::Names(path)) = &args.hidden.table.labels {
             // Those of a dimension of the model: how many indices it has in the new data is not known yet.
             let mut others = (0..names.len()).filter(|&d| d != along);
@@ -183,12 +181,14 @@ pub(crate) fn explain(
     blocks: &[&str],
     explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Explained<Parameters<f64>>, FitError>,
 ) -> Result<Found, Failure> {
-    let file = read_for(model, &args.data, &args.hidden)?;
+    let mut file = read_for(model, &args.data, &args.hidden)?;
+    let mut warnings = widened(&mut file, args);
     let Arranged {
         file,
         left_out,
-        mut warnings,
+        warnings: of_names,
     } = arranged(model, &args.data, file, &args.places)?;
+    warnings.extend(of_names);
     let data: Loaded<f64> = observed(model, &args.data, &args.hidden, file)?;
     // Of another order it is refused below.
     let observations = data.shape().get(along).copied().unwrap_or(0);
@@ -206,7 +206,7 @@ pub(crate) fn explain(
     }
     let hidden = !data.is_complete();
     let explained = explain(&*data, how).map_err(|e| {
-        let frozen = matches!(e, FitError::Conflict { .. }) && hidden && model.name() == "pntf";
+        let frozen = matches!(e, FitError::Conflict { .. }) && hidden && ["pntf", "ntf-l2"].contains(&model.name());
         match (Failure::by(&args.data, e), frozen) {
             (e, false) => e,
             (e, true) => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),

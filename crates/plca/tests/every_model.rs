@@ -255,7 +255,7 @@ table! {
     ];
     pntf: PntfState, Pntf::<T>::builder(2).build().unwrap(), [
         NO_DESCENT,
-        "explaining new data needs complete data, some cells are hidden: a fit whose other factors are frozen takes these",
+        "explaining new data needs complete data, some cells are hidden: a fit by pNTF whose other factors are frozen takes these",
     ];
     ntf: NtfState, Ntf::<T>::builder(2).build().unwrap(), [
         NO_DESCENT,

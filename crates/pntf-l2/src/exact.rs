@@ -206,7 +206,7 @@ pub(crate) fn agree<T: Real>(
     let sizes = sizes.map(|(j, f)| (j != mode).then_some(Factor::Columns(*f)));
     check_shape(data.shape(), &sizes.collect::<Vec<_>>())?;
     if !data.is_complete() {
-        let what = "explaining new data needs complete data, some cells are hidden: a fit whose other factors are frozen takes these";
+        let what = "explaining new data needs complete data, some cells are hidden: a fit by pNTF whose other factors are frozen takes these";
         return Err(FitError::Conflict { what: what.into() });
     }
     Ok(mode)

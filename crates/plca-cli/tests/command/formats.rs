@@ -979,3 +979,56 @@ fn rows_that_are_numbered_from_zero_are_warned_of() {
     // Too few to tell.
     assert!(!said(5).contains("the first column"), "{}", said(5));
 }
+
+/// Programs write as many words as the last that occurs.
+#[test]
+fn new_documents_may_lack_the_last_words() {
+    let folder = Folder::new();
+    folder.text("words.txt", "sea\nship\nwind\nrain\n");
+    let head = "%%MatrixMarket matrix coordinate real general\n";
+    folder.text(
+        "v.mm",
+        &format!("{head}3 4 6\n1 1 5\n1 2 2\n2 3 4\n2 4 1\n3 2 1\n3 4 3\n"),
+    );
+    folder.text("new.mm", &format!("{head}2 2 3\n1 1 3\n1 2 1\n2 2 6\n"));
+    folder.text("wide.mm", &format!("{head}2 4 3\n1 1 3\n1 2 1\n2 2 6\n"));
+    folder.text("docword.new.txt", "2\n2\n3\n1 1 3\n1 2 1\n2 2 6\n");
+    folder.text("new.ldac", "2 0:3 1:1\n1 1:6\n");
+    for labels in ["", "--labels words.txt"] {
+        folder.ok(&format!(
+            "fit plsa v.mm --given 0 --rank 2 {labels} --output m.npz"
+        ));
+        folder.ok(&format!("transform m.npz wide.mm {labels} --output w.npz"));
+        for data in ["new.mm", "docword.new.txt", "new.ldac"] {
+            let out = folder.run(&format!("transform m.npz {data} {labels} --output n.npz"));
+            let said = String::from_utf8(out.stderr).unwrap();
+            assert_eq!(out.status.code(), Some(0), "{said}");
+            let told =
+                said.contains("the data have 2 of the 4 indices of the model along dimension 1");
+            assert_eq!(told, data == "new.mm", "{said}");
+            assert_eq!(folder.model("n.npz").arrays, folder.model("w.npz").arrays);
+        }
+    }
+    // More words than the model has are none of its.
+    folder.text("docword.more.txt", "1\n5\n1\n1 5 3\n");
+    folder.fails(
+        1,
+        "transform m.npz docword.more.txt --output o.npz",
+        &["docword.more.txt: the data are 1 x 5, expected any x 4"],
+    );
+    // A list with new words behind those of the model.
+    folder.text("more.txt", "sea\nship\nwind\nrain\nsnow\nhail\n");
+    folder.text("more.ldac", "3 0:3 1:1 4:2\n");
+    folder.text("less.ldac", "2 0:3 1:1\n");
+    let out = folder.run("transform m.npz more.ldac --labels more.txt --output n.npz");
+    assert!(
+        String::from_utf8(out.stderr)
+            .unwrap()
+            .contains("2 of 6 were left out")
+    );
+    folder.ok("transform m.npz less.ldac --labels words.txt --output w.npz");
+    assert_eq!(
+        folder.model("n.npz").arrays["mixture"],
+        folder.model("w.npz").arrays["mixture"]
+    );
+}

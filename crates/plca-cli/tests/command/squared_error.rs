@@ -504,7 +504,7 @@ fn samples_with_gaps_are_explained_by_a_fit() {
     folder.fails(
         1,
         "transform m.npz new.csv --missing nan --along 0 --output o.npz",
-        &["needs complete data, some cells are hidden: a fit whose other factors are frozen takes these; plca fit pntf with --init MODEL and --fix factor_D"],
+        &["needs complete data, some cells are hidden: a fit by pNTF whose other factors are frozen takes these; plca fit pntf with --init MODEL and --fix factor_D"],
     );
     folder.ok("fit pntf new.csv --missing nan --init m.npz --fix factor_1 --output o.npz --quiet");
 }
@@ -540,6 +540,12 @@ fn negative_noise_beside_known_spectra() {
         1,
         fit,
         &["entry [0, 2] is -0.1", "--update hals takes negative noise"],
+    );
+    folder.text("turned.csv", "material,400,410,420\nA,3,1,0\nB,0,1,2\n");
+    folder.fails(
+        1,
+        &format!("{fit} --update hals").replace("library.csv", "turned.csv"),
+        &["turned.csv: `factor_1` has `400` as a column: expected the table the other way round"],
     );
     folder.run(&format!("{fit} --update hals --tol 1e-14"));
     // Wavelengths are matched by their names.
