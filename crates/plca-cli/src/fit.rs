@@ -184,12 +184,13 @@ pub(crate) fn fit_on<T: Scalar>(
     }
     let along = along(args, data.shape());
     let names = named::read(&args.data, &args.hidden, data.shape(), along)?;
-    given::arrange(args, &settings, &names, &mut given)?;
+    let told = given::arrange(args, &settings, &names, &mut given)?;
     let run = Run {
         args,
         data,
         model,
         given,
+        told,
         stop: stop(args)?,
         cooling,
         settings,
@@ -225,6 +226,8 @@ struct Run<'a, T: Element> {
     data: &'a dyn Data<T>,
     model: Box<dyn AnyModel<T> + 'a>,
     given: Arrays,
+    /// Warnings of what was given.
+    told: Vec<String>,
     stop: Stop,
     cooling: Option<(Cooling, HeldOut<'a, T>)>,
     settings: Value,
@@ -429,6 +432,7 @@ impl<T: Scalar> Run<'_, T> {
             &args.hidden,
         ));
         warnings.extend(outcome.restored.warnings());
+        warnings.extend(self.told.iter().cloned());
         warnings.extend(given::left_out(args, data.shape().len())?);
         let free = args.model.free_blocks(data.shape().len());
         let fixed = free.iter().all(|name| args.fix.contains(name));

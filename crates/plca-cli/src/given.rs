@@ -86,6 +86,9 @@ pub(crate) fn metadata(path: &Path) -> Result<Value, Failure> {
     }
 }
 
+/// Rows from which on a first column that grows, or that falls, is taken for that of an axis.
+const AXIS: usize = 8;
+
 /// The only block that --fix names, whose columns a table holds.
 fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
     let [fix] = &args.fix[..] else {
@@ -106,6 +109,22 @@ fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
         [rows, columns] if array.fortran => matrix(&DMatrix::from_vec(rows, columns, array.values)),
         _ => array,
     };
+    if let [rows, _] = array.shape[..]
+        && rows >= AXIS
+        && args.hidden.table.labels.is_none()
+        && path
+            .extension()
+            .is_none_or(|ending| !ending.eq_ignore_ascii_case("npy"))
+    {
+        let columns = array.values.len() / rows;
+        let first: Vec<f64> = array.values.iter().step_by(columns).copied().collect();
+        if let Some(run) = named::runs(&first) {
+            let what = format!(
+                "its first column {run}s from row to row as an axis does: --labels first-column takes it for names, of the data too; where the data have none, take it out of the table; a component that does so is read from .npy"
+            );
+            return Err(Failure::of(path, what));
+        }
+    }
     let block = fix.split(':').next().unwrap_or_default();
     Ok((block.to_string(), array))
 }
@@ -196,9 +215,10 @@ pub(crate) fn arrange(
     settings: &Value,
     names: &[Option<Vec<String>>],
     given: &mut Arrays,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
     let Some(path) = &args.init else {
-        return Ok(());
+        return Ok(warnings);
     };
     let learnt = metadata(path)?;
     let of_table = match is_table(path) {
@@ -232,6 +252,15 @@ pub(crate) fn arrange(
                     );
                     return Err(Failure::of(path, what));
                 }
+                if let more @ 1.. = there.len() - order.len() {
+                    let other = there.iter().position(|name| !own.contains(name));
+                    let other = other.map(|at| named::quoted(&there[at..=at]));
+                    warnings.push(format!(
+                        "{more} of the {} entries of `{block}` in --init are left out, such as {}: the data do not have these names",
+                        there.len(),
+                        other.unwrap_or_default()
+                    ));
+                }
                 *array = taken(array, axis, &order);
             }
             Err(other)
@@ -256,7 +285,7 @@ pub(crate) fn arrange(
             Err(_) => {}
         }
     }
-    Ok(())
+    Ok(warnings)
 }
 
 /// An array with its entries along an axis in this order.
@@ -269,7 +298,9 @@ fn taken(array: &Array<f64>, axis: usize, order: &[usize]) -> Array<f64> {
             .iter()
             .flat_map(move |&i| &block[i * inner..(i + 1) * inner])
     });
-    Array::new(array.shape.clone(), values.copied().collect())
+    let mut shape = array.shape.clone();
+    shape[axis] = order.len();
+    Array::new(shape, values.copied().collect())
 }
 
 /// Freezes what `--fix` and `--freeze-entries` name; the initial values are those of a fit of data of this shape.

@@ -405,7 +405,14 @@ impl Record {
             let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
             let cell = cell
                 .map_err(|_| Fault::new("is not text in UTF-8: save the file in that encoding"))?;
-            Ok(cell.trim().trim_matches('"'))
+            let own = cell.trim();
+            // Quotes behind a blank are none to the parser.
+            let inner = own
+                .strip_prefix('"')
+                .and_then(|inner| inner.strip_suffix('"'));
+            Ok(inner
+                .filter(|_| cell.starts_with(char::is_whitespace))
+                .unwrap_or(own))
         })
     }
 }

@@ -208,3 +208,27 @@ fn lines_are_entries() {
         assert!(error.contains(what), "{text:?}: {error}");
     }
 }
+
+/// A name is what Python's `csv` writes and reads: quotes of its own stay.
+#[test]
+fn quotes_of_a_name_are_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.csv");
+    let text = "id,\"a \"\"b\"\"\",\"\"\"\", \"c\"\n\"Says \"\"no\"\"\",1,2,3\n\"\"\"Yes\"\" vote\",4,5,6\n";
+    std::fs::write(&path, text).unwrap();
+    let table = Table {
+        labels: Labels::FirstColumn,
+        header: Header::Yes,
+        ..Table::default()
+    };
+    let options = ReadOptions {
+        table,
+        ..ReadOptions::default()
+    };
+    let names = read_names(&path, &options).unwrap();
+    assert_eq!(
+        names[0].as_deref().unwrap(),
+        ["Says \"no\"", "\"Yes\" vote"]
+    );
+    assert_eq!(names[1].as_deref().unwrap(), ["a \"b\"", "\"", "c"]);
+}

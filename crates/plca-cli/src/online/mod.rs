@@ -20,7 +20,7 @@ use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::{leave, metadata};
 use crate::models::options::{first_given, refuse, temper};
-use crate::outputs::{Trace, folder_of, merge};
+use crate::outputs::{Trace, folder_of, merge, warn};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
 use crate::{given, interrupt, named};
@@ -86,7 +86,8 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     }
     let learner = learner.build()?;
     let called = files[0].names(&shape, along)?;
-    given::arrange(args, &settings, &called, &mut given)?;
+    let told = given::arrange(args, &settings, &called, &mut given)?;
+    warn(args.quiet || args.json, &told);
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,

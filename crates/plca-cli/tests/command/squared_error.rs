@@ -554,3 +554,60 @@ fn negative_noise_beside_known_spectra() {
         assert!((x - expected).abs() < 0.02, "{found:?}");
     }
 }
+
+/// A library of more wavelengths than the data, at either end or between.
+#[test]
+fn spectra_beyond_the_data_are_left_out() {
+    let folder = Folder::new();
+    let library = [
+        (390, 4, 9),
+        (400, 3, 0),
+        (405, 7, 7),
+        (410, 1, 1),
+        (420, 0, 2),
+        (430, 5, 5),
+    ];
+    let text = |keep: &dyn Fn(i32) -> bool| {
+        let kept = library.iter().filter(|(nm, ..)| keep(*nm));
+        kept.fold("nm,A,B\n".to_string(), |text, (nm, a, b)| {
+            format!("{text}{nm},{a},{b}\n")
+        })
+    };
+    folder.text("all.csv", &text(&|_| true));
+    folder.text("own.csv", &text(&|nm| [400, 410, 420].contains(&nm)));
+    folder.text("v.csv", "id,400,410,420\na,3,1,0\nb,6,4,4\n");
+    let fit = |library: &str| {
+        let out = folder.run(&format!(
+            "fit ntf-l2 v.csv --labels first-column --header yes --init {library} --fix factor_1 --update hals --output o.npz"
+        ));
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        (folder.model("o.npz").arrays, said)
+    };
+    let (own, (all, said)) = (fit("own.csv"), fit("all.csv"));
+    assert_eq!(own.0, all);
+    assert!(
+        said.contains("3 of the 6 entries of `factor_1` in --init are left out, such as `390`"),
+        "{said}"
+    );
+    assert!(!own.1.contains("left out"), "{}", own.1);
+}
+
+/// What `plca export` writes has the names of the entries in front.
+#[test]
+fn an_axis_is_no_component() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},{}\n", 400 + 10 * i, i % 3 + 1, (i * 5) % 4);
+    let library = (0..9)
+        .map(row)
+        .fold("nm,A,B\n".to_string(), |text, row| text + &row);
+    folder.text("library.csv", &library);
+    let cells = (0..9).map(|i| (i % 3 + 1 + (i * 5) % 4).to_string());
+    let cells = cells.collect::<Vec<_>>().join(",");
+    folder.text("v.csv", &format!("{cells}\n{cells}\n"));
+    folder.fails(
+        1,
+        "fit ntf-l2 v.csv --init library.csv --fix factor_1 --output o.npz",
+        &["library.csv: its first column grows from row to row as an axis does: --labels first-column"],
+    );
+}
