@@ -46,6 +46,7 @@ pub fn dense<T: Real>(shape: &[usize]) -> DenseTensor<T> {
 /// If the shape is empty or a mode does not fit in 32 bits.
 ///
 /// ```
+/// use plca_tensor::Data;
 /// let v = plca_benches::sparse::<f64>(&[300, 200], 500);
 /// assert_eq!(v.total(), 500.0);
 /// ```
