@@ -468,9 +468,6 @@ fn along(args: &FitArgs, shape: &[usize]) -> usize {
     }
 }
 
-/// Rows from which on numbers in the first column that grow, or that fall, are taken for those of an axis.
-const NUMBERED: usize = 8;
-
 /// A warning where the first column of a table whose columns have names seems to number or place its rows.
 fn numbered<T: Scalar>(
     args: &FitArgs,
@@ -494,7 +491,7 @@ fn numbered<T: Scalar>(
         }
     });
     visited.map_err(|e| Failure::by(&args.data, e))?;
-    let run = named::runs(&numbers).filter(|_| rows >= NUMBERED);
+    let run = named::runs(&numbers).filter(|_| rows >= named::AXIS);
     Ok(run.map(|run| {
         format!(
             "the numbers of the first column, {}, {run} from row to row as those of an axis do, and are taken for data: if they are none, --labels first-column",

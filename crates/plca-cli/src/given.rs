@@ -86,9 +86,6 @@ pub(crate) fn metadata(path: &Path) -> Result<Value, Failure> {
     }
 }
 
-/// Rows from which on a first column that grows, or that falls, is taken for that of an axis.
-const AXIS: usize = 8;
-
 /// The only block that --fix names, whose columns a table holds.
 fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
     let [fix] = &args.fix[..] else {
@@ -110,7 +107,7 @@ fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
         _ => array,
     };
     if let [rows, _] = array.shape[..]
-        && rows >= AXIS
+        && rows >= named::AXIS
         && args.hidden.table.labels.is_none()
         && path
             .extension()

@@ -113,9 +113,8 @@ fn of(model: Kind, arg: Arg) -> Arg {
         "model" => arg.hide(true),
         "blocks" | "passes" | "local" => arg.hide(!has(model, "--online")),
         _ if foreign => arg.hide(true),
-        // Their lines name the values.
-        "header" | "likelihood" | "missing_method" => arg.hide_possible_values(true),
-        "accelerate" => arg.hide_possible_values(true),
+        // Their lines name the values, and that of the solver those of the other.
+        "header" | "likelihood" | "missing_method" | "accelerate" => arg.hide_possible_values(true),
         "prior" => arg.help(format!(
             "Prior on every column of a block, repeatable: {}",
             model.priors()

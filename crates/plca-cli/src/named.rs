@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use plca_io::{Header, IoError};
+use plca_io::IoError;
 use serde_json::{Value, json};
 
 use crate::args::DataArgs;
@@ -168,8 +168,8 @@ pub(crate) fn runs(numbers: &[f64]) -> Option<&'static str> {
     }
 }
 
-/// Numbers of a first line that run as those of an axis do; there are fewer of them beside a column of names.
-const AXIS: usize = 8;
+/// From how many on numbers of a first line or a first column that run are taken for those of an axis; of a line beside a column of names fewer are enough.
+pub(crate) const AXIS: usize = 8;
 const NAMED_AXIS: usize = 3;
 
 /// Warnings where the first line or the first column of a table is taken for data and looks like names.
@@ -193,10 +193,7 @@ pub(crate) fn doubtful(
         warnings.push("the first column has no name and is taken for data: if it names or numbers the rows, --labels first-column".into());
     }
     if columns == Some(&None) && args.table.header.is_none() {
-        let mut reading = args.reading();
-        reading.table.header = Header::Yes;
-        let mut first = plca_io::read_names(path, &reading)?;
-        let numbers = first.pop().flatten().unwrap_or_default();
+        let numbers = args.first_line(path)?;
         let numbers: Vec<f64> = numbers.iter().map_while(|cell| cell.parse().ok()).collect();
         let least = if first_column { NAMED_AXIS } else { AXIS };
         if let Some(run) = runs(&numbers).filter(|_| numbers.len() >= least) {

@@ -126,15 +126,21 @@ impl DataArgs {
         }
     }
 
+    /// The cells of the first line of a table, without that of the names of rows, whatever they are.
+    pub(crate) fn first_line(&self, path: &Path) -> Result<Vec<String>, IoError> {
+        let mut reading = self.reading();
+        reading.table.header = Header::Yes;
+        let mut names = plca_io::read_names(path, &reading)?;
+        Ok(names.pop().flatten().unwrap_or_default())
+    }
+
     /// Whether more cells of the first line are words than numbers, where nobody said what that line is.
     pub(crate) fn names_columns(&self, path: &Path) -> bool {
-        let mut reading = self.reading();
-        if reading.table.header != Header::Auto || self.table.labels.is_some() {
+        let told = !matches!(self.table.header, None | Some(HeaderLine::Auto));
+        if told || self.table.labels.is_some() {
             return false;
         }
-        reading.table.header = Header::Yes;
-        let names = plca_io::read_names(path, &reading).unwrap_or_default();
-        let cells = names.into_iter().nth(1).flatten().unwrap_or_default();
+        let cells = self.first_line(path).unwrap_or_default();
         let numbers = cells.iter().filter(|cell| cell.parse::<f64>().is_ok());
         2 * numbers.count() < cells.len()
     }

@@ -20,7 +20,7 @@ use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::{leave, metadata};
 use crate::models::options::{first_given, refuse, temper};
-use crate::outputs::{Trace, folder_of, merge, warn};
+use crate::outputs::{Trace, folder_of, merge};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
 use crate::{given, interrupt, named};
@@ -87,13 +87,13 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     let learner = learner.build()?;
     let called = files[0].names(&shape, along)?;
     let told = given::arrange(args, &settings, &called, &mut given)?;
-    warn(args.quiet || args.json, &told);
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,
         files,
         names: (0..shape.len() - 1).map(name).collect(),
         called,
+        told,
         shape,
         along,
         beside,
@@ -239,6 +239,8 @@ struct Run<'a> {
     names: Vec<String>,
     /// What the indices that the batches share are called.
     called: Vec<Option<Vec<String>>>,
+    /// Warnings of what was given.
+    told: Vec<String>,
     beside: Beside,
     settings: Value,
     started: Instant,
@@ -435,7 +437,8 @@ impl Run<'_> {
             "stop_reason": "passes",
             "objective": place.ln_lik[1],
         });
-        let mut warnings = place.unobserved.warnings();
+        let mut warnings = self.told.clone();
+        warnings.extend(place.unobserved.warnings());
         warnings.extend(place.restored.warnings());
         let first = &self.files[0];
         let names = named::read(&first.path, &first.reading, &self.shape, self.along)?;

@@ -902,10 +902,7 @@ fn new_samples_have_the_features_of_the_fit() {
     // A model of another format does not say where features begin.
     folder.text("v.csv", "5,1,0,0\n0,0,4,2\n0,3,1,0\n");
     folder.ok("fit plsa v.csv --given 0 --rank 2 --output m.npz");
-    let said = folder
-        .run("transform m.npz new.svmlight --output o.npz")
-        .stderr;
-    let said = String::from_utf8(said).unwrap();
+    let said = folder.told("transform m.npz new.svmlight --output o.npz");
     assert!(
         said.contains("they are taken to begin at 1; --first-index 0 if"),
         "{said}"
@@ -920,19 +917,14 @@ fn new_samples_have_the_features_of_the_fit() {
 #[test]
 fn counts_in_the_place_of_names_are_warned_of() {
     let folder = Folder::new();
-    let said = |line: &str| {
-        let out = folder.run(line);
-        assert_eq!(out.status.code(), Some(0));
-        String::from_utf8(out.stderr).unwrap()
-    };
     let fit = "fit plsa v.csv --labels first-column --given 0 --rank 2 --output o.npz";
     folder.text("v.csv", "and,sea,ship\n3,1,5\n2,4,0\n3,1,1\n");
     let warned =
         "the first column is taken for names of rows, and holds numbers of which some occur again";
-    assert!(said(fit).contains(warned), "{}", said(fit));
+    assert!(folder.told(fit).contains(warned), "{}", folder.told(fit));
     // Numbers that differ may be names.
     folder.text("v.csv", "id,sea,ship\n3,1,5\n2,4,0\n7,1,1\n");
-    assert!(!said(fit).contains(warned), "{}", said(fit));
+    assert!(!folder.told(fit).contains(warned), "{}", folder.told(fit));
 }
 
 #[test]
@@ -968,8 +960,7 @@ fn rows_that_are_numbered_from_zero_are_warned_of() {
     };
     let said = |rows: usize| {
         folder.text("v.csv", &table(rows));
-        let out = folder.run("fit plsa v.csv --given 0 --rank 2 --output o.npz");
-        String::from_utf8(out.stderr).unwrap()
+        folder.told("fit plsa v.csv --given 0 --rank 2 --output o.npz")
     };
     assert!(
         said(9).contains("the numbers of the first column, `doc_id`, grow from row to row"),
@@ -1020,12 +1011,8 @@ fn new_documents_may_lack_the_last_words() {
     folder.text("more.txt", "sea\nship\nwind\nrain\nsnow\nhail\n");
     folder.text("more.ldac", "3 0:3 1:1 4:2\n");
     folder.text("less.ldac", "2 0:3 1:1\n");
-    let out = folder.run("transform m.npz more.ldac --labels more.txt --output n.npz");
-    assert!(
-        String::from_utf8(out.stderr)
-            .unwrap()
-            .contains("2 of 6 were left out")
-    );
+    let said = folder.told("transform m.npz more.ldac --labels more.txt --output n.npz");
+    assert!(said.contains("2 of 6 were left out"), "{said}");
     folder.ok("transform m.npz less.ldac --labels words.txt --output w.npz");
     assert_eq!(
         folder.model("n.npz").arrays["mixture"],

@@ -100,6 +100,14 @@ impl Folder {
         serde_json::from_str(&out).unwrap()
     }
 
+    /// Runs a line that must succeed; what it says on standard error.
+    fn told(&self, line: &str) -> String {
+        let out = self.run(line);
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(0), "{line}: {said}");
+        said
+    }
+
     /// Runs a line that must fail with this status, name all of `parts` in its one error, and leave every file as it was.
     fn fails(&self, status: i32, line: &str, parts: &[&str]) {
         self.refused(status, line, parts, || self.run(line));

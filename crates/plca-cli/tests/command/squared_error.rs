@@ -473,20 +473,21 @@ fn column_by_column_updates_end_lower() {
 #[test]
 fn data_that_are_not_noise_below_zero_are_told_of_signed_models() {
     let folder = Folder::new();
-    let said = |line: &str| {
-        let out = folder.run(line);
-        assert_eq!(out.status.code(), Some(0));
-        String::from_utf8(out.stderr).unwrap()
-    };
     let fit = "fit pntf v.csv --rank 1 --output o.npz";
     folder.text("v.csv", "5,-4\n-3,6\n");
     assert!(
-        said(fit).contains("39 % of the data, by absolute values, are negative"),
+        folder
+            .told(fit)
+            .contains("39 % of the data, by absolute values, are negative"),
         "{}",
-        said(fit)
+        folder.told(fit)
     );
     folder.text("v.csv", "5,-0.1\n3,6\n");
-    assert!(said(fit).contains("are taken for noise"), "{}", said(fit));
+    assert!(
+        folder.told(fit).contains("are taken for noise"),
+        "{}",
+        folder.told(fit)
+    );
     folder.text("v.csv", "5,-7\n-3,1\n");
     folder.fails(
         1,
@@ -577,11 +578,9 @@ fn spectra_beyond_the_data_are_left_out() {
     folder.text("own.csv", &text(&|nm| [400, 410, 420].contains(&nm)));
     folder.text("v.csv", "id,400,410,420\na,3,1,0\nb,6,4,4\n");
     let fit = |library: &str| {
-        let out = folder.run(&format!(
+        let said = folder.told(&format!(
             "fit ntf-l2 v.csv --labels first-column --header yes --init {library} --fix factor_1 --update hals --output o.npz"
         ));
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(0), "{said}");
         (folder.model("o.npz").arrays, said)
     };
     let (own, (all, said)) = (fit("own.csv"), fit("all.csv"));

@@ -76,10 +76,7 @@ fn sparse_data_are_turned() {
     assert_eq!(folder.model("r.npz").arrays, folder.model("c.npz").arrays);
     // The rows of this format are always samples.
     folder.text("v.svmlight", "1 1:5\n1 1:-1\n1 2:0\n1 2:3\n");
-    let said = folder
-        .run("fit skellam v.svmlight --rank 2 --output o.npz")
-        .stderr;
-    let said = String::from_utf8(said).unwrap();
+    let said = folder.told("fit skellam v.svmlight --rank 2 --output o.npz");
     assert!(said.contains("--transpose takes the rows"), "{said}");
     folder.ok("fit skellam v.svmlight --transpose --rank 2 --output o.npz");
     assert_eq!(folder.model("o.npz").arrays, folder.model("c.npz").arrays);
