@@ -22,10 +22,10 @@ const IN_COLUMNS: &str = "wavelengths.csv --labels first-column";
 #[test]
 fn a_file_and_its_transpose_have_one_fit() {
     let folder = spectra();
-    folder.text("seen_of_samples.csv", "1,1,1\n1,0,1\n1,1,1\n1,1,1\n");
-    folder.text("seen_of_wavelengths.csv", "1,1,1,1\n1,0,1,1\n1,1,1,1\n");
-    // Sparse, a hidden cell.
-    folder.text("seen_of_samples.tns", "2 2 1\n");
+    // Sample b at 420 is hidden: no place of the diagonal, which turning would leave where it is.
+    folder.text("seen_of_samples.csv", "1,1,1\n1,1,0\n1,1,1\n1,1,1\n");
+    folder.text("seen_of_wavelengths.csv", "1,1,1,1\n1,1,1,1\n1,0,1,1\n");
+    folder.text("hidden_of_samples.tns", "2 3 1\n");
     for (model, rows, columns) in [
         ("skellam", "", ""),
         ("skellam-vb --precision f32", "", ""),
@@ -38,7 +38,7 @@ fn a_file_and_its_transpose_have_one_fit() {
         ),
         (
             "skellam",
-            "--mask seen_of_samples.tns",
+            "--mask hidden_of_samples.tns",
             "--mask seen_of_wavelengths.csv",
         ),
     ] {
