@@ -214,7 +214,7 @@ fn lines_are_entries() {
 fn quotes_of_a_name_are_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("v.csv");
-    let text = "id,\"a \"\"b\"\"\",\"\"\"\", \"c\"\n\"Says \"\"no\"\"\",1,2,3\n\"\"\"Yes\"\" vote\",4,5,6\n";
+    let text = "id,\"a \"\"b\"\"\",\"\"\"\", \"c\"\n\"Says \"\"no\"\"\",1,2,3\n\"\"\"Yes\"\" vote\",4,5,6\n\"\"\"Yes\"\"\",7,8,9\n";
     std::fs::write(&path, text).unwrap();
     let table = Table {
         labels: Labels::FirstColumn,
@@ -228,7 +228,7 @@ fn quotes_of_a_name_are_its_own() {
     let names = read_names(&path, &options).unwrap();
     assert_eq!(
         names[0].as_deref().unwrap(),
-        ["Says \"no\"", "\"Yes\" vote"]
+        ["Says \"no\"", "\"Yes\" vote", "\"Yes\""]
     );
     assert_eq!(names[1].as_deref().unwrap(), ["a \"b\"", "\"", "c"]);
 }
