@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Folder with the public data sets, as `fetch-data` lays it out; without it, generated data.
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Feed the figures what they must not hold on: wrong data, wrong models, shuffled labels. Every criterion must fail.
+    /// After each figure feed it what it must not hold on: wrong data, wrong models, shuffled labels. Every criterion must fail.
     #[arg(long)]
     controls: bool,
     /// Where pictures and report go.
@@ -308,40 +308,33 @@ fn held(rows: &[Entry], controls: &[Entry]) -> Vec<String> {
     held.map(|row| row.criterion.clone()).collect()
 }
 
-/// Runs every figure as it is, for its criteria, and as it must not hold; `false` if a criterion holds on a control.
-fn controls(args: &Args, figures: &[&'static Figure]) -> Result<bool> {
-    let mut good = true;
-    for (n, figure) in figures.iter().enumerate() {
-        println!("[{}/{}] {}", n + 1, figures.len(), figure.name);
-        let rows_of = |run: Compute| {
-            let context = Context::new(args, figure, false);
-            rows(|| run(&context))
-        };
-        // Without a control no criterion may be there.
-        let wrong = figure.control.map_or_else(Vec::new, rows_of);
-        let rows = rows_of(figure.run);
-        for row in wrong.iter().filter(|row| row.condition.is_some()) {
-            println!(
-                "{:<8}  {}: {}",
-                row.verdict.name(),
-                row.criterion,
-                row.measured()
-            );
-        }
-        let ended = |row: &&Entry| row.condition.is_none() && row.verdict == Verdict::Fail;
-        for error in rows.iter().chain(&wrong).filter(ended) {
-            println!("error     {}", error.measured());
-            good = false;
-        }
-        for criterion in held(&rows, &wrong) {
-            println!("HOLDS     {criterion}: no control fails it");
-            good = false;
-        }
+/// Runs a figure as it must not hold, and prints it; `false` if a criterion holds all the same, or an error came in between.
+fn control(figure: &Figure, context: &Context, rows: &[Entry]) -> bool {
+    // Without a control no criterion may be there.
+    let wrong = figure
+        .control
+        .map_or_else(Vec::new, |run| self::rows(|| run(context)));
+    for row in wrong.iter().filter(|row| row.condition.is_some()) {
+        println!(
+            "control   {:<8}  {}: {}",
+            row.verdict.name(),
+            row.criterion,
+            row.measured()
+        );
     }
-    Ok(good)
+    let ended = |row: &&Entry| row.condition.is_none() && row.verdict == Verdict::Fail;
+    let errors: Vec<_> = rows.iter().chain(&wrong).filter(ended).collect();
+    for error in &errors {
+        println!("error     {}", error.measured());
+    }
+    let held = held(rows, &wrong);
+    for criterion in &held {
+        println!("HOLDS     {criterion}: no control fails it");
+    }
+    errors.is_empty() && held.is_empty()
 }
 
-/// Runs the command; `false` if a row fails that is not known to, or one that is does not.
+/// Runs the command; `false` if a row fails that is not known to, one that is does not, or a criterion holds on its control.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     if args.list {
         list();
@@ -351,13 +344,11 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         return Err(format!("--data {}: no such folder", folder.display()).into());
     }
     let figures = chosen(&args.figures)?;
-    if args.controls {
-        return controls(args, &figures);
-    }
     let real = args.data.is_some();
     let origin = Origin::here(args.size(), args.seed, real);
     println!("{}", origin.text());
     let mut outcomes = Vec::new();
+    let mut controlled = true;
     for (n, figure) in figures.iter().enumerate() {
         println!(
             "[{}/{}] {}: {}",
@@ -369,6 +360,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let outcome = outcome(figure, Context::new(args, figure, true));
         print(&outcome);
         println!("          {:.1} s", outcome.seconds);
+        if args.controls {
+            controlled &= control(figure, &Context::new(args, figure, false), &outcome.rows);
+        }
         outcomes.push(outcome);
     }
     let report = Report {
@@ -382,7 +376,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     for line in &surprises {
         eprintln!("{line}");
     }
-    Ok(surprises.is_empty())
+    Ok(controlled && surprises.is_empty())
 }
 
 fn write(report: &Report, out: &Path) -> Result<()> {
