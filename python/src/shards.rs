@@ -691,10 +691,10 @@ fn fit<T: Scalar>(
         let observer = |it: &Iteration<'_, T>| {
             let attempt = || -> PyResult<bool> {
                 if let Some((every, save)) = &course.save
-                    && it.iteration.is_multiple_of((*every).max(1))
+                    && it.done().is_multiple_of((*every).max(1))
                 {
                     let state = to_python(save.py(), &(&*at.borrow(), it.checkpoint()))?;
-                    save.call1((it.iteration, state))?;
+                    save.call1((it.done(), state))?;
                 }
                 match (&course.watch, it.measured) {
                     (Some(watch), Some(point)) => {

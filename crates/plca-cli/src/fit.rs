@@ -328,7 +328,7 @@ impl<T: Scalar> Run<'_, T> {
         let bar = progress_bar(args);
         let (mut failure, mut interrupted, mut kept) = (None, false, args.resume.as_ref());
         let observer = |it: &Iteration<'_, T>| {
-            bar.set_position(it.iteration as u64);
+            bar.set_position(it.done() as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
                 failure = trace.line(start, (point.iteration, point.objective)).err();
@@ -341,7 +341,7 @@ impl<T: Scalar> Run<'_, T> {
             interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && failure.is_none()
-                && (interrupted || (it.iteration as u64).is_multiple_of(every))
+                && (interrupted || (it.done() as u64).is_multiple_of(every))
             {
                 let written = checkpoint(it.checkpoint(), (start, &restored), best);
                 let written = written.and_then(|(arrays, extra)| {

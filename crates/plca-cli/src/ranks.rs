@@ -505,7 +505,7 @@ impl<T: Scalar> Crew<'_, T> {
         let path = args.trace.as_deref().filter(|_| self.world.leads());
         let mut trace = Trace::new(path, started);
         let observer = |it: &Iteration<'_, T>| {
-            bar.set_position(it.iteration as u64);
+            bar.set_position(it.done() as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
                 let point = (point.iteration, point.objective);
@@ -515,7 +515,7 @@ impl<T: Scalar> Crew<'_, T> {
             }
             let interrupted = self.interrupted.get();
             if let (Some(folder), Some(every)) = (&args.checkpoint, args.checkpoint_every)
-                && (interrupted || (it.iteration as u64).is_multiple_of(every))
+                && (interrupted || (it.done() as u64).is_multiple_of(every))
             {
                 let save = || self.save(folder, &at.borrow(), &it.checkpoint());
                 if let Err(e) = interrupt::writing(save) {

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use rand::Rng;
 
-use super::{BlockSpec, FitError, Parameters, Separable, Start, Stepped};
+use super::{BlockSpec, Expectation, FitError, Parameters, Separable, Start, Stepped};
 
 /// The direction in which an objective improves: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +216,11 @@ pub trait Algorithm<T: Real>: Debug {
         Err(FitError::NotSeparable {
             what: "the model".into(),
         })
+    }
+
+    /// The E-step behind its steps, if they are expectation-maximisation: laws hold its counts against the objective. Default: none.
+    fn expectation(&self) -> Option<&dyn Expectation<T>> {
+        None
     }
 
     /// Whether nothing is left to do. Asked after every iteration.

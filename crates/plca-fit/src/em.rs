@@ -385,6 +385,10 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         self.0.separable()
     }
 
+    fn expectation(&self) -> Option<&dyn Expectation<T>> {
+        Some(&self.0)
+    }
+
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let specs = self.0.blocks();
         if let Some(spec) = specs.iter().find(|spec| spec.prior.is_some()) {

@@ -133,12 +133,12 @@ pub enum FitError {
         /// Name of the block.
         block: String,
     },
-    /// What is maximised changes from one iteration to the next, so that it cannot guard an extrapolation.
+    /// What is maximised changes from one iteration to the next, or is no density that can be compared, so that it cannot guard an extrapolation.
     #[error(
-        "the prior on `{block}` still changes at iteration {iteration}, so that solvers cannot extrapolate: expected a constant prior, or the solver em"
+        "the prior on `{block}` is no constant density from iteration {iteration} on, so that solvers cannot extrapolate: expected one that is, or the solver em"
     )]
     Unsteady {
-        /// Name of the block whose prior changes.
+        /// Name of the block of the prior.
         block: String,
         /// The iteration that comes next, counted from 1.
         iteration: usize,
@@ -216,7 +216,7 @@ pub enum FitError {
     },
     /// A count that no learnt component can explain.
     #[error(
-        "entry {index:?} is {value}, which no learnt component can explain: leave such counts out, or learn from data that have them"
+        "entry {index:?} is {value}, which no learnt component can explain: leave such counts out, with `Impossible::Drop` as the `impossible` of a `Transform`, or learn from data that have them"
     )]
     Impossible {
         /// The first such cell.
@@ -303,6 +303,21 @@ impl FitError {
     /// [`Setting`](Self::Setting).
     pub fn if_zero(name: &'static str, count: usize) -> Result<(), Self> {
         Self::unless(count > 0, name, 0.0, "at least 1")
+    }
+
+    /// Refuses a state without a factor.
+    ///
+    /// # Errors
+    ///
+    /// [`Count`](Self::Count).
+    pub fn if_no_factor(modes: usize) -> Result<(), Self> {
+        match modes {
+            0 => Err(Self::Count {
+                got: 0,
+                expected: vec!["factor_0".into(), "…".into()],
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses an invalid setting.

@@ -71,6 +71,8 @@ pub use model::{AnyModel, Blocks, Model, State};
 pub use nndsvd::Fill;
 #[doc(hidden)]
 pub use nndsvd::nndsvd;
+#[doc(hidden)]
+pub use parameters::no_mode;
 pub use parameters::{Parameters, SCALE};
 pub use prior::Prior;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};

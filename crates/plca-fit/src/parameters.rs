@@ -323,6 +323,17 @@ impl<T: Real> Parameters<T> {
     }
 }
 
+/// A state was asked for the factor of a mode that it does not have.
+///
+/// # Panics
+///
+/// Always.
+#[doc(hidden)]
+#[track_caller]
+pub fn no_mode(mode: usize, modes: usize) -> ! {
+    panic!("there is no mode {mode}, the model has {modes}, counted from 0")
+}
+
 fn check<T: Real>(spec: &BlockSpec<T>, block: &DMatrix<T>) -> Result<(), FitError> {
     spec.check_values(block)?;
     if spec.constraint != Constraint::Simplex {

@@ -17,12 +17,36 @@ use super::{
 };
 
 /// The state of a run as an observer sees it after an iteration.
+///
+/// It measures on its way, so [`measured`](Self::measured) and the counter [`iteration`](Self::iteration) are those of the parameters before it, and
+/// [`parameters`](Self::parameters) and their counter [`done`](Self::done) those after it.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use plca_em::{Init, Iteration, Model, Plca, Solver, Stop};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.5], Order::RowMajor)?;
+/// let mut lines = Vec::new();
+/// let progress = |it: &Iteration<'_, f64>| {
+///     if it.iteration % 50 == 0 && let Some(point) = it.measured {
+///         lines.push(format!("{}: {:.6}", it.iteration, point.objective));
+///     }
+///     ControlFlow::Continue(())
+/// };
+/// let model = Plca::builder(2).build()?;
+/// let stop = Stop::default().tol(None).max_iter(120);
+/// let run = model.on(&v)?.solver(Solver::Em).stop(stop).observe(progress);
+/// let _fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(lines.len(), 3);                                          // 0, 50 and 100
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Iteration<'a, T: Real> {
     /// Which start of several this is, counted from 0.
     pub start: u32,
-    /// Iterations done so far, this one included.
+    /// Iterations done before this one: the counter of [`measured`](Self::measured), 0 at the first.
     pub iteration: usize,
     /// The objective measured during this iteration, of the parameters *before* it.
     pub measured: Option<TracePoint>,
@@ -33,6 +57,11 @@ pub struct Iteration<'a, T: Real> {
 }
 
 impl<T: Real> Iteration<'_, T> {
+    /// Iterations done, this one included: the counter of [`parameters`](Self::parameters).
+    pub fn done(&self) -> usize {
+        self.at.iteration
+    }
+
     /// The parameters after this iteration.
     pub fn parameters(&self) -> &Parameters<T> {
         &self.at.parameters
@@ -310,12 +339,12 @@ impl<'a, S: State> Run<'a, S> {
                 cut = Some(Status::Stationary);
                 break;
             }
-            let first = events.len();
+            let (first, iteration) = (events.len(), at.iteration);
             let measured = self.iterate(&mut *steps, &mut at, measure, near, &mut events)?;
             trace.extend(measured);
             cut = ends.after(&Iteration {
                 start,
-                iteration: at.iteration,
+                iteration,
                 measured,
                 events: &events[first..],
                 at: &at,

@@ -49,6 +49,16 @@ pub enum DataError {
         /// Values given.
         got: usize,
     },
+    /// Stored entries without one index for each mode.
+    #[error("{values} stored values of a tensor of {order} modes need {} index numbers, got {got}", .values * .order)]
+    Indices {
+        /// Values given.
+        values: usize,
+        /// The modes of the tensor.
+        order: usize,
+        /// Index numbers given.
+        got: usize,
+    },
     /// A negative value where a model takes numbers `>= 0`: see [`check_counts`](crate::check_counts).
     #[error("entry {index:?} is {value}, not a finite number >= 0")]
     Negative {
@@ -76,6 +86,24 @@ pub enum DataError {
         index: usize,
         /// Size of that mode.
         size: usize,
+    },
+    /// A stored index that is negative, or larger than any size.
+    #[error(
+        "stored entry {position} has an index in mode {mode} that is negative or too large, outside 0..{size}"
+    )]
+    NoIndex {
+        /// Position among the stored entries, from 0.
+        position: usize,
+        /// Which mode.
+        mode: usize,
+        /// Size of that mode.
+        size: usize,
+    },
+    /// Neither the rows nor the columns of a matrix are said to be compressed.
+    #[error("the compressed mode is {outer}, expected 0 for rows or 1 for columns")]
+    Outer {
+        /// The mode as given.
+        outer: usize,
     },
     /// Bounds of the runs of compressed data that do not rise from 0 to the number of entries, one more than there are runs.
     #[error("the bounds of run {run} must increase and lie within the {stored} stored entries")]

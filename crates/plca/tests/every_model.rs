@@ -88,7 +88,7 @@ where
     let start = model.init(data, Init::default(), &mut plca::seed(1))?;
     let half = RefCell::new(None);
     let keep = |it: &Iteration<'_, M::Scalar>| {
-        if it.iteration == ITERATIONS / 2 {
+        if it.done() == ITERATIONS / 2 {
             half.replace(Some(it.checkpoint()));
         }
         ControlFlow::Continue(())

@@ -15,7 +15,7 @@ use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
     Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin, check_shape,
-    nndsvd, uncertified,
+    nndsvd, no_mode, uncertified,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real};
@@ -486,7 +486,10 @@ impl<T: Real> NtfState<T> {
     ///
     /// If there is no such mode.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
-        self.0.at(mode)
+        let factors = self.factors();
+        factors
+            .get(mode)
+            .unwrap_or_else(|| no_mode(mode, factors.len()))
     }
 
     /// The factors of all modes, each `I_j x K`, in the order of the modes.
@@ -555,12 +558,7 @@ impl<T: Real> State for NtfState<T> {
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let k = factors.first().map_or(0, |f| f.ncols());
         parameters.check(&specs(&shape, k))?;
-        if shape.is_empty() {
-            return Err(FitError::Count {
-                got: 0,
-                expected: vec!["factor_0".into(), "…".into()],
-            });
-        }
+        FitError::if_no_factor(shape.len())?;
         let observations = shape.iter().copied();
         exact::check_errors(&parameters, observations)?;
         Ok(Self(parameters))

@@ -142,7 +142,7 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     let (data, plsa) = (corpus.counts(train)?, model(corpus.topics)?);
     let (mut curve, mut failed) = (Vec::new(), None);
     let note = |it: &Iteration<'_, f64>| {
-        let pass = it.iteration;
+        let pass = it.done();
         if [1, 2, 3, 5, 7].contains(&pass) || pass.is_multiple_of(10) {
             match new.perplexity(it.parameters().at(0)) {
                 Ok(perplexity) => curve.push((pass as f64, perplexity)),

@@ -180,7 +180,7 @@ fn follow(words: &Words, parts: &Split, seed: u64, iterations: usize, power: f64
         chosen: f64::INFINITY,
     };
     let note = |it: &Iteration<'_, f64>| {
-        let (at, i) = (it.parameters(), it.iteration as f64);
+        let (at, i) = (it.parameters(), it.done() as f64);
         let [fitted, now, test] =
             [&parts.train, &parts.validation, &parts.test].map(|part| perplexity(at, part));
         curve.fitted.push((i, fitted));

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_fit::FileLayout::{self, Matrix, Vector};
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Em, Explained, FitError, Frozen, Model,
-    Parameters, Settings, State, Transform, begin, check_shape, empty, uncertified,
+    Parameters, Settings, State, Transform, begin, check_shape, empty, no_mode, uncertified,
 };
 use plca_priors::Entries;
 use plca_tensor::{Data, Factor, Real};
@@ -209,8 +209,9 @@ impl<T: Real> PlcaVbState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Shape`], [`FitError::Range`] for a shape that is not positive and finite.
+    /// [`FitError::Shape`], [`FitError::Range`] for a shape that is not positive and finite, [`FitError::Count`] without factors.
     pub fn new(weights: DMatrix<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        FitError::if_no_factor(factors.len())?;
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let specs = specs(&shape, weights.nrows());
         let blocks = std::iter::once(weights).chain(factors);
@@ -228,7 +229,8 @@ impl<T: Real> PlcaVbState<T> {
     ///
     /// If there is no such mode.
     pub fn factor_shape(&self, mode: usize) -> &DMatrix<T> {
-        self.0.at(mode + 1)
+        let factor = self.factors_shape().nth(mode);
+        factor.unwrap_or_else(|| no_mode(mode, self.factors_shape().count()))
     }
 
     /// The shapes of the factors of all modes, in the order of the modes.
@@ -275,6 +277,7 @@ impl<T: Real> State for PlcaVbState<T> {
         let factors = parameters.matrices().iter().skip(1);
         let shape: Vec<usize> = factors.map(|factor| factor.nrows()).collect();
         parameters.check(&specs(&shape, k))?;
+        FitError::if_no_factor(shape.len())?;
         Ok(Self(parameters))
     }
 

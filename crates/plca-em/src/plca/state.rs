@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
     Blocks, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform, empty, gap,
-    one_by_one, possible, share,
+    no_mode, one_by_one, possible, share,
 };
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
@@ -35,9 +35,10 @@ impl<T: Real> PlcaState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Setting`] without components.
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Setting`] without components, [`FitError::Count`] without factors.
     pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
         FitError::if_zero("components", weights.len())?;
+        FitError::if_no_factor(factors.len())?;
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let specs = specs(&shape, weights.len());
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
@@ -56,7 +57,8 @@ impl<T: Real> PlcaState<T> {
     ///
     /// If there is no such mode.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
-        self.0.at(mode + 1)
+        let factor = self.factors().nth(mode);
+        factor.unwrap_or_else(|| no_mode(mode, self.factors().count()))
     }
 
     /// The factors of all modes, each `I_j x K` with columns that sum to 1, in the order of the modes.
@@ -186,6 +188,7 @@ impl<T: Real> State for PlcaState<T> {
         let k = blocks.next().map_or(0, |(_, weights)| weights.nrows());
         let shape: Vec<usize> = blocks.map(|(_, factor)| factor.nrows()).collect();
         parameters.check(&specs(&shape, k))?;
+        FitError::if_no_factor(shape.len())?;
         parameters.check_scale(1)?;
         Ok(Self(parameters))
     }

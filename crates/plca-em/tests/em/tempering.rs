@@ -292,7 +292,7 @@ fn interrupted_runs_go_on() {
         };
         let whole = run().run(Init::default(), &mut rng()).unwrap();
         for cut in [1, 5, whole.iterations() - 1, whole.iterations()] {
-            let interrupt = move |it: &Iteration<'_, f64>| match it.iteration == cut {
+            let interrupt = move |it: &Iteration<'_, f64>| match it.done() == cut {
                 true => ControlFlow::Break(Status::Interrupted),
                 false => ControlFlow::Continue(()),
             };

@@ -1,12 +1,17 @@
 //! What every model obeys (feature `laws`): a test kit for models and algorithms of your own.
 //!
-//! Each function holds a subject against one or a few laws and returns the first [`Violation`]: which law, where, and the numbers.
+//! Each function holds a subject against one or a few laws and returns the first [`Violation`]: which law, in which block and at which entry, what is
+//! wrong (the expectation, the value, the exposure or the step), and the numbers.
 //! The laws are made of the contract of [`Algorithm`] and never of the formulas of a model.
 //!
 //! | function | laws |
 //! |---|---|
-//! | [`check_model`] | all that can be asked of a model on data: [`check`] and [`check_resumed`] with every solver, [`check_threads`] |
-//! | [`check`] | a step succeeds, the measured value is the objective, measuring changes nothing, monotone, residual |
+//! | [`check_model`] | all that can be asked of a model on data: [`check_counts`], [`check`] and [`check_resumed`] with every solver, [`check_unsupported`], [`check_threads`] |
+//! | [`check`] | a step succeeds, the measured value is the objective, measuring changes nothing, monotone, residual; of plain steps [`check_steps`] |
+//! | [`check_counts`] | counts less exposure are the slope of the value: tells a wrong expectation, value and exposure apart |
+//! | [`check_steps`] | plain steps leave every block valid, renew each to one that is not worse, and leave none that still has a slope |
+//! | [`check_valid`] | one step leaves every block valid, and what is frozen as it was |
+//! | [`check_unsupported`] | the first datum that no component explains is named, and nothing else |
 //! | [`check_failure`] | a step that fails changes nothing |
 //! | [`check_resumed`] | a run that is interrupted and resumed is bit-identical to one that is not |
 //! | [`check_threads`] | the number of threads changes no bit |
@@ -39,23 +44,31 @@
 //! let start = Parameters::new(&towards(0.5).blocks, vec![nalgebra::dmatrix![0.0]])?;
 //! let claims = Claims::new(Rounding::derived(f64::EPSILON, 3, 9.0));
 //! assert!(check(&towards(0.5), Solver::Em, &start, &claims).is_ok());
-//! assert_eq!(check(&towards(2.5), Solver::Em, &start, &claims).unwrap_err().law, Law::Monotone);
+//! let violation = check(&towards(2.5), Solver::Em, &start, &claims).unwrap_err();
+//! assert_eq!((violation.law, violation.block.as_deref(), violation.entry), (Law::Block, Some("x"), Some((0, 0))));
 //! # Ok::<(), FitError>(())
 //! ```
 
+mod counts;
 mod gradient;
 mod model;
 mod moved;
+mod places;
 mod rate;
+mod renewal;
 mod steps;
+mod unsupported;
 
 use std::fmt;
 
+pub use counts::check_counts;
 pub use gradient::{Way, check_gradient};
 pub use model::check_model;
 pub use moved::{Agreement, Point, agree, blocks, check_moved, check_threads, follow};
 pub use rate::check_rate;
+pub use renewal::{Renewal, check_steps, check_valid};
 pub use steps::{check, check_failure, check_resumed, never_worse};
+pub use unsupported::check_unsupported;
 
 use plca_tensor::Real;
 
@@ -79,6 +92,22 @@ pub enum Law {
     MeasuringChangesNothing,
     /// The objective is never worse after a step.
     Monotone,
+    /// After a step every block satisfies its constraint.
+    Valid,
+    /// What is frozen keeps its bits.
+    Frozen,
+    /// The new value of one block, the others as before, is not worse.
+    Block,
+    /// A block whose step gains nothing has no slope.
+    Stuck,
+    /// The counts of the E-step, less the exposure, are the slope of the value.
+    Expectation,
+    /// The value is the one whose slope the counts are.
+    Value,
+    /// What counts are divided by is what the value loses.
+    Exposure,
+    /// A datum that no component explains is named, the first one.
+    Unsupported,
     /// The residual is a number that is not negative.
     Residual,
     /// A step that fails leaves the state as it was.
@@ -109,19 +138,64 @@ pub enum Law {
 /// assert_eq!(violation.to_string(), "law `Threads` is broken: 1 with one thread, 2 with 2");
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("law `{law:?}` is broken: {details}")]
+#[error("law `{law:?}` is broken{}: {details}", place(*.law, .block.as_deref(), *.entry))]
 pub struct Violation {
     /// The law.
     pub law: Law,
+    /// The block in which it is, if it is in one.
+    pub block: Option<String>,
+    /// The row and the column of the entry in which it is seen best.
+    pub entry: Option<(usize, usize)>,
     /// Where, and the numbers.
     pub details: String,
+}
+
+/// What was wrong where, in words.
+fn place(law: Law, block: Option<&str>, entry: Option<(usize, usize)>) -> String {
+    let what = match law.part() {
+        "" => String::new(),
+        part => format!(" by {part}"),
+    };
+    match (block, entry) {
+        (None, _) => what,
+        (Some(block), None) => format!("{what}, in `{block}`"),
+        (Some(block), Some((row, column))) => {
+            format!("{what}, in `{block}` at row {row}, column {column}")
+        }
+    }
+}
+
+impl Law {
+    /// The part of a model that is wrong where this law is broken; empty where that may be any.
+    pub const fn part(self) -> &'static str {
+        match self {
+            Self::Valid | Self::Frozen | Self::Block | Self::Stuck => "the step",
+            Self::Expectation => "the expectation, the counts of the E-step",
+            Self::Value => "the value of the objective",
+            Self::Exposure => "the exposure",
+            Self::Unsupported => "what is called unsupported",
+            _ => "",
+        }
+    }
 }
 
 impl Violation {
     fn new(law: Law, details: impl fmt::Display) -> Self {
         Self {
             law,
+            block: None,
+            entry: None,
             details: details.to_string(),
+        }
+    }
+
+    /// The same, in this block, at this row and column of it.
+    fn at(self, block: String, entry: Option<(usize, usize)>) -> Self {
+        let block = Some(block);
+        Self {
+            block,
+            entry,
+            ..self
         }
     }
 }
@@ -187,10 +261,10 @@ impl Rounding {
 /// The promises of a method beyond the laws of all methods.
 ///
 /// ```
-/// use plca_fit::laws::{Claims, Rounding};
+/// use plca_fit::laws::{Claims, Renewal, Rounding};
 /// let rounding = Rounding::derived(f64::EPSILON, 10, 100.0);
-/// // An annealed method: its objective changes on the way.
-/// let claims = Claims { monotone: false, ..Claims::new(rounding) };
+/// // An annealed method: its objective changes on the way, and steps raise another.
+/// let claims = Claims { monotone: false, renewal: Renewal::Otherwise, ..Claims::new(rounding) };
 /// assert_eq!(claims.iterations, 10);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -199,6 +273,13 @@ pub struct Claims {
     pub iterations: usize,
     /// No step makes the objective worse, and every step that is asked to measure does (default).
     pub monotone: bool,
+    /// How a plain step renews the blocks (default [`Renewal::Apart`]).
+    pub renewal: Renewal,
+    /// Counts and exposures of an E-step are the slopes of the value (default): not where hidden cells are imputed at another scale than the
+    /// model's.
+    pub counts: bool,
+    /// Plain iterations after those that are watched, to reach a step without gain (default 200): there no block may have a slope.
+    pub settles: usize,
     /// How far rounding may move the objective.
     pub rounding: Rounding,
     /// Iterations after which two runs of one problem are compared (default 3): few, for iterations amplify rounding.
@@ -214,6 +295,9 @@ impl Claims {
         Self {
             iterations: 10,
             monotone: true,
+            renewal: Renewal::Apart,
+            counts: true,
+            settles: 200,
             rounding,
             compared: 3,
             entries: rounding.relative.sqrt(),

@@ -2,11 +2,16 @@
 
 use plca_tensor::Data;
 
-use super::{Claims, Violation, check, check_resumed, check_threads, refused};
+use super::{
+    Claims, Violation, check, check_counts, check_resumed, check_threads, check_unsupported,
+    refused,
+};
 use crate::{Checkpoint, FitError, Model, Run, Solver, State, Stop};
 
-/// Checks a model on data from a start against [`check`] and [`check_resumed`] under every solver that it takes, and against
-/// [`check_threads`]. Returns these solvers; plain EM is always one of them.
+/// Checks a model on data from a start against [`check_counts`], at the start and after some iterations, against [`check`] and [`check_resumed`] under every
+/// solver that it takes, and against [`check_unsupported`] and [`check_threads`]. Returns these solvers; plain EM is always one of them.
+///
+/// The data are to be small: slopes take two objectives for each entry of the parameters.
 ///
 /// # Errors
 ///
@@ -18,7 +23,9 @@ pub fn check_model<M: Model>(
     claims: &Claims,
 ) -> Result<Vec<Solver>, Violation> {
     let algorithm = model.bind(data).map_err(|e| refused(0, &e))?;
+    let state = start;
     let start = start.parameters();
+    check_counts(&*algorithm, start, claims)?;
     let mut held = Vec::new();
     for &solver in Solver::ALL {
         let stops = |e: &FitError| {
@@ -42,6 +49,7 @@ pub fn check_model<M: Model>(
             })?;
         held.push(solver);
     }
+    check_unsupported(model, data, state)?;
     let run = || {
         let stop = Stop::default().tol(None).max_iter(claims.iterations);
         let run = Run::<M::State>::new(model.bind(data)?).stop(stop);

@@ -96,12 +96,22 @@ pub fn agree(
     want: &[Point],
     within: impl Fn(&Point) -> Agreement,
 ) -> Result<(), Violation> {
+    agree_at(law, got, want, |_, point| within(point))
+}
+
+/// The same, of points that are told by their places.
+fn agree_at(
+    law: Law,
+    got: &[Point],
+    want: &[Point],
+    within: impl Fn(usize, &Point) -> Agreement,
+) -> Result<(), Violation> {
     let broken = |details: String| Err(Violation::new(law, details));
     if got.len() != want.len() {
         return broken(format!("{} points instead of {}", got.len(), want.len()));
     }
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        let allowed = within(want);
+        let allowed = within(i, want);
         let shape = |p: &Point| p.blocks.iter().map(Vec::len).collect::<Vec<_>>();
         if shape(got) != shape(want) {
             let (a, b) = (shape(got), shape(want));
@@ -129,7 +139,9 @@ pub fn agree(
 }
 
 /// Checks a method on two statements of one problem against [`Law::Permutation`] or [`Law::Scale`]: what `here` makes of a state,
-/// `map`ped, is what `there` makes of the mapped state, and the objective of `there` is `unit` times that of `here`.
+/// `map`ped, is what `there` makes of the mapped state, and the objective of `there` is what `objective` makes of that of `here`: `|j| j` where it
+/// stays, `|j| c * j` for a divergence of data times `c`, and `|j| c * j + ln(c) * total` for a log-likelihood of rates `Σ c v ln(c p) - c p`, in which the
+/// sum of these data, `total`, counts too.
 ///
 /// [`Claims::compared`] iterations are compared, and parameters may differ by [`Claims::entries`]. Set that to 0 where the map loses nothing:
 /// a power of two, or a permutation that no sum sees.
@@ -143,16 +155,24 @@ pub fn check_moved<T: Real>(
     start: &Parameters<T>,
     map: impl Fn(&Parameters<T>) -> Parameters<T>,
     blocks: impl Fn(&Parameters<T>) -> Vec<Vec<f64>>,
-    unit: f64,
+    objective: impl Fn(f64) -> f64,
     claims: &Claims,
 ) -> Result<(), Violation> {
     let n = claims.compared;
     let mut want = follow(here, start, n, |at| blocks(&map(at)))?;
-    want.iter_mut().for_each(|p| p.objective *= unit);
+    // Rounding may move the objective of `here` so far.
+    let rounded: Vec<f64> = want
+        .iter_mut()
+        .map(|point| {
+            let here = point.objective;
+            point.objective = objective(here);
+            (objective(here + claims.rounding.allowed(here)) - point.objective).abs()
+        })
+        .collect();
     let got = follow(there, &map(start), n, blocks)?;
-    agree(law, &got, &want, |point| Agreement {
+    agree_at(law, &got, &want, |i, _| Agreement {
         entries: claims.entries,
-        objective: unit.abs() * claims.rounding.allowed(point.objective / unit),
+        objective: rounded[i],
     })
 }
 

@@ -2,7 +2,9 @@
 
 use plca_tensor::Real;
 
-use super::{Claims, Law, Rounding, Violation, Walk};
+use super::places::unequal;
+use super::renewal::{borders, settles, stands, step_laws};
+use super::{Claims, Law, Rounding, Violation, Walk, check_counts, check_steps, check_valid};
 use crate::{Algorithm, Checkpoint, FitError, Memory, Parameters, Sense, Solver};
 
 /// Objectives of successive states, each with its rounding: none is worse than the one before.
@@ -54,7 +56,9 @@ fn not_worse(
 }
 
 /// Checks an algorithm under a solver against [`Law::Accepts`], [`Law::Measured`], [`Law::MeasuringChangesNothing`], [`Law::Monotone`],
-/// [`Law::Residual`] and [`Law::Extrapolated`], on the way from `start`. Two steps and an objective per iteration.
+/// [`Law::Residual`], [`Law::Extrapolated`], [`Law::Valid`], [`Law::Frozen`] and [`Law::Stuck`], on the way from `start`; plain steps against
+/// [`Law::Block`] too, and all that [`check_steps`] looks at. Two steps and an objective per iteration, of plain steps an objective per
+/// block more. Where the objective gets worse or stays, [`check_counts`] and the blocks of a plain step say why, if they can.
 ///
 /// # Errors
 ///
@@ -73,15 +77,22 @@ pub fn check<T: Real>(
     let mut walk = Walk::new(algorithm, solver, (start, Memory::default(), 0))?;
     let mut before = walk.objective()?;
     for i in 1..=claims.iterations {
+        let old = walk.at.clone();
         let here = (&walk.at, walk.steps.memory(), i - 1);
         let mut unmeasured = Walk::new(algorithm, solver, here)?;
         unmeasured.step(false)?;
         let measured = walk.step(true)?;
         if unmeasured.at != walk.at || unmeasured.steps.memory() != walk.steps.memory() {
-            let (a, b) = (&walk.at, &unmeasured.at);
-            let details =
-                format!("iteration {i} leads to {a:?} where it measures, to {b:?} where not");
-            return Err(Violation::new(Law::MeasuringChangesNothing, details));
+            let with = [
+                format!("after iteration {i} that measures"),
+                "after one that does not".into(),
+            ];
+            let with = [&*with[0], &*with[1]];
+            return Err(unequal(
+                Law::MeasuringChangesNothing,
+                [&walk.at, &unmeasured.at],
+                with,
+            ));
         }
         let allowed = claims.rounding.allowed(before);
         let right = match measured {
@@ -95,13 +106,54 @@ pub fn check<T: Real>(
             return Err(Violation::new(Law::Measured, details));
         }
         let after = walk.objective()?;
-        if claims.monotone {
-            not_worse(algorithm.sense(), [before, after], allowed, i)?;
-        }
+        let values = [before, after];
+        let held = match solver {
+            Solver::Em => step_laws(algorithm, [&old, &walk.at], values, claims),
+            _ => check_valid(algorithm.blocks(), &old, &walk.at),
+        };
+        let held = match claims.monotone {
+            true => held
+                .and_then(|()| not_worse(algorithm.sense(), values, allowed, i))
+                .and_then(|()| stands(algorithm, [&old, &walk.at], values, claims)),
+            false => held,
+        };
+        held.map_err(|violation| traced(violation, algorithm, [&old, &walk.at], claims))?;
         residual(algorithm, &walk.at, i)?;
         before = after;
     }
+    if solver == Solver::Em {
+        let last = walk.at.clone();
+        let settled = settles(walk, claims);
+        settled.map_err(|violation| traced(violation, algorithm, [&last, &last], claims))?;
+        borders(algorithm, start, claims)?;
+    }
     Ok(())
+}
+
+/// The cause of an objective that gets worse or stays: the E-step behind the algorithm, or a block of a plain step from there, if it is one of them.
+fn traced<T: Real>(
+    violation: Violation,
+    algorithm: &dyn Algorithm<T>,
+    [at, new]: [&Parameters<T>; 2],
+    claims: &Claims,
+) -> Violation {
+    if !matches!(violation.law, Law::Monotone | Law::Block | Law::Stuck) {
+        return violation;
+    }
+    if let Err(cause) = check_counts(algorithm, at, claims)
+        && matches!(cause.law, Law::Expectation | Law::Value | Law::Exposure)
+    {
+        return cause;
+    }
+    match violation.law {
+        // An extrapolated step is as wrong as the plain ones that it is made of.
+        Law::Monotone => [at, new]
+            .into_iter()
+            .filter_map(|at| check_steps(algorithm, at, claims).err())
+            .find(|cause| cause.block.is_some())
+            .unwrap_or(violation),
+        _ => violation,
+    }
 }
 
 fn residual<T: Real>(
@@ -137,8 +189,14 @@ fn extrapolated<T: Real>(
         let allowed = claims.rounding.relative.max(normalising) * largest;
         let close = |(a, b): (&T, &T)| (a.to_f64() - b.to_f64()).abs() <= allowed;
         if old.shape() != new.shape() || !old.iter().zip(new).all(close) {
-            let details = format!("`{name}` {old} becomes {new}");
-            return Err(Violation::new(Law::Extrapolated, details));
+            let e = old
+                .iter()
+                .zip(new)
+                .position(|pair| !close(pair))
+                .unwrap_or(0);
+            let details = format!("{} becomes {}", old[e], new[e]);
+            let entry = Some((e % old.nrows(), e / old.nrows()));
+            return Err(Violation::new(Law::Extrapolated, details).at(name.into(), entry));
         }
     }
     Ok(())
@@ -188,7 +246,11 @@ pub fn check_failure<T: Real>(
         let details = match walk.steps.step(&mut walk.at, measure) {
             Ok(_) => "the step was to fail and did not".to_owned(),
             Err(_) if walk.at == *at => continue,
-            Err(e) => format!("a step that failed ({e}) made {:?} of {at:?}", walk.at),
+            Err(e) => {
+                let found = unequal(Law::Atomic, [at, &walk.at], ["before", "after"]);
+                let details = format!("a step that failed ({e}) changed it: {}", found.details);
+                return Err(Violation { details, ..found });
+            }
         };
         return Err(Violation::new(Law::Atomic, details));
     }
@@ -224,9 +286,10 @@ pub fn check_resumed<T: Real>(
     if whole.at == rest.at && whole.steps.memory() == rest.steps.memory() {
         return Ok(());
     }
-    let details = format!(
-        "cut after {cut} of {n} iterations it ends at {:?}, uncut at {:?}",
-        rest.at, whole.at
-    );
-    Err(Violation::new(Law::Resume, details))
+    let with = format!("cut after {cut} of {n} iterations");
+    Err(unequal(
+        Law::Resume,
+        [&rest.at, &whole.at],
+        [&with, "uncut"],
+    ))
 }

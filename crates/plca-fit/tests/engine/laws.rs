@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nalgebra::DMatrix;
 use plca_fit::laws::{
-    Claims, Law, Rounding, Violation, blocks, check, check_failure, check_model, check_moved,
-    check_rate, check_resumed, check_threads, never_worse,
+    Claims, Law, Renewal, Rounding, Violation, blocks, check, check_failure, check_model,
+    check_moved, check_rate, check_resumed, check_threads, never_worse,
 };
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Checkpoint, Constraint, FitError, Init, Model, Parameters, Sense,
@@ -185,7 +185,7 @@ fn errors_of_one_method_are_caught_by_name() {
         (Fault::MeasuresLate, Some(Law::Measured)),
         (Fault::MeasuresNothing, Some(Law::Measured)),
         (Fault::MeasuringMoves, Some(Law::MeasuringChangesNothing)),
-        (Fault::Grows, Some(Law::Monotone)),
+        (Fault::Grows, Some(Law::Block)),
         (Fault::Residual, Some(Law::Residual)),
         (Fault::Hides, Some(Law::MeasuringChangesNothing)),
         (Fault::Wild, Some(Law::Extrapolated)),
@@ -196,6 +196,7 @@ fn errors_of_one_method_are_caught_by_name() {
     // An annealed method does not promise to rise, nor to measure.
     let annealed = Claims {
         monotone: false,
+        renewal: Renewal::Otherwise,
         ..claims
     };
     for fault in [Fault::Grows, Fault::MeasuresNothing] {
@@ -209,7 +210,7 @@ fn errors_of_one_method_are_caught_by_name() {
         let grows = toy([1.5, 1.2]);
         assert_eq!(
             law(check(&grows, solver, &grows.at(START), &claims)),
-            Some(Law::Monotone)
+            Some(Law::Block)
         );
     }
 }
@@ -267,7 +268,7 @@ fn what_depends_on_names_and_units_is_caught_by_name() {
             &start,
             swap,
             blocks,
-            1.0,
+            |objective| objective,
             &exact,
         ))
     };
@@ -281,7 +282,7 @@ fn what_depends_on_names_and_units_is_caught_by_name() {
             &start,
             doubled,
             blocks,
-            unit,
+            |objective| unit * objective,
             &exact,
         ))
     };
@@ -309,7 +310,7 @@ fn parameters_are_compared_as_exactly_as_claimed() {
             &here.at(START),
             Clone::clone,
             blocks,
-            1.0,
+            |objective| objective,
             &claims,
         ))
     };

@@ -5,6 +5,7 @@ mod counts;
 mod laws;
 mod layout;
 mod partial;
+mod planted;
 mod runs;
 mod solvers;
 mod steps;

@@ -75,7 +75,7 @@ fn resumed_runs_have_the_same_bits_and_the_same_end() {
         let whole = fit(on(&data).solver(solver).stop(stop.clone()));
         assert_eq!(whole.status(), &Status::Converged, "{solver}");
         for cut in [1, 4, 6, whole.iterations() - 1, whole.iterations()] {
-            let interrupt = move |it: &Iteration<'_, f64>| match it.iteration == cut {
+            let interrupt = move |it: &Iteration<'_, f64>| match it.done() == cut {
                 true => ControlFlow::Break(Status::Interrupted),
                 false => ControlFlow::Continue(()),
             };
@@ -165,18 +165,20 @@ fn observers_see_every_iteration() {
     struct Seen<'a>(&'a RefCell<Vec<(usize, bool)>>);
     impl Observer<f64> for Seen<'_> {
         fn on_iteration(&mut self, it: &Iteration<'_, f64>) -> ControlFlow<Status> {
-            self.0
-                .borrow_mut()
-                .push((it.iteration, it.measured.is_some()));
+            self.0.borrow_mut().push((it.done(), it.measured.is_some()));
             assert_eq!(it.parameters(), it.checkpoint().parameters());
-            assert_eq!(it.parameters().iteration(), it.iteration);
+            assert_eq!(it.parameters().iteration(), it.done());
+            assert_eq!(it.iteration + 1, it.done());
+            if let Some(point) = it.measured {
+                assert_eq!(point.iteration, it.iteration);
+            }
             ControlFlow::Continue(())
         }
     }
     let data = data();
     let seen = RefCell::default();
     let at_three = |why: &'static str| {
-        move |it: &Iteration<'_, f64>| match it.iteration < 3 {
+        move |it: &Iteration<'_, f64>| match it.done() < 3 {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(Status::Custom(why.into())),
         }
@@ -378,7 +380,7 @@ fn the_best_of_several_starts_is_the_result() {
         .unwrap();
     let seen = RefCell::new(Vec::new());
     let note = |it: &Iteration<'_, f64>| {
-        seen.borrow_mut().push((it.start, it.iteration));
+        seen.borrow_mut().push((it.start, it.done()));
         ControlFlow::Continue(())
     };
     let fit = run()

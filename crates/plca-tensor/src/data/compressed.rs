@@ -66,6 +66,9 @@ impl<'a, T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Runs<'a, T
     fn check(&self) -> Result<(), DataError> {
         let (shape, stored) = (&self.shape[..], self.indices.len());
         check_shape(shape)?;
+        if self.outer > 1 {
+            return Err(DataError::Outer { outer: self.outer });
+        }
         if self.values.len() != stored {
             let (shape, got) = (shape.to_vec(), self.values.len());
             return Err(DataError::Length {
@@ -91,6 +94,13 @@ impl<'a, T: Real, P: Copy + TryInto<usize>, I: Copy + TryInto<usize>> Runs<'a, T
         let outside = self.indices.iter().position(|&i| whole(i) >= size);
         match outside {
             None => Ok(()),
+            Some(position) if self.indices[position].try_into().is_err() => {
+                Err(DataError::NoIndex {
+                    position,
+                    mode,
+                    size,
+                })
+            }
             Some(position) => Err(DataError::OutOfRange {
                 position,
                 mode,
@@ -203,10 +213,6 @@ where
     /// # Errors
     ///
     /// As [`SparseTensor::from_compressed`](crate::SparseTensor::from_compressed).
-    ///
-    /// # Panics
-    ///
-    /// If `outer` is neither 0 nor 1.
     pub fn new(
         shape: [usize; 2],
         outer: usize,

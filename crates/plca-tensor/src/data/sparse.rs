@@ -50,10 +50,36 @@ impl<T> Coordinates<T> {
     ///
     /// If there is not one index for each mode.
     pub fn push(&mut self, index: &[usize], value: T) {
-        assert_eq!(index.len(), self.shape.len(), "one index for each mode");
+        let pushed = self.try_push(index, value);
+        pushed.unwrap_or_else(|error| panic!("one index for each mode: {error}"));
+    }
+
+    /// One more entry, as [`push`](Self::push) adds it.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Indices`] if there is not one index for each mode.
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, DataError};
+    /// let mut entries = Coordinates::<f64>::empty(&[4, 3]);
+    /// entries.try_push(&[3, 2], 0.5)?;
+    /// let error = entries.try_push(&[3], 0.5).unwrap_err();
+    /// assert_eq!(error.to_string(), "1 stored values of a tensor of 2 modes need 2 index numbers, got 1");
+    /// # Ok::<(), DataError>(())
+    /// ```
+    pub fn try_push(&mut self, index: &[usize], value: T) -> Result<(), DataError> {
+        if index.len() != self.shape.len() {
+            return Err(DataError::Indices {
+                values: 1,
+                order: self.shape.len(),
+                got: index.len(),
+            });
+        }
         let index = index.iter().map(|&i| u32::try_from(i).unwrap_or(u32::MAX));
         self.indices.extend(index);
         self.values.push(value);
+        Ok(())
     }
 }
 
@@ -99,10 +125,10 @@ pub(crate) fn check_indices<T>(entries: &Coordinates<T>) -> Result<(), DataError
     check_shape(shape)?;
     let order = shape.len();
     if indices.len() != order * values.len() {
-        return Err(DataError::Length {
-            expected: order * values.len(),
+        return Err(DataError::Indices {
+            values: values.len(),
+            order,
             got: indices.len(),
-            shape: shape.clone(),
         });
     }
     if values.len() > u32::MAX as usize {
@@ -265,11 +291,8 @@ impl<T: Real> SparseTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new), and [`DataError::Runs`] where `ends` does not rise from 0 to the number of entries.
-    ///
-    /// # Panics
-    ///
-    /// If `outer` is neither 0 nor 1.
+    /// As [`new`](Self::new), [`DataError::Runs`] where `ends` does not rise from 0 to the number of entries, [`DataError::Outer`] if `outer` is neither 0
+    /// nor 1, [`DataError::NoIndex`] for a negative index.
     ///
     /// # Examples
     ///

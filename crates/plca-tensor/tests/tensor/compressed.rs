@@ -88,10 +88,15 @@ fn what_is_wrong_is_told_by_its_place() {
         }
     ));
     let negative = of(&[0, 1, 2], &[0, -1], &[1.0, 1.0]);
-    assert!(matches!(
-        negative,
-        DataError::OutOfRange { position: 1, .. }
-    ));
+    assert_eq!(
+        negative.to_string(),
+        "stored entry 1 has an index in mode 1 that is negative or too large, outside 0..3"
+    );
+    let outer = SparseTensor::from_compressed([2, 3], 7, &[0, 1, 2], &[0, 1], &[1.0, 1.0]);
+    assert_eq!(
+        outer.unwrap_err().to_string(),
+        "the compressed mode is 7, expected 0 for rows or 1 for columns"
+    );
     for ends in [
         &[0, 2][..],
         &[1, 1, 2],

@@ -18,7 +18,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::FileLayout::{Absent, Matrix, Vector};
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
-    Model, Parameters, SCALE, Settings, State, Transform,
+    Model, Parameters, SCALE, Settings, State, Transform, no_mode,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{Data, Factor, Real};
@@ -308,8 +308,9 @@ impl<T: Real> PntfState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Count`] without factors.
     pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        FitError::if_no_factor(factors.len())?;
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let specs = specs(&shape, weights.len());
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
@@ -329,7 +330,10 @@ impl<T: Real> PntfState<T> {
     ///
     /// If there is no such mode.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
-        &self.factors()[mode]
+        let factors = self.factors();
+        factors
+            .get(mode)
+            .unwrap_or_else(|| no_mode(mode, factors.len()))
     }
 
     /// The factors of all modes, each `I_j x K` with columns that sum to 1, in the order of the modes.
@@ -401,6 +405,7 @@ impl<T: Real> State for PntfState<T> {
         let factors = blocks.get(1..end).unwrap_or(&[]);
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         parameters.check(&specs(&shape, k))?;
+        FitError::if_no_factor(shape.len())?;
         parameters.check_scale(1)?;
         Ok(Self(parameters))
     }

@@ -240,7 +240,7 @@ fn storages_agree((table, start): &Problem<f64>) -> Result<(), TestCaseError> {
         &place(&pntf, &data, &state),
         Clone::clone,
         cells,
-        1.0,
+        |objective| objective,
         &claims,
     )?)
 }
@@ -473,7 +473,7 @@ proptest! {
         prop_assert!((a.mass() - total).abs() <= 1e-14 * total);
         prop_assert!((b.mass() - total * 2f64.powi(exponent)).abs() <= 1e-14 * b.mass());
         let at = place(&pntf, &data, &state);
-        check_moved(Law::Scale, [&*a, &*b], &at, Clone::clone, show, 1.0, &within(0.0, 5, 0.0))?;
+        check_moved(Law::Scale, [&*a, &*b], &at, Clone::clone, show, |objective| objective, &within(0.0, 5, 0.0))?;
     }
 
     /// Permuting the indices of a mode permutes the rows of its factor.
@@ -498,7 +498,7 @@ proptest! {
         };
         let (a, b) = (pntf.bind(&data).unwrap(), pntf.bind(&other).unwrap());
         let at = place(&pntf, &data, &state);
-        check_moved(Law::Permutation, [&*a, &*b], &at, permuted, cells, 1.0, &within(1e-11, 1, 1e-9))?;
+        check_moved(Law::Permutation, [&*a, &*b], &at, permuted, cells, |objective| objective, &within(1e-11, 1, 1e-9))?;
     }
 
     /// Permuting modes, or components where one component moves at a time, permutes the model: same objective, same step.
@@ -782,7 +782,7 @@ fn a_run_can_be_interrupted() {
         };
         let saved = RefCell::new(String::new());
         let keep = |it: &Iteration<'_, f64>| {
-            if it.iteration == 4 {
+            if it.done() == 4 {
                 *saved.borrow_mut() = serde_json::to_string(&it.checkpoint()).unwrap();
             }
             ControlFlow::Continue(())

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::FileLayout::{Matrix, Sides, Vector};
-use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
+use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State, no_mode};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::counts::{SIGNED_MODE, modes};
@@ -99,8 +99,13 @@ impl<T: Real> SignedCpState<T> {
     /// If there is no such mode, or if it is the signed one.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
         let place = self.folding.others().position(|(j, _)| j == mode);
-        let place = place.expect("a mode of the data that is not signed");
-        &self.factors()[place]
+        match place {
+            Some(place) => &self.factors()[place],
+            None if mode == self.signed_mode() => {
+                panic!("mode {mode} is the signed one: its factor is `atoms`")
+            }
+            None => no_mode(mode, self.factors().len() + 1),
+        }
     }
 
     /// The factors of all modes but the signed one, in their order, each its size `x K` with columns that sum to 1.

@@ -85,7 +85,7 @@ fn resumed_is_uninterrupted() {
         for cut in [1, 4, 9, 13] {
             let mut saved = String::new();
             let save = |it: &Iteration<'_, f64>| {
-                if it.iteration < cut {
+                if it.done() < cut {
                     return ControlFlow::Continue(());
                 }
                 saved = serde_json::to_string(&it.checkpoint()).unwrap();

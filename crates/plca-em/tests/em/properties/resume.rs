@@ -25,7 +25,7 @@ where
         let run = || model.on(data).unwrap().solver(solver).stop(stop.clone());
         let saved = RefCell::new(None);
         let keep = |it: &Iteration<'_, M::Scalar>| {
-            if it.iteration == cut {
+            if it.done() == cut {
                 let json = serde_json::to_string(&it.checkpoint()).unwrap();
                 *saved.borrow_mut() = Some(json);
             }
