@@ -221,19 +221,37 @@ pub(super) fn slope<T: Real>(
     slope.is_finite().then_some(slope)
 }
 
+/// Whether a value jumps along the way of an entry, as it does along a label: what differences say is no slope then.
+fn jumps<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &Parameters<T>,
+    (block, entry): (usize, usize),
+    (slope, h, size): (f64, f64, f64),
+) -> bool {
+    let specs = algorithm.blocks();
+    let values = [-h, 0.0, h].map(|t| algorithm.objective(&moved(specs, at, (block, entry), t)));
+    let [Ok(behind), Ok(here), Ok(ahead)] = values else {
+        return false;
+    };
+    // Of a curve the second difference is `h²` times the curvature, which is at most the size.
+    (behind - 2.0 * here + ahead).abs() > 0.5 * h * slope.abs() + 8.0 * h * h * size
+}
+
 /// The free entry of these with the largest slope of the objective.
 pub(super) fn steepest<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &Parameters<T>,
     entries: impl Iterator<Item = (usize, usize)>,
-    h: f64,
+    exact: Exactness,
 ) -> Option<((usize, usize), f64)> {
+    let h = exact.h;
     let mut steepest: Option<((usize, usize), f64)> = None;
     for place in entries {
         let Some(s) = slope(algorithm, |at| algorithm.objective(at), at, place, h) else {
             continue;
         };
-        if steepest.is_none_or(|(_, most)| s.abs() > most.abs()) {
+        let more = steepest.is_none_or(|(_, most)| s.abs() > most.abs());
+        if more && !jumps(algorithm, at, place, (s, h, exact.size)) {
             steepest = Some((place, s));
         }
     }

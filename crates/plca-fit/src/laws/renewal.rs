@@ -1,12 +1,16 @@
 //! What one plain step makes of every block.
 
+use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 use super::places::{
     Exactness, frozen, gain, largest_change, objective_at, parts, raise, row_column, some, steepest,
 };
 use super::{Claims, Law, Violation, Walk, refused};
-use crate::{Algorithm, BlockSpec, Constraint, FitError, Frozen, Memory, Parameters, Solver};
+use crate::{
+    Algorithm, BlockSpec, Constraint, Expectation, FitError, Frozen, Memory, Parameters, Solver,
+    Wanted,
+};
 
 /// How a plain step renews the blocks: what its new values promise by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -254,7 +258,7 @@ pub(super) fn stands<T: Real>(
     flat(algorithm, old, entries.into_iter(), gains, exact)
 }
 
-/// None of these entries has a slope.
+/// None of these entries has a slope. A column without counts, of which the data say nothing, keeps its values whatever its prior says.
 fn flat<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &Parameters<T>,
@@ -263,18 +267,49 @@ fn flat<T: Real>(
     exact: Exactness,
 ) -> Result<(), Violation> {
     let limit = exact.without_gain();
-    match steepest(algorithm, at, entries, exact.h) {
-        Some(((j, e), slope)) if slope.abs() > limit => {
-            let details = format!(
-                "its step gains {gains:e} in iteration {}, but at this entry, {:e}, the objective has the slope {slope:e} where {limit:e} may be left",
-                at.iteration() + 1,
-                at.at(j)[e].to_f64()
-            );
-            let name = algorithm.blocks()[j].name.to_string();
-            Err(Violation::new(Law::Stuck, details).at(name, Some(row_column(at.at(j), e))))
-        }
-        _ => Ok(()),
+    let steep = |entries: &[(usize, usize)]| {
+        let found = steepest(algorithm, at, entries.iter().copied(), exact);
+        found.filter(|(_, slope)| slope.abs() > limit)
+    };
+    let entries: Vec<_> = entries.collect();
+    let mut found = steep(&entries);
+    if found.is_some()
+        && let Some(counts) = algorithm.expectation().and_then(|model| counted(model, at))
+    {
+        let known = |&(j, e): &(usize, usize)| {
+            let Some(counts) = &counts[j] else {
+                return true;
+            };
+            let column = e / counts.nrows();
+            counts.column(column).iter().any(|c| *c > T::zero())
+        };
+        found = steep(&entries.into_iter().filter(known).collect::<Vec<_>>());
     }
+    let Some(((j, e), slope)) = found else {
+        return Ok(());
+    };
+    let details = format!(
+        "its step gains {gains:e} in iteration {}, but at this entry, {:e}, the objective has the slope {slope:e} where {limit:e} may be left",
+        at.iteration() + 1,
+        at.at(j)[e].to_f64()
+    );
+    let name = algorithm.blocks()[j].name.to_string();
+    Err(Violation::new(Law::Stuck, details).at(name, Some(row_column(at.at(j), e))))
+}
+
+/// The counts of the free blocks.
+fn counted<T: Real>(
+    model: &dyn Expectation<T>,
+    at: &Parameters<T>,
+) -> Option<Vec<Option<DMatrix<T>>>> {
+    let blocks: Vec<bool> = (model.blocks().iter())
+        .map(|spec| spec.frozen != Frozen::Whole)
+        .collect();
+    let wanted = Wanted {
+        blocks: &blocks,
+        value: false,
+    };
+    Some(model.expect(at, &wanted).ok()?.blocks)
 }
 
 /// Checks plain steps of an algorithm against [`Law::Valid`], [`Law::Frozen`], [`Law::Block`] and [`Law::Stuck`]: each of [`Claims::iterations`]
