@@ -6,6 +6,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use rand::Rng;
 
+use super::em::constant;
 use super::{BlockSpec, Expectation, FitError, Parameters, Separable, Start, Stepped};
 
 /// The direction in which an objective improves: up or down.
@@ -39,14 +40,20 @@ pub trait Algorithm<T: Real>: Debug {
     /// [`FitError`]; `at` is then as it was.
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
 
-    /// The objective.
+    /// The objective without its [`constant`](Self::constant).
     ///
     /// # Errors
     ///
     /// As [`step`](Self::step).
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError>;
 
-    /// The objective without priors. Default: the objective.
+    /// The part of the objective that is the same for all parameters. Runs report it, and compare points without it: data in small units change the
+    /// objective by less than the last bit of a constant that has no unit. Default: the constants of the priors.
+    fn constant(&self) -> f64 {
+        constant(self.blocks(), self.sense())
+    }
+
+    /// The objective without priors. Default: [`objective`](Self::objective).
     ///
     /// # Errors
     ///

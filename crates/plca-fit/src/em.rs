@@ -161,7 +161,8 @@ pub trait Expectation<T: Real>: Debug + Sync {
     }
 }
 
-/// The objective from one without priors: their log-densities added, as in force at the next iteration, or taken from what is to fall.
+/// The objective from one without priors: their log-densities added, as in force at the next iteration, or taken from what is to fall. Their constants are not
+/// in it.
 #[doc(hidden)]
 pub fn with_priors<T: Real>(
     value: f64,
@@ -170,6 +171,20 @@ pub fn with_priors<T: Real>(
     at: &Parameters<T>,
 ) -> f64 {
     with_densities(value, sense, specs.iter().zip(at.matrices()), at.next())
+}
+
+/// What the densities of the priors of blocks have that no parameter changes, as it stands in an objective of this sense.
+pub(super) fn constant<T: Real>(specs: &[BlockSpec<T>], sense: Sense) -> f64 {
+    let priors = specs
+        .iter()
+        .filter_map(|spec| Some((spec.prior.as_ref()?, spec.shape)));
+    let sum = priors.fold(0.0, |sum, (prior, shape)| {
+        sum + prior.rules().ln_constant(shape)
+    });
+    match sense {
+        Sense::Maximise => sum,
+        Sense::Minimise => -sum,
+    }
 }
 
 /// The same from blocks under the priors of an iteration.
@@ -192,7 +207,7 @@ pub(super) fn with_densities<'a, T: Real>(
 /// The record of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stepped {
-    /// The objective of the parameters before the iteration, if it was to be measured.
+    /// The objective of the parameters before the iteration, without its [`constant`](super::Algorithm::constant), if it was to be measured.
     pub value: Option<f64>,
     /// The places of blocks to whose every entry 1e-12 was added, because their priors had emptied what positive cells need.
     pub restored: Vec<usize>,

@@ -113,6 +113,7 @@ pub struct Fit<S: State> {
     pub(super) state: S,
     pub(super) status: Status,
     pub(super) objective: f64,
+    pub(super) compared: f64,
     pub(super) held_out_perplexity: Option<f64>,
     pub(super) trace: Vec<TracePoint>,
     pub(super) events: Vec<Event>,
@@ -126,6 +127,7 @@ impl<S: State> Fit<S> {
             state: self.state.parameters().clone(),
             status: self.status,
             objective: self.objective,
+            compared: self.compared,
             held_out_perplexity: self.held_out_perplexity,
             trace: self.trace,
             events: self.events,
@@ -171,6 +173,11 @@ impl<S: State> Fit<S> {
     /// The objective of the state, in its unit: nats for a likelihood.
     pub fn objective(&self) -> f64 {
         self.objective
+    }
+
+    /// The objective without the [`constant`](super::Algorithm::constant) that all fits of the model to the data share: what such fits are compared by.
+    pub fn compared(&self) -> f64 {
+        self.compared
     }
 
     /// The perplexity of the held-out counts under the state, where they chose it; see [`Cooling`](super::Cooling).

@@ -233,7 +233,7 @@ impl<'a, S: State> Run<'a, S> {
             // Not a number never displaces a number.
             let sense = self.algorithm.sense();
             let better = |best: &Fit<S>| {
-                !sense.not_worse(best.objective, fit.objective) && !fit.objective.is_nan()
+                !sense.not_worse(best.compared, fit.compared) && !fit.compared.is_nan()
             };
             if best.as_ref().is_none_or(better) {
                 best = Some(fit);
@@ -328,6 +328,7 @@ impl<'a, S: State> Run<'a, S> {
     ) -> Result<Fit<S>, FitError> {
         let mut steps = self.steps(&mut at)?;
         let (mut trace, mut events) = (Vec::new(), Vec::new());
+        let constant = self.algorithm.constant();
         let mut cut = None;
         while cut.is_none() && at.ended.is_none() && at.iteration < self.stop.max_iter {
             let measure = at.iteration.is_multiple_of(self.stop.check_every);
@@ -341,6 +342,10 @@ impl<'a, S: State> Run<'a, S> {
             }
             let (first, iteration) = (events.len(), at.iteration);
             let measured = self.iterate(&mut *steps, &mut at, measure, near, &mut events)?;
+            let measured = measured.map(|point| TracePoint {
+                objective: point.objective + constant,
+                ..point
+            });
             trace.extend(measured);
             cut = ends.after(&Iteration {
                 start,
@@ -361,7 +366,8 @@ impl<'a, S: State> Run<'a, S> {
             _ => steps.finish(&at.parameters)?,
         };
         let end = end.unwrap_or_else(|| at.parameters.clone());
-        let objective = self.algorithm.objective(&end)?;
+        let compared = self.algorithm.objective(&end)?;
+        let objective = compared + constant;
         trace.push(TracePoint {
             iteration: at.iteration,
             objective,
@@ -374,6 +380,7 @@ impl<'a, S: State> Run<'a, S> {
             state: S::wrap(end)?,
             status: status.unwrap_or(Status::MaxIterations),
             objective,
+            compared,
             trace,
             events,
             checkpoint: at,
@@ -397,7 +404,7 @@ impl<'a, S: State> Run<'a, S> {
         self.stop.need == Need::Any || self.stop.tol.is_none()
     }
 
-    /// One iteration, and what the stop rule makes of it.
+    /// One iteration, and what the stop rule makes of it. What it measures is without the constant of the objective.
     fn iterate(
         &self,
         steps: &mut dyn Steps<S::Scalar>,

@@ -291,7 +291,8 @@ impl<T: Real> Solved<T> {
         algorithm: &dyn Algorithm<T>,
         at: Parameters<T>,
     ) -> Result<Fit<S>, FitError> {
-        let objective = algorithm.objective(&at)?;
+        let compared = algorithm.objective(&at)?;
+        let objective = compared + algorithm.constant();
         let at = at.at_iteration(self.iterations);
         let end = TracePoint {
             iteration: self.iterations,
@@ -301,6 +302,7 @@ impl<T: Real> Solved<T> {
             state: S::wrap(scaled(algorithm, at.clone())?)?,
             status: self.status.clone(),
             objective,
+            compared,
             held_out_perplexity: None,
             trace: vec![end],
             events: Vec::new(),

@@ -21,7 +21,7 @@ use crate::{Components, Entries, PriorError, PriorRules, RatePrior, Step};
 /// ```
 ///
 /// `c` are the counts and `x` the exposures of the entries; shapes `a > 0` have no unit, rates `b >= 0` are in 1 over the units of `θ`.
-/// With `b = 0`, which is improper, `a ln b` is left out.
+/// With `b = 0`, which is improper, `a ln b` is left out. The last two terms, which depend on no entry, are the [`ln_constant`](PriorRules::ln_constant).
 ///
 /// With a shape below 1 the density is unbounded at 0: without a floor, clipped entries are a
 /// convention and do not enter [`ln_density`](RatePrior::ln_density).
@@ -127,6 +127,22 @@ impl PriorRules for Gamma {
         self.rate.check(shape)
     }
 
+    /// `Σ (a ln b - ln Γ(a))`.
+    fn ln_constant(&self, (rows, columns): (usize, usize)) -> f64 {
+        let normaliser = |(a, b): (f64, f64)| {
+            let scale = if b > 0.0 { a * b.ln() } else { 0.0 };
+            // [SKELLAM eq. 26]
+            scale - ln_gamma(a).unwrap_or(f64::NAN)
+        };
+        let entries = rows * columns;
+        // One prior for all is the common case.
+        if let (&Entries::All(a), &Entries::All(b)) = (&self.shape, &self.rate) {
+            return entries as f64 * normaliser((a, b));
+        }
+        let terms = (0..entries).map(|at| normaliser(self.at(at, rows)));
+        terms.collect::<CompensatedSum>().value()
+    }
+
     fn may_empty(&self) -> bool {
         self.floor <= 0.0 && self.shape.as_slice().iter().any(|&a| a < 1.0)
     }
@@ -165,23 +181,11 @@ impl<T: Real> RatePrior<T> for Gamma {
     }
 
     fn ln_density(&self, rate: &DMatrix<T>, _: &Step<'_>) -> f64 {
-        let normaliser = |a: f64, b: f64| {
-            let scale = if b > 0.0 { a * b.ln() } else { 0.0 };
-            ln_gamma(a).unwrap_or(f64::NAN) - scale
-        };
-        // One prior for all is the common case.
-        let constant = match (&self.shape, &self.rate) {
-            (&Entries::All(a), &Entries::All(b)) => Some(normaliser(a, b)),
-            _ => None,
-        };
         let rows = rate.nrows();
-        let terms = rate.iter().enumerate().flat_map(|(at, x)| {
+        let terms = rate.iter().enumerate().map(|(at, x)| {
             let ((a, b), x) = (self.at(at, rows), x.to_f64());
             // [SKELLAM eq. 26]
-            [
-                power(a, x) - b * x,
-                -constant.unwrap_or_else(|| normaliser(a, b)),
-            ]
+            power(a, x) - b * x
         });
         terms.collect::<CompensatedSum>().value()
     }

@@ -45,7 +45,7 @@ impl Watch {
         let part = 2f64.powi(-(T::MAX_EXPONENT / 4 * 3));
         let [plus, minus] = atoms.map(least_of);
         let product = plus.min(minus) * least_of(activations);
-        (product < least.max(part * split.largest())).then(|| Self {
+        (product < least.max(part * split.largest)).then(|| Self {
             split,
             least,
             part,
@@ -210,10 +210,14 @@ pub(crate) fn narrow<T: Real>(count: f64) -> T {
 
 /// Expected counts of both sides of a cell and its part of the likelihood, from the logarithms of its rates.
 pub(crate) fn explained(replicates: Replicates, v: f64, ln: [f64; 2]) -> ([f64; 2], f64) {
+    /// Smaller rates have lost digits.
+    const LEAST: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+    /// The logarithm of the part of the datum below which its own rate gives ratios that overflow: that of 1e-290.
+    const LN_PART: f64 = -667.0;
     let rates @ [p, q] = ln.map(f64::exp);
     let m = replicates.number();
     let (size, own) = (v.abs(), usize::from(v < 0.0));
-    if size > 0.0 && rates[own] < 1e-290 * size.max(1.0) {
+    if size > 0.0 && (rates[own] < LEAST || ln[own] - size.ln() < LN_PART) {
         // [SKELLAM 1] [SKELLAM 4] with P Q = 0: its own side gives the datum, the other nothing.
         let mut counts = [0.0; 2];
         counts[own] = size;

@@ -127,7 +127,7 @@ impl Prior {
     /// let state = SnmfState::new(&dmatrix![0.5; 0.1], &dmatrix![0.1; 0.3], dmatrix![6.0])?;
     /// let snmf = Snmf::builder(1).priors(Prior::flat()).build()?;
     /// let (em, at) = (snmf.bind(&v)?, state.parameters());
-    /// assert!((em.objective(at)? - em.likelihood(at)? - 6f64.ln()).abs() < 1e-12);           // Γ(4) = 6
+    /// assert!((em.objective(at)? + em.constant() - em.likelihood(at)? - 6f64.ln()).abs() < 1e-12);      // Γ(4) = 6
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn flat() -> Self {

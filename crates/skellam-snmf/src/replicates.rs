@@ -69,14 +69,13 @@ impl Replicates {
 
     /// Refuses data beyond the domain, and, for counts, unless `real` is allowed, those of which `M V` is not whole.
     pub(crate) fn check_data<T: Real>(self, data: &Signed<T>, real: bool) -> Result<(), FitError> {
+        if self == Self::Limit {
+            return check_sum(data);
+        }
         /// Far below the ends of the exponent, so that no product of a rate and a multiplier leaves it.
         const LARGEST: f64 = 1e150;
         let largest = LARGEST.min(2f64.powi(T::MAX_EXPONENT / 2));
-        let m = if self == Self::Limit {
-            1.0
-        } else {
-            self.number()
-        };
+        let m = self.number();
         let (mut first, mut error) = ((usize::MAX, usize::MAX), None);
         data.for_each(&mut |row, column, value| {
             if (row, column) >= first {
@@ -87,7 +86,7 @@ impl Replicates {
             let whole = (counts - counts.round()).abs() <= 4.0 * T::EPSILON.to_f64() * counts.abs();
             let expected = if value.abs() > largest {
                 format!("at most {largest:e} in size")
-            } else if self != Self::Limit && !real && !whole {
+            } else if !real && !whole {
                 "a whole number, because the number of replicates is finite".into()
             } else {
                 return;
@@ -100,5 +99,26 @@ impl Replicates {
             });
         });
         error.map_or(Ok(()), Err)
+    }
+}
+
+/// Refuses real data whose absolute values have no sum: activations are such sums.
+fn check_sum<T: Real>(data: &Signed<T>) -> Result<(), FitError> {
+    let most = 2.0 * 2f64.powi(T::MAX_EXPONENT - 1) * (1.0 - T::EPSILON.to_f64());
+    let (mut sum, mut largest) = (0.0, (vec![0, 0], 0.0f64));
+    data.for_each(&mut |row, column, value| {
+        sum += value.abs();
+        if value.abs() > largest.1.abs() {
+            largest = (vec![row, column], value);
+        }
+    });
+    let (index, value) = largest;
+    match sum <= most {
+        true => Ok(()),
+        false => Err(FitError::Entry {
+            index,
+            value,
+            expected: format!("values whose sizes sum to at most {most:.1e}: scale the data"),
+        }),
     }
 }

@@ -13,8 +13,13 @@ use crate::Replicates;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     pub(crate) replicates: Replicates,
-    /// A power of two that brings the data to about 1, so that no square leaves the exponent. [SKELLAM eq. 32]
+    /// A power of two that brings the data to about 1, so that no product leaves the exponent, and the unit of the data is that of no result; 1 for counts, which
+    /// have one. [SKELLAM eq. 32]
     scale: f64,
+    /// What the rates that are met are still to be multiplied by.
+    rates: f64,
+    /// The largest absolute value of the data.
+    pub(crate) largest: f64,
 }
 
 impl Split {
@@ -22,22 +27,39 @@ impl Split {
     pub(crate) fn of<T: Real>(replicates: Replicates, data: &Signed<T>) -> Self {
         let mut largest = 0.0f64;
         data.for_each(&mut |_, _, v| largest = largest.max(v.abs()));
-        Self::new(replicates, largest)
+        Self::new::<T>(replicates, largest)
     }
 
     /// For data of which this is the largest absolute value.
-    pub(crate) fn new(replicates: Replicates, largest: f64) -> Self {
-        let scale = if largest > 0.0 {
-            2f64.powi(-(largest.log2().floor() as i32))
+    pub(crate) fn new<T: Real>(replicates: Replicates, largest: f64) -> Self {
+        let scale = if largest > 0.0 && replicates == Replicates::Limit {
+            // Both it and its inverse are numbers of the scalar.
+            let most = T::MAX_EXPONENT - 2;
+            2f64.powi(-(largest.log2().floor() as i32).clamp(-most, most))
         } else {
             1.0
         };
-        Self { replicates, scale }
+        Self {
+            replicates,
+            scale,
+            rates: scale,
+            largest,
+        }
     }
 
-    /// No datum is larger.
-    pub(crate) fn largest(self) -> f64 {
-        2.0 / self.scale
+    /// The same for rates that are [`scale`](Self::scale) times as large.
+    pub(crate) fn of_scaled_rates(self) -> Self {
+        Self { rates: 1.0, ..self }
+    }
+
+    /// What brings the data to about 1.
+    pub(crate) fn scale(self) -> f64 {
+        self.scale
+    }
+
+    /// What the rates that are met are of those of the data.
+    pub(crate) fn met(self) -> f64 {
+        self.scale / self.rates
     }
 }
 
@@ -45,13 +67,13 @@ impl Split {
 ///
 /// Cells whose squares were lost below the smallest number are left with their rates, negative; tells whether there are any.
 #[inline(always)]
-fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> bool {
+fn limit<T: Real>([scale, rates]: [T; 2], cells: &[T], plus: &mut [T], minus: &mut [T]) -> bool {
     let (zero, one, half, four) = (T::zero(), T::one(), T::lit(0.5), T::lit(4.0));
     let tiny = T::TINY;
     let mut lost = false;
     for ((&v, plus), minus) in cells.iter().zip(plus).zip(minus) {
         // Nothing but arithmetic and choices between finished numbers: the loop is compiled for whole registers.
-        let (x, p, q) = (v * scale, *plus * scale, *minus * scale);
+        let (x, p, q) = (v * scale, *plus * rates, *minus * rates);
         let positive = x >= zero;
         let main = if positive { p } else { q };
         let other = if positive { q } else { p };
@@ -81,13 +103,13 @@ fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> boo
 
 /// The cells that [`limit`] left.
 #[cold]
-fn recover<T: Real>(cells: &[T], plus: &mut [T], minus: &mut [T]) {
+fn recover<T: Real>([scale, rates]: [f64; 2], cells: &[T], plus: &mut [T], minus: &mut [T]) {
     for ((v, plus), minus) in cells.iter().zip(plus).zip(minus) {
-        let (p, q) = (-plus.to_f64(), -minus.to_f64());
+        let (p, q) = (-plus.to_f64() * rates, -minus.to_f64() * rates);
         // Multipliers are never negative, and -0 is a rate of 0.
         if p.is_sign_positive() && q.is_sign_positive() {
             // [SKELLAM 10]
-            let found = skellam_limit_ratios(v.to_f64(), p, q);
+            let found = skellam_limit_ratios(v.to_f64() * scale, p, q);
             let (a, b) = found.unwrap_or((f64::NAN, f64::NAN));
             (*plus, *minus) = (T::lit(a), T::lit(b));
         }
@@ -130,8 +152,9 @@ impl<T: Real> SplitRule<T> for Split {
         if self.replicates != Replicates::Limit {
             return counts(self.replicates.number(), cells, plus, minus);
         }
-        if wide(|| limit(T::lit(self.scale), cells, plus, minus)) {
-            recover(cells, plus, minus);
+        let scales = [self.scale, self.rates];
+        if wide(|| limit(scales.map(T::lit), cells, plus, minus)) {
+            recover(scales, cells, plus, minus);
         }
     }
 
@@ -145,7 +168,8 @@ impl<T: Real> SplitRule<T> for Split {
             let n = cells.len();
             let [v, p, q, d] = at.each_mut().map(|x| &mut x[..n]);
             for i in 0..n {
-                let (x, a, b) = (cells[i].to_f64(), plus[i].to_f64(), minus[i].to_f64());
+                let [a, b] = [plus[i], minus[i]].map(|rate| rate.to_f64() * self.rates);
+                let x = cells[i].to_f64() * self.scale;
                 // A cell without divergence stands for a hidden one.
                 let hidden = x.is_nan();
                 v[i] = if hidden { 0.0 } else { x };
@@ -166,6 +190,6 @@ impl<T: Real> SplitRule<T> for Split {
                 sum += skellam_ln_pmf(m * v[i], m * p[i], m * q[i]).map_or(f64::NAN, |ln| ln / m);
             }
         }
-        sum.value()
+        sum.value() / self.scale
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn part<T: Real>(
 ) -> SignedData<T> {
     SignedData {
         cells,
-        split: Split::new(replicates, survey.largest),
+        split: Split::new::<T>(replicates, survey.largest),
         size: survey.absolute,
     }
 }

@@ -127,17 +127,21 @@ impl<T: Real> SignedData<T> {
         wanted: SignedWanted,
     ) -> Result<Counts<T>, FitError> {
         let [plus, minus] = split(atoms);
+        let scale = self.split.scale();
+        let scaled_activations = scale_by(activations, scale);
         let model = SignedModel {
             plus: &plus,
             minus: &minus,
-            right: activations,
+            right: &scaled_activations,
         };
-        let sums = self.cells.pass(&model, &self.split, wanted);
+        let rule = self.split.of_scaled_rates();
+        let sums = self.cells.pass(&model, &rule, wanted);
         let mut blocks = vec![None, None];
         if wanted.left {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
             scaled(&specs[0].name, &mut left, atoms)?;
+            left *= T::lit(1.0 / scale);
             blocks[0] = Some(left);
         }
         if wanted.right {
@@ -151,6 +155,11 @@ impl<T: Real> SignedData<T> {
             value: wanted.value.then_some(sums.value),
         })
     }
+}
+
+/// A block in other units.
+pub(crate) fn scale_by<T: Real>(block: &DMatrix<T>, scale: f64) -> DMatrix<T> {
+    block.map(|x| x * T::lit(scale))
 }
 
 /// The block of atoms, `2F x K`: uniform on the simplex.

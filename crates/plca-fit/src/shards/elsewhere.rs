@@ -10,7 +10,7 @@ use super::squared::squared;
 use super::states::Task;
 use super::stepwise::learn;
 use super::{Ask, Sharded, Shared, Stats, Stepwise, Survey, Whole};
-use crate::em::extrapolates;
+use crate::em::{constant, extrapolates};
 use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
 
 /// The holder of the shards and of the blocks that belong to their samples: Dask, MPI or others.
@@ -158,6 +158,11 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let (shared, stats) = self.pass(at, Ask::objective())?;
         Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
+    }
+
+    /// That of all blocks, of which those of the samples are elsewhere.
+    fn constant(&self) -> f64 {
+        constant(&self.whole.blocks, self.whole.sense)
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {

@@ -385,7 +385,8 @@ impl<T: Real> dyn Sharded<T> + '_ {
         match shared.task {
             Task::Measure => {
                 self.finish(shard, local, shared)?;
-                return measured(self.whole(&shared.survey)?.blocks.len(), local);
+                let blocks = self.whole(&shared.survey)?.blocks;
+                return measured(self, &blocks, local, shared.survey.absolute);
             }
             Task::Extrapolate(a) => {
                 return extrapolated(self, &self.whole(&shared.survey)?.blocks, local, a);

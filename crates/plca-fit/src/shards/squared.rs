@@ -25,6 +25,7 @@ pub(super) fn squared<T: Real>(
     shared: Shared<T>,
     measure: bool,
 ) -> Result<(Shared<T>, Stepped), FitError> {
+    let shared_unit = shared.survey.absolute;
     let x0 = shared.parameters.flat();
     let mut now = shared.to(Task::First);
     let stats = engine.pass(&now, Ask::step(measure))?;
@@ -37,17 +38,23 @@ pub(super) fn squared<T: Real>(
     now = now.to(Task::Measure);
     let found = engine.pass(&now, Ask::step(false))?.squares;
     now = now.to(Task::Iterate);
-    let own = squares(points(&x0, &x1, &x2));
+    let count = whole.blocks.len();
+    let specs = whole.blocks.iter().enumerate();
+    let specs = specs.filter(|&(j, _)| model.lies(j, count).is_none());
+    let specs: Vec<_> = specs.map(|(_, spec)| spec).collect();
+    let (mut of_blocks, mut own) = (points(&x0, &x1, &x2), [0.0; 2]);
+    for spec in &specs {
+        let entries = of_blocks.by_ref().take(spec.shape.0 * spec.shape.1);
+        let [r2, u2] = squares(entries, size(spec.constraint, shared_unit));
+        own = [own[0] + r2, own[1] + u2];
+    }
     let both = found.map(|found| [own[0] + found[0], own[1] + found[1]]);
     let (Some(a), Some(before)) = (both.and_then(length), before) else {
         return Ok((now, stepped));
     };
     let mut trial = now.clone().to(Task::Extrapolate(a));
     let stats = engine.pass(&trial, Ask::step(false))?;
-    let (mut values, count) = (points(&x0, &x1, &x2), whole.blocks.len());
-    let specs = whole.blocks.iter().enumerate();
-    let specs = specs.filter(|&(j, _)| model.lies(j, count).is_none());
-    let specs: Vec<_> = specs.map(|(_, spec)| spec).collect();
+    let mut values = points(&x0, &x1, &x2);
     trial.parameters.change(|j, block| {
         let values = values.by_ref().take(block.len());
         specs[j].extrapolate(block, values.map(|x| (point(x, a), x[2])));
@@ -70,6 +77,14 @@ pub(super) fn squared<T: Real>(
             now.back = true;
             Ok((now, stepped))
         }
+    }
+}
+
+/// What the points of a block are measured in; rates in parts of the sum of the data, which every shard knows.
+fn size(constraint: Constraint, absolute: f64) -> f64 {
+    match constraint {
+        Constraint::NonNegative if absolute > 0.0 => absolute,
+        _ => 1.0,
     }
 }
 
@@ -102,11 +117,21 @@ fn noted<T: Real>(local: &Local<T>) -> Result<Vec<[&DMatrix<T>; 3]>, FitError> {
 }
 
 /// How far the three points of a shard are apart.
-pub(super) fn measured<T: Real>(count: usize, local: &Local<T>) -> Result<Stats, FitError> {
-    let all = noted(local)?.into_iter().flat_map(of_block);
+pub(super) fn measured<T: Real>(
+    model: &dyn Sharded<T>,
+    specs: &[BlockSpec<T>],
+    local: &Local<T>,
+    absolute: f64,
+) -> Result<Stats, FitError> {
+    let own = (specs.iter().enumerate()).filter(|&(j, _)| model.lies(j, specs.len()).is_some());
+    let mut all = [0.0; 2];
+    for ((_, spec), points) in own.zip(noted(local)?) {
+        let [r2, u2] = squares(of_block(points), size(spec.constraint, absolute));
+        all = [all[0] + r2, all[1] + u2];
+    }
     Ok(Stats {
-        squares: Some(squares(all)),
-        ..Stats::none(count)
+        squares: Some(all),
+        ..Stats::none(specs.len())
     })
 }
 

@@ -13,18 +13,39 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::{Algorithm, FitError, Parameters, Stepped};
+use crate::{Algorithm, BlockSpec, Constraint, FitError, Parameters, Stepped};
 
-/// `|r|²` and `|u|²` of three points, entry by entry.
-pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>) -> [f64; 2] {
+/// `|r|²` and `|u|²` of three points, entry by entry, in parts of `size`: 1 for distributions, and what has the unit of the data for rates, so that the length of a
+/// step does not depend on it.
+pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>, size: f64) -> [f64; 2] {
     let (mut r2, mut u2) = (0.0, 0.0);
     for [x0, x1, x2] in points {
-        let r = x1 - x0;
-        let u = (x2 - x1) - r;
+        let r = (x1 - x0) / size;
+        let u = (x2 - x1) / size - r;
         r2 += r * r;
         u2 += u * u;
     }
     [r2, u2]
+}
+
+/// `|r|²` and `|u|²` of all blocks, each of rates in parts of its sum at the first point.
+fn squares_of<T: Real>(
+    blocks: &[BlockSpec<T>],
+    mut points: impl Iterator<Item = [f64; 3]> + Clone,
+) -> [f64; 2] {
+    let mut all = [0.0; 2];
+    for spec in blocks {
+        let entries = spec.shape.0 * spec.shape.1;
+        let own = points.by_ref().take(entries).collect::<Vec<_>>();
+        let size = match spec.constraint {
+            Constraint::NonNegative => own.iter().map(|[x0, ..]| x0).sum(),
+            _ => 1.0,
+        };
+        let size = if size > 0.0 { size } else { 1.0 };
+        let [r2, u2] = squares(own.into_iter(), size);
+        all = [all[0] + r2, all[1] + u2];
+    }
+    all
 }
 
 /// The step length `a` from `|r|²` and `|u|²`; `None` where there is nothing to extrapolate.
@@ -67,7 +88,7 @@ fn step<T: Real>(
         let all = x0.iter().zip(&x1).zip(&x2);
         all.map(|((&x0, &x1), &x2)| [x0, x1, x2])
     };
-    let Some(a) = length(squares(points())) else {
+    let Some(a) = length(squares_of(algorithm.blocks(), points())) else {
         return Ok(first);
     };
     let flat: Vec<f64> = points().map(|x| point(x, a)).collect();

@@ -27,6 +27,14 @@ pub(super) struct CpCounts<T: Real> {
     pub(super) specs: Vec<BlockSpec<T>>,
 }
 
+impl<T: Real> CpCounts<T> {
+    /// The factors beside the atoms, for data of about 1.
+    fn scaled(&self, at: &Parameters<T>) -> Others<T> {
+        let others = Others::new(at.matrices(), self.scale);
+        self.cells.others(others.scaled(self.split.scale()))
+    }
+}
+
 impl<T: Real> Expectation<T> for CpCounts<T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.specs
@@ -39,14 +47,21 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             value: wanted.value,
         };
         let [plus, minus] = split(at.at(0));
-        let others = self.cells.others(Others::new(at.matrices(), self.scale));
+        let others = self.scaled(at);
         let names = [0, 1].map(|j: usize| &*self.specs[j].name);
         let atoms = (at.at(0), [&plus, &minus]);
-        let passed = self
-            .cells
-            .pass(self.split, atoms, &others, pass, names, None)?;
+        let passed = self.cells.pass(
+            self.split.of_scaled_rates(),
+            atoms,
+            &others,
+            pass,
+            names,
+            None,
+        )?;
         let mut blocks = vec![None; self.specs.len()];
+        let unit = T::lit(1.0 / self.split.scale());
         blocks[0] = passed.atoms.map(|mut counts| {
+            counts *= unit;
             if self.specs[0].prior.is_none() {
                 tame(&mut counts);
             }
@@ -56,7 +71,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             let weights = self.scale.is_none().then(|| shares.weights());
             let all = weights.into_iter().chain(shares.factors()).enumerate();
             for (j, block) in all.filter(|(j, _)| wanted.blocks[1 + j]) {
-                blocks[1 + j] = Some(block);
+                blocks[1 + j] = Some(block * unit);
             }
         }
         Ok(Counts {
@@ -74,7 +89,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let [plus, minus] = split(at.at(0));
-        let others = self.cells.others(Others::new(at.matrices(), self.scale));
+        let others = self.scaled(at);
         let lost = self.cells.unsupported([&plus, &minus], &others);
         Ok(lost.map(|([row, column], value)| (self.cells.folding.index(row, column), value)))
     }

@@ -108,7 +108,7 @@ impl<T: Real> SignedCp<T> {
         let (size, largest) = cells.sizes();
         Ok(Em(CpCounts {
             cells,
-            split: Split::new(self.replicates, largest),
+            split: Split::new::<T>(self.replicates, largest),
             size,
             scale,
             specs,

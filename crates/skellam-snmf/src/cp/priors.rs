@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_dist::ln_gamma;
 use plca_fit::{BlockSpec, Constraint, FitError, Prior};
 use plca_priors::{Components, Dirichlet, Gamma, PriorError, PriorRules, SimplexPrior, Step};
-use plca_tensor::{CompensatedSum, Real};
+use plca_tensor::Real;
 
 use crate::Entries;
 use crate::prior::Parts;
+use crate::snmf::normalisers;
 
 /// Priors by the names of their blocks; those that are not named are flat.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ impl CpPriors {
     }
 }
 
-/// A Dirichlet prior whose density has its constant.
+/// A Dirichlet prior whose objective has its constant.
 #[derive(Debug)]
 pub(crate) struct Shapes {
     prior: Dirichlet,
@@ -90,6 +90,13 @@ impl PriorRules for Shapes {
         self.prior.check(shape)
     }
 
+    /// `ln Γ(Σ α) - Σ ln Γ(α)` of every column.
+    fn ln_constant(&self, (rows, columns): (usize, usize)) -> f64 {
+        normalisers(rows, columns, |at| {
+            self.shapes.get(at, Components::Columns(rows))
+        })
+    }
+
     fn may_empty(&self) -> bool {
         self.prior.may_empty()
     }
@@ -110,17 +117,6 @@ impl<T: Real> SimplexPrior<T> for Shapes {
     }
 
     fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64 {
-        let gamma = |x: f64| ln_gamma(x).unwrap_or(f64::NAN);
-        let (rows, columns) = theta.shape();
-        let mut sum = CompensatedSum::default();
-        for z in 0..columns {
-            let axis = Components::Columns(rows);
-            let shapes = (0..rows).map(|i| self.shapes.get(z * rows + i, axis));
-            let total: f64 = shapes.clone().sum();
-            // [SKELLAM eq. 26] ln Γ(Σ α) - Σ ln Γ(α)
-            sum += gamma(total);
-            shapes.for_each(|shape| sum += -gamma(shape));
-        }
-        self.prior.ln_density(theta, step) + sum.value()
+        self.prior.ln_density(theta, step)
     }
 }

@@ -83,7 +83,7 @@ impl<T: Real> SignedCpVb<T> {
         let (size, largest) = cells.sizes();
         Ok(Em(CpBound {
             cells,
-            split: Split::new(cp.replicates, largest),
+            split: Split::new::<T>(cp.replicates, largest),
             size,
             form,
             specs,

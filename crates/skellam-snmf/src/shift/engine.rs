@@ -13,6 +13,7 @@ use plca_tensor::{CompensatedSum, DenseTensor, Order, Real, SignedModel, SignedW
 
 use super::Placed;
 use crate::faint::{Watch, largest};
+use crate::rule::Split;
 
 /// Cells of one part.
 const PART: usize = 4096;
@@ -106,15 +107,15 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    /// Expected counts under these atoms and activations, and the likelihood; from `logs` where the numbers do not do and these are given.
+    /// Expected counts under these atoms and activations, and the likelihood, under a rule for their units; from `logs` where the numbers do not do and these are given.
     pub(super) fn expect(
         &self,
+        split: Split,
         blocks @ [atoms, activations]: [&[T]; 2],
         wanted: [bool; 2],
         value: bool,
         logs: Option<LnBlocks<'_>>,
     ) -> Result<Expected<T>, FitError> {
-        let split = self.placed.split;
         let terms = atoms.len() / 2;
         let over = || {
             Watch::over(
@@ -126,9 +127,9 @@ impl<T: Real> Engine<T> {
             )
         };
         let Some((logs, watch)) = logs.and_then(|logs| Some((logs, over()?))) else {
-            return Ok(self.by_numbers(&split, blocks, wanted, value));
+            return Ok(self.by_numbers(&split, split, blocks, wanted, value));
         };
-        let found = self.by_numbers(&watch, blocks, wanted, value);
+        let found = self.by_numbers(&watch, split, blocks, wanted, value);
         if watch.met() {
             return Ok(self.placed.faint(&logs()?));
         }
@@ -138,6 +139,7 @@ impl<T: Real> Engine<T> {
     fn by_numbers<R: SplitRule<T> + SplitRule<f64>>(
         &self,
         rule: &R,
+        split: Split,
         [atoms, activations]: [&[T]; 2],
         wanted: [bool; 2],
         value: bool,
@@ -182,7 +184,7 @@ impl<T: Real> Engine<T> {
                 transforms.model(&model, sides, |v| v >= 0.0, *own, &mut b);
                 let value = excess(f, rule, cells, &mut b.p, any, value);
                 if any {
-                    transforms.prepare(&model, self.placed.size, &mut b);
+                    transforms.prepare(&model, self.placed.size * split.met(), &mut b);
                 }
                 let sums = |side| single(transforms.sums(&model, &b, side, f64::NEG_INFINITY));
                 let sums = [0, 1].map(|side| wanted[side].then(|| sums(side)));

@@ -31,7 +31,7 @@ use crate::check::{check_numbers, not_finite};
 use crate::cp::Shapes;
 use crate::prior::Parts;
 use crate::rule::Split;
-use crate::signed::{explained, law_setters};
+use crate::signed::{explained, law_setters, scale_by};
 use crate::{Entries, Replicates};
 use engine::Engine;
 use window::Window;
@@ -419,20 +419,32 @@ struct ShiftCounts<T: Real> {
     anneal: Option<Anneal>,
 }
 
+impl<T: Real> ShiftCounts<T> {
+    /// The law of the data, and the activations for data of about 1.
+    fn scaled(&self, at: &Parameters<T>) -> (Split, DMatrix<T>) {
+        let split = self.engine.placed.split;
+        (split, scale_by(at.at(1), split.scale()))
+    }
+}
+
 impl<T: Real> Expectation<T> for ShiftCounts<T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.specs
     }
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        let both = [at.at(0).as_slice(), at.at(1).as_slice()];
+        let (split, activations) = self.scaled(at);
+        let both = [at.at(0).as_slice(), activations.as_slice()];
         let blocks = [wanted.blocks[0], wanted.blocks[1]];
-        let (counts, value) = self.engine.expect(both, blocks, wanted.value, None)?;
+        let unit = T::lit(1.0 / split.scale());
+        let (counts, value) =
+            (self.engine).expect(split.of_scaled_rates(), both, blocks, wanted.value, None)?;
         let mut blocks = vec![None, None];
         for (j, (counts, spec)) in counts.into_iter().zip(&self.specs).enumerate() {
             if wanted.blocks[j] {
                 let counts = clipped(counts, &spec.name)?;
-                blocks[j] = Some(DMatrix::from_vec(spec.shape.0, spec.shape.1, counts));
+                let counts = DMatrix::from_vec(spec.shape.0, spec.shape.1, counts);
+                blocks[j] = Some(counts * unit);
             }
         }
         Ok(Counts { blocks, value })
@@ -451,7 +463,9 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let placed = &self.engine.placed;
-        let rates = (placed.window).rates([at.at(0).as_slice(), at.at(1).as_slice()], None);
+        let (_, activations) = self.scaled(at);
+        let both = [at.at(0).as_slice(), activations.as_slice()];
+        let rates = placed.window.rates(both, None);
         let lost = placed.unsupported(&rates);
         Ok(lost.first().map(|&at| {
             let index = unravelled(at, &placed.window.shape);

@@ -271,7 +271,9 @@ impl<T: Real> ShiftBound<T> {
     ) -> Result<Updated<T>, FitError> {
         let both = [atoms.as_slice(), activations.as_slice()];
         let blocks = [wanted[0], wanted[1]];
-        let found = self.engine.expect(both, blocks, value, Some(logs))?;
+        let found =
+            self.engine
+                .expect(self.engine.placed.split, both, blocks, value, Some(logs))?;
         let ([of_atoms, of_activations], value) = found;
         let mut new = vec![None, None, None];
         if wanted[0] {

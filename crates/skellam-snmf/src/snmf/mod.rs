@@ -31,6 +31,7 @@ use crate::check::check_numbers;
 use crate::signed::{SignedData, atoms_spec, law_setters, mean_activation};
 use crate::{Prior, Replicates};
 use counts::SnmfCounts;
+pub(crate) use prior::normalisers;
 use prior::{Sides, gamma};
 
 pub use state::SnmfState;

@@ -8,6 +8,20 @@ use plca_tensor::{CompensatedSum, Real};
 use crate::sides::{normalise, split, stack, views};
 use crate::{Entries, Prior};
 
+/// `ln Γ(Σ α) - Σ ln Γ(α)`, summed over columns whose shapes stand one after the other.
+pub(crate) fn normalisers(rows: usize, columns: usize, shape: impl Fn(usize) -> f64) -> f64 {
+    let gamma = |x: f64| ln_gamma(x).unwrap_or(f64::NAN);
+    let mut sum = CompensatedSum::default();
+    for z in 0..columns {
+        let shapes = (z * rows..(z + 1) * rows).map(&shape);
+        let total: f64 = shapes.clone().sum();
+        // [SKELLAM eq. 26]
+        sum += gamma(total);
+        shapes.for_each(|shape| sum += -gamma(shape));
+    }
+    sum.value()
+}
+
 /// `ln p(T) = Σ (α - 1) ln T + ln Γ(Σ α) - Σ ln Γ(α)` for every atom, both sides together.
 ///
 /// The M-step is `T ∝ max(c + α - 1, floor)`. Entries that a shape below 1 has clipped to 0 are left out of the density.
@@ -30,6 +44,15 @@ impl Sides {
 }
 
 impl PriorRules for Sides {
+    /// `ln Γ(Σ α) - Σ ln Γ(α)` of every atom.
+    fn ln_constant(&self, (both, columns): (usize, usize)) -> f64 {
+        let (rows, sides) = (both / 2, [&self.plus, &self.minus]);
+        normalisers(both, columns, |at| {
+            let (k, f) = (at / both, at % both);
+            sides[f / rows].get(k * rows + f % rows, Components::Columns(rows))
+        })
+    }
+
     fn may_empty(&self) -> bool {
         let mut shapes = self.plus.as_slice().iter().chain(self.minus.as_slice());
         self.floor <= 0.0 && shapes.any(|&alpha| alpha < 1.0)
@@ -73,12 +96,10 @@ impl<T: Real> SimplexPrior<T> for Sides {
     }
 
     fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
-        let gamma = |x: f64| ln_gamma(x).unwrap_or(f64::NAN);
         let rows = theta.nrows() / 2;
         let mut sum = CompensatedSum::default();
         let sides = views(theta);
         for k in 0..theta.ncols() {
-            let mut total = 0.0;
             for (side, alpha) in sides.iter().zip([&self.plus, &self.minus]) {
                 for f in 0..rows {
                     let alpha = alpha.get(k * rows + f, Components::Columns(rows));
@@ -87,12 +108,10 @@ impl<T: Real> SimplexPrior<T> for Sides {
                         true => 0.0,
                         false => (alpha - 1.0) * x.ln(),
                     };
-                    total += alpha;
                     // [SKELLAM eq. 26]
-                    sum += power - gamma(alpha);
+                    sum += power;
                 }
             }
-            sum += gamma(total);
         }
         sum.value()
     }

@@ -17,4 +17,5 @@ mod selection;
 mod shards;
 mod support;
 mod tiny;
+mod units;
 mod written;

@@ -33,7 +33,7 @@ impl<'a, M: Model> At<'a, M> {
     }
 
     pub(crate) fn objective(&self) -> f64 {
-        self.algorithm.objective(&self.parameters).unwrap()
+        self.algorithm.objective(&self.parameters).unwrap() + self.algorithm.constant()
     }
 
     /// The objective without priors.
@@ -49,7 +49,7 @@ impl<'a, M: Model> At<'a, M> {
     /// A step, and the objective before it.
     pub(crate) fn measured(&mut self) -> f64 {
         let stepped = self.algorithm.step(&mut self.parameters, true).unwrap();
-        stepped.value.unwrap()
+        stepped.value.unwrap() + self.algorithm.constant()
     }
 }
 

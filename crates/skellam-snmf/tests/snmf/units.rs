@@ -1,0 +1,191 @@
+//! The unit of real data is that of the results, and nothing else depends on it.
+
+use nalgebra::DMatrix;
+use plca_fit::{Fit, FitError, Init, Model, Solver, State, Stop, Transform};
+use plca_tensor::{DenseTensor, Order, Real};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{
+    Prior, Reach, Replicates, ShiftedSnmf, SignedCp, SignedCpState, Snmf, SnmfState,
+};
+
+const SOLVERS: [Solver; 5] = [
+    Solver::Auto,
+    Solver::Em,
+    Solver::Squarem,
+    Solver::Parabolic,
+    Solver::Momentum,
+];
+
+/// Two components and noise, some cells hidden; the numbers are those of the scalar.
+fn values<T: Real>(rows: usize, columns: usize, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut uniform = || plca_dist::random::uniform(&mut rng);
+    let atoms = DMatrix::from_fn(rows, 2, |_, _| uniform() - 0.5);
+    let activations = DMatrix::from_fn(2, columns, |_, _| uniform());
+    let product = atoms * activations;
+    let cell = |at: usize| {
+        let noise = 0.05 * (uniform() - 0.5);
+        let hidden = uniform() < 0.1;
+        let value = T::lit(product[(at / columns, at % columns)] + noise);
+        if hidden { f64::NAN } else { value.to_f64() }
+    };
+    (0..rows * columns).map(cell).collect()
+}
+
+fn tensor<T: Real>(shape: &[usize], values: &[f64], unit: f64) -> DenseTensor<T> {
+    let values = values.iter().map(|v| T::lit(v * unit)).collect();
+    DenseTensor::masked(shape.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+fn fitted<M: Model>(
+    model: &M,
+    data: &DenseTensor<M::Scalar>,
+    run: (Solver, Stop),
+) -> Fit<M::State> {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let on = model.on(data).unwrap().solver(run.0).stop(run.1);
+    on.run(Init::default(), &mut rng).unwrap()
+}
+
+/// The blocks in the unit of the data: what carries it is named.
+fn same<M: Model>(one: &Fit<M::State>, other: &Fit<M::State>, scaled: &[&str], unit: f64) {
+    assert_eq!(one.status(), other.status());
+    assert_eq!(one.iterations(), other.iterations());
+    assert_eq!(one.compared() * unit, other.compared());
+    let blocks = other.state().parameters().blocks();
+    for ((name, a), (_, b)) in one.state().parameters().blocks().zip(blocks) {
+        let by = if scaled.contains(&name) { unit } else { 1.0 };
+        let turned = a.map(|x| x.to_f64() * by);
+        assert_eq!(turned, b.map(|x| x.to_f64()), "{name} in the unit {unit:e}");
+    }
+}
+
+/// Powers of two round nothing: every model, every solver, with the default stop rule and constants of priors in the objective.
+fn powers<T: Real>(units: &[i32]) {
+    let (shape, tensor_shape) = ([6, 20], [5, 4, 6]);
+    let (matrix, cells) = (values::<T>(6, 20, 1), values::<T>(5, 24, 2));
+    let snmf = Snmf::<T>::builder(2).priors(Prior::flat());
+    let snmf = snmf.replicates(Replicates::Limit).build().unwrap();
+    let cp = SignedCp::<T>::builder(2)
+        .replicates(Replicates::Limit)
+        .with_constants();
+    let cp = cp.build().unwrap();
+    let shifted = ShiftedSnmf::<T>::builder(2, vec![3, 4]).replicates(Replicates::Limit);
+    let shifted = shifted.reach(vec![Reach::Full]).build().unwrap();
+    let stop = Stop::default().max_iter(60);
+    for solver in SOLVERS {
+        let run = || (solver, stop.clone());
+        let of_matrix = fitted(&snmf, &tensor(&shape, &matrix, 1.0), run());
+        let of_tensor = fitted(&cp, &tensor(&tensor_shape, &cells, 1.0), run());
+        let of_shifts = fitted(&shifted, &tensor(&shape, &matrix, 1.0), run());
+        for &power in units {
+            let unit = 2f64.powi(power);
+            let other = fitted(&snmf, &tensor(&shape, &matrix, unit), run());
+            same::<Snmf<T>>(&of_matrix, &other, &["activations"], unit);
+            let other = fitted(&cp, &tensor(&tensor_shape, &cells, unit), run());
+            same::<SignedCp<T>>(&of_tensor, &other, &["weights"], unit);
+            let other = fitted(&shifted, &tensor(&shape, &matrix, unit), run());
+            same::<ShiftedSnmf<T>>(&of_shifts, &other, &["activations"], unit);
+        }
+    }
+}
+
+#[test]
+fn powers_of_two() {
+    powers::<f64>(&[-800, -60, -23, 40, 800]);
+    powers::<f32>(&[-80, -20, 30, 80]);
+}
+
+/// New data in another unit have the same activations in that unit.
+#[test]
+fn transforms() {
+    let matrix = values::<f64>(6, 20, 3);
+    let cells = values::<f64>(5, 24, 4);
+    let snmf = Snmf::<f64>::builder(2)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
+    let cp = SignedCp::<f64>::builder(2)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
+    let run = || (Solver::Em, Stop::default().max_iter(40));
+    let learnt = fitted(&snmf, &tensor(&[6, 20], &matrix, 1.0), run());
+    let learnt_cp = fitted(&cp, &tensor(&[5, 4, 6], &cells, 1.0), run());
+    let how = Transform::default();
+    let explain = |unit: f64| {
+        let new = tensor::<f64>(&[6, 20], &matrix, unit);
+        let state: &SnmfState<f64> = learnt.state();
+        snmf.transform(state, &new, &how).unwrap().fit
+    };
+    let explain_cp = |unit: f64| {
+        let new = tensor::<f64>(&[5, 4, 6], &cells, unit);
+        let state: &SignedCpState<f64> = learnt_cp.state();
+        cp.transform(state, &new, &how).unwrap().fit
+    };
+    let (one, one_cp) = (explain(1.0), explain_cp(1.0));
+    for power in [-700, -50, 50, 700] {
+        let unit = 2f64.powi(power);
+        same::<Snmf<f64>>(&one, &explain(unit), &["activations"], unit);
+        same::<SignedCp<f64>>(&one_cp, &explain_cp(unit), &["weights"], unit);
+    }
+}
+
+/// The objective per unit after equally many iterations.
+fn per_unit<T: Real>(exponent: f64, seed: u64, tol: f64) {
+    let unit = 10f64.powf(exponent);
+    let matrix = values::<T>(5, 9, seed);
+    let run = || (Solver::Em, Stop::default().max_iter(30).tol(None));
+    let close = |one: f64, other: f64| {
+        let other = other / unit;
+        assert!(
+            (one - other).abs() <= tol * one.abs(),
+            "{one} {other} {unit:e}"
+        );
+    };
+    let snmf = Snmf::<T>::builder(2)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
+    let objective = |unit| fitted(&snmf, &tensor(&[5, 9], &matrix, unit), run()).compared();
+    close(objective(1.0), objective(unit));
+    let cp = SignedCp::<T>::builder(2)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
+    let objective = |unit| fitted(&cp, &tensor(&[5, 3, 3], &matrix, unit), run()).compared();
+    close(objective(1.0), objective(unit));
+    let shifted = ShiftedSnmf::<T>::builder(2, vec![2, 3]).replicates(Replicates::Limit);
+    let shifted = shifted.build().unwrap();
+    let objective = |unit| fitted(&shifted, &tensor(&[5, 9], &matrix, unit), run()).compared();
+    close(objective(1.0), objective(unit));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_unit(exponent in -250.0..250.0f64, seed: u64) {
+        per_unit::<f64>(exponent, seed, 1e-9);
+    }
+
+    #[test]
+    fn any_unit_in_single_precision(exponent in -30.0..30.0f64, seed: u64) {
+        per_unit::<f32>(exponent, seed, 1e-4);
+    }
+}
+
+/// Sizes whose sum is no number are refused, with the largest of them.
+#[test]
+fn sums_beyond_the_numbers() {
+    let data = tensor::<f64>(&[1, 3], &[1e308, 0.5, -1.2e308], 1.0);
+    let model = Snmf::builder(1).build().unwrap();
+    let error = model
+        .fit(&data, &mut ChaCha8Rng::seed_from_u64(0))
+        .unwrap_err();
+    assert!(
+        matches!(&error, FitError::Entry { index, .. } if *index == [0, 2]),
+        "{error}"
+    );
+}
