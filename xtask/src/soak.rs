@@ -3,6 +3,9 @@
 //! Properties are the functions in `proptest!` blocks, wherever they are; the programs that hold them are those of
 //! `cargo test`. A run is one property in one process with a seed of its own and a number of cases, which proptest takes from
 //! `PROPTEST_RNG_SEED` and `PROPTEST_CASES`. The property that has had the least time is next, until the time is over.
+//!
+//! With a tally the cases of earlier calls count: `soak --package plca --only four_laws --hours 0 --cases 30000 --tally testdata/soak.json` goes on
+//! where it was stopped, until every property has had as many. What was counted for other sources does not count.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,6 +32,12 @@ pub(crate) struct Args {
     /// Only properties with this in their name, such as `plca-em properties::monotone`; may be given again for others.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
+    /// Builds this package alone, and runs no property of others; may be given again.
+    #[arg(long, value_name = "NAME")]
+    package: Vec<String>,
+    /// Keeps in this file what every property has had, and goes on from there while the committed sources stay the same.
+    #[arg(long, value_name = "FILE")]
+    tally: Option<PathBuf>,
 }
 
 /// Cases of the first run of a property.
@@ -41,6 +50,9 @@ const LONGEST: Duration = Duration::from_secs(120);
 const HANGS: Duration = Duration::from_secs(1800);
 /// A property that failed this often is known to be wrong.
 const ENOUGH: usize = 5;
+/// How a property says of a case that rounding alone decided it; of cases there are as many for one of these at least.
+const BRANCH: &str = "branch point";
+const BRANCHES_IN: u64 = 10_000;
 
 /// A property and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,25 +98,27 @@ fn module(path: &Path) -> String {
     own.copied().collect::<Vec<_>>().join("::")
 }
 
-/// Every property of the workspace.
+/// Every property of these packages, or of the workspace.
 ///
 /// # Errors
 ///
 /// One that no program of `cargo test` runs is an error.
-fn properties() -> Result<Vec<Property>> {
+fn properties(packages: &[String]) -> Result<Vec<Property>> {
     let root = root();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let arguments = [
-        "test",
-        "--workspace",
-        "--locked",
-        "--no-run",
-        "--message-format=json",
-    ];
+    let mut arguments = vec!["test", "--locked", "--no-run", "--message-format=json"];
+    match packages.is_empty() {
+        true => arguments.push("--workspace"),
+        false => arguments.extend(packages.iter().flat_map(|name| ["--package", name])),
+    }
     let built = String::from_utf8(output(&root, &cargo, &arguments)?)?;
     let tracked = String::from_utf8(output(&root, "git", &["ls-files", "-z", "*.rs"])?)?;
     let mut wanted = Vec::new();
-    for path in tracked.split('\0').filter(|p| !p.is_empty()) {
+    let among = |path: &str| {
+        let mut folders = Path::new(path).iter();
+        packages.is_empty() || folders.any(|folder| packages.iter().any(|p| folder == p.as_str()))
+    };
+    for path in (tracked.split('\0')).filter(|p| !p.is_empty() && among(p)) {
         let path = root.join(path);
         let source = std::fs::read_to_string(&path).unwrap_or_default();
         wanted.extend(
@@ -192,7 +206,8 @@ fn seed(of: u64, name: &str) -> u64 {
 
 /// What a run said.
 enum Ending {
-    Held,
+    /// At so many cases that rounding alone decided.
+    Held(u64),
     /// What it printed.
     Failed(String),
     Hung,
@@ -226,12 +241,14 @@ fn run_once(property: &Property, seed: u64, cases: u32) -> Result<Ending> {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    if status.success() {
-        return Ok(Ending::Held);
-    }
     let mut text = Vec::new();
     std::io::Read::read_to_end(printed.as_file_mut(), &mut text)?;
-    Ok(Ending::Failed(String::from_utf8_lossy(&text).into_owned()))
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if status.success() {
+        let branches = text.lines().filter(|line| line.starts_with(BRANCH));
+        return Ok(Ending::Held(branches.count() as u64));
+    }
+    Ok(Ending::Failed(text))
 }
 
 /// The part of `text` before the first of `ends` that is in no bracket.
@@ -282,11 +299,40 @@ struct Tally {
     runs: u64,
     cases: u64,
     failures: usize,
+    branches: u64,
+    /// The seed of its first run.
+    seed: u64,
     taken: Duration,
     last: u32,
 }
 
 impl Tally {
+    /// What a line of the file of tallies says of a property with these sources.
+    fn kept(counted: &Value, sources: &str) -> Option<Self> {
+        let number = |key: &str| counted[key].as_u64();
+        let same = counted["sources"] == *sources;
+        Some(Self {
+            runs: number("runs").filter(|&runs| same && runs > 0)?,
+            cases: number("cases")?,
+            failures: number("failures")? as usize,
+            branches: number("branches")?,
+            seed: number("seed")?,
+            last: FIRST as u32,
+            ..Self::default()
+        })
+    }
+
+    fn line(&self, sources: &str) -> Value {
+        serde_json::json!({
+            "cases": self.cases,
+            "failures": self.failures,
+            "branches": self.branches,
+            "runs": self.runs,
+            "seed": self.seed,
+            "sources": sources,
+        })
+    }
+
     /// Cases of the next run, if there is time for one or there have been fewer than `least`.
     fn next(&self, left: Duration, least: u64) -> Option<u32> {
         if self.runs == 0 {
@@ -310,6 +356,82 @@ fn choose(tallies: &mut [Tally], left: Duration, least: u64) -> Option<(usize, u
     Some((at, cases))
 }
 
+/// A file of tallies, by the names of properties.
+struct Kept {
+    path: PathBuf,
+    lines: serde_json::Map<String, Value>,
+    /// What the sources of every property are known by.
+    sources: Vec<String>,
+}
+
+impl Kept {
+    fn open(path: &Path, all: &[Property]) -> Result<Self> {
+        let lines = match std::fs::read_to_string(path) {
+            Ok(text) => serde_json::from_str(&text)?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => serde_json::Map::new(),
+            Err(e) => return Err(format!("{}: {e}", path.display()).into()),
+        };
+        let mut known: Vec<(&Path, String)> = Vec::new();
+        let mut sources = Vec::new();
+        for property in all {
+            if known.iter().all(|(folder, _)| *folder != property.folder) {
+                known.push((&property.folder, sources_of(&property.folder)?));
+            }
+            let own = known.iter().find(|(folder, _)| *folder == property.folder);
+            sources.extend(own.map(|(_, sources)| sources.clone()));
+        }
+        Ok(Self {
+            path: path.into(),
+            lines,
+            sources,
+        })
+    }
+
+    /// Writes the file, a line for every property.
+    fn write(&mut self, all: &[Property], tallies: &[Tally]) -> Result<()> {
+        for ((property, tally), sources) in all.iter().zip(tallies).zip(&self.sources) {
+            if tally.runs > 0 {
+                self.lines.insert(property.name(), tally.line(sources));
+            }
+        }
+        let line = |(name, counted)| format!("{}: {counted}", Value::from(name));
+        let lines: Vec<_> = (self.lines.clone().into_iter().map(line)).collect();
+        let folder = self.path.parent().filter(|p| *p != Path::new(""));
+        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        std::io::Write::write_all(
+            &mut file,
+            format!("{{\n{}\n}}\n", lines.join(",\n")).as_bytes(),
+        )?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+/// What the committed sources that a package's tests depend on are known by: its own, those of the libraries, and what is locked.
+fn sources_of(folder: &Path) -> Result<String> {
+    let own = folder.to_string_lossy();
+    let mut paths = vec![
+        "--",
+        "Cargo.lock",
+        "Cargo.toml",
+        "crates/*/src",
+        "crates/*/Cargo.toml",
+    ];
+    paths.extend([":(exclude)crates/plca-cli", &*own]);
+    let paths = match folder.ends_with("plca-cli") {
+        true => vec!["--", "Cargo.lock", "Cargo.toml", "crates"],
+        false => paths,
+    };
+    let git = |arguments: &[&str]| output(&root(), "git", &[arguments, &paths].concat());
+    let changed = String::from_utf8(git(&["status", "--porcelain"])?)?;
+    if let Some(first) = changed.lines().next() {
+        return Err(format!("{first}: a tally is of what is committed").into());
+    }
+    let listed = git(&["ls-files", "-s"])?;
+    let hash = <sha2::Sha256 as sha2::Digest>::digest(listed);
+    Ok(hash[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Runs the command; `false` if a property failed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     if !(args.hours.is_finite() && (0.0..=1e4).contains(&args.hours)) {
@@ -318,7 +440,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH);
     let drawn = || clock().map_or(0, |t| t.as_secs());
     let first = args.seed.unwrap_or_else(drawn);
-    let mut all = properties()?;
+    let mut all = properties(&args.package)?;
     let wanted = |name: &str| args.only.iter().any(|o| name.contains(o.as_str()));
     all.retain(|p| args.only.is_empty() || wanted(&p.name()));
     all.sort_by_key(Property::name);
@@ -327,7 +449,19 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     println!("{} properties, --seed {first}", all.len());
     let end = Instant::now() + Duration::from_secs_f64(args.hours * 3600.0);
-    let tallies = Mutex::new(vec![Tally::default(); all.len()]);
+    let kept = args.tally.as_deref().map(|path| Kept::open(path, &all));
+    let kept = kept.transpose()?;
+    let tally = |(at, property): (usize, &Property)| {
+        let earlier = kept
+            .as_ref()
+            .and_then(|kept| Tally::kept(kept.lines.get(&property.name())?, &kept.sources[at]));
+        earlier.unwrap_or_else(|| Tally {
+            seed: seed(first, &property.name()),
+            ..Tally::default()
+        })
+    };
+    let tallies = Mutex::new(all.iter().enumerate().map(tally).collect::<Vec<_>>());
+    let kept = Mutex::new(kept);
     let locked = || tallies.lock().unwrap_or_else(|e| e.into_inner());
     let work = || -> Result<()> {
         loop {
@@ -335,8 +469,11 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             let Some((at, cases)) = choose(&mut locked(), left, args.cases) else {
                 return Ok(());
             };
-            let (property, runs) = (&all[at], locked()[at].runs);
-            let seed = seed(first, &property.name()).wrapping_add(runs);
+            let property = &all[at];
+            let seed = {
+                let tally = &locked()[at];
+                tally.seed.wrapping_add(tally.runs)
+            };
             let begun = Instant::now();
             let ending = run_once(property, seed, cases)?;
             let mut tallies = locked();
@@ -347,11 +484,18 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             tally.last = cases;
             tally.taken += begun.elapsed();
             let why = match ending {
-                Ending::Held => continue,
-                Ending::Hung => format!("// no end within {} s\n", HANGS.as_secs()),
-                Ending::Failed(printed) => as_code(&printed).unwrap_or(printed),
+                Ending::Held(branches) => {
+                    tally.branches += branches;
+                    None
+                }
+                Ending::Hung => Some(format!("// no end within {} s\n", HANGS.as_secs())),
+                Ending::Failed(printed) => Some(as_code(&printed).unwrap_or(printed)),
             };
-            tally.failures += 1;
+            tally.failures += usize::from(why.is_some());
+            if let Some(kept) = &mut *kept.lock().unwrap_or_else(|e| e.into_inner()) {
+                kept.write(&all, &tallies)?;
+            }
+            let Some(why) = why else { continue };
             println!(
                 "\n// {}\n// PROPTEST_RNG_SEED={seed} PROPTEST_CASES={cases} cargo test -p {} {} -- --exact\n{why}",
                 property.name(),
@@ -374,7 +518,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     );
     for (property, t) in all.iter().zip(tallies.iter()) {
         let name = property.name();
-        let (seconds, seed) = (t.taken.as_secs_f64(), seed(first, &name));
+        let (seconds, seed) = (t.taken.as_secs_f64(), t.seed);
         println!(
             "{:>10} {:>8} {seconds:>8.1}  {seed:>20} {:>5}  {name}",
             t.cases, t.failures, t.runs
@@ -383,7 +527,11 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let (cases, failures) =
         (tallies.iter()).fold((0, 0), |(c, f), t| (c + t.cases, f + t.failures));
     println!("{cases:>10} {failures:>8}");
-    Ok(failures == 0)
+    let branches: u64 = tallies.iter().map(|t| t.branches).sum();
+    if branches > 0 {
+        println!("{branches} decided by rounding alone, at most one in {BRANCHES_IN} may be");
+    }
+    Ok(failures == 0 && branches <= cases.div_ceil(BRANCHES_IN))
 }
 
 #[cfg(test)]
@@ -442,7 +590,7 @@ mod tests {
     fn what_holds_is_said_to_hold() {
         assert!(matches!(
             run_once(&this("counted"), 5, 4).unwrap(),
-            Ending::Held
+            Ending::Held(0)
         ));
     }
 
@@ -477,6 +625,31 @@ mod tests {
         assert_eq!(module(Path::new("properties/mod.rs")), "properties");
         assert_eq!(module(Path::new("main.rs")), "");
         assert_eq!(module(Path::new("a/b.rs")), "a::b");
+    }
+
+    /// What a file says counts for the same sources, to the number.
+    #[test]
+    fn tallies_are_kept() {
+        let known = Tally {
+            runs: 3,
+            cases: 84,
+            failures: 1,
+            branches: 2,
+            seed: u64::MAX - 5,
+            ..Tally::default()
+        };
+        let line = known.line("abc").to_string();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let again = Tally::kept(&line, "abc").unwrap();
+        assert_eq!(again.line("abc"), line);
+        assert_eq!(
+            (
+                again.next(Duration::ZERO, 84),
+                again.next(Duration::ZERO, 100)
+            ),
+            (None, Some(16))
+        );
+        assert!(Tally::kept(&line, "abd").is_none());
     }
 
     /// Whoever had least is next, new ones before all; nothing begins for which there is no time.

@@ -228,6 +228,25 @@ impl<T: Real> Table<T> {
         self.rearranged(self.shape.clone(), |index| index[mode] = order[index[mode]])
     }
 
+    /// Of mode `mode` these indices alone, in this order; one may come more than once.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such index.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.select(1, &[1]).values, [2.0, 5.0]);
+    /// ```
+    pub fn select(&self, mode: usize, indices: &[usize]) -> Self {
+        let mut shape = self.shape.clone();
+        shape[mode] = indices.len();
+        self.rearranged(shape, |index| index[mode] = indices[index[mode]])
+    }
+
     /// Mode `m` becomes what was mode `order[m]`.
     ///
     /// # Panics

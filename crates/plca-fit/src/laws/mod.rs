@@ -18,6 +18,10 @@
 //! | [`check_moved`] | permutations and scales of the data permute and scale the result |
 //! | [`check_gradient`] | the residual is the largest slope of the objective |
 //! | [`check_rate`] | planted parts are recovered, intervals cover, as often as claimed |
+//! | [`check_definition`] | the objective of a fit is its definition, computed of its parameters |
+//! | [`check_units`] | data in another unit give the same fit in that unit |
+//! | [`check_neighbours`] | what is said of an observation does not depend on the others |
+//! | [`check_starts`] | of several starts the best is kept |
 //!
 //! ```
 //! use plca_fit::laws::{Claims, Law, Rounding, check};
@@ -50,24 +54,32 @@
 //! ```
 
 mod counts;
+mod definition;
 mod gradient;
 mod model;
 mod moved;
+mod neighbours;
 mod places;
 mod rate;
 mod renewal;
+mod starts;
 mod steps;
+mod units;
 mod unsupported;
 
 use std::fmt;
 
 pub use counts::check_counts;
+pub use definition::{Terms, check_definition};
 pub use gradient::{Way, check_gradient};
 pub use model::check_model;
 pub use moved::{Agreement, Point, agree, blocks, check_moved, check_threads, follow};
+pub use neighbours::check_neighbours;
 pub use rate::check_rate;
 pub use renewal::{Renewal, check_steps, check_valid};
+pub use starts::check_starts;
 pub use steps::{check, check_failure, check_resumed, never_worse};
+pub use units::{Units, check_units};
 pub use unsupported::check_unsupported;
 
 use plca_tensor::Real;
@@ -128,6 +140,12 @@ pub enum Law {
     Gradient,
     /// What is promised to happen so often does.
     Rate,
+    /// The objective that is reported is its definition, of the parameters that are reported.
+    Definition,
+    /// What is said of an observation does not depend on the other observations.
+    Neighbours,
+    /// The best of several starts is kept.
+    Starts,
 }
 
 /// The law that was broken, and how.

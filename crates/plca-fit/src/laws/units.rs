@@ -1,0 +1,145 @@
+//! The same data in another unit.
+
+use std::fmt;
+
+use plca_tensor::Real;
+
+use super::{Law, Violation};
+use crate::{Fit, State};
+
+/// What becomes of a fit where the data are multiplied by a number.
+pub struct Units<'a> {
+    /// By what a block, or a fact such as `scale`, is multiplied; it is told by its name.
+    pub block: Box<dyn Fn(&str) -> f64 + 'a>,
+    /// By what the objective is multiplied.
+    pub objective: f64,
+    /// What the objective has that no unit changes: the constants of priors. It may round the rest.
+    pub constant: f64,
+    /// What the objective sums over, in the first unit: see [`Algorithm::unit`](crate::Algorithm::unit).
+    pub size: f64,
+}
+
+impl fmt::Debug for Units<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Units")
+            .field("objective", &self.objective)
+            .field("constant", &self.constant)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks two fits from one seed, of data and of the data times a number, against [`Law::Scale`].
+///
+/// With `apart = 0` they are the same model bit for bit, except for the unit: iterations, status, blocks, facts and objective. That holds where
+/// the number is a power of two, which rounds nothing, for models that put no absolute number beside their data. With another `apart` the
+/// objectives alone are compared, for numbers that round the data:
+///
+/// ```math
+/// \left| \frac{J_s - c}{u} - (J - c) \right| \le \text{apart} \cdot \text{size}
+/// ```
+///
+/// `u` is [`Units::objective`], `c` the [`constant`](Units::constant).
+///
+/// # Errors
+///
+/// The [`Violation`], with the block and the entry.
+///
+/// # Examples
+///
+/// ```
+/// use nalgebra::{DMatrix, dmatrix};
+/// use plca_fit::laws::{Law, Units, check_units};
+/// use plca_fit::*;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+///
+/// /// The mean of data; with a guard it is kept from 0.
+/// #[derive(Debug)]
+/// struct Mean { data: DMatrix<f64>, guard: f64, blocks: [BlockSpec<f64>; 1] }
+///
+/// impl Algorithm<f64> for Mean {
+///     fn blocks(&self) -> &[BlockSpec<f64>] { &self.blocks }
+///     fn step(&self, at: &mut Parameters<f64>, _: bool) -> Result<Stepped, FitError> {
+///         at.change(|_, x| x[0] = self.data.mean() + self.guard);
+///         at.count();
+///         Ok(Stepped::default())
+///     }
+///     fn objective(&self, at: &Parameters<f64>) -> Result<f64, FitError> {
+///         Ok(-self.data.add_scalar(-at.at(0)[0]).norm_squared())
+///     }
+///     fn unit(&self) -> f64 { self.data.norm_squared() }
+///     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
+/// }
+///
+/// let fit = |unit: f64, guard| {
+///     let blocks = [BlockSpec::values("mean", (1, 1), Axis::None, Constraint::Free)];
+///     let mean = Mean { data: dmatrix![2.0, 5.0] * unit, guard, blocks };
+///     let run = Run::<Parameters<f64>>::new(Box::new(mean)).stop(Stop::default().max_iter(2));
+///     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))
+/// };
+/// let s = 2f64.powi(-40);
+/// let units = Units { block: Box::new(|_| s), objective: s * s, constant: 0.0, size: 29.0 };
+/// assert!(check_units(&fit(1.0, 0.0)?, &fit(s, 0.0)?, &units, 0.0).is_ok());
+/// let violation = check_units(&fit(1.0, 1e-12)?, &fit(s, 1e-12)?, &units, 0.0).unwrap_err();
+/// assert_eq!(violation.law, Law::Scale);                              // 1e-12 stands beside the data
+/// # Ok::<(), FitError>(())
+/// ```
+pub fn check_units<S: State>(
+    here: &Fit<S>,
+    there: &Fit<S>,
+    units: &Units<'_>,
+    apart: f64,
+) -> Result<(), Violation> {
+    let broken = |details: String| Err(Violation::new(Law::Scale, details));
+    let (u, c) = (units.objective, units.constant);
+    let [a, b] = [here, there].map(|fit| fit.objective());
+    let off = ((b - c) / u - (a - c)).abs();
+    if apart > 0.0 {
+        // The constant rounds what stands beside it.
+        let allowed = apart * units.size + 4.0 * f64::EPSILON * c.abs() * (1.0 + 1.0 / u);
+        return match off <= allowed {
+            true => Ok(()),
+            false => broken(format!(
+                "the value {a} becomes {b} instead of {}: {:e} per unit, of which {apart:e} is rounding",
+                u * (a - c) + c,
+                off / units.size
+            )),
+        };
+    }
+    let ends = [here, there].map(|fit| (fit.iterations(), fit.status().clone()));
+    if ends[0] != ends[1] {
+        return broken(format!("{:?} becomes {:?}", ends[0], ends[1]));
+    }
+    let [one, other] = [here, there].map(|fit| fit.state().parameters());
+    for ((name, before), (_, after)) in one.blocks().zip(other.blocks()) {
+        let factor = (units.block)(name);
+        for (at, (x, y)) in before.iter().zip(after.iter()).enumerate() {
+            let (x, y) = (x.to_f64(), y.to_f64());
+            let expected = x * factor;
+            if expected != y {
+                let (row, column) = (at % before.nrows(), at / before.nrows());
+                return broken(format!(
+                    "`{name}` has {x} in row {row}, column {column}, in the other unit {y} instead of {expected} after {} iterations",
+                    here.iterations()
+                ));
+            }
+        }
+    }
+    for ((name, before), (_, after)) in one.facts().zip(other.facts()) {
+        let factor = (units.block)(name);
+        let before = before.iter().map(|x| x * factor);
+        if !before.clone().eq(after.iter().copied()) {
+            let before: Vec<f64> = before.collect();
+            return broken(format!("`{name}` is {after:?} instead of {before:?}"));
+        }
+    }
+    let expected = u * (a - c) + c;
+    let allowed = match c == 0.0 {
+        true => 0.0,
+        false => 4.0 * f64::EPSILON * (b.abs() + c.abs() * (1.0 + u)),
+    };
+    match (b - expected).abs() <= allowed {
+        true => Ok(()),
+        false => broken(format!("the value {a} becomes {b} instead of {expected}")),
+    }
+}

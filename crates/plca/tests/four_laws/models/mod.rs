@@ -1,0 +1,165 @@
+//! All models: settings made of a problem, and objectives by their definition, by loops over all cells.
+
+mod bayes;
+mod divergence;
+mod shifted;
+mod signed;
+mod squared;
+
+use std::sync::Arc;
+
+use plca::fit::laws::Terms;
+use plca::nalgebra::DMatrix;
+use plca::prelude::*;
+use plca::priors::Priors;
+use plca::tensor::strategies::Table;
+
+use super::problem::Problem;
+
+pub(crate) use bayes::{PlcaVbs, PlsaVbs};
+pub(crate) use divergence::{Nmfs, Plcas, Plsas};
+pub(crate) use shifted::{Siplcas, Tiplcas};
+pub(crate) use signed::{CpVbs, Cps, ShiftVbs, Shifts, SnmfVbs, Snmfs};
+pub(crate) use squared::{Dings, KMeanss, Ntfs, Pntfs};
+
+/// The observed cells with their indices.
+fn observed(cells: &Table<f64>) -> impl Iterator<Item = (Vec<usize>, f64)> + '_ {
+    let seen = (0..cells.values.len()).filter(|&at| cells.observed[at]);
+    seen.map(|at| (cells.index(at), cells.values[at]))
+}
+
+fn hides(cells: &Table<f64>) -> bool {
+    cells.observed.contains(&false)
+}
+
+/// `Σ_z w_z Π_j F_j[x_j, z]`, of factors whose rows are indices.
+fn product(weights: Option<&DMatrix<f64>>, factors: &[&DMatrix<f64>], index: &[usize]) -> f64 {
+    let term = |z: usize| {
+        let weight = weights.map_or(1.0, |w| w[z]);
+        let entries = factors.iter().zip(index).map(|(f, &i)| f[(i, z)]);
+        entries.fold(weight, |x, entry| x * entry)
+    };
+    (0..factors[0].ncols()).map(term).sum()
+}
+
+/// `Σ V ln P`, and where mass is lost or hidden `- v ln Σ P`.
+fn likelihood(cells: &Table<f64>, conditional: bool, p: impl Fn(&[usize]) -> f64) -> Terms {
+    let mut terms = Terms::default();
+    let (mut total, mut seen) = (Terms::default(), Terms::default());
+    for (index, v) in observed(cells) {
+        let p = p(&index);
+        if v > 0.0 {
+            terms.add(v * p.ln());
+        }
+        total.add(v);
+        seen.add(p);
+    }
+    if conditional {
+        terms.add(-total.sum() * seen.sum().ln());
+    }
+    terms
+}
+
+/// A prior of the columns of a block, and what it adds to the objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum SimplexLaw {
+    Dirichlet(f64),
+    Entropic(f64),
+    LogisticNormal(f64),
+}
+
+impl SimplexLaw {
+    fn add_to(self, terms: &mut Terms, block: &DMatrix<f64>) {
+        match self {
+            // [SPEC 7] Σ (α - 1) ln θ, without what is clipped
+            Self::Dirichlet(alpha) => {
+                let positive = block.iter().filter(|&&x| x > 0.0 || alpha > 1.0);
+                terms.extend(positive.map(|x| (alpha - 1.0) * x.ln()));
+            }
+            // [SPEC 6] β Σ θ ln θ
+            Self::Entropic(beta) => {
+                let positive = block.iter().filter(|&&x| x > 0.0);
+                terms.extend(positive.map(|x| beta * x * x.ln()));
+            }
+            // [SPEC 7] about the mean of equal entries, at the best constant in η = ln θ + a
+            Self::LogisticNormal(variance) => {
+                for column in block.column_iter() {
+                    let n = column.len() as f64;
+                    let d: Vec<f64> = column.iter().map(|x| x.ln() + n.ln()).collect();
+                    let mean = d.iter().sum::<f64>() / n;
+                    let size: f64 = d.iter().map(|d| d * d).sum();
+                    let spread: f64 = d.iter().map(|d| (d - mean).powi(2)).sum();
+                    terms.add_of(-0.5 * spread / variance, size / variance);
+                }
+            }
+        }
+    }
+}
+
+impl SimplexLaw {
+    /// The law of a problem, and the block that has it; in most problems none.
+    fn of<'a>(problem: &Problem, blocks: &[&'a str]) -> Option<(&'a str, Self)> {
+        let laws = [
+            Self::Dirichlet(1.5),
+            Self::Entropic(2.0),
+            Self::Entropic(-1.0),
+            Self::Entropic(10.0),
+            Self::Dirichlet(0.5),
+            Self::LogisticNormal(1.0),
+        ];
+        let some = problem.choice(0, 3) == 1;
+        let block = blocks[problem.choice(1, blocks.len())];
+        some.then(|| (block, laws[problem.choice(2, laws.len())]))
+    }
+
+    /// For a block of this shape.
+    fn prior<T: Real>(
+        self,
+        block: &str,
+        shape: (usize, usize),
+    ) -> Result<Arc<dyn SimplexPrior<T>>, FitError> {
+        let text = match self {
+            Self::Dirichlet(alpha) => format!("dirichlet:{alpha}"),
+            Self::Entropic(beta) => format!("entropic:{beta}"),
+            Self::LogisticNormal(variance) => format!("logistic-normal:{variance}"),
+        };
+        let block = block.to_string();
+        Priors::parse(&text, shape).map_err(|source| FitError::Prior { block, source })
+    }
+}
+
+/// Adds the density of the prior of a problem to a likelihood.
+fn with_prior(mut terms: Terms, problem: &Problem, blocks: &[&str], at: &Parameters<f64>) -> Terms {
+    if let Some((name, law)) = SimplexLaw::of(problem, blocks) {
+        law.add_to(&mut terms, block(at, name));
+    }
+    terms
+}
+
+/// A block by its name.
+fn block<'a>(at: &'a Parameters<f64>, name: &str) -> &'a DMatrix<f64> {
+    at.block(name).expect("the model has this block")
+}
+
+/// The blocks `factor_0`, `factor_1`, … of a tensor of an order, with an ending.
+fn factors<'a>(at: &'a Parameters<f64>, order: usize, ending: &str) -> Vec<&'a DMatrix<f64>> {
+    (0..order)
+        .map(|j| block(at, &format!("factor_{j}{ending}")))
+        .collect()
+}
+
+/// The bits of numbers.
+fn bits<T: Real>(values: impl IntoIterator<Item = T>) -> Vec<u64> {
+    values.into_iter().map(|x| x.to_f64().to_bits()).collect()
+}
+
+/// What is said of every observation: a column of a block, and its own of a list, if there is one.
+fn by_columns<T: Real>(block: &DMatrix<T>, each: &[f64]) -> Vec<Vec<u64>> {
+    let columns = block.column_iter().enumerate();
+    let columns = columns.map(|(n, column)| {
+        let mut own = bits(column.iter().copied());
+        own.extend(each.get(n).map(|x| x.to_bits()));
+        own
+    });
+    columns.collect()
+}

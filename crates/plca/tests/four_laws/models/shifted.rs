@@ -1,0 +1,253 @@
+//! `siplca`, `tiplca`.
+
+use plca::em::{IndexMaps, Likelihood, Positions, Transformation};
+use plca::fit::laws::Terms;
+use plca::prelude::*;
+use plca::tensor::strategies::Table;
+
+use super::{SimplexLaw, block, hides, likelihood, with_prior};
+use crate::problem::{Kind, Problem};
+use crate::table::{Measured, Subject};
+
+const BLOCKS: &[&str] = &["impulses", "kernels", "weights"];
+
+/// The extents of kernels.
+pub(super) fn kernel(problem: &Problem) -> Vec<usize> {
+    let sizes = problem.table.shape.iter().enumerate();
+    sizes
+        .map(|(d, &n)| 1 + problem.choice(3 + d, n.min(4)))
+        .collect()
+}
+
+/// Where kernels lie: 0 inside, 1 beyond the far border, 2 beyond both.
+pub(super) fn support(problem: &Problem) -> usize {
+    problem.choice(6, 3)
+}
+
+fn literal(problem: &Problem) -> Likelihood {
+    match problem.choice(7, 4) == 1 && !problem.storage.hides() {
+        true => Likelihood::Literal,
+        false => Likelihood::Conditional,
+    }
+}
+
+/// The number of places of a kernel along a dimension, and the offset. `[SPEC 5.2]`
+fn places(n: usize, k: usize, support: usize) -> (usize, usize) {
+    [(n - k + 1, 0), (n, 0), (n + k - 1, k - 1)][support]
+}
+
+/// All indices of a box, row-major.
+fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for &n in shape {
+        all = (all.into_iter())
+            .flat_map(|index: Vec<usize>| (0..n).map(move |i| [&index[..], &[i]].concat()))
+            .collect();
+    }
+    all
+}
+
+/// Which tap at which place falls on which cell: the cell in row-major order, the tap, the place.
+pub(super) fn copies(shape: &[usize], kernel: &[usize], support: usize) -> Vec<[usize; 3]> {
+    let all = shape
+        .iter()
+        .zip(kernel)
+        .map(|(&n, &k)| places(n, k, support));
+    let (extents, offsets): (Vec<_>, Vec<_>) = all.unzip();
+    let mut copies = Vec::new();
+    for (t, tap) in indices(kernel).iter().enumerate() {
+        for (h, place) in indices(&extents).iter().enumerate() {
+            let mut cell = Some(0);
+            for d in 0..shape.len() {
+                // x = h + t - o
+                let x = (place[d] + tap[d]).checked_sub(offsets[d]);
+                let x = x.filter(|&x| x < shape[d]);
+                cell = cell.zip(x).map(|(at, x)| at * shape[d] + x);
+            }
+            copies.extend(cell.map(|x| [x, t, h]));
+        }
+    }
+    copies
+}
+
+/// The extents of the places.
+pub(super) fn spots(problem: &Problem) -> Vec<usize> {
+    let sizes = problem.table.shape.iter().zip(kernel(problem));
+    sizes
+        .map(|(&n, k)| places(n, k, support(problem)).0)
+        .collect()
+}
+
+fn sized(name: &str, k: usize, taps: usize, spots: usize) -> (usize, usize) {
+    match name {
+        "weights" => (k, 1),
+        "kernels" => (taps, k),
+        _ => (spots, k),
+    }
+}
+
+/// `P` of every cell, of shares of a tap's mass at a place: cell, tap, place, share.
+fn placed(
+    cells: usize,
+    shares: impl IntoIterator<Item = ([usize; 3], f64)>,
+    at: &Parameters<f64>,
+) -> Vec<f64> {
+    let [weights, kernels, impulses] = ["weights", "kernels", "impulses"].map(|b| block(at, b));
+    let mut p = vec![0.0; cells];
+    for ([x, t, h], share) in shares {
+        let terms = (0..weights.len()).map(|z| weights[z] * kernels[(t, z)] * impulses[(h, z)]);
+        p[x] += share * terms.sum::<f64>();
+    }
+    p
+}
+
+fn position(index: &[usize], shape: &[usize]) -> usize {
+    index.iter().zip(shape).fold(0, |at, (&i, &n)| at * n + i)
+}
+
+pub(crate) struct Siplcas;
+
+impl Subject for Siplcas {
+    type Model<T: Real> = Shifted<T>;
+
+    fn kind() -> Kind {
+        Kind::counts(1..=3)
+    }
+
+    fn model<T: Real>(problem: &Problem) -> Result<Shifted<T>, FitError> {
+        let (k, extents) = (problem.components, kernel(problem));
+        let (taps, spots) = (extents.iter().product(), spots(problem).iter().product());
+        let support = [Support::Valid, Support::Same, Support::Full][support(problem)];
+        let mut model = Shifted::builder(k, extents);
+        model = model.support(support).likelihood(literal(problem));
+        if let Some((name, law)) = SimplexLaw::of(problem, BLOCKS) {
+            model = model.prior(name, law.prior(name, sized(name, k, taps, spots))?);
+        }
+        model.build()
+    }
+
+    fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
+        let copies = copies(&cells.shape, &kernel(problem), support(problem));
+        let shares = copies.into_iter().map(|copy| (copy, 1.0));
+        let p = placed(cells.values.len(), shares, at);
+        let conditional = match literal(problem) {
+            Likelihood::Literal => false,
+            _ => support(problem) > 0 || hides(cells),
+        };
+        let p = |index: &[usize]| p[position(index, &cells.shape)];
+        with_prior(likelihood(cells, conditional, p), problem, BLOCKS, at)
+    }
+}
+
+pub(crate) struct Tiplcas;
+
+/// Angles, scales, and whether there are mirrored copies.
+fn turns(problem: &Problem) -> Result<Vec<Transformation>, FitError> {
+    let angles: &[f64] = [
+        &[0.0][..],
+        &[0.0, 180.0],
+        &[0.0, 90.0, 180.0, 270.0],
+        &[0.0, 30.0],
+    ][problem.choice(4, 4)];
+    let scales: &[f64] = [&[1.0][..], &[1.0, 1.5]][problem.choice(5, 2)];
+    Transformation::product(angles, scales, problem.choice(3, 3) == 1)
+}
+
+/// Extents of kernels, and their positions: those inside the data only where all fit.
+fn boxes(problem: &Problem) -> Result<(Vec<usize>, Positions), FitError> {
+    let shape = &problem.table.shape;
+    let mut kernel = shape.clone();
+    for d in 0..2 {
+        kernel[d] = 1 + problem.choice(3 + d, shape[d].min(3));
+    }
+    let fits = |turn: &Transformation| {
+        let (extents, _) = turn.shares([kernel[0], kernel[1]]);
+        extents[0] <= shape[0] && extents[1] <= shape[1]
+    };
+    let positions = match support(problem) {
+        0 if turns(problem)?.iter().all(fits) => Positions::Valid,
+        1 => Positions::Centred,
+        _ => Positions::Full,
+    };
+    Ok((kernel, positions))
+}
+
+/// Where the first cell of a box may lie along a dimension. `[EXT 2]`
+fn corners(positions: Positions, n: usize, extent: usize) -> std::ops::Range<isize> {
+    let (n, extent) = (n as isize, extent as isize);
+    match positions {
+        Positions::Valid => 0..n - extent + 1,
+        Positions::Full => 1 - extent..n,
+        Positions::Centred => -(extent / 2)..n - extent / 2,
+    }
+}
+
+impl Subject for Tiplcas {
+    type Model<T: Real> = Transformed<T>;
+
+    fn kind() -> Kind {
+        Kind::counts(2..=3)
+    }
+
+    fn model<T: Real>(problem: &Problem) -> Result<Transformed<T>, FitError> {
+        let k = problem.components;
+        let (kernel, positions) = boxes(problem)?;
+        let shape = &problem.table.shape;
+        let maps = IndexMaps::placed(&turns(problem)?, &kernel, shape, positions)?;
+        let (taps, spots) = (maps.kernel_cells(), maps.maps());
+        let mut model = Transformed::builder(k, maps).likelihood(literal(problem));
+        if let Some((name, law)) = SimplexLaw::of(problem, BLOCKS) {
+            model = model.prior(name, law.prior(name, sized(name, k, taps, spots))?);
+        }
+        model.build()
+    }
+
+    fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
+        let (kernel, positions) = boxes(problem).expect("a model was made of them");
+        let shape = &cells.shape;
+        let rest: usize = shape[2..].iter().product();
+        let (mut shares, mut map, mut lost) = (Vec::new(), 0, false);
+        for turn in turns(problem).expect("a model was made of them") {
+            let (extents, entries) = turn.shares([kernel[0], kernel[1]]);
+            for row in corners(positions, shape[0], extents[0]) {
+                for column in corners(positions, shape[1], extents[1]) {
+                    for &(from, to, weight) in &entries {
+                        let x = row + (to / extents[1]) as isize;
+                        let y = column + (to % extents[1]) as isize;
+                        let inside = (0..shape[0] as isize).contains(&x)
+                            && (0..shape[1] as isize).contains(&y);
+                        lost |= !inside;
+                        let cell = x as usize * shape[1] + y as usize;
+                        let all = (0..rest).filter(|_| inside);
+                        let cell = |c| [cell * rest + c, from * rest + c, map];
+                        shares.extend(all.map(|c| (cell(c), weight)));
+                    }
+                    map += 1;
+                }
+            }
+        }
+        let p = placed(cells.values.len(), shares, at);
+        let conditional = match literal(problem) {
+            Likelihood::Literal => false,
+            _ => lost || hides(cells),
+        };
+        let p = |index: &[usize]| p[position(index, shape)];
+        with_prior(likelihood(cells, conditional, p), problem, BLOCKS, at)
+    }
+}
+
+impl Measured for Siplcas {
+    const POWER: i32 = 1;
+
+    fn block(_: &Problem, name: &str, s: f64) -> f64 {
+        if name == "scale" { s } else { 1.0 }
+    }
+}
+
+impl Measured for Tiplcas {
+    const POWER: i32 = 1;
+
+    fn block(_: &Problem, name: &str, s: f64) -> f64 {
+        if name == "scale" { s } else { 1.0 }
+    }
+}

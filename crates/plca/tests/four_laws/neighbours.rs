@@ -1,0 +1,106 @@
+//! What a transform says of an observation does not depend on the others in the call.
+
+use plca::fit::laws::check_neighbours;
+use plca::prelude::*;
+use proptest::prelude::*;
+
+use super::models::*;
+use super::problem::{Problem, problems, stored};
+use super::table::{Explains, Subject, data_of, few, fitted, holds, pending, stop};
+
+fn of<M: Explains, T: Real>(
+    problem: &Problem,
+    batches: &[Vec<usize>],
+) -> Result<(), TestCaseError> {
+    let (data, _) = data_of::<T>(problem, M::unit(problem))?;
+    let fit = fitted::<M, T, _>(problem, &*data, |run| {
+        let run = run.stop(stop(problem));
+        run.run(Init::default(), &mut plca::seed(problem.seed))
+    })?;
+    let Some(fit) = fit else { return Ok(()) };
+    let (table, along) = (problem.table::<T>(M::unit(problem)), M::along(problem));
+    let n = table.shape[along];
+    let sums: Vec<f64> = (0..n)
+        .map(|of| {
+            let own = (0..table.values.len()).filter(|&at| table.index(at)[along] == of);
+            let seen = own.filter(|&at| table.observed[at]);
+            seen.map(|at| table.values[at].to_f64().abs()).sum()
+        })
+        .collect();
+    // Observations without counts are not looked at alone.
+    let whole: Vec<usize> = (0..n).filter(|&of| sums[of] > 0.0).collect();
+    let how = Transform::default().impossible(Impossible::Drop);
+    let how = how.stop(Stop::default().tol(1e-12).residual_tol(1e-6).max_iter(60));
+    let explain = |batch: &[usize]| -> Result<Vec<Vec<u64>>, FitError> {
+        let of: Vec<usize> = batch.iter().map(|&at| whole[at]).collect();
+        let part = table.select(along, &of);
+        M::explain(
+            problem,
+            fit.state(),
+            &*stored(&part, problem.storage)?,
+            &how,
+        )
+    };
+    let batches = batches
+        .iter()
+        .map(|b| b.iter().map(|at| at % whole.len()).collect());
+    let batches: Vec<Vec<usize>> = batches.collect();
+    holds(check_neighbours(whole.len(), &batches, explain))
+}
+
+fn neighbours<M: Explains>(problem: &Problem, batches: &[Vec<usize>]) -> Result<(), TestCaseError> {
+    match problem.single {
+        true => of::<M, f32>(problem, batches),
+        false => of::<M, f64>(problem, batches),
+    }
+}
+
+fn batches() -> impl Strategy<Value = Vec<Vec<usize>>> {
+    prop::collection::vec(prop::collection::vec(0..64usize, 1..12), 1..4)
+}
+
+proptest! {
+    #![proptest_config(few(12))]
+
+    #[test]
+    fn plsa(problem in problems(Plsas::kind()), batches in batches()) {
+        pending!("neighbours::plsa");
+        neighbours::<Plsas>(&problem, &batches)?;
+    }
+
+    #[test]
+    fn nmf_kl(problem in problems(Nmfs::kind()), batches in batches()) {
+        pending!("neighbours::nmf_kl");
+        neighbours::<Nmfs>(&problem, &batches)?;
+    }
+
+    #[test]
+    fn plsa_vb(problem in problems(PlsaVbs::kind()), batches in batches()) {
+        pending!("neighbours::plsa_vb");
+        neighbours::<PlsaVbs>(&problem, &batches)?;
+    }
+
+    #[test]
+    fn pntf(problem in problems(Pntfs::kind()), batches in batches()) {
+        pending!("neighbours::pntf");
+        neighbours::<Pntfs>(&problem, &batches)?;
+    }
+
+    #[test]
+    fn ntf_l2(problem in problems(Ntfs::kind()), batches in batches()) {
+        pending!("neighbours::ntf_l2");
+        neighbours::<Ntfs>(&problem, &batches)?;
+    }
+
+    #[test]
+    fn skellam(problem in problems(Snmfs::kind()), batches in batches()) {
+        pending!("neighbours::skellam");
+        neighbours::<Snmfs>(&problem, &batches)?;
+    }
+
+    #[test]
+    fn skellam_vb(problem in problems(SnmfVbs::kind()), batches in batches()) {
+        pending!("neighbours::skellam_vb");
+        neighbours::<SnmfVbs>(&problem, &batches)?;
+    }
+}
