@@ -271,7 +271,7 @@ impl<T: Real> Table<T> {
 
     /// A table of another shape; `source` turns an index into the one whose cell goes there.
     fn rearranged(&self, shape: Vec<usize>, source: impl Fn(&mut [usize])) -> Self {
-        let from: Vec<usize> = (0..self.values.len())
+        let from: Vec<usize> = (0..shape.iter().product())
             .map(|at| {
                 let mut index = unravel(at, &shape, Order::RowMajor);
                 source(&mut index);

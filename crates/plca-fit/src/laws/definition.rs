@@ -119,7 +119,7 @@ pub fn check_definition<S: State>(
         return Ok(());
     }
     broken(format!(
-        "the value is told to be {told}, by its definition it is {sum}: {apart:e} apart after {} iterations, of which {allowed:e} is rounding",
+        "the value is told to be {told:e}, by its definition it is {sum:e}: {apart:e} apart after {} iterations, of which {allowed:e} is rounding",
         fit.iterations()
     ))
 }

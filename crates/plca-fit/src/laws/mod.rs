@@ -19,7 +19,7 @@
 //! | [`check_gradient`] | the residual is the largest slope of the objective |
 //! | [`check_rate`] | planted parts are recovered, intervals cover, as often as claimed |
 //! | [`check_definition`] | the objective of a fit is its definition, computed of its parameters |
-//! | [`check_units`] | data in another unit give the same fit in that unit |
+//! | [`check_units`], [`check_per_unit`] | data in another unit give the same fit in that unit |
 //! | [`check_neighbours`] | what is said of an observation does not depend on the others |
 //! | [`check_starts`] | of several starts the best is kept |
 //!
@@ -79,7 +79,7 @@ pub use rate::check_rate;
 pub use renewal::{Renewal, check_steps, check_valid};
 pub use starts::check_starts;
 pub use steps::{check, check_failure, check_resumed, never_worse};
-pub use units::{Units, check_units};
+pub use units::{Units, check_per_unit, check_units};
 pub use unsupported::check_unsupported;
 
 use plca_tensor::Real;

@@ -17,6 +17,8 @@ pub struct Units<'a> {
     pub constant: f64,
     /// What the objective sums over, in the first unit: see [`Algorithm::unit`](crate::Algorithm::unit).
     pub size: f64,
+    /// How far the objectives may be apart by rounding, relative to that.
+    pub apart: f64,
 }
 
 impl fmt::Debug for Units<'_> {
@@ -25,21 +27,15 @@ impl fmt::Debug for Units<'_> {
             .field("objective", &self.objective)
             .field("constant", &self.constant)
             .field("size", &self.size)
+            .field("apart", &self.apart)
             .finish_non_exhaustive()
     }
 }
 
-/// Checks two fits from one seed, of data and of the data times a number, against [`Law::Scale`].
+/// Checks two fits from one seed, of data and of the data times a number that rounds nothing, a power of two, against [`Law::Scale`]: they are the
+/// same model bit for bit, except for the unit, in iterations, status, blocks and facts; the objectives pass [`check_per_unit`].
 ///
-/// With `apart = 0` they are the same model bit for bit, except for the unit: iterations, status, blocks, facts and objective. That holds where
-/// the number is a power of two, which rounds nothing, for models that put no absolute number beside their data. With another `apart` the
-/// objectives alone are compared, for numbers that round the data:
-///
-/// ```math
-/// \left| \frac{J_s - c}{u} - (J - c) \right| \le \text{apart} \cdot \text{size}
-/// ```
-///
-/// `u` is [`Units::objective`], `c` the [`constant`](Units::constant).
+/// That holds for models that put no absolute number beside their data.
 ///
 /// # Errors
 ///
@@ -49,7 +45,7 @@ impl fmt::Debug for Units<'_> {
 ///
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
-/// use plca_fit::laws::{Law, Units, check_units};
+/// use plca_fit::laws::{Law, Units, check_per_unit, check_units};
 /// use plca_fit::*;
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 ///
@@ -78,34 +74,19 @@ impl fmt::Debug for Units<'_> {
 ///     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))
 /// };
 /// let s = 2f64.powi(-40);
-/// let units = Units { block: Box::new(|_| s), objective: s * s, constant: 0.0, size: 29.0 };
-/// assert!(check_units(&fit(1.0, 0.0)?, &fit(s, 0.0)?, &units, 0.0).is_ok());
-/// let violation = check_units(&fit(1.0, 1e-12)?, &fit(s, 1e-12)?, &units, 0.0).unwrap_err();
+/// let units = Units { block: Box::new(|_| s), objective: s * s, constant: 0.0, size: 29.0, apart: 1e-12 };
+/// assert!(check_units(&fit(1.0, 0.0)?, &fit(s, 0.0)?, &units).is_ok());
+/// let violation = check_units(&fit(1.0, 1e-12)?, &fit(s, 1e-12)?, &units).unwrap_err();
 /// assert_eq!(violation.law, Law::Scale);                              // 1e-12 stands beside the data
+/// assert_eq!(check_per_unit(&fit(1.0, 1e-12)?, &fit(s, 1e-12)?, &units).unwrap_err().law, Law::Scale);
 /// # Ok::<(), FitError>(())
 /// ```
 pub fn check_units<S: State>(
     here: &Fit<S>,
     there: &Fit<S>,
     units: &Units<'_>,
-    apart: f64,
 ) -> Result<(), Violation> {
     let broken = |details: String| Err(Violation::new(Law::Scale, details));
-    let (u, c) = (units.objective, units.constant);
-    let [a, b] = [here, there].map(|fit| fit.objective());
-    let off = ((b - c) / u - (a - c)).abs();
-    if apart > 0.0 {
-        // The constant rounds what stands beside it.
-        let allowed = apart * units.size + 4.0 * f64::EPSILON * c.abs() * (1.0 + 1.0 / u);
-        return match off <= allowed {
-            true => Ok(()),
-            false => broken(format!(
-                "the value {a} becomes {b} instead of {}: {:e} per unit, of which {apart:e} is rounding",
-                u * (a - c) + c,
-                off / units.size
-            )),
-        };
-    }
     let ends = [here, there].map(|fit| (fit.iterations(), fit.status().clone()));
     if ends[0] != ends[1] {
         return broken(format!("{:?} becomes {:?}", ends[0], ends[1]));
@@ -119,7 +100,7 @@ pub fn check_units<S: State>(
             if expected != y {
                 let (row, column) = (at % before.nrows(), at / before.nrows());
                 return broken(format!(
-                    "`{name}` has {x} in row {row}, column {column}, in the other unit {y} instead of {expected} after {} iterations",
+                    "`{name}` has {x:e} in row {row}, column {column}, in the other unit {y:e} instead of {expected:e} after {} iterations",
                     here.iterations()
                 ));
             }
@@ -133,13 +114,44 @@ pub fn check_units<S: State>(
             return broken(format!("`{name}` is {after:?} instead of {before:?}"));
         }
     }
-    let expected = u * (a - c) + c;
-    let allowed = match c == 0.0 {
-        true => 0.0,
-        false => 4.0 * f64::EPSILON * (b.abs() + c.abs() * (1.0 + u)),
-    };
-    match (b - expected).abs() <= allowed {
-        true => Ok(()),
-        false => broken(format!("the value {a} becomes {b} instead of {expected}")),
+    check_per_unit(here, there, units)
+}
+
+/// Checks two fits from one seed, of data and of the data times any number, against [`Law::Scale`]: their objectives are the same per unit.
+///
+/// ```math
+/// \left| \frac{J_s - c}{u} - (J - c) \right| \le \text{apart} \cdot \text{size}
+/// ```
+///
+/// `u` is [`Units::objective`], `c` the [`constant`](Units::constant), which hides what is below a rounding of it. A number that is not a power of two
+/// rounds the data, and iterations amplify that: compare a few of them, of the same number.
+///
+/// # Errors
+///
+/// The [`Violation`].
+///
+/// # Examples
+///
+/// See [`check_units`].
+pub fn check_per_unit<S: State>(
+    here: &Fit<S>,
+    there: &Fit<S>,
+    units: &Units<'_>,
+) -> Result<(), Violation> {
+    let (u, c) = (units.objective, units.constant);
+    let [a, b] = [here, there].map(|fit| fit.objective());
+    let off = ((b - c) / u - (a - c)).abs();
+    let hidden = 64.0 * f64::EPSILON * c.abs() * (1.0 + 1.0 / u);
+    if off <= units.apart * units.size + hidden {
+        return Ok(());
     }
+    let details = format!(
+        "the value {a:e} becomes {b:e} instead of {:e} after {} and {} iterations: {:e} per unit, of which {:e} is rounding",
+        u * (a - c) + c,
+        here.iterations(),
+        there.iterations(),
+        off / units.size,
+        units.apart
+    );
+    Err(Violation::new(Law::Scale, details))
 }

@@ -2,7 +2,8 @@
 
 use plca::em::{Algorithm, Sense};
 use plca::fit::laws::{
-    Law, Terms, Units, check_definition, check_neighbours, check_starts, check_units,
+    Law, Terms, Units, check_definition, check_neighbours, check_per_unit, check_starts,
+    check_units,
 };
 use plca::fit::{BlockSpec, Stepped};
 use plca::nalgebra::DMatrix;
@@ -117,24 +118,30 @@ fn a_constant_that_no_page_knows() {
 #[test]
 fn a_guard_that_has_no_unit() {
     let s = 2f64.powi(-60);
-    let units = |size| Units {
+    let units = Units {
         block: Box::new(move |_| s.sqrt()),
         objective: s,
         constant: 0.0,
-        size,
+        size: 25.5,
+        apart: 1e-9,
     };
-    let apart = |mistake, within| {
-        let [here, there] = [1.0, s].map(|unit| fit(unit, mistake, 1, &mut plca::seed(0)));
-        law(check_units(&here, &there, &units(25.5), within))
+    let fits = |mistake| [1.0, s].map(|unit| fit(unit, mistake, 1, &mut plca::seed(0)));
+    let bits = |mistake| {
+        let [here, there] = fits(mistake);
+        law(check_units(&here, &there, &units))
     };
-    for within in [0.0, 1e-9] {
-        assert_eq!(apart(Mistake::None, within), None);
-        assert_eq!(apart(Mistake::Guard(1e-8), within), Some(Law::Scale));
+    let value = |mistake| {
+        let [here, there] = fits(mistake);
+        law(check_per_unit(&here, &there, &units))
+    };
+    assert_eq!((bits(Mistake::None), value(Mistake::None)), (None, None));
+    let caught = Some(Law::Scale);
+    for mistake in [Mistake::Guard(1e-8), Mistake::Constant(1e-20)] {
+        assert_eq!((bits(mistake), value(mistake)), (caught, caught));
     }
     // Bits see what the objective does not.
-    assert_eq!(apart(Mistake::Guard(1e-16), 0.0), Some(Law::Scale));
-    // A constant of the objective is one that no unit changes.
-    assert_eq!(apart(Mistake::Constant(1e-20), 0.0), Some(Law::Scale));
+    assert_eq!(bits(Mistake::Guard(1e-22)), caught);
+    assert_eq!(value(Mistake::Guard(1e-22)), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems, stored};
-use super::table::{Explains, Subject, data_of, few, fitted, holds, pending, stop};
+use super::table::{Explains, data_of, few, fitted, holds, pending, stop};
 
 fn of<M: Explains, T: Real>(
     problem: &Problem,
@@ -28,9 +28,9 @@ fn of<M: Explains, T: Real>(
         })
         .collect();
     // Observations without counts are not looked at alone.
-    let whole: Vec<usize> = (0..n).filter(|&of| sums[of] > 0.0).collect();
+    let whole: Vec<usize> = (0..n).filter(|&of| sums[of] > 0.0).take(12).collect();
     let how = Transform::default().impossible(Impossible::Drop);
-    let how = how.stop(Stop::default().tol(1e-12).residual_tol(1e-6).max_iter(60));
+    let how = how.stop(Stop::default().tol(1e-12).residual_tol(1e-6).max_iter(25));
     let explain = |batch: &[usize]| -> Result<Vec<Vec<u64>>, FitError> {
         let of: Vec<usize> = batch.iter().map(|&at| whole[at]).collect();
         let part = table.select(along, &of);
@@ -63,43 +63,43 @@ proptest! {
     #![proptest_config(few(12))]
 
     #[test]
-    fn plsa(problem in problems(Plsas::kind()), batches in batches()) {
+    fn plsa(problem in problems(Plsas::explained()), batches in batches()) {
         pending!("neighbours::plsa");
         neighbours::<Plsas>(&problem, &batches)?;
     }
 
     #[test]
-    fn nmf_kl(problem in problems(Nmfs::kind()), batches in batches()) {
+    fn nmf_kl(problem in problems(Nmfs::explained()), batches in batches()) {
         pending!("neighbours::nmf_kl");
         neighbours::<Nmfs>(&problem, &batches)?;
     }
 
     #[test]
-    fn plsa_vb(problem in problems(PlsaVbs::kind()), batches in batches()) {
+    fn plsa_vb(problem in problems(PlsaVbs::explained()), batches in batches()) {
         pending!("neighbours::plsa_vb");
         neighbours::<PlsaVbs>(&problem, &batches)?;
     }
 
     #[test]
-    fn pntf(problem in problems(Pntfs::kind()), batches in batches()) {
+    fn pntf(problem in problems(Pntfs::explained()), batches in batches()) {
         pending!("neighbours::pntf");
         neighbours::<Pntfs>(&problem, &batches)?;
     }
 
     #[test]
-    fn ntf_l2(problem in problems(Ntfs::kind()), batches in batches()) {
+    fn ntf_l2(problem in problems(Ntfs::explained()), batches in batches()) {
         pending!("neighbours::ntf_l2");
         neighbours::<Ntfs>(&problem, &batches)?;
     }
 
     #[test]
-    fn skellam(problem in problems(Snmfs::kind()), batches in batches()) {
+    fn skellam(problem in problems(Snmfs::explained()), batches in batches()) {
         pending!("neighbours::skellam");
         neighbours::<Snmfs>(&problem, &batches)?;
     }
 
     #[test]
-    fn skellam_vb(problem in problems(SnmfVbs::kind()), batches in batches()) {
+    fn skellam_vb(problem in problems(SnmfVbs::explained()), batches in batches()) {
         pending!("neighbours::skellam_vb");
         neighbours::<SnmfVbs>(&problem, &batches)?;
     }

@@ -41,7 +41,7 @@ fn bound(cells: &Table<f64>, weights: Option<&DMatrix<f64>>, ln: &[DMatrix<f64>]
             weights.map_or(0.0, |w| w[z]) + factors.sum::<f64>()
         };
         let ln_p = ln_sum_exp(&(0..ln[0].ncols()).map(term).collect::<Vec<_>>());
-        terms.add(v * ln_p);
+        terms.add_of(v * ln_p, v * ln_p.abs().max(1.0));
     }
     terms
 }
@@ -49,6 +49,12 @@ fn bound(cells: &Table<f64>, weights: Option<&DMatrix<f64>>, ln: &[DMatrix<f64>]
 /// The shape of the prior of the block `which`.
 fn shape(problem: &Problem, which: usize) -> f64 {
     [1.0, 0.1, 2.0, 0.01][problem.choice(which, 4)]
+}
+
+/// `e^ψ` of shapes below 1/87 is no number of single precision.
+fn underflows(problem: &Problem, error: &FitError) -> bool {
+    let faint = [0, 1].iter().any(|&which| shape(problem, which) < 0.012);
+    problem.single && faint && matches!(error, FitError::Support { .. })
 }
 
 pub(crate) struct PlcaVbs;
@@ -68,6 +74,10 @@ impl Subject for PlcaVbs {
             model = model.prior(format!("factor_{j}_shape"), entries);
         }
         model.build()
+    }
+
+    fn refuses(problem: &Problem, error: &FitError) -> bool {
+        underflows(problem, error)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -98,6 +108,10 @@ impl Subject for PlsaVbs {
             .prior("basis_shape", Entries::All(shape(problem, 0)))
             .prior("mixture_shape", Entries::All(shape(problem, 1)))
             .build()
+    }
+
+    fn refuses(problem: &Problem, error: &FitError) -> bool {
+        underflows(problem, error)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

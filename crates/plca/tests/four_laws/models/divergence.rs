@@ -7,7 +7,8 @@ use plca::priors::RatePriors;
 use plca::tensor::strategies::Table;
 
 use super::{
-    SimplexLaw, block, by_columns, factors, hides, likelihood, observed, product, with_prior,
+    SimplexLaw, block, bounded, by_columns, factors, hides, likelihood, observed, product,
+    with_prior,
 };
 use crate::problem::{Kind, Problem};
 use crate::special::{ln_gamma, times_ln};
@@ -41,6 +42,10 @@ impl Subject for Plcas {
             plca = plca.temper(0.9);
         }
         plca.build()
+    }
+
+    fn monotone(problem: &Problem) -> bool {
+        bounded(problem, PLCA_BLOCKS)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -83,6 +88,10 @@ impl Subject for Plsas {
             plsa = plsa.temper(0.9);
         }
         plsa.build()
+    }
+
+    fn monotone(problem: &Problem) -> bool {
+        bounded(problem, PLSA_BLOCKS)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

@@ -49,7 +49,8 @@ fn likelihood(cells: &Table<f64>, conditional: bool, p: impl Fn(&[usize]) -> f64
     for (index, v) in observed(cells) {
         let p = p(&index);
         if v > 0.0 {
-            terms.add(v * p.ln());
+            // A probability is known to a rounding of itself, which is one of the logarithm.
+            terms.add_of(v * p.ln(), v * p.ln().abs().max(1.0));
         }
         total.add(v);
         seen.add(p);
@@ -87,7 +88,7 @@ impl SimplexLaw {
                     let n = column.len() as f64;
                     let d: Vec<f64> = column.iter().map(|x| x.ln() + n.ln()).collect();
                     let mean = d.iter().sum::<f64>() / n;
-                    let size: f64 = d.iter().map(|d| d * d).sum();
+                    let size: f64 = column.iter().map(|x| x.ln().powi(2)).sum();
                     let spread: f64 = d.iter().map(|d| (d - mean).powi(2)).sum();
                     terms.add_of(-0.5 * spread / variance, size / variance);
                 }
@@ -126,6 +127,12 @@ impl SimplexLaw {
         let block = block.to_string();
         Priors::parse(&text, shape).map_err(|source| FitError::Prior { block, source })
     }
+}
+
+/// Whether the prior of a problem has a maximum. With pseudo-counts below 0 it has none: entries are clipped, and leave the density.
+fn bounded(problem: &Problem, blocks: &[&str]) -> bool {
+    let law = SimplexLaw::of(problem, blocks);
+    !law.is_some_and(|(_, law)| matches!(law, SimplexLaw::Dirichlet(alpha) if alpha < 1.0))
 }
 
 /// Adds the density of the prior of a problem to a likelihood.

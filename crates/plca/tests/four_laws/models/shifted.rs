@@ -5,7 +5,7 @@ use plca::fit::laws::Terms;
 use plca::prelude::*;
 use plca::tensor::strategies::Table;
 
-use super::{SimplexLaw, block, hides, likelihood, with_prior};
+use super::{SimplexLaw, block, bounded, hides, likelihood, with_prior};
 use crate::problem::{Kind, Problem};
 use crate::table::{Measured, Subject};
 
@@ -126,6 +126,10 @@ impl Subject for Siplcas {
         model.build()
     }
 
+    fn monotone(problem: &Problem) -> bool {
+        bounded(problem, BLOCKS)
+    }
+
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
         let copies = copies(&cells.shape, &kernel(problem), support(problem));
         let shares = copies.into_iter().map(|copy| (copy, 1.0));
@@ -202,6 +206,10 @@ impl Subject for Tiplcas {
         model.build()
     }
 
+    fn monotone(problem: &Problem) -> bool {
+        bounded(problem, BLOCKS)
+    }
+
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
         let (kernel, positions) = boxes(problem).expect("a model was made of them");
         let shape = &cells.shape;
@@ -217,10 +225,12 @@ impl Subject for Tiplcas {
                         let inside = (0..shape[0] as isize).contains(&x)
                             && (0..shape[1] as isize).contains(&y);
                         lost |= !inside;
+                        if !inside {
+                            continue;
+                        }
                         let cell = x as usize * shape[1] + y as usize;
-                        let all = (0..rest).filter(|_| inside);
-                        let cell = |c| [cell * rest + c, from * rest + c, map];
-                        shares.extend(all.map(|c| (cell(c), weight)));
+                        let copy = |c| [cell * rest + c, from * rest + c, map];
+                        shares.extend((0..rest).map(|c| (copy(c), weight)));
                     }
                     map += 1;
                 }

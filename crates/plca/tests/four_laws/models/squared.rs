@@ -240,6 +240,10 @@ impl Measured for KMeanss {
 }
 
 impl Explains for Pntfs {
+    fn explained() -> Kind {
+        Self::kind().complete()
+    }
+
     fn along(problem: &Problem) -> usize {
         problem.choice(5, problem.table.shape.len())
     }
