@@ -30,6 +30,15 @@ pub(crate) fn check_signs<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
     }
 }
 
+/// Whether a squared error that was found as the difference of sums of this size has fewer digits than it should: ten, in single precision nearly five.
+pub(crate) fn cancels<T: Real>(value: f64, size: f64) -> bool {
+    let unit = T::EPSILON.to_f64();
+    // Rounding makes an error of a few units of the sums.
+    let least = 9.0 * unit / (168.0 * unit).max(1e-10);
+    // Not a number is not enough either.
+    value.partial_cmp(&(least * size)) != Some(std::cmp::Ordering::Greater)
+}
+
 /// The number itself, if it is one.
 pub(crate) fn finite(what: &str, value: f64) -> Result<f64, FitError> {
     match value.is_finite() {

@@ -34,7 +34,7 @@ use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{CompensatedSum, Data, Factor, Real};
 
-use crate::blocks::{check_complete, extrapolated, finite, given, kept, put, weigh};
+use crate::blocks::{cancels, check_complete, extrapolated, finite, given, kept, put, weigh};
 use crate::exact::{self, TOTALS, check_totals};
 use crate::mixture::explain_columns;
 use crate::projection::Projector;
@@ -192,7 +192,7 @@ impl<T: Real> Sweep<'_, T> {
         let linear: f64 = contracted(m, u).iter().sum();
         // [PNTF 5]
         let value = self.norm - 2.0 * linear + gram(u).component_mul(gamma).sum();
-        if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+        if !cancels::<T>(value, self.norm) {
             return value;
         }
         self.explicit(u, &widen(at.at(1)))

@@ -21,7 +21,7 @@ use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real};
 use rand::Rng;
 
-use crate::blocks::{check_complete, check_signs, finite, is_kept, kept};
+use crate::blocks::{cancels, check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
 use crate::sweep::{contracted, descend, gram, grams, hadamard, widen};
 
@@ -303,7 +303,7 @@ impl<T: Real> Sweep<'_, T> {
     /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
     fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
         let value = self.norm - 2.0 * f.iter().sum::<f64>() + h.sum();
-        if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+        if !cancels::<T>(value, self.norm) {
             return value;
         }
         let ones = vec![T::one(); self.model.components];

@@ -29,7 +29,7 @@ use plca_tensor::arrange::{Memo, Products};
 use rand::Rng;
 
 use super::{Pntf, Sparsity, factors, mass};
-use crate::blocks::{extrapolated, given, is_kept, project, put, unsolved, weigh};
+use crate::blocks::{cancels, extrapolated, given, is_kept, project, put, unsolved, weigh};
 use crate::deflation::deflate;
 use crate::projection::Projector;
 use crate::sweep::{
@@ -108,15 +108,15 @@ impl<T: Real> Descent<'_, T> {
         let linear: f64 = f.iter().zip(w.iter()).map(|(f, w)| f * w).sum();
         // [PNTF 5] ‖G‖² - 2 f·l + lᵀ H l
         let value = self.norm - 2.0 * linear + (h * &w).dot(&w);
-        match value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
-            true => value,
-            false => self.explicit(at),
+        match cancels::<T>(value, self.norm) {
+            true => self.explicit(at),
+            false => value,
         }
     }
 
     /// Fits the mass to the observed cells; returns the squared error before.
     ///
-    /// With `A = Σ_obs (G - s P) P` and `E` the squared error, `Σ_obs P² = (‖G‖² - 2 s A - E) / s²`.
+    /// With `A = Σ_obs (G - s P) P` and `E` the squared error, `Σ_obs (s P)² = ‖G‖² - 2 s A - E`.
     fn refit_mass(&self, at: &mut Parameters<T>) -> f64 {
         let (m, squared_error) = self.enumerate(at, 0);
         let f = contracted(&m, &widen(&factors(at)[0]));
@@ -124,8 +124,13 @@ impl<T: Real> Descent<'_, T> {
         let s = mass(at);
         let linear: f64 = f.iter().zip(l.iter()).map(|(f, l)| f * l).sum();
         let slope = linear - s * (hadamard(&grams(factors(at)), None) * &l).dot(&l);
-        let squares = (self.norm - 2.0 * s * slope - squared_error) / (s * s);
-        let best = s + slope / squares;
+        let mut squares = self.norm - 2.0 * s * slope - squared_error;
+        if cancels::<T>(squares, self.norm) {
+            // The squared error of data without mass.
+            let weights: Vec<T> = scaled_weights(at).into_iter().map(T::lit).collect();
+            squares = self.data.completed_mttkrp(0.0, &weights, factors(at), 0).1;
+        }
+        let best = s + slope / (squares / (s * s));
         if squares > 0.0 && best.is_finite() && best > 0.0 {
             put(at, self.order() + 1, &DMatrix::from_element(1, 1, best));
         }
