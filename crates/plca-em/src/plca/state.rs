@@ -125,19 +125,19 @@ fn joint<T: Real>(solved: &Solved<T>) -> (DMatrix<T>, DMatrix<T>) {
     let is_seen = |z: usize, y: usize| solved.share[(z, if shared { 0 } else { y })] > T::zero();
     let even = 1.0 / size as f64;
     let mut masses = vec![0.0; k];
-    let mut unseen = vec![0.0; k];
+    let mut counts = vec![0usize; k];
     for (y, column) in solved.factor.column_iter().enumerate() {
         for (z, x) in column.iter().enumerate() {
-            match is_seen(z, y) {
-                true => masses[z] += x.to_f64(),
-                false => unseen[z] += even,
+            if is_seen(z, y) {
+                masses[z] += x.to_f64();
+                counts[z] += 1;
             }
         }
     }
     let seen: f64 = masses.iter().sum();
-    for (mass, unseen) in masses.iter_mut().zip(&unseen) {
+    for (mass, &count) in masses.iter_mut().zip(&counts) {
         // A component that was not seen at all may have any mass.
-        let whole = *mass / (1.0 - unseen);
+        let whole = *mass * (size as f64 / count as f64);
         *mass = if whole.is_finite() {
             whole
         } else {

@@ -98,18 +98,18 @@ impl<T: Real> Product<T> {
         }
         let factor = &self.factors[mode];
         let k = block.nrows();
-        let (mut seen, mut unseen) = (vec![0.0; k], vec![0.0; k]);
+        // Masses of this block, and the shares that the same entries have in this product.
+        let (mut seen, mut shares) = (vec![0.0; k], vec![0.0; k]);
         let columns = block.column_iter().zip(factor.column_iter());
         for ((w, f), s) in columns.zip(linear.column_iter()) {
             for z in 0..k {
                 if s[z] > T::zero() {
                     seen[z] += w[z].to_f64();
-                } else {
-                    unseen[z] += f[z].to_f64();
+                    shares[z] += f[z].to_f64();
                 }
             }
         }
-        let mass = |z: usize| match seen[z] / (1.0 - unseen[z]) {
+        let mass = |z: usize| match seen[z] / shares[z] {
             mass if mass > 0.0 && mass.is_finite() => mass,
             _ => self.scale[z],
         };
