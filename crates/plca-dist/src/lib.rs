@@ -16,6 +16,7 @@ mod elementary;
 mod error;
 mod gamma_shapes;
 mod hypergeometric;
+pub mod key;
 mod lambert;
 mod logarithm;
 pub mod random;

@@ -6,6 +6,7 @@ mod diffnomial;
 mod digamma;
 mod frozen;
 mod gamma_shapes;
+mod key;
 mod lambert;
 mod skellam_distribution;
 mod skellam_functions;
