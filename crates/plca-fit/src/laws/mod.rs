@@ -189,7 +189,7 @@ impl Law {
         match self {
             Self::Valid | Self::Frozen | Self::Block | Self::Stuck => "the step",
             Self::Expectation => "the expectation, the counts of the E-step",
-            Self::Value => "the value of the objective",
+            Self::Value | Self::Definition => "the value of the objective",
             Self::Exposure => "the exposure",
             Self::Unsupported => "what is called unsupported",
             _ => "",

@@ -6,7 +6,7 @@ use crate::{Fit, Sense, State};
 /// Checks a run from several starts against [`Law::Starts`]: it is bit for bit the best of the runs from each of them, the first of those that are
 /// equally good. The starts of a run are drawn one after the other, so single runs with one generator draw the same.
 ///
-/// That a start is not made worse is [`never_worse`](super::never_worse) of its objective and that of the fit.
+/// Fits are compared by [`Fit::compared`], the objective without its constant. That a start is not made worse is [`never_worse`](super::never_worse) of its objective and that of the fit.
 ///
 /// # Errors
 ///
@@ -42,8 +42,8 @@ pub fn check_starts<S: State>(
     let mut first: Option<usize> = None;
     for (start, fit) in single.iter().enumerate() {
         let better = |&of: &usize| {
-            let old = single[of].objective();
-            old.is_nan() || !fit.objective().is_nan() && !sense.not_worse(old, fit.objective())
+            let old = single[of].compared();
+            old.is_nan() || !fit.compared().is_nan() && !sense.not_worse(old, fit.compared())
         };
         if first.as_ref().is_none_or(better) {
             first = Some(start);
@@ -54,13 +54,13 @@ pub fn check_starts<S: State>(
     };
     let expected = &single[start];
     let same = |fit: &Fit<S>| {
-        let [a, b] = [fit, best].map(|fit| (fit.objective().to_bits(), fit.iterations()));
+        let [a, b] = [fit, best].map(|fit| (fit.compared().to_bits(), fit.iterations()));
         a == b && fit.state().parameters() == best.state().parameters()
     };
     if same(expected) {
         return Ok(());
     }
-    let (told, value) = (best.objective(), expected.objective());
+    let (told, value) = (best.compared(), expected.compared());
     broken(match single.iter().position(same) {
         Some(other) => format!("start {other} of value {told} is kept, start {start} has {value}"),
         None => format!(

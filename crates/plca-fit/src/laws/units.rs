@@ -11,10 +11,8 @@ use crate::{Fit, State};
 pub struct Units<'a> {
     /// By what a block, or a fact such as `scale`, is multiplied; it is told by its name.
     pub block: Box<dyn Fn(&str) -> f64 + 'a>,
-    /// By what the objective is multiplied.
+    /// By what the objective is multiplied; its constant has no unit.
     pub objective: f64,
-    /// What the objective has that no unit changes: the constants of priors. It may round the rest.
-    pub constant: f64,
     /// What the objective sums over, in the first unit: see [`Algorithm::unit`](crate::Algorithm::unit).
     pub size: f64,
     /// How far the objectives may be apart by rounding, relative to that.
@@ -25,7 +23,6 @@ impl fmt::Debug for Units<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Units")
             .field("objective", &self.objective)
-            .field("constant", &self.constant)
             .field("size", &self.size)
             .field("apart", &self.apart)
             .finish_non_exhaustive()
@@ -74,7 +71,7 @@ impl fmt::Debug for Units<'_> {
 ///     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))
 /// };
 /// let s = 2f64.powi(-40);
-/// let units = Units { block: Box::new(|_| s), objective: s * s, constant: 0.0, size: 29.0, apart: 1e-12 };
+/// let units = Units { block: Box::new(|_| s), objective: s * s, size: 29.0, apart: 1e-12 };
 /// assert!(check_units(&fit(1.0, 0.0)?, &fit(s, 0.0)?, &units).is_ok());
 /// let violation = check_units(&fit(1.0, 1e-12)?, &fit(s, 1e-12)?, &units).unwrap_err();
 /// assert_eq!(violation.law, Law::Scale);                              // 1e-12 stands beside the data
@@ -99,10 +96,12 @@ pub fn check_units<S: State>(
             let expected = x * factor;
             if expected != y {
                 let (row, column) = (at % before.nrows(), at / before.nrows());
-                return broken(format!(
-                    "`{name}` has {x:e} in row {row}, column {column}, in the other unit {y:e} instead of {expected:e} after {} iterations",
+                let details = format!(
+                    "{x:e} is {y:e} in the other unit instead of {expected:e} after {} iterations",
                     here.iterations()
-                ));
+                );
+                let violation = Violation::new(Law::Scale, details);
+                return Err(violation.at(name.into(), Some((row, column))));
             }
         }
     }
@@ -120,10 +119,10 @@ pub fn check_units<S: State>(
 /// Checks two fits from one seed, of data and of the data times any number, against [`Law::Scale`]: their objectives are the same per unit.
 ///
 /// ```math
-/// \left| \frac{J_s - c}{u} - (J - c) \right| \le \text{apart} \cdot \text{size}
+/// \left| \frac{J_s}{u} - J \right| \le \text{apart} \cdot \text{size}
 /// ```
 ///
-/// `u` is [`Units::objective`], `c` the [`constant`](Units::constant), which hides what is below a rounding of it. A number that is not a power of two
+/// `J` is the objective without its constant, [`Fit::compared`], and `u` is [`Units::objective`]. A number that is not a power of two
 /// rounds the data, and iterations amplify that: compare a few of them, of the same number.
 ///
 /// # Errors
@@ -138,16 +137,15 @@ pub fn check_per_unit<S: State>(
     there: &Fit<S>,
     units: &Units<'_>,
 ) -> Result<(), Violation> {
-    let (u, c) = (units.objective, units.constant);
-    let [a, b] = [here, there].map(|fit| fit.objective());
-    let off = ((b - c) / u - (a - c)).abs();
-    let hidden = 64.0 * f64::EPSILON * c.abs() * (1.0 + 1.0 / u);
-    if off <= units.apart * units.size + hidden {
+    let u = units.objective;
+    let [a, b] = [here, there].map(|fit| fit.compared());
+    let off = (b / u - a).abs();
+    if off <= units.apart * units.size {
         return Ok(());
     }
     let details = format!(
         "the value {a:e} becomes {b:e} instead of {:e} after {} and {} iterations: {:e} per unit, of which {:e} is rounding",
-        u * (a - c) + c,
+        u * a,
         here.iterations(),
         there.iterations(),
         off / units.size,

@@ -121,7 +121,6 @@ fn a_guard_that_has_no_unit() {
     let units = Units {
         block: Box::new(move |_| s.sqrt()),
         objective: s,
-        constant: 0.0,
         size: 25.5,
         apart: 1e-9,
     };

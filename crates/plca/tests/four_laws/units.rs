@@ -69,7 +69,6 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     let units = Units {
         block: Box::new(|name| M::block(&problem, name, s)),
         objective: s.powi(M::POWER),
-        constant: M::constant(&problem),
         size,
         apart: apart::<T>(),
     };
@@ -85,7 +84,6 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     let same = Units {
         block: Box::new(|_| 1.0),
         objective: 1.0,
-        constant: 0.0,
         size,
         apart: apart::<T>(),
     };

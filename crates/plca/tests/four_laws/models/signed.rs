@@ -475,11 +475,6 @@ impl Subject for ShiftVbs {
     }
 }
 
-/// `ln Γ(2F)` for every atom.
-fn constants(components: usize, entries: usize) -> f64 {
-    components as f64 * ln_gamma(entries as f64)
-}
-
 impl Measured for Snmfs {
     const POWER: i32 = 1;
 
@@ -489,10 +484,6 @@ impl Measured for Snmfs {
 
     fn block(_: &Problem, name: &str, s: f64) -> f64 {
         if name == "activations" { s } else { 1.0 }
-    }
-
-    fn constant(problem: &Problem) -> f64 {
-        constants(problem.components, 2 * problem.table.shape[0])
     }
 
     fn most(_: &Problem) -> [f64; 2] {
@@ -513,14 +504,6 @@ impl Measured for Cps {
         if name == carrier { s } else { 1.0 }
     }
 
-    fn constant(problem: &Problem) -> f64 {
-        let ((signed, scale), k) = (modes(problem), problem.components);
-        let shape = &problem.table.shape;
-        let others = others(problem).filter(|&j| Some(j) != scale);
-        let others = others.map(|j| constants(k, shape[j]));
-        constants(k, 2 * shape[signed]) + others.sum::<f64>()
-    }
-
     fn most(_: &Problem) -> [f64; 2] {
         LARGEST
     }
@@ -535,11 +518,6 @@ impl Measured for Shifts {
 
     fn block(_: &Problem, name: &str, s: f64) -> f64 {
         if name == "activations" { s } else { 1.0 }
-    }
-
-    fn constant(problem: &Problem) -> f64 {
-        let taps: usize = kernel(problem).iter().product();
-        constants(problem.components, 2 * taps)
     }
 
     fn most(_: &Problem) -> [f64; 2] {
