@@ -635,20 +635,32 @@ pub(super) fn names<T: Real>(specs: &[BlockSpec<T>]) -> Vec<String> {
 }
 
 /// Refuses blocks for which there is no memory, twice: an iteration has old and new ones.
-pub(super) fn check_room<T: Real>(specs: &[BlockSpec<T>]) -> Result<(), FitError> {
+pub(super) fn check_blocks<T: Real>(specs: &[BlockSpec<T>]) -> Result<(), FitError> {
     let all = specs.iter().try_fold(0usize, |all, spec| {
         all.checked_add(spec.shape.0.checked_mul(spec.shape.1)?)
     });
-    let twice = all.and_then(|all| all.checked_mul(2));
-    // More than `isize::MAX` bytes are no capacity, and no memory holds as much as an allocator refuses.
-    if twice.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok()) {
+    let components = specs.iter().map(BlockSpec::component_count).max();
+    check_room::<T>(
+        components.unwrap_or(0),
+        all.and_then(|all| all.checked_mul(2)),
+    )
+}
+
+/// Refuses a number of components that needs so many numbers that there is no memory for them; `None` for more than can be counted.
+///
+/// # Errors
+///
+/// [`FitError::Setting`].
+#[doc(hidden)]
+pub fn check_room<T: Real>(components: usize, numbers: Option<usize>) -> Result<(), FitError> {
+    // More than `isize::MAX` bytes are no capacity, and of less an allocator knows.
+    if numbers.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok()) {
         return Ok(());
     }
-    let components = specs.iter().map(BlockSpec::component_count).max();
     Err(FitError::Setting {
         name: "components",
-        value: components.unwrap_or(0) as f64,
-        expected: "so few that memory holds their blocks",
+        value: components as f64,
+        expected: "so few that memory holds the model",
     })
 }
 

@@ -56,6 +56,8 @@ mod transform;
 
 pub use algorithm::{Algorithm, Sense};
 pub use anneal::Anneal;
+#[doc(hidden)]
+pub use block::check_room;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plca_priors::{RatePrior, SimplexPrior};
 use plca_tensor::Real;
 
-use super::block::{check_known, check_room};
+use super::block::{check_blocks, check_known};
 use super::{BlockSpec, FitError, Frozen, Prior};
 
 /// Priors and frozen blocks of a model, before its data say which blocks there are.
@@ -59,7 +59,7 @@ impl<T: Real> Settings<T> {
     /// [`FitError::Setting`] for a number of components whose blocks no memory holds, [`FitError::UnknownBlock`] for a name that no block has; those of
     /// [`BlockSpec::check`].
     pub fn apply(&self, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
-        check_room(specs)?;
+        check_blocks(specs)?;
         check_known(specs, self.priors.keys().chain(self.frozen.keys()))?;
         for spec in specs {
             spec.prior = self.priors.get(&*spec.name).cloned();

@@ -69,6 +69,8 @@ mod pages {
     struct Choosing;
     #[doc = include_str!("../../../docs/START.md")]
     struct Start;
+    #[doc = include_str!("../../../docs/TESTING.md")]
+    struct Testing;
     #[doc = include_str!("../../../docs/models/nmf-kl.md")]
     struct NmfKl;
     #[doc = include_str!("../../../docs/models/ntf-l2.md")]

@@ -274,3 +274,81 @@ fn an_entry_has_an_index_for_each_mode() {
     entries.push(&[0, 1], 1.0);
     entries.push(&[2], 1.0);
 }
+
+/// What a model says of a number of components that no memory holds: it is refused where it meets its data, and nothing panics or aborts.
+#[test]
+fn components_without_memory_are_refused() {
+    fn refused<M: Model>(model: Result<M, FitError>, components: usize) {
+        for (storage, data) in storages::<M::Scalar>() {
+            let bound = model.as_ref().map_err(Clone::clone);
+            let bound = bound.and_then(|model| model.bind(&*data).map(drop));
+            match bound {
+                Err(FitError::Setting {
+                    name: "components",
+                    value,
+                    ..
+                }) => assert_eq!(value, components as f64),
+                // Some models take no hidden cells, whatever their number of components is; k-means has no more clusters than samples.
+                Err(FitError::Conflict { .. } | FitError::Entry { .. }) => {}
+                other => panic!("{storage}, {components}: {other:?}"),
+            }
+        }
+    }
+    fn of<T: Real>() {
+        for k in [
+            usize::MAX,
+            usize::MAX / 2,
+            1 << 60,
+            1 << 58,
+            99_999_999_999_999,
+        ] {
+            refused(Plca::<T>::builder(k).build(), k);
+            refused(Plsa::<T>::builder(k).build(), k);
+            refused(Nmf::<T>::builder(k).build(), k);
+            refused(Shifted::<T>::builder(k, vec![3, 2]).build(), k);
+            refused(Transformed::<T>::builder(k, maps()).build(), k);
+            refused(PlcaVb::<T>::builder(k).build(), k);
+            refused(PlsaVb::<T>::builder(k).build(), k);
+            refused(Snmf::<T>::builder(k).build(), k);
+            refused(SnmfVb::<T>::builder(k).build(), k);
+            refused(SignedCp::<T>::builder(k).build(), k);
+            refused(SignedCpVb::<T>::builder(k).build(), k);
+            refused(ShiftedSnmf::<T>::builder(k, vec![3, 2]).build(), k);
+            refused(ShiftedSnmfVb::<T>::builder(k, vec![3, 2]).build(), k);
+            refused(Ding::<T>::builder(k).build(), k);
+            refused(KMeans::<T>::builder(k).build(), k);
+            refused(Pntf::<T>::builder(k).build(), k);
+            refused(Ntf::<T>::builder(k).build(), k);
+            refused(ColumnNmf::<T>::builder(k).build(), k);
+        }
+        // Blocks that fit, and products of all components with each other that do not.
+        refused(Pntf::<T>::builder(1 << 23).build(), 1 << 23);
+        refused(Ntf::<T>::builder(1 << 23).build(), 1 << 23);
+    }
+    of::<f64>();
+    of::<f32>();
+}
+
+/// A state needs a factor, and says which modes it has.
+#[test]
+fn states_have_factors() {
+    let weights = || nalgebra::DVector::from_element(1, 1.0);
+    let none = Err(FitError::Count {
+        got: 0,
+        expected: vec!["factor_0".into(), "…".into()],
+    });
+    assert_eq!(PlcaState::<f64>::new(weights(), Vec::new()).map(drop), none);
+    assert_eq!(NtfState::<f64>::new(Vec::new()).map(drop), none);
+    assert_eq!(PntfState::<f64>::new(weights(), Vec::new()).map(drop), none);
+    let shapes = nalgebra::DMatrix::from_element(1, 1, 1.0);
+    assert_eq!(PlcaVbState::<f64>::new(shapes, Vec::new()).map(drop), none);
+}
+
+#[test]
+#[should_panic(expected = "there is no mode 18446744073709551615, the model has 2, counted from 0")]
+fn a_factor_is_of_a_mode() {
+    let factor = || nalgebra::DMatrix::from_element(1, 1, 1.0);
+    let weights = nalgebra::DVector::from_element(1, 1.0);
+    let state = PlcaState::<f64>::new(weights, vec![factor(), factor()]).unwrap();
+    state.factor(usize::MAX);
+}

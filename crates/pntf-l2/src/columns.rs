@@ -38,7 +38,7 @@ use crate::blocks::{cancels, check_complete, extrapolated, finite, given, kept, 
 use crate::exact::{self, TOTALS, check_totals};
 use crate::mixture::explain_columns;
 use crate::projection::Projector;
-use crate::sweep::{contracted, descend_on_simplex, gram, widen};
+use crate::sweep::{check_grams, contracted, descend_on_simplex, gram, widen};
 
 /// Factorization of a matrix whose columns are distributions of their own: every column is a mixture of the same few, fitted by least
 /// squares.
@@ -137,6 +137,7 @@ impl<T: Real> Model for ColumnNmf<T> {
         let norm = finite(what, norm)?;
         let mut specs = specs([rows, columns], self.components);
         self.settings.apply(&mut specs)?;
+        check_grams(self.components, 2)?;
         Ok(Box::new(Sweep {
             data,
             totals,

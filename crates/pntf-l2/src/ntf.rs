@@ -23,7 +23,7 @@ use rand::Rng;
 
 use crate::blocks::{cancels, check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
-use crate::sweep::{contracted, descend, gram, grams, hadamard, widen};
+use crate::sweep::{check_grams, contracted, descend, gram, grams, hadamard, widen};
 
 /// The way in which a factor is updated. `[PNTF 5]`
 ///
@@ -263,6 +263,7 @@ impl<T: Real> Model for Ntf<T> {
             spec.draw = Draw::Around(level);
         }
         self.settings.apply(&mut specs)?;
+        check_grams(self.components, products.shape().len())?;
         Ok(Box::new(Sweep {
             penalties: self.penalties(&specs)?,
             model: self,

@@ -1,6 +1,7 @@
 //! Updates inside one mode, column after column.
 
 use nalgebra::{DMatrix, DMatrixView, DMatrixViewMut};
+use plca_fit::{FitError, check_room};
 use plca_tensor::Real;
 use plca_tensor::parallel::{both, wide};
 
@@ -15,6 +16,15 @@ const WORTH: usize = 1 << 19;
 const LEAST: usize = 16;
 /// Rows and columns of the library's tiles.
 const TILE: usize = 8;
+
+/// Refuses components whose products with each other, in all modes, no memory holds.
+pub(crate) fn check_grams(components: usize, modes: usize) -> Result<(), FitError> {
+    let each = components.checked_mul(components);
+    check_room::<f64>(
+        components,
+        each.and_then(|each| each.checked_mul(modes + 2)),
+    )
+}
 
 /// A factor in double precision.
 pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {

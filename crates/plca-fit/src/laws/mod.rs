@@ -296,7 +296,7 @@ pub struct Claims {
     /// Counts and exposures of an E-step are the slopes of the value (default): not where hidden cells are imputed at another scale than the
     /// model's.
     pub counts: bool,
-    /// Plain iterations after those that are watched, to reach a step without gain (default 200): there no block may have a slope.
+    /// Plain iterations after those that are watched, to reach a step without gain (default 1000): there no block may have a slope.
     pub settles: usize,
     /// How far rounding may move the objective.
     pub rounding: Rounding,
@@ -315,7 +315,7 @@ impl Claims {
             monotone: true,
             renewal: Renewal::Apart,
             counts: true,
-            settles: 200,
+            settles: 1000,
             rounding,
             compared: 3,
             entries: rounding.relative.sqrt(),

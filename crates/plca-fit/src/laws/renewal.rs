@@ -420,7 +420,8 @@ pub(super) fn borders<T: Real>(
                 continue;
             }
             let mut after = at.clone();
-            match algorithm.step(&mut after, false) {
+            // Measured, so that data without support are seen.
+            match algorithm.step(&mut after, true) {
                 // Without this entry the data may be impossible.
                 Err(error) if error.rejects_point() => continue,
                 Err(error) => return Err(refused(at.iteration(), &error)),

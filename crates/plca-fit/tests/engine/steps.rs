@@ -145,6 +145,23 @@ fn solvers_say_why_they_refuse() {
         assert_eq!(stepped, Err(expected), "{solver}");
         assert_eq!(at, first, "{solver}");
     }
+    // Not that it changes: there may be no density at all.
+    let refused = FitError::Unsteady {
+        block: "factor_1".into(),
+        iteration: 1,
+    };
+    assert_eq!(
+        refused.to_string(),
+        "the prior on `factor_1` is no constant density from iteration 1 on, so that solvers cannot extrapolate: expected one that is, or the solver em"
+    );
+    let impossible = FitError::Impossible {
+        index: vec![1, 2],
+        value: 3.0,
+    };
+    assert!(
+        impossible.to_string().contains("`Impossible::Drop`"),
+        "{impossible}"
+    );
     let fast = Solver::Fast.on(&em, Memory::default()).unwrap_err();
     assert!(matches!(fast, FitError::NotSeparable { .. }), "{fast}");
     let error = "newton".parse::<Solver>().unwrap_err();

@@ -26,6 +26,7 @@ use plca_tensor::{Data, Factor, Real};
 use crate::Projection;
 use crate::blocks::{finite, kept};
 use crate::mixture::{self, MixtureState};
+use crate::sweep::check_grams;
 use descent::Descent;
 
 /// Factorization of data of any order into weights and factors on the simplex, under squared error: a mixture of products of distributions,
@@ -233,6 +234,7 @@ impl<T: Real> Model for Pntf<T> {
         }
         let mut specs = specs(data.shape(), self.components);
         self.settings.apply(&mut specs)?;
+        check_grams(self.components, data.shape().len())?;
         let sparsity = self.sparsity(&specs)?;
         let [scale, mass] = match self.normalise {
             true => [1.0 / data.total(), finite("the sum of the data", total)?],

@@ -15,7 +15,9 @@ mod state;
 mod steps;
 
 use nalgebra::DMatrix;
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
+};
 use plca_tensor::{Data, DataError, Mask, Real};
 
 use steps::DingSteps;
@@ -98,6 +100,8 @@ impl<T: Real> Model for Ding<T> {
         let data = complete(data)?;
         let mut specs = specs(data.shape(), self.components);
         self.settings.apply(&mut specs)?;
+        let k = self.components;
+        check_room::<T>(k, k.checked_mul(k).and_then(|n| n.checked_mul(4)))?;
         Ok(Box::new(DingSteps::new(data, specs)))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
-use plca_fit::laws::{Claims, Violation, check};
+use plca_fit::laws::{Claims, Renewal, Violation, check};
 use plca_fit::{Algorithm, Memory, Model, Parameters, Sense, Solver, State};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal};
 use plca_tensor::strategies::Start;
@@ -220,8 +220,22 @@ impl Setup {
         let iterations = 2;
         let steps = self.run(data, start, iterations);
         let seen = steps.iter().fold(1.0, |least: f64, s| s.seen.min(least));
+        // Masked data decide on the form of NMF.
+        let in_turn = match self.kind {
+            Kind::Nmf(update) => update == Update::Sequential,
+            _ => self.multiplicative && !data.is_complete(),
+        };
+        let renewal = match self.kind {
+            _ if in_turn => Renewal::FirstToLast,
+            Kind::Nmf(_) => Renewal::Together,
+            Kind::Plca | Kind::Plsa(_) => Renewal::Apart,
+        };
         let claims = Claims {
             iterations,
+            renewal,
+            // A hidden cell of NMF is imputed at the scale of the data.
+            counts: data.is_complete() || !matches!(self.kind, Kind::Nmf(_)),
+            settles: 0,
             ..Claims::new(rounding::<T>(data.total(), seen))
         };
         Ok(self.on(data, start, Obey(claims))?)

@@ -307,7 +307,7 @@ fn each_mistake_is_found_in_its_block() {
         (ExposureOfSeen, is(Law::Exposure, "gains")),
         (Thaws, is(Law::Frozen, "profiles")),
         (TooFar, is(Law::Block, "gains")),
-        (Floor, is(Law::Block, "profiles")),
+        (Floor, is(Law::Stuck, "profiles")),
         (LastCell, is(Law::Unsupported, "")),
         (OneColumn, is(Law::Stuck, "mixture")),
     ] {

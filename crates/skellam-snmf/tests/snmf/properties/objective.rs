@@ -1,6 +1,7 @@
 //! EM never loses, accelerated or not; wrong steps are caught.
 
 use nalgebra::DMatrix;
+use plca_fit::laws::{self, Rounding};
 use plca_fit::{
     Algorithm, BlockSpec, FitError, Model, Parameters, Run, Solver, State, Stepped, Stop,
 };
@@ -87,6 +88,24 @@ pub(super) fn obeys<M: Model<State: PartialEq>>(
     [plain, accelerated]: [Claims; 2],
 ) -> Result<(), TestCaseError> {
     let bind = || model.bind(data).unwrap();
+    let rounding = Rounding {
+        relative: plain.rounding,
+        absolute: plain.rounding * plain.size,
+    };
+    let of_steps = laws::Claims {
+        iterations: 3,
+        settles: 0,
+        ..laws::Claims::new(rounding)
+    };
+    laws::check_counts(&*bind(), start.parameters(), &of_steps)?;
+    for solver in [
+        Solver::Em,
+        Solver::Squarem,
+        Solver::Parabolic,
+        Solver::Momentum,
+    ] {
+        laws::check(&*bind(), solver, start.parameters(), &of_steps)?;
+    }
     measures(&*bind(), start.parameters(), plain)?;
     never_loses(&bind, start, Solver::Em, plain)?;
     for solver in [Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
