@@ -485,6 +485,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Data, *, observed: Mask = None, return_gap: bool = False) -> Any:
         """Find the mixtures or activations of new data under the learnt components.
 
+        Every sample is explained alone, as a batch of one: its values do not depend on the others of `X`.
+
         Parameters
         ----------
         %(X)s
@@ -497,8 +499,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         W : ndarray of shape (n_samples, n_components)
             What every sample is made of.
         gap : ndarray
-            The certificates, of every sample or of all: the log-likelihood is at most the sum of the data times the gap below its
-            maximum. Only with ``return_gap``.
+            The certificates, of every sample: its log-likelihood is at most its sum times the gap below its maximum. Only with
+            ``return_gap``.
         """
         check_is_fitted(self)
         X, observed = self._check(X, observed, False, "transform")
@@ -507,14 +509,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _explained(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
         """What new data are explained by; of samples that say nothing about it there is a warning."""
-        answer, found = self._explain(X, observed)
+        answer, found = self._explain(X, observed, each=True)
         empty = [int(n) for n in found["empty"]]
         if self._shares and empty:
             listed = f"samples {empty}" if len(empty) <= 10 else f"{len(empty)} samples, the first {empty[:10]},"
             warn(f"{listed} are all 0 or hidden: the values returned for them have no meaning")
         return answer, found
 
-    def _explain(self, X: Data, observed: Mask) -> tuple[Array, dict[str, Any]]:
+    def _explain(self, X: Data, observed: Mask, each: bool = False) -> tuple[Array, dict[str, Any]]:
+        """What new data are explained by, every sample as a batch of one or all of them together, which matters to models that normalise over a batch."""
         found: dict[str, Any]
         if self._counts:
             if not has_mass(X, observed, self.missing):
@@ -522,15 +525,16 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 found = {"gap": np.zeros(X.shape[0]), "objective": 0.0, "total": 0.0, "observed": 0.0, "dropped": 0.0}
                 found["empty"] = range(X.shape[0])
                 return self._answer_empty(X.shape[0], X.dtype), found
-        found = self._find(X, observed, self._along)
+        found = self._find(X, observed, self._along, each)
         return self._answer(found["arrays"]), found
 
-    def _find(self, X: Data, observed: Mask, along: int) -> dict[str, Any]:
+    def _find(self, X: Data, observed: Mask, along: int, each: bool = False) -> dict[str, Any]:
         """What new data are explained by that extend the data of the fit along this mode."""
         data = self._describe(X, observed)
         how = {
             "options": self._transform_options(data["shape"], along),
             "along": along,
+            "each": each,
             "solver": "auto",
             "stop": self._transform_stop(),
             "threads": threads(self.n_jobs),
@@ -538,6 +542,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         found = _core.transform(self._model(), self._blocks, self._metadata, data, how)
         if found["dropped"] > 0:
             warn(f"data with the sum {found['dropped']:g} were left out: no component has positive probability there")
+        if found["status"] == "max_iterations" and getattr(self, "transform_tol", 1) > 0:
+            warn(
+                f"{type(self).__name__} explained the data by {found['iterations']} iterations, the largest number, before all samples converged: "
+                "their values may still change",
+                ConvergenceWarning,
+            )
         return found
 
     def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:

@@ -125,7 +125,8 @@ class PLCA(TopicModel, ProductModel):
         return "plca-vb" if self._vb else "plca"
 
     def _answer(self, blocks: Blocks) -> Array:
-        joint = blocks["factor_0"] * blocks["weights"]
+        # Of samples that were explained each alone, the weights are those of the sample.
+        joint = blocks.get("factor_0", 1) * blocks["weights"]
         mass = joint.sum(axis=1, keepdims=True)
         return np.divide(joint, mass, out=np.full_like(joint, 1 / joint.shape[1]), where=mass > 0)
 

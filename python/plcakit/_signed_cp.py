@@ -171,7 +171,8 @@ class SkellamCP(SignedModel, MixtureModel):
         self.components_ = outer(self.factors_[1:])
 
     def _answer(self, blocks: Blocks) -> Array:
-        return blocks["factor_0"] * blocks["weights"] if "weights" in blocks else blocks["factor_0"]
+        # Of samples that were explained each alone there is one of them.
+        return blocks.get("factor_0", 1) * blocks.get("weights", 1)
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])

@@ -269,6 +269,7 @@ fn consensus<'py>(
 struct How<'py> {
     options: Bound<'py, PyDict>,
     along: usize,
+    each: bool,
     solver: String,
     stop: Bound<'py, PyDict>,
     threads: usize,
@@ -308,6 +309,7 @@ fn transform_as<'py, T: Scalar>(
             learnt,
             options,
             along,
+            each: how.each,
             solver,
             stop,
             interrupt: control.interrupt(),

@@ -9,7 +9,7 @@ use plca::em::{
 };
 use plca::fit::shards::Sharded;
 use plca::fit::{
-    Anneal, AnyModel, Explained, Factored, Interrupt, Model, Parameters, Reconstruct, State,
+    Anneal, AnyModel, Each, Explained, Factored, Interrupt, Model, Parameters, Reconstruct, State,
     Transform,
 };
 use plca::io::{ModelFile, room};
@@ -48,6 +48,18 @@ pub(crate) trait Kind: Sized {
         along: usize,
         how: Transform,
     ) -> Result<Explained<Parameters<T>>, Refused>;
+
+    /// The same of every observation as a batch of one, of models that normalise over a batch; default: the model explains each alone anyway.
+    fn explain_each<T: Scalar>(
+        options: &mut Options,
+        state: &Self::State<T>,
+        data: &dyn Data<T>,
+        along: usize,
+        how: &Transform,
+    ) -> Result<Option<Each>, Refused> {
+        let _ = (options, state, data, along, how);
+        Ok(None)
+    }
 
     /// The model as one of data in shards; default: it is none.
     fn sharded<T: Scalar>(model: &Self::Model<T>) -> Option<&dyn Sharded<T>> {
@@ -377,6 +389,26 @@ macro_rules! explains_by_model {
     };
 }
 
+/// The same, every observation as a batch of one, too.
+macro_rules! explains_each_by_model {
+    () => {
+        explains_by_model!();
+
+        fn explain_each<T: Scalar>(
+            options: &mut Options,
+            state: &Self::State<T>,
+            data: &dyn Data<T>,
+            along: usize,
+            how: &Transform,
+        ) -> Result<Option<Each>, Refused> {
+            let (k, shape) = (state.components(), data.shape());
+            let model = Self::build::<T>(Asked { options, k, shape })?;
+            let how = how.clone().along(along);
+            Ok(Some(model.transform_each(state, data, &how)?))
+        }
+    };
+}
+
 /// Models that learn batch by batch.
 macro_rules! learns {
     () => {
@@ -520,6 +552,16 @@ impl Kind for Symmetric {
     learns!();
     explains_along!();
     samples_events!();
+
+    fn explain_each<T: Scalar>(
+        _: &mut Options,
+        state: &Self::State<T>,
+        data: &dyn Data<T>,
+        along: usize,
+        how: &Transform,
+    ) -> Result<Option<Each>, Refused> {
+        Ok(Some(state.transform_each(data, &how.clone().along(along))?))
+    }
 }
 
 /// The power of kernels: the first one, and the iterations until it is 1.

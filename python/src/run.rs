@@ -207,6 +207,8 @@ pub(crate) struct Explaining<'a, T> {
     pub(crate) learnt: ModelFile,
     pub(crate) options: Options,
     pub(crate) along: usize,
+    /// Whether every observation is a batch of one.
+    pub(crate) each: bool,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
     pub(crate) interrupt: Interrupt,
@@ -246,6 +248,28 @@ impl<T: Scalar> Job<T> for Explaining<'_, T> {
         let how = Transform::default().impossible(Impossible::Drop);
         let how = how.solver(self.solver).stop(self.stop);
         let how = how.interrupt(self.interrupt);
+        if self.each
+            && let Some(each) =
+                K::explain_each(&mut self.options, &state, &*data, self.along, &how)?
+        {
+            self.options.finish(<K::State<T> as State>::NAME)?;
+            let rows = each.blocks.into_iter();
+            let rows = rows.map(|(name, rows)| {
+                let shape = vec![rows.nrows(), rows.ncols()];
+                (name, Array::new(shape, rows.transpose().data.into()))
+            });
+            return Ok(Found {
+                arrays: rows.collect(),
+                gap: each.gap,
+                dropped: each.dropped,
+                empty: each.empty,
+                objective: each.objective,
+                iterations: each.ended.iterations,
+                status: each.ended.status,
+                total: data.total(),
+                observed: observed(&*data)?,
+            });
+        }
         let explained = K::explain(&mut self.options, &state, &*data, self.along, how)?;
         self.options.finish(<K::State<T> as State>::NAME)?;
         let fit = &explained.fit;

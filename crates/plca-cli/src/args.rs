@@ -699,9 +699,13 @@ pub(crate) struct TransformArgs {
     /// --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
-    /// Algorithm of the iterations.
+    /// Algorithm of the iterations; by variational Bayes auto makes plain iterations, and no other ends lower than these.
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
+    /// Explains every observation alone, as a batch of one: plca, plca-vb, skellam-cp and skellam-cp-vb then write weights of every observation, which do
+    /// not depend on the others of the file. All other models do so anyway.
+    #[arg(long)]
+    pub(crate) each: bool,
     /// Threads [default: all].
     #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,

@@ -2,14 +2,16 @@
 
 use std::time::Instant;
 
-use plca_fit::{Explained, FitError, Impossible, Parameters, Solver, Status, Transform};
+use plca_fit::{
+    Each, Ended, Explained, FitError, Impossible, Parameters, Solver, Status, Transform,
+};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::{Data, MAX_ORDER};
 use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
 use crate::arranged::{Arranged, arranged, places, widened};
-use crate::blocks::Arrays;
+use crate::blocks::{Arrays, matrix};
 use crate::data::{self, Loaded, observed, read_for};
 use crate::failure::Failure;
 use crate::fit::unfinished;
@@ -173,13 +175,27 @@ pub(crate) fn along(
     )))
 }
 
-/// Transforms new data with learnt blocks: observations along a mode, with `each` numbers for an observation; these `blocks` are written.
-pub(crate) fn explain(
+/// What new data are explained by.
+pub(crate) enum Answer {
+    /// By a state of all observations.
+    Together(Explained<Parameters<f64>>),
+    /// By a row for every observation.
+    Each(Each),
+}
+
+impl From<Explained<Parameters<f64>>> for Answer {
+    fn from(all: Explained<Parameters<f64>>) -> Self {
+        Self::Together(all)
+    }
+}
+
+/// Transforms new data with learnt blocks: observations along a mode, with `each` numbers for an observation; these `blocks` of a state are written.
+pub(crate) fn explain<A: Into<Answer>>(
     model: &dyn ModelKind,
     args: &TransformArgs,
     (along, each): (usize, usize),
     blocks: &[&str],
-    explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Explained<Parameters<f64>>, FitError>,
+    explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<A, FitError>,
 ) -> Result<Found, Failure> {
     let mut file = read_for(model, &args.data, &args.hidden)?;
     let mut warnings = widened(&mut file, args);
@@ -212,38 +228,56 @@ pub(crate) fn explain(
             (e, true) => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),
         }
     })?;
-    let ModelFile {
-        mut arrays,
-        metadata,
-    } = model.file(explained.fit.state());
-    arrays.retain(|name, _| blocks.contains(&name.as_str()));
-    let scale = metadata["scale"].as_f64();
-    let scale = scale.filter(|_| blocks.contains(&"scale"));
+    let (mut arrays, mut scale) = (Arrays::new(), None);
+    let (gap, impossible, empty, ended, objective);
+    match explained.into() {
+        Answer::Together(all) => {
+            let fit = &all.fit;
+            let file = model.file(fit.state());
+            arrays = file.arrays;
+            arrays.retain(|name, _| blocks.contains(&name.as_str()));
+            scale = file.metadata["scale"].as_f64();
+            scale = scale.filter(|_| blocks.contains(&"scale"));
+            ended = Ended {
+                iterations: fit.iterations(),
+                status: fit.status().clone(),
+            };
+            objective = fit.objective();
+            (gap, impossible, empty) = (all.gap, all.dropped, all.empty);
+        }
+        Answer::Each(all) => {
+            for (name, rows) in &all.blocks {
+                arrays.insert(name.clone(), matrix(rows));
+            }
+            (gap, impossible, empty) = (all.gap, all.dropped, all.empty);
+            (ended, objective) = (all.ended, all.objective);
+        }
+    }
     warnings.extend(data::warnings(model, &*data));
-    let impossible = explained.dropped;
     let dropped = impossible + left_out;
     if impossible > 0.0 {
         warnings.push(format!(
             "data with the sum {impossible} were left out: no component has positive probability there"
         ));
     }
-    warnings.extend(data::without_data(&explained.empty, along, &args.names));
-    if !explained.gap.is_empty() {
-        let gap = Array::new(vec![explained.gap.len()], explained.gap);
-        arrays.insert("gap".into(), gap);
+    warnings.extend(data::without_data(&empty, along, &args.names));
+    if !gap.is_empty() {
+        arrays.insert("gap".into(), Array::new(vec![gap.len()], gap));
     }
     arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
-    let fit = explained.fit;
-    let cut = *fit.status() == Status::MaxIterations;
+    let cut = ended.status == Status::MaxIterations;
     warnings.extend(unfinished(cut, args.max_iter, args.tol));
     let mut summary = json!({
-        "iterations": fit.iterations(),
-        "stop_reason": fit.status().to_string(),
-        "objective": fit.objective(),
+        "iterations": ended.iterations,
+        "stop_reason": ended.status.to_string(),
+        "objective": objective,
         "dropped": dropped,
     });
     if let Some(scale) = scale {
         summary["scale"] = json!(scale);
+    }
+    if args.each {
+        summary["each"] = json!(true);
     }
     Ok(Found {
         arrays,

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Explained, Fit, FitError, Parameters, Solved, State, Transform, begin, certify,
+    Algorithm, Ended, Explained, Fit, FitError, Parameters, State, Transform, begin, certify,
 };
 use plca_tensor::Real;
 
@@ -25,16 +25,16 @@ pub(crate) fn explained<'a, S: State>(
     })
 }
 
-/// The fit that ends where observations were solved one by one: `write` writes the blocks that are not learnt, each by its place.
+/// The fit that ends where observations were explained one by one: `write` writes the blocks that are not learnt, each by its place.
 pub(crate) fn written<'a, S: State>(
     algorithm: &dyn Algorithm<S::Scalar>,
     learnt: impl Fn(usize) -> Option<&'a DMatrix<S::Scalar>>,
-    solved: &Solved<S::Scalar>,
+    ended: &Ended,
     write: impl FnMut(usize, &mut DMatrix<S::Scalar>),
 ) -> Result<Fit<S>, FitError> {
     let mut at = even(algorithm, &learnt)?;
     at.change(write);
-    restored(solved.fit(algorithm, at)?, learnt)
+    restored(ended.fit(algorithm, at)?, learnt)
 }
 
 /// Learnt blocks, and others that are the same everywhere.

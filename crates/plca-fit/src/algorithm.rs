@@ -236,3 +236,107 @@ pub trait Algorithm<T: Real>: Debug {
         false
     }
 }
+
+/// An algorithm that is lent.
+impl<T: Real, A: Algorithm<T> + ?Sized> Algorithm<T> for &A {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        (**self).blocks()
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        (**self).step(at, measure)
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        (**self).objective(at)
+    }
+
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        (**self).likelihood(at)
+    }
+
+    fn tempers(&self) -> bool {
+        (**self).tempers()
+    }
+
+    fn sense(&self) -> Sense {
+        (**self).sense()
+    }
+
+    fn unit(&self) -> f64 {
+        (**self).unit()
+    }
+
+    fn mass(&self) -> f64 {
+        (**self).mass()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        (**self).facts()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        (**self).scale(at)
+    }
+
+    fn power(&self) -> f64 {
+        (**self).power()
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        (**self).extrapolates(at)
+    }
+
+    fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
+        (**self).squared(at, measure)
+    }
+
+    fn by_samples(&self) -> Result<bool, FitError> {
+        (**self).by_samples()
+    }
+
+    fn step_by_samples(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        (**self).step_by_samples(at, measure)
+    }
+
+    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
+        (**self).extrapolated(base, flat, last)
+    }
+
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        (**self).given(block, value)
+    }
+
+    fn fill(
+        &self,
+        start: Start,
+        blocks: &mut [Option<DMatrix<T>>],
+        rng: &mut dyn Rng,
+    ) -> Result<(), FitError> {
+        (**self).fill(start, blocks, rng)
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        (**self).draw(rng)
+    }
+
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        (**self).complete(blocks, given)
+    }
+
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        (**self).check_start(at)
+    }
+
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        (**self).residual(at)
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        (**self).separable()
+    }
+
+    fn settled(&self, at: &Parameters<T>) -> bool {
+        (**self).settled(at)
+    }
+}

@@ -89,6 +89,25 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
+    /// What a given value of a block stands for, as [`Algorithm::given`](super::Algorithm::given). Default: [`BlockSpec::given`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BlockSpec::given`].
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        self.blocks()[block].given(value)
+    }
+
+    /// Completes a start, as [`Algorithm::complete`](super::Algorithm::complete). Default: as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`expect`](Self::expect).
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        let _ = (blocks, given);
+        Ok(())
+    }
+
     /// Fills the blocks that a start does not give, as [`Algorithm::fill`](super::Algorithm::fill).
     ///
     /// # Errors
@@ -378,6 +397,14 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
         self.0.draw(rng)
+    }
+
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        self.0.given(block, value)
+    }
+
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        self.0.complete(blocks, given)
     }
 
     fn fill(

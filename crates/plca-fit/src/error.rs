@@ -167,6 +167,22 @@ pub enum FitError {
         /// The first such column.
         column: usize,
     },
+    /// A given block of Dirichlet shapes that are probabilities.
+    #[error(
+        "the columns of `{block}` sum to 1 as probabilities do, and {value} in row {row}, column {column} is below its prior's {prior}: expected shapes, which are the prior plus counts, such as {prior} + 1000 times the probability where a component has 1000 counts"
+    )]
+    Probabilities {
+        /// Name of the block.
+        block: String,
+        /// Row of the first entry below its prior, rows before columns.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// The entry.
+        value: f64,
+        /// The prior's shape there.
+        prior: f64,
+    },
     /// A block that the model does not have.
     #[error("no block is called `{name}`, expected {}", .expected.join(", "))]
     UnknownBlock {

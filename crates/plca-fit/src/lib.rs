@@ -31,6 +31,7 @@ mod anneal;
 mod block;
 mod consensus;
 mod cool;
+mod each;
 mod em;
 mod error;
 mod fit;
@@ -61,6 +62,7 @@ pub use block::check_room;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;
+pub use each::{Each, Ended, each, explain_each};
 #[doc(hidden)]
 pub use em::with_priors;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
@@ -83,8 +85,8 @@ pub use separable::{Plan, Separable, pseudo_counts, refuse};
 pub use settings::{Freeze, Settings};
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
-pub use stop::{Need, Status, Stop, StopError};
+pub use stop::{Deadline, Need, Status, Stop, StopError};
 pub use transform::{
-    Explained, Impossible, Solved, Transform, certify, check_shape, empty, gap, gaps, improve,
-    one_by_one, possible, reached, share, uncertified,
+    Explained, Impossible, Solved, Transform, bounded, certify, check_shape, empty, gap, gaps,
+    improve, one_by_one, possible, reached, share, uncertified,
 };

@@ -107,10 +107,11 @@ setters! {
 
 /// The end of the time that a run may take, if there is one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Option<(Instant, Duration)>);
+pub struct Deadline(Option<(Instant, Duration)>);
 
 impl Deadline {
-    pub(super) fn is_past(&self) -> bool {
+    /// Whether the time is up.
+    pub fn is_past(&self) -> bool {
         self.0
             .is_some_and(|(begun, limit)| begun.elapsed() >= limit)
     }
@@ -118,7 +119,7 @@ impl Deadline {
 
 impl Stop {
     /// That of a run which begins now.
-    pub(super) fn deadline(&self) -> Deadline {
+    pub fn deadline(&self) -> Deadline {
         Deadline(self.time_limit.map(|limit| (Instant::now(), limit)))
     }
 

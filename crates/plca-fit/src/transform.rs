@@ -14,12 +14,11 @@ use nalgebra::DMatrix;
 use plca_tensor::arrange::{Ending, Rows, Until};
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, RowTerms, Rule};
 
-use super::init::scaled;
 use super::solver::fast::floored;
 use super::stop::setters;
 use super::{
-    Algorithm, Checkpoint, Fit, FitError, Interrupt, Need, Parameters, Run, Solver, State, Status,
-    Stop, TracePoint,
+    Algorithm, Checkpoint, Ended, Fit, FitError, Interrupt, Need, Parameters, Run, Solver, State,
+    Status, Stop,
 };
 
 /// The treatment of counts that no learnt component can explain.
@@ -172,8 +171,8 @@ pub struct Solved<T: Real> {
     pub share: DMatrix<T>,
     /// The gap of every observation.
     pub gap: Vec<f64>,
-    iterations: usize,
-    status: Status,
+    /// How the observations ended.
+    pub ended: Ended,
 }
 
 /// Transforms observations one by one, each until its own gap is small enough; `None` for solvers that move all of them at once. An
@@ -227,13 +226,15 @@ pub fn one_by_one<T: Real>(
         factor,
         share,
         gap: ends.iter().map(|end| end.gap).collect(),
-        iterations: ends.iter().map(|end| end.iterations).max().unwrap_or(0),
-        status: match ending.unwrap_or_default() {
-            Ending::Near => Status::Stationary,
-            Ending::Still => Status::Converged,
-            Ending::Exhausted => Status::MaxIterations,
-            Ending::Cut if interrupted() => Status::Interrupted,
-            Ending::Cut => Status::TimeLimit,
+        ended: Ended {
+            iterations: ends.iter().map(|end| end.iterations).max().unwrap_or(0),
+            status: match ending.unwrap_or_default() {
+                Ending::Near => Status::Stationary,
+                Ending::Still => Status::Converged,
+                Ending::Exhausted => Status::MaxIterations,
+                Ending::Cut if interrupted() => Status::Interrupted,
+                Ending::Cut => Status::TimeLimit,
+            },
         },
     }))
 }
@@ -280,40 +281,6 @@ pub fn improve<T: Real>(
     Ok(())
 }
 
-impl<T: Real> Solved<T> {
-    /// The fit that ends with these parameters.
-    ///
-    /// # Errors
-    ///
-    /// Those of the objective, and of [`State::wrap`].
-    pub fn fit<S: State<Scalar = T>>(
-        &self,
-        algorithm: &dyn Algorithm<T>,
-        at: Parameters<T>,
-    ) -> Result<Fit<S>, FitError> {
-        let compared = algorithm.objective(&at)?;
-        let objective = compared + algorithm.constant();
-        let at = at.at_iteration(self.iterations);
-        let end = TracePoint {
-            iteration: self.iterations,
-            objective,
-        };
-        Ok(Fit {
-            state: S::wrap(scaled(algorithm, at.clone())?)?,
-            status: self.status.clone(),
-            objective,
-            compared,
-            held_out_perplexity: None,
-            trace: vec![end],
-            events: Vec::new(),
-            checkpoint: Checkpoint {
-                iteration: self.iterations,
-                ..Checkpoint::new(at)
-            },
-        })
-    }
-}
-
 /// Runs an algorithm without a certificate from a start: the objective alone ends the run. `Auto` is `squarem` if the model allows it.
 ///
 /// # Errors
@@ -331,6 +298,29 @@ pub fn uncertified<S: State>(
     let run = watched::<S>(algorithm, how).solver(solver);
     let stop = how.stop.clone().residual_tol(None);
     run.stop(stop).resume(Checkpoint::new(start))
+}
+
+/// The same from an even start of variational Bayes, whose bound has many optima. `Auto` is plain iterations; where a solver that extrapolates ends lower than
+/// plain iterations do, the end of these is kept.
+///
+/// # Errors
+///
+/// Those of the runs.
+pub fn bounded<S: State>(
+    algorithm: &dyn Algorithm<S::Scalar>,
+    start: Parameters<S::Scalar>,
+    how: &Transform,
+) -> Result<Fit<S>, FitError> {
+    let plainly = how.clone().solver(Solver::Em);
+    let plain = uncertified(Box::new(algorithm), start.clone(), &plainly)?;
+    if matches!(how.solver, Solver::Auto | Solver::Em) || plain.status().is_cut() {
+        return Ok(plain);
+    }
+    let other: Fit<S> = uncertified(Box::new(algorithm), start, how)?;
+    Ok(match other.compared() > plain.compared() {
+        true => other,
+        false => plain,
+    })
 }
 
 /// Refuses data of other sizes than those of learnt factors.

@@ -20,7 +20,6 @@ use plca_fit::{
     Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Interrupt, Parameters, Sense, State,
     Stepped, Transform, begin, check_shape, uncertified,
 };
-use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{Data, Factor, Real};
 
@@ -198,7 +197,7 @@ pub(crate) fn squared_error(i: usize, norm: f64, objective: f64) -> Result<f64, 
 /// The mode of the observations, of data that these factors of the others can explain.
 pub(crate) fn agree<T: Real>(
     learnt: &[&DMatrix<T>],
-    data: &Products<'_, T>,
+    data: &dyn Data<T>,
     how: &Transform,
 ) -> Result<usize, FitError> {
     let mode = how.mode(learnt.len())?;
@@ -256,10 +255,8 @@ fn check_fact<T: Real>(
 #[derive(Debug)]
 struct Sums {
     observations: Observations,
-    /// Exponents of the powers of two that undo the balance of the components and the scale of the data.
+    /// Exponents of the powers of two that undo the balance of the components.
     units: Vec<i32>,
-    /// Undoes the scale in which the data are held.
-    scale: f64,
     /// `‖G‖²`.
     norm: f64,
 }
@@ -269,19 +266,30 @@ impl Problems for Sums {
         // [PNTF 8] non-negative least squares, H = Aᵀ A and f = Aᵀ g
         let Observations { h, .. } = &self.observations;
         let found = orthant_qp(h, &self.observations.products(i), None);
+        let scaled = self.observations.exponents[i];
         let units = found.x.into_iter().zip(&self.units);
         Ok(Some(
-            units.map(|(x, &e)| times_power_of_two(x, e)).collect(),
+            units
+                .map(|(x, &e)| times_power_of_two(x, e - scaled))
+                .collect(),
         ))
     }
 
     fn judge(&self, i: usize, x: &[f64]) -> Result<[f64; 2], FitError> {
+        let Observations {
+            h,
+            norms,
+            exponents,
+            ..
+        } = &self.observations;
+        let scaled = exponents[i];
         let units = x.iter().zip(&self.units);
-        let x: Vec<f64> = units.map(|(&x, &e)| times_power_of_two(x, -e)).collect();
-        let Observations { h, norms, .. } = &self.observations;
+        let x: Vec<f64> = units
+            .map(|(&x, &e)| times_power_of_two(x, scaled - e))
+            .collect();
         let found = orthant_qp(h, &self.observations.products(i), Some(&x));
         let error = squared_error(i, norms[i], found.objective)?;
-        Ok([error, 2.0 * found.gap].map(|x| x * self.scale * self.scale))
+        Ok([error, 2.0 * found.gap].map(|x| times_power_of_two(x, -2 * scaled)))
     }
 
     fn norm(&self) -> f64 {
@@ -295,23 +303,19 @@ pub(crate) fn explain_sums<T: Real>(
     data: &dyn Data<T>,
     how: &Transform,
 ) -> Result<Explained<NtfState<T>>, FitError> {
-    let data = &Products::new(data)?;
     let mode = agree(&factors.iter().collect::<Vec<_>>(), data, how)?;
     let balanced: Vec<_> = factors.iter().map(balance).collect();
-    let scale = 1.0 / data.scale();
-    let squares = data.squared_norm() * scale * scale;
-    let norm = finite("the sum of the squares of the data", squares)?;
+    let norm = finite("the sum of the squares of the data", data.summary().squares)?;
     // Added up as exponents: products of powers over many modes overflow where the coefficients do not.
     let k = factors[mode].ncols();
     let others = || balanced.iter().enumerate().filter(|&(j, _)| j != mode);
-    let unit = |z| others().map(|(_, (_, units))| units[z]).sum::<i32>() + scale.log2() as i32;
+    let unit = |z| others().map(|(_, (_, units))| units[z]).sum::<i32>();
     let units = (0..k).map(unit).collect();
     let balanced: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
     let n = data.shape()[mode];
     let problems = Sums {
-        observations: Observations::new(&balanced, data, mode, false),
+        observations: Observations::new(&balanced, data, mode, false)?,
         units,
-        scale,
         norm,
     };
     let mut blocks = factors.to_vec();

@@ -5,7 +5,6 @@ use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Axis, BlockSpec, Blocks, Explained, Factored, FitError, Parameters, State, Transform,
 };
-use plca_tensor::arrange::Products;
 use plca_tensor::{Data, Factor, Real};
 
 use crate::blocks::unsolved;
@@ -14,7 +13,7 @@ use crate::exact::{
     ERRORS, Exact, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
     squared_error,
 };
-use crate::observations::Observations;
+use crate::observations::{Observations, times_power_of_two};
 use crate::qp::{gram_at, gram_qp};
 
 /// The fact that holds the mode of the observations.
@@ -169,8 +168,9 @@ impl Observations {
     }
 
     /// The sums of the observations in the units of the data.
-    fn sums(&self, scale: f64) -> Vec<f64> {
-        self.totals.iter().map(|t| t / scale).collect()
+    fn sums(&self) -> Vec<f64> {
+        let sums = self.totals.iter().zip(&self.exponents);
+        sums.map(|(&t, &e)| times_power_of_two(t, -e)).collect()
     }
 }
 
@@ -208,9 +208,8 @@ pub(crate) fn explain<T: Real>(
     data: &dyn Data<T>,
     how: &Transform,
 ) -> Result<Explained<MixtureState<T>>, FitError> {
-    let data = &Products::new(data)?;
     let along = agree(&factors.iter().collect::<Vec<_>>(), data, how)?;
-    let problems = Observations::new(factors, data, along, true);
+    let problems = Observations::new(factors, data, along, true)?;
     let (n, k) = (data.shape()[along], factors[along].ncols());
     let others = factors.iter().enumerate().filter(|&(j, _)| j != along);
     let others: Vec<_> = others.map(|(_, f)| f.clone()).collect();
@@ -221,10 +220,7 @@ pub(crate) fn explain<T: Real>(
     let exact = Exact {
         specs,
         free: 0,
-        facts: vec![
-            (ALONG, vec![along as f64]),
-            (TOTALS, problems.sums(data.scale())),
-        ],
+        facts: vec![(ALONG, vec![along as f64]), (TOTALS, problems.sums())],
         problems: &problems,
         interrupt: how.interrupt.as_ref(),
     };
@@ -242,15 +238,14 @@ pub(crate) fn explain_columns<T: Real>(
             what: "the observations of a factorization of columns lie along mode 1".into(),
         });
     }
-    let data = &Products::new(data)?;
     let along = agree(&[u, u], data, how)?;
-    let problems = Observations::new(&[u.clone(), u.clone()], data, along, true);
+    let problems = Observations::new(&[u.clone(), u.clone()], data, along, true)?;
     let specs = columns::specs([u.nrows(), data.shape()[along]], u.ncols());
     let blocks = vec![u.clone(), specs[1].even()];
     let exact = Exact {
         specs,
         free: 1,
-        facts: vec![(TOTALS, problems.sums(data.scale()))],
+        facts: vec![(TOTALS, problems.sums())],
         problems: &problems,
         interrupt: how.interrupt.as_ref(),
     };

@@ -1,8 +1,9 @@
 //! What the problems of new observations are made of.
 
 use nalgebra::DMatrix;
-use plca_tensor::Real;
-use plca_tensor::arrange::Products;
+use plca_fit::FitError;
+use plca_tensor::parallel::map_in_order;
+use plca_tensor::{Data, Real, arrange};
 
 use crate::sweep::{grams, hadamard};
 
@@ -12,16 +13,20 @@ pub(crate) fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
     let mut balanced = factor.clone();
     let exponents = (balanced.column_iter_mut())
         .map(|mut column| {
-            let largest = column.amax().to_f64();
-            if largest <= 0.0 {
-                return 0;
-            }
-            let exponent = -largest.log2().floor() as i32;
+            let exponent = exponent(column.amax().to_f64());
             column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), exponent)));
             exponent
         })
         .collect();
     (balanced, exponents)
+}
+
+/// The exponent of the power of two that brings a positive number near 1; 0 of 0.
+fn exponent(largest: f64) -> i32 {
+    match largest > 0.0 {
+        true => -largest.log2().floor() as i32,
+        false => 0,
+    }
 }
 
 /// `x 2^exponent`, in steps whose powers are normal numbers.
@@ -34,47 +39,79 @@ pub(crate) fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
     x
 }
 
-/// What the problems of all observations are made of, the data in the scale in which they are held.
+/// What the problems of all observations are made of. Each follows from the observation's own cells, in a scale of its own.
 #[derive(Debug)]
 pub(crate) struct Observations {
     /// `Aᵀ A`, `A` the components as seen in an observation.
     pub(crate) h: DMatrix<f64>,
-    /// `Aᵀ g` in rows.
+    /// `Aᵀ g` of every observation, a column for each, in its scale.
     m: DMatrix<f64>,
-    /// What observations are divided by: `Σ g`, or 1.
+    /// What observations are divided by: `Σ g` in its scale, or 1.
     pub(crate) totals: Vec<f64>,
     /// `‖g‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
     pub(crate) norms: Vec<f64>,
+    /// The exponent of the power of two that every observation is multiplied by: its largest value is then near 1.
+    pub(crate) exponents: Vec<i32>,
 }
 
 impl Observations {
     /// Of complete data, divided by their sums or not, and of factors of which only that of the observations has another number of rows.
     pub(crate) fn new<T: Real>(
         factors: &[DMatrix<T>],
-        data: &Products<'_, T>,
+        data: &dyn Data<T>,
         mode: usize,
         divided: bool,
-    ) -> Self {
-        let n = data.shape()[mode];
-        let mut factors = factors.to_vec();
-        factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
-        let mut totals = vec![if divided { 0.0 } else { 1.0 }; n];
-        if divided {
-            data.for_each(&mut |index, x| totals[index[mode]] += x);
+    ) -> Result<Self, FitError> {
+        let cells = arrange::Observations::new(data, mode)?;
+        let k = factors[mode].ncols();
+        let others = factors.iter().enumerate().filter(|&(j, _)| j != mode);
+        // A component's entries of an index lie together.
+        let others: Vec<DMatrix<f64>> = others
+            .map(|(_, f)| f.map(|x| x.to_f64()).transpose())
+            .collect();
+        let found = map_in_order((0..cells.count()).collect(), |y: usize| {
+            let (indices, values) = cells.cells(y);
+            let values = values.iter().map(|x| x.to_f64());
+            let largest = values.clone().fold(0.0, |a: f64, x| a.max(x.abs()));
+            let exponent = exponent(largest);
+            let values: Vec<f64> = values.map(|x| times_power_of_two(x, exponent)).collect();
+            let total = if divided { values.iter().sum() } else { 1.0 };
+            let mut m = vec![0.0; k];
+            let mut product = vec![0.0; k];
+            for (cell, &x) in values.iter().enumerate() {
+                product.fill(x);
+                let index = &indices[cell * others.len()..][..others.len()];
+                for (factor, &i) in others.iter().zip(index) {
+                    let own = factor.column(i as usize);
+                    product
+                        .iter_mut()
+                        .zip(own.iter())
+                        .for_each(|(p, f)| *p *= f);
+                }
+                m.iter_mut().zip(&product).for_each(|(m, p)| *m += p);
+            }
+            let norm = values.iter().map(|x| (x / total).powi(2)).sum();
+            (m, total, norm, exponent)
+        });
+        let mut problems = Self {
+            h: hadamard(&grams(factors), Some(mode)),
+            m: DMatrix::zeros(k, found.len()),
+            totals: Vec::with_capacity(found.len()),
+            norms: Vec::with_capacity(found.len()),
+            exponents: Vec::with_capacity(found.len()),
+        };
+        for (mut column, (m, total, norm, exponent)) in problems.m.column_iter_mut().zip(found) {
+            column.copy_from_slice(&m);
+            problems.totals.push(total);
+            problems.norms.push(norm);
+            problems.exponents.push(exponent);
         }
-        let mut norms = vec![0.0; n];
-        data.for_each(&mut |index, x| norms[index[mode]] += (x / totals[index[mode]]).powi(2));
-        Self {
-            h: hadamard(&grams(&factors), Some(mode)),
-            m: data.mttkrp(&factors, mode),
-            totals,
-            norms,
-        }
+        Ok(problems)
     }
 
     /// `Aᵀ g` of an observation, divided.
     pub(crate) fn products(&self, i: usize) -> Vec<f64> {
-        let products = self.m.row(i);
+        let products = self.m.column(i);
         products.iter().map(|m| m / self.totals[i]).collect()
     }
 }

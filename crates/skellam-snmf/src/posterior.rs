@@ -120,6 +120,23 @@ impl<T: Real> Posterior<T> {
 
     /// Geometric means `e^E[ln T]` and `e^E[ln H]`: the factors that the E-step sees.
     pub(crate) fn geometric(&self) -> Result<Factors<T>, FitError> {
+        let [plus, minus] = self.geometric_atoms()?;
+        Ok(Factors {
+            plus,
+            minus,
+            activations: self.geometric_activations()?,
+        })
+    }
+
+    /// `e^E[ln H]`.
+    pub(crate) fn geometric_activations(&self) -> Result<DMatrix<T>, FitError> {
+        // [SKELLAM 6] e^ψ(ŝ) / b̂
+        let rates = self.rate.as_slice();
+        exp_psi_of(&self.shape, SHAPE, |at, x| x / rates[at].to_f64())
+    }
+
+    /// `e^E[ln T]` of both sides.
+    pub(crate) fn geometric_atoms(&self) -> Result<[DMatrix<T>; 2], FitError> {
         let totals = self.totals();
         let mut over = vec![0.0; totals.len()];
         exp_digamma_slice(&totals, &mut over).map_err(|_| not_finite(ATOMS, f64::NAN))?;
@@ -136,15 +153,7 @@ impl<T: Real> Posterior<T> {
             }
             Ok::<_, FitError>(out)
         };
-        let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
-        // [SKELLAM 6] e^ψ(ŝ) / b̂
-        let rates = self.rate.as_slice();
-        let activations = exp_psi_of(&self.shape, SHAPE, |at, x| x / rates[at].to_f64())?;
-        Ok(Factors {
-            plus,
-            minus,
-            activations,
-        })
+        Ok([side(&self.plus)?, side(&self.minus)?])
     }
 
     /// `E[ln T]` and `E[ln H]`. `[SKELLAM eq. 47]`, `[SKELLAM eq. 50]`

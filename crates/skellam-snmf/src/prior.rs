@@ -116,6 +116,19 @@ impl Default for Prior {
 }
 
 impl Prior {
+    /// The same for one column of the data alone.
+    pub(crate) fn of_column(self, y: usize) -> Self {
+        let of = |entries| match entries {
+            Entries::Each(all) if y < all.ncols() => Entries::Each(all.columns(y, 1).into_owned()),
+            other => other,
+        };
+        Self {
+            shape: of(self.shape),
+            rate: of(self.rate),
+            ..self
+        }
+    }
+
     /// The prior of maximum likelihood: `α = 1`, `a = 1`, `b = 0`. Its density is constant, `Γ(2F)` for every atom.
     ///
     /// ```

@@ -2,8 +2,8 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Counts, Draw, Explained, FitError, Impossible, State, Transform,
-    begin, uncertified,
+    Algorithm, Axis, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
+    Transform, begin, bounded, uncertified,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
@@ -116,6 +116,11 @@ impl<T: Real> SignedData<T> {
             cells,
             size,
         })
+    }
+
+    /// The sum of the absolute values, 1 of data that are all 0.
+    pub(crate) fn unit(&self) -> f64 {
+        if self.size > 0.0 { self.size } else { 1.0 }
     }
 
     /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
@@ -256,6 +261,60 @@ pub(crate) fn explained<S: State>(
     let start = begin(&algorithm, start)?;
     Ok(Explained {
         fit: uncertified(Box::new(algorithm), start, how)?,
+        gap: Vec::new(),
+        dropped,
+        empty,
+    })
+}
+
+/// The same by variational Bayes from an even start.
+///
+/// # Errors
+///
+/// As there.
+pub(crate) fn explained_by_bound<S: State>(
+    algorithm: &dyn Algorithm<S::Scalar>,
+    start: Vec<DMatrix<S::Scalar>>,
+    how: &Transform,
+    empty: Vec<usize>,
+) -> Result<Explained<S>, FitError> {
+    let start = begin(algorithm, start)?;
+    Ok(Explained {
+        fit: bounded(algorithm, start, how)?,
+        gap: Vec::new(),
+        dropped: 0.0,
+        empty,
+    })
+}
+
+/// Columns that were explained alone, as one: `algorithm` is that of all of them, and its `start` what columns keep that have nothing, where it is not `nothing`.
+/// Blocks from the second on have a column for every column of the data.
+///
+/// # Errors
+///
+/// Those of the start, of the objective and of the state.
+pub(crate) fn joined<S: State>(
+    algorithm: &dyn Algorithm<S::Scalar>,
+    start: Vec<DMatrix<S::Scalar>>,
+    columns: &[Option<Explained<S>>],
+    nothing: Option<S::Scalar>,
+    empty: Vec<usize>,
+    dropped: f64,
+) -> Result<Explained<S>, FitError> {
+    let mut at = begin(algorithm, start)?;
+    at.change(|j, block| {
+        for (y, column) in columns.iter().enumerate().filter(|_| j > 0) {
+            if let Some(column) = column {
+                let own = column.fit.state().parameters().at(j);
+                block.set_column(y, &own.column(0));
+            } else if let Some(nothing) = nothing {
+                block.column_mut(y).fill(nothing);
+            }
+        }
+    });
+    let ended = Ended::of(columns.iter().flatten());
+    Ok(Explained {
+        fit: ended.fit(algorithm, at)?,
         gap: Vec::new(),
         dropped,
         empty,

@@ -2,7 +2,7 @@
 
 use plca::em::{Given, Plca, PlcaVb, PlcaVbState, Plsa, PlsaVb, PlsaVbState, nominal_parameters};
 use plca::fit::shards::Sharded;
-use plca::fit::{Explained, FitError, Model, Parameters, Reconstruct, State, Transform};
+use plca::fit::{Each, Explained, FitError, Model, Parameters, Reconstruct, State, Transform};
 use plca::priors::Entries;
 use plca::tensor::Data;
 
@@ -72,7 +72,7 @@ impl Kind for SymmetricVb {
     }
 
     shards!();
-    explains_by_model!();
+    explains_each_by_model!();
 
     fn evidence(found: Bound<'_, Self>) -> Result<Row, Refused> {
         let means = found.state.means()?;

@@ -1,6 +1,6 @@
 //! Tensors of either sign, one factor of which has two sides: `skellam-cp` and `skellam-cp-vb`.
 
-use plca::fit::{Explained, Parameters, Transform};
+use plca::fit::{Each, Explained, Parameters, Transform};
 use plca::priors::Entries;
 use plca::skellam::{Reconstruct, SignedCp, SignedCpState, SignedCpVb, SignedCpVbState};
 use plca::tensor::Data;
@@ -111,7 +111,7 @@ impl Kind for SignedTensor {
         0.0,
         plca::skellam::SignedCpBuilder::with_constants
     );
-    explains_by_model!();
+    explains_each_by_model!();
 }
 
 pub(crate) struct SignedTensorVb;
@@ -121,5 +121,5 @@ impl Kind for SignedTensorVb {
     type Model<T: Scalar> = SignedCpVb<T>;
 
     builds!(SignedCpVb, 1e-3, std::convert::identity);
-    explains_by_model!();
+    explains_each_by_model!();
 }

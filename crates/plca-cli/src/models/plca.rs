@@ -16,7 +16,7 @@ use crate::online::{self, Beside};
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::shards;
-use crate::transform::{Found, along, explain};
+use crate::transform::{Answer, Found, along, explain};
 
 /// The model `plca`.
 pub(crate) struct Symmetric;
@@ -77,9 +77,16 @@ impl ModelKind for Symmetric {
         let state = PlcaState::new(even, factors).map_err(|e| file.failure(e))?;
         let blocks = ["weights", &factor(along), "scale"];
         let found = explain(self, args, (along, k), &blocks, |data, how| {
-            Ok(state.transform(data, &how.along(along))?.untyped())
+            let how = how.along(along);
+            Ok(match args.each {
+                true => Answer::Each(state.transform_each(data, &how)?),
+                false => state.transform(data, &how)?.untyped().into(),
+            })
         })?;
-        Ok(found.with_one_gap())
+        Ok(match args.each {
+            true => found,
+            false => found.with_one_gap(),
+        })
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {

@@ -16,7 +16,7 @@ use crate::given;
 use crate::saved::Saved;
 use crate::select::Table;
 use crate::shards;
-use crate::transform::{Found, along, explain};
+use crate::transform::{Answer, Found, along, explain};
 
 /// The model `plca-vb`.
 pub(crate) struct SymmetricVb;
@@ -74,7 +74,11 @@ impl ModelKind for SymmetricVb {
         let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
         let blocks = ["weights_shape", "weights", &factor, &means];
         explain(self, args, (along, k), &blocks, |data, how| {
-            Ok(model.transform(&learnt, data, &how.along(along))?.untyped())
+            let how = how.along(along);
+            Ok(match args.each {
+                true => Answer::Each(model.transform_each(&learnt, data, &how)?),
+                false => model.transform(&learnt, data, &how)?.untyped().into(),
+            })
         })
     }
 

@@ -16,7 +16,7 @@ use crate::args::{FitArgs, SignedArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
-use crate::transform::{Found, along, explain};
+use crate::transform::{Answer, Found, along, explain};
 
 /// The model `skellam-cp`.
 pub(crate) struct SkellamCp;
@@ -67,7 +67,13 @@ impl ModelKind for SkellamCp {
             args,
             (along, k),
             &["weights", &factor],
-            |data, how| Ok(model.transform(&learnt, data, &how.along(along))?.untyped()),
+            |data, how| {
+                let how = how.along(along);
+                Ok(match args.each {
+                    true => Answer::Each(model.transform_each(&learnt, data, &how)?),
+                    false => model.transform(&learnt, data, &how)?.untyped().into(),
+                })
+            },
         )
     }
 

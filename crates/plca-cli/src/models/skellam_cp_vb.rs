@@ -12,7 +12,7 @@ use crate::args::{FitArgs, SignedArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
-use crate::transform::{Found, explain};
+use crate::transform::{Answer, Found, explain};
 
 /// The model `skellam-cp-vb`.
 pub(crate) struct SkellamCpVb;
@@ -55,7 +55,11 @@ impl ModelKind for SkellamCpVb {
             .map(|block| ["", "_shape", "_rate"].map(|of| format!("{block}{of}")));
         let blocks: Vec<&str> = blocks.iter().flatten().map(String::as_str).collect();
         explain(self, args, (along, k), &blocks, |data, how| {
-            Ok(model.transform(&learnt, data, &how.along(along))?.untyped())
+            let how = how.along(along);
+            Ok(match args.each {
+                true => Answer::Each(model.transform_each(&learnt, data, &how)?),
+                false => model.transform(&learnt, data, &how)?.untyped().into(),
+            })
         })
     }
 

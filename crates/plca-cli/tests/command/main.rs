@@ -14,6 +14,7 @@ mod golden;
 mod help;
 mod inspect;
 mod learn;
+mod neighbours;
 mod newcomers;
 mod online;
 mod options;

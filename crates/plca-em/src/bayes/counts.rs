@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
 use plca_priors::Entries;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, check_counts};
 use rand::Rng;
 
 pub(super) use super::dirichlet::components;
-use super::dirichlet::{divergence, geometric, means};
+use super::dirichlet::{divergence, geometric, is_alike, means, refuse_probabilities};
 use super::shards::{across, divergence_of_rows};
 use crate::Given;
 use crate::plsa::with_model;
@@ -163,6 +163,27 @@ impl<'a, T: Real> VbCounts<'a, T> {
         Some(DMatrix::from_vec(n.len(), 1, n))
     }
 
+    /// A block that knows nothing: every component has the same share of the counts of an index.
+    pub(super) fn even(&self, block: usize) -> Result<DMatrix<T>, FitError> {
+        let spec = &self.specs[block];
+        let (rows, columns) = spec.shape;
+        let sums = match self.mode(block) {
+            Some(mode) => self.data.marginal(mode)?,
+            None => vec![self.data.total(); rows],
+        };
+        let (k, by_column) = match (spec.components, self.mode(block)) {
+            (Axis::Rows, Some(_)) => (rows, true),
+            (Axis::Rows | Axis::None, None) => (rows, false),
+            _ => (columns, false),
+        };
+        // [EXT 3] alpha + N_d / K
+        let mut even = DMatrix::from_fn(rows, columns, |i, y| {
+            T::lit(sums[if by_column { y } else { i }] / k as f64)
+        });
+        add(&self.priors[block], spec, &mut even);
+        Ok(even)
+    }
+
     fn geometric(&self, at: &Parameters<T>) -> Result<Means<'_, T>, FitError> {
         let blocks = at.blocks().zip(&self.fixed).enumerate();
         let means = blocks.map(|(j, ((name, shapes), fixed))| {
@@ -237,6 +258,46 @@ impl<T: Real> Expectation<T> for VbCounts<'_, T> {
             blocks = new.into_iter().flatten().collect();
         }
         Ok(blocks)
+    }
+
+    /// Shapes of a posterior are not below those of its prior.
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        let spec = &self.specs[block];
+        let value = spec.given(value)?;
+        refuse_probabilities(spec, &value, &self.priors[block])?;
+        Ok(value)
+    }
+
+    /// What is not given begins with even counts and is explained by what is, as new data are. Drawn blocks would end at worse optima, and lead what is
+    /// given there where it is free.
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        let tells =
+            |j: usize| given[j] && self.mode(j).is_some() && !is_alike(&self.specs[j], &blocks[j]);
+        if given.iter().all(|&given| given) || !(0..given.len()).any(tells) {
+            return Ok(());
+        }
+        let wanted: Vec<bool> = given.iter().map(|given| !given).collect();
+        for j in (0..wanted.len()).filter(|&j| wanted[j]) {
+            blocks[j] = self.even(j)?;
+        }
+        let kept = blocks.iter().zip(&self.specs).zip(given);
+        let kept = kept
+            .map(|((block, spec), given)| given.then(|| geometric(&spec.name, block)).transpose());
+        let kept = kept.collect::<Result<Vec<_>, _>>()?;
+        for _ in 0..START {
+            let means = kept.iter().zip(&*blocks).zip(&self.specs);
+            let means = means.map(|((kept, block), spec)| match kept {
+                Some(means) => Ok(Cow::Borrowed(means)),
+                None => Ok(Cow::Owned(geometric(&spec.name, block)?)),
+            });
+            let (new, _) = self.update(&means.collect::<Result<_, FitError>>()?, &wanted, false)?;
+            for (block, new) in blocks.iter_mut().zip(new) {
+                if let Some(new) = new {
+                    *block = new;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn unit(&self) -> f64 {

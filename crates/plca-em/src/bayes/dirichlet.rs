@@ -12,7 +12,7 @@ use plca_tensor::{CompensatedSum, Real};
 /// Entries that one thread takes at a time.
 const PART: usize = 4096;
 /// Below this `e^ψ` has lost digits.
-const FAINT: f64 = 1e-290;
+pub(super) const FAINT: f64 = 1e-290;
 
 /// How the entries of a block belong to its components.
 pub(super) fn components<T: Real>(spec: &BlockSpec<T>) -> Components {
@@ -23,7 +23,7 @@ pub(super) fn components<T: Real>(spec: &BlockSpec<T>) -> Components {
 }
 
 /// A shape that is not a number: the counts of a step overflowed.
-fn lost(name: &str, value: f64) -> FitError {
+pub(super) fn lost(name: &str, value: f64) -> FitError {
     FitError::NotFinite {
         what: format!("`{name}`"),
         value,
@@ -124,4 +124,50 @@ pub(super) fn means<T: Real>(shapes: &DMatrix<T>) -> DMatrix<T> {
         column.apply(|x| *x = T::lit(x.to_f64() / sum));
     }
     means
+}
+
+/// How far a column of probabilities that were written with few digits may be from 1.
+const ROUNDED: f64 = 1e-3;
+
+/// Refuses probabilities in the place of shapes: those of a posterior are not below its prior's.
+pub(super) fn refuse_probabilities<T: Real>(
+    spec: &BlockSpec<T>,
+    shapes: &DMatrix<T>,
+    prior: &Entries,
+) -> Result<(), FitError> {
+    if !sums(shapes).iter().all(|sum| (sum - 1.0).abs() <= ROUNDED) {
+        return Ok(());
+    }
+    let (rows, columns) = shapes.shape();
+    let axis = components(spec);
+    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    for (row, column) in places {
+        let value = shapes[(row, column)].to_f64();
+        let prior = prior.get(column * rows + row, axis);
+        if value < prior * (1.0 - ROUNDED) {
+            return Err(FitError::Probabilities {
+                block: spec.name.to_string(),
+                row,
+                column,
+                value,
+                prior,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether all columns of a block are alike, so that it tells no component from another.
+pub(super) fn is_alike<T: Real>(spec: &BlockSpec<T>, shapes: &DMatrix<T>) -> bool {
+    match spec.components {
+        Axis::Columns => {
+            let mut columns = shapes.column_iter();
+            let first = columns.next();
+            columns.all(|column| Some(column) == first)
+        }
+        Axis::Rows | Axis::None => shapes.column_iter().all(|column| {
+            let first = column.iter().next();
+            column.iter().all(|x| Some(x) == first)
+        }),
+    }
 }

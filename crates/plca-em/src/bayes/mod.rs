@@ -40,6 +40,7 @@ macro_rules! by_means {
 
 mod counts;
 mod dirichlet;
+mod documents;
 mod plca;
 mod plsa;
 mod shards;

@@ -5,14 +5,16 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::{self, Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Em, Explained, FitError, Frozen, Model,
-    Parameters, Settings, State, Transform, begin, check_shape, empty, no_mode, uncertified,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Each, Em, Explained, Fit, FitError,
+    Frozen, Model, Parameters, Settings, State, Transform, begin, bounded, check_shape, empty,
+    explain_each, no_mode,
 };
 use plca_priors::Entries;
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{Coordinates, Data, Factor, Real, SparseTensor};
 
 use super::counts::{Form, VbCounts, add, check};
-use super::dirichlet::means;
+use super::dirichlet::{means, refuse_probabilities};
+use super::documents::Words;
 use super::{Priors, freeze};
 use crate::PlcaState;
 
@@ -90,9 +92,12 @@ impl<T: Real> PlcaVb<T> {
     /// Transforms new data along one mode: the posteriors of the other factors are kept, and weights and factor of the mode start from their priors and even
     /// counts. The bound is that of the new data alone, without the divergences of what is kept. There are no gaps.
     ///
+    /// `Auto` makes plain iterations. Of a solver that extrapolates the end is taken where its bound is higher than that of plain iterations. Indices of
+    /// other modes that have no data cost nothing but the sums of the factors.
+    ///
     /// # Errors
     ///
-    /// [`FitError::Mode`], [`FitError::DataShape`], those of [`Model::bind`] and of a run.
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Probabilities`], those of [`Model::bind`] and of a run.
     pub fn transform(
         &self,
         learnt: &PlcaVbState<T>,
@@ -105,34 +110,123 @@ impl<T: Real> PlcaVb<T> {
         let kept = factors.iter().enumerate();
         let kept = kept.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
         check_shape(data.shape(), &kept.collect::<Vec<_>>())?;
+        check(data)?;
         let mut config = self.clone();
         config.components = k;
         config.settings = Settings::default();
-        for j in (0..factors.len()).filter(|&j| j != along) {
-            let frozen = Frozen::Whole;
-            config.settings.freeze(format!("factor_{j}_shape"), frozen);
-        }
-        let mut em = config.on_data(data)?;
+        let (specs, priors) = config.blocks(data.shape())?;
+        let occurring = Occurring::new(data, along)?;
+        let mut fixed = vec![None; specs.len()];
         for (j, factor) in factors.iter().enumerate().filter(|&(j, _)| j != along) {
-            em.0.fix(j + 1, factor)?;
+            let spec = &specs[j + 1];
+            refuse_probabilities(spec, factor, &priors[j + 1])?;
+            let indices = &occurring.indices[j];
+            let means = Words::new(&spec.name, factor, indices.iter())?.means_of(indices);
+            fixed[j + 1] = Some(means);
+            // Divergences of what is kept are not counted.
+            config.priors.0.remove(&*spec.name);
+            config.settings.freeze(spec.name.to_string(), Frozen::Whole);
         }
-        let sums = data.marginal(along)?;
-        let total: f64 = sums.iter().sum();
-        let mut blocks = learnt.0.matrices().to_vec();
-        let even = |rows: &[f64], columns: usize| {
-            DMatrix::from_fn(rows.len(), columns, |i, _| T::lit(rows[i] / k as f64))
-        };
-        for (j, counts) in [(0, even(&vec![total; k], 1)), (along + 1, even(&sums, k))] {
-            blocks[j] = counts;
-            add(&em.0.priors[j], &em.0.specs[j], &mut blocks[j]);
-        }
-        let empty = empty(data, along)?;
+        let mut em = config.on_data(&occurring.data)?;
+        let blocks = fixed.iter().enumerate().map(|(j, means)| match means {
+            None => em.0.even(j),
+            // The shapes of a block whose means are fixed are not looked at.
+            Some(means) => Ok(means.map(|_| T::one())),
+        });
+        let blocks = blocks.collect::<Result<_, FitError>>()?;
+        em.0.fixed = fixed;
         let start = begin(&em, blocks)?;
+        let fit: Fit<PlcaVbState<T>> = bounded(&em, start, how)?;
+        let restore = |j: usize, block: &mut DMatrix<T>| {
+            if j > 0 && j - 1 != along {
+                block.clone_from(factors[j - 1]);
+            }
+        };
         Ok(Explained {
-            fit: uncertified(Box::new(em), start, how)?,
+            fit: fit.change(|at| at.change(restore))?,
             gap: Vec::new(),
             dropped: 0.0,
-            empty,
+            empty: empty(data, along)?,
+        })
+    }
+}
+
+impl<T: Real> PlcaVb<T> {
+    /// Transforms every observation along a mode as a batch of one: its `weights_shape`, and `weights`, their mean, are those of [`transform`](Self::transform) of it
+    /// alone, bit for bit. In a batch weights belong to all observations together.
+    ///
+    /// # Errors
+    ///
+    /// As [`transform`](Self::transform).
+    pub fn transform_each(
+        &self,
+        learnt: &PlcaVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Each, FitError> {
+        let along = how.mode(learnt.factors_shape().count())?;
+        let mut config = self.clone();
+        config.components = learnt.weights_shape().len();
+        config.settings = Settings::default();
+        let (specs, priors) = config.blocks(data.shape())?;
+        let mut nothing = DMatrix::<T>::zeros(config.components, 1);
+        add(&priors[0], &specs[0], &mut nothing);
+        // A distribution of one index is 1, whatever its prior.
+        config.priors.0.remove(&format!("factor_{along}_shape"));
+        let one = |one: &dyn Data<T>, how: &Transform| config.transform(learnt, one, how);
+        let row = |state: Option<&PlcaVbState<T>>| {
+            let shapes = state.map_or(&nothing, |state| state.0.at(0));
+            let row = |block: &DMatrix<T>| block.iter().map(|x| x.to_f64()).collect();
+            Ok(vec![
+                ("weights_shape".to_string(), row(shapes)),
+                ("weights".to_string(), row(&means(shapes))),
+            ])
+        };
+        explain_each(data, (along, true), how, one, row)
+    }
+}
+
+/// Data without the indices that have none, of all modes but one.
+#[derive(Debug)]
+struct Occurring<T: Real> {
+    data: SparseTensor<T>,
+    /// The indices that are left of every mode.
+    indices: Vec<Vec<u32>>,
+}
+
+impl<T: Real> Occurring<T> {
+    fn new(data: &dyn Data<T>, along: usize) -> Result<Self, FitError> {
+        let mut occurs: Vec<Vec<bool>> = data.shape().iter().map(|&n| vec![false; n]).collect();
+        occurs[along].fill(true);
+        data.visit(&mut |index, _| {
+            for (mode, &i) in index.iter().enumerate() {
+                occurs[mode][i] = true;
+            }
+        })?;
+        let indices = occurs.iter().map(|all| {
+            let all = all.iter().enumerate().filter(|(_, occurs)| **occurs);
+            all.map(|(i, _)| i as u32).collect()
+        });
+        let indices: Vec<Vec<u32>> = indices.collect();
+        let places = occurs.iter().map(|all| {
+            let mut next = 0;
+            let place = |&occurs: &bool| {
+                let place = next;
+                next += usize::from(occurs);
+                place
+            };
+            all.iter().map(place).collect()
+        });
+        let places: Vec<Vec<usize>> = places.collect();
+        let shape: Vec<usize> = indices.iter().map(Vec::len).collect();
+        let mut entries = Coordinates::empty(&shape);
+        data.visit(&mut |index, value| {
+            let place = index.iter().zip(&places).map(|(&i, places)| places[i]);
+            entries.push(&place.collect::<Vec<_>>(), T::lit(value));
+        })?;
+        Ok(Self {
+            data: SparseTensor::new(entries)?,
+            indices,
         })
     }
 }

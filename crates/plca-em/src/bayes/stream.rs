@@ -84,7 +84,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         let sums = batch.marginal(self.given.mode())?;
         let mixture = match start {
             Some(state) => state.mixture_shape().clone(),
-            None => super::plsa::even(&counts, &sums),
+            None => counts.even(1)?,
         };
         let em = Em(counts);
         let at = begin(&em, vec![basis, mixture])?;

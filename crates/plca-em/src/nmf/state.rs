@@ -3,8 +3,9 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Blocks, Explained, Factored, Fit, FitError, Model, Parameters, Prior, State,
-    Transform, begin, certify, empty, gaps, one_by_one, possible, share, uncertified,
+    Algorithm, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model, Parameters,
+    Prior, State, Transform, begin, certify, each, empty, gaps, one_by_one, possible, share,
+    uncertified,
 };
 use plca_tensor::{Data, Factor, Real, normalise_columns};
 
@@ -120,7 +121,8 @@ impl<T: Real> NmfState<T> {
 }
 
 impl<T: Real> Nmf<T> {
-    /// Transforms new data along one mode: the other factor of the state is kept, and the new one has the prior of this model.
+    /// Transforms new data along one mode: the other factor of the state is kept, and the new one has the prior of this model. Each observation is explained
+    /// alone, until it is at its own end: its rates are bit-identical in any batch, in any storage and for any number of threads.
     ///
     /// With a prior there is no bound on what the objective can gain: no gaps, and the objective alone ends the run.
     ///
@@ -152,7 +154,7 @@ impl<T: Real> Nmf<T> {
         kept[along] = None;
         let (part, dropped) = possible(data, &kept, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
-        let (n, k) = (data.shape()[along], learnt.w().ncols());
+        let k = learnt.w().ncols();
         let (fixed, found) = match along {
             0 => ("h", "w"),
             _ => ("w", "h"),
@@ -165,6 +167,7 @@ impl<T: Real> Nmf<T> {
         let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;
         if prior.is_none()
+            && data.is_complete()
             && let Some((fit, gap)) = alone(&*algorithm, learnt, data, along, how)?
         {
             return Ok(Explained {
@@ -174,6 +177,93 @@ impl<T: Real> Nmf<T> {
                 empty,
             });
         }
+        let spec = &algorithm.blocks()[along];
+        let size = match along {
+            0 => (1, k),
+            _ => (k, 1),
+        };
+        // A prior of every entry of the block is one of these data alone.
+        if spec
+            .prior
+            .as_ref()
+            .is_some_and(|prior| prior.rules().check(size).is_err())
+        {
+            let found = config.together(learnt, data, along, how)?;
+            return Ok(Explained {
+                dropped,
+                empty,
+                ..found
+            });
+        }
+        let nothing = DMatrix::from_element(size.0, size.1, T::one());
+        let found = each(data, along, how, |_, observation, how| {
+            if observation.total() > 0.0 {
+                let found = config.together(learnt, observation, along, how)?;
+                let block = found.fit.state().0.at(along).clone();
+                return Ok(Some((block, Some(found))));
+            }
+            // Without counts a rate is 0, or what its prior says.
+            let mut one = spec.clone();
+            one.shape = size;
+            let share = share(observation, &both, along)?;
+            let exposure = Exposure::PerComponent(share.iter().copied().collect());
+            let counts = DMatrix::zeros(size.0, size.1);
+            let (block, _) = one.m_step(counts, &nothing, Some(exposure), 1)?;
+            Ok(Some((block, None)))
+        })?;
+        // Where nothing was seen it means nothing.
+        let blocks = found.iter().map(|one| match one {
+            Some((block, _)) => block,
+            None => &nothing,
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let write = |j: usize, block: &mut DMatrix<T>| {
+            for (y, one) in blocks.iter().enumerate().filter(|_| j == along) {
+                match along {
+                    0 => block.set_row(y, &one.row(0)),
+                    _ => block.set_column(y, &one.column(0)),
+                }
+            }
+        };
+        let kept = |j: usize| (j != along).then(|| learnt.0.at(j));
+        let runs = || {
+            found
+                .iter()
+                .map(|one| one.as_ref().and_then(|(_, run)| run.as_ref()))
+        };
+        let ended = Ended::of(runs().flatten());
+        let gaps = runs().map(|run| match run {
+            Some(run) => run.gap.first().copied(),
+            None => prior.is_none().then_some(0.0),
+        });
+        Ok(Explained {
+            fit: written(&*algorithm, kept, &ended, write)?,
+            gap: gaps.flatten().collect(),
+            dropped,
+            empty,
+        })
+    }
+
+    /// The same of data as they are, by a model whose other factor is frozen.
+    fn together(
+        &self,
+        learnt: &NmfState<T>,
+        data: &dyn Data<T>,
+        along: usize,
+        how: &Transform,
+    ) -> Result<Explained<NmfState<T>>, FitError> {
+        let algorithm = self.bind(data)?;
+        let prior = algorithm.blocks()[along].prior.is_some();
+        if !prior && let Some((fit, gap)) = alone(&*algorithm, learnt, data, along, how)? {
+            return Ok(Explained {
+                fit,
+                gap,
+                dropped: 0.0,
+                empty: Vec::new(),
+            });
+        }
+        let (n, k) = (data.shape()[along], learnt.w().ncols());
+        let both = [Factor::Columns(learnt.w()), Factor::Rows(learnt.h())];
         let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
         // Every observation starts with a model of its own mass: from there on the gap is certified.
         let uniform = |y: usize| {
@@ -190,8 +280,8 @@ impl<T: Real> Nmf<T> {
         };
         let start = begin(&*algorithm, blocks)?;
         let (fit, gap) = match prior {
-            Some(_) => (uncertified(algorithm, start, how)?, Vec::new()),
-            None => certify::<NmfState<T>>(algorithm, start, how, |at| match along {
+            true => (uncertified(algorithm, start, how)?, Vec::new()),
+            false => certify::<NmfState<T>>(algorithm, start, how, |at| match along {
                 1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
                 _ => {
                     let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
@@ -202,8 +292,8 @@ impl<T: Real> Nmf<T> {
         Ok(Explained {
             fit,
             gap,
-            dropped,
-            empty,
+            dropped: 0.0,
+            empty: Vec::new(),
         })
     }
 }
@@ -246,7 +336,7 @@ fn alone<T: Real>(
             };
         }
     };
-    let fit = written(algorithm, kept, &solved, write)?;
+    let fit = written(algorithm, kept, &solved.ended, write)?;
     Ok(Some((fit, solved.gap)))
 }
 

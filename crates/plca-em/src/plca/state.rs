@@ -3,8 +3,8 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Blocks, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform, empty, gap,
-    no_mode, one_by_one, possible, share,
+    Blocks, Each, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform,
+    empty, explain_each, gap, no_mode, one_by_one, possible, share,
 };
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
@@ -98,7 +98,7 @@ impl<T: Real> PlcaState<T> {
                 _ => {}
             };
             return Ok(Explained {
-                fit: written(&*algorithm, learnt, &solved, write)?,
+                fit: written(&*algorithm, learnt, &solved.ended, write)?,
                 // Every observation has its share of the mass: the largest gap is that of all data.
                 gap: vec![solved.gap.iter().copied().fold(0.0, f64::max)],
                 dropped,
@@ -107,6 +107,43 @@ impl<T: Real> PlcaState<T> {
         }
         let gap = |at: &Parameters<T>| gap_of(data, at, along);
         explained(algorithm, learnt, how, dropped, empty, gap)
+    }
+
+    /// Transforms every observation along a mode as a batch of one: its `weights`, `P(z)` of its own counts, are those of [`transform`](Self::transform) of it
+    /// alone, bit for bit. In a batch weights belong to all observations together, and so does the gap that ends it.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::{PlcaState, Transform};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let learnt = PlcaState::new(dvector![0.5, 0.5], vec![dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]])?;
+    /// let new = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 4.0, 1.0, 0.0], Order::RowMajor)?;
+    /// let found = learnt.transform_each(&new, &Transform::default())?;
+    /// let (name, weights) = &found.blocks[0];
+    /// assert_eq!((&**name, weights), ("weights", &dmatrix![0.75, 0.25; 1.0, 0.0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`transform`](Self::transform).
+    pub fn transform_each(&self, data: &dyn Data<T>, how: &Transform) -> Result<Each, FitError> {
+        let along = how.mode(self.factors().count())?;
+        let factors = self.factors().enumerate();
+        let factors = factors.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
+        let factors: Vec<_> = factors.collect();
+        // The first cell of all that is to be refused.
+        possible(data, &factors, how.impossible)?;
+        let one = |one: &dyn Data<T>, how: &Transform| self.transform(one, how);
+        let row = |state: Option<&Self>| {
+            let k = self.weights().len();
+            let weights = state.map(|state| state.weights().iter().map(|x| x.to_f64()).collect());
+            Ok(vec![(
+                "weights".to_string(),
+                weights.unwrap_or(vec![1.0 / k as f64; k]),
+            )])
+        };
+        explain_each(data, (along, true), how, one, row)
     }
 }
 

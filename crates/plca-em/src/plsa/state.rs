@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Blocks, Explained, Factored, FitError, Model, Parameters, SCALE, State, Transform, empty, gaps,
-    one_by_one, possible,
+    Blocks, Ended, Explained, Factored, FitError, Model, Parameters, SCALE, State, Transform, each,
+    empty, gaps, one_by_one, possible,
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -64,7 +64,10 @@ impl<T: Real> PlsaState<T> {
         self.0.at(2).as_slice()
     }
 
-    /// Finds the mixtures of new observations under the learnt basis, by the likelihood alone: a prior on `mixture` is not in the state. To keep it, fit the new data with
+    /// Finds the mixtures of new observations under the learnt basis. Each is explained alone, until its own gap is small enough: its mixture is bit-identical in any
+    /// batch, in any storage and for any number of threads.
+    ///
+    /// The likelihood alone counts: a prior on `mixture` is not in the state. To keep it, fit the new data with
     /// `.prior("mixture", …).freeze("basis")` from `Init::default().block("basis", …)`.
     ///
     /// # Errors
@@ -90,22 +93,87 @@ impl<T: Real> PlsaState<T> {
         let learnt = |j: usize| (j == 0).then(|| self.basis());
         let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;
-        if let Some(solved) = one_by_one(data, &factors, along, how)? {
+        if data.is_complete()
+            && let Some(solved) = one_by_one(data, &factors, along, how)?
+        {
             let write = |j: usize, block: &mut DMatrix<T>| {
                 if j == 1 {
                     mix(&solved.factor, &vec![1.0; k], None, block);
                 }
             };
             return Ok(Explained {
-                fit: written(&*algorithm, learnt, &solved, write)?,
+                fit: written(&*algorithm, learnt, &solved.ended, write)?,
                 gap: solved.gap,
                 dropped,
                 empty,
             });
         }
-        let totals = data.marginal(along)?;
-        let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
-        explained(algorithm, learnt, how, dropped, empty, gap)
+        let found = each(data, along, how, |_, observation, how| {
+            match observation.total() > 0.0 {
+                true => self.alone(&config, observation, &factors, how).map(Some),
+                false => Ok(None),
+            }
+        })?;
+        let write = |j: usize, block: &mut DMatrix<T>| {
+            for (y, one) in found.iter().enumerate().filter(|_| j == 1) {
+                if let Some(one) = one {
+                    block.set_column(y, &one.fit.state().mixture().column(0));
+                }
+            }
+        };
+        let ended = Ended::of(found.iter().flatten());
+        let fit = written(&*algorithm, learnt, &ended, write)?;
+        // What an observation is multiplied by where cells are hidden is its own, too.
+        let scale = |one: &Option<Explained<Self>>| {
+            one.as_ref().map_or(0.0, |one| one.fit.state().scale(0))
+        };
+        let scales = found.iter().map(scale).collect();
+        let of_each = |at: &mut Parameters<T>| {
+            if at.fact(SCALE).is_some() {
+                *at = at.clone().with_fact(SCALE, scales);
+            }
+        };
+        let gap = |one: &Option<Explained<Self>>| one.as_ref().map_or(0.0, |one| one.gap[0]);
+        Ok(Explained {
+            fit: fit.change(of_each)?,
+            gap: found.iter().map(gap).collect(),
+            dropped,
+            empty,
+        })
+    }
+
+    /// The mixture of one observation.
+    fn alone(
+        &self,
+        config: &Plsa<T>,
+        observation: &dyn Data<T>,
+        factors: &[Option<Factor<'_, T>>],
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let along = self.given().mode();
+        let learnt = |j: usize| (j == 0).then(|| self.basis());
+        let algorithm = config.bind(observation)?;
+        if let Some(solved) = one_by_one(observation, factors, along, how)? {
+            let write = |j: usize, block: &mut DMatrix<T>| {
+                if j == 1 {
+                    mix(
+                        &solved.factor,
+                        &vec![1.0; self.basis().ncols()],
+                        None,
+                        block,
+                    );
+                }
+            };
+            return Ok(Explained {
+                fit: written(&*algorithm, learnt, &solved.ended, write)?,
+                gap: solved.gap,
+                dropped: 0.0,
+                empty: Vec::new(),
+            });
+        }
+        let totals = observation.marginal(along)?;
+        let gap = |at: &Parameters<T>| gaps(observation, [at.at(0), at.at(1)], along, &totals);
+        explained(algorithm, learnt, how, 0.0, Vec::new(), gap)
     }
 }
 

@@ -331,3 +331,218 @@ fn starts_are_found_by_em() {
         );
     }
 }
+
+/// Counts of documents of `K` topics, each with a few words of its own, and the topics.
+fn corpus() -> (DenseTensor<f64>, DMatrix<f64>, DMatrix<f64>) {
+    let (words, topics, documents) = (40, 8, 30);
+    let mut basis = DMatrix::from_fn(words, topics, |x, z| {
+        0.02 + f64::from(u8::from(x % topics == z || x / 5 == z))
+    });
+    let mut mixture = DMatrix::from_fn(topics, documents, |z, d| {
+        0.01 + f64::from(u8::from(z == d % topics))
+            + 0.5 * f64::from(u8::from(z == (d * d + 1) % topics))
+    });
+    for block in [&mut basis, &mut mixture] {
+        plca_tensor::normalise_columns(block);
+    }
+    let counts = (&basis * &mixture).map(|p| (300.0 * p).round());
+    let data = DenseTensor::new(
+        vec![words, documents],
+        counts.as_slice().to_vec(),
+        Order::ColumnMajor,
+    );
+    (data.unwrap(), basis, mixture)
+}
+
+fn lda(k: usize) -> PlsaVb<f64> {
+    let lda = PlsaVb::builder(k).prior("basis_shape", Entries::All(0.1));
+    lda.prior("mixture_shape", Entries::All(0.1))
+        .build()
+        .unwrap()
+}
+
+/// Blocks beside one that is given begin as new data are explained by it: from even counts. They end no lower than from there, whatever the seed, and no
+/// lower than from both blocks.
+// [EXT 3]
+#[test]
+fn what_is_given_explains_the_rest() {
+    let (data, basis, mixture) = corpus();
+    let (k, documents) = (basis.ncols(), mixture.ncols());
+    let even = DMatrix::from_fn(k, documents, |_, d| {
+        0.1 + data.marginal(1).unwrap()[d] / k as f64
+    });
+    let known = basis.map(|p| 1e4 * p + 0.1);
+    let fixed = PlsaVb::builder(k)
+        .prior("mixture_shape", Entries::All(0.1))
+        .freeze("basis_shape")
+        .build()
+        .unwrap();
+    let given = || Init::default().block("basis_shape", known.clone());
+    let from_even = fixed
+        .on(&data)
+        .unwrap()
+        .run(given().block("mixture_shape", even), &mut rng())
+        .unwrap();
+    for seed in 0..3 {
+        for starts in [1, 3] {
+            let run = fixed.on(&data).unwrap().restarts(starts);
+            let fit = run
+                .run(given(), &mut ChaCha8Rng::seed_from_u64(seed))
+                .unwrap();
+            assert!(
+                fit.objective() >= from_even.objective() - 1e-7 * data.total(),
+                "{seed} {}",
+                fit.objective()
+            );
+        }
+    }
+    // Where it is free, it is no worse than knowing nothing.
+    let start = basis.map(|p| 300.0 * documents as f64 / k as f64 * p + 0.1);
+    let told = Init::default().block("basis_shape", start);
+    let told = lda(k)
+        .on(&data)
+        .unwrap()
+        .run(told, &mut rng())
+        .unwrap()
+        .objective();
+    for seed in 0..3 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let drawn = lda(k).fit(&data, &mut rng).unwrap().objective();
+        assert!(told >= drawn - 1e-6 * drawn.abs(), "{told} {seed} {drawn}");
+    }
+    // A factor of PLCA tells the others too, weights or columns that are all alike do not.
+    let plca = |frozen: bool| {
+        let plca = PlcaVb::<f64>::builder(k)
+            .prior("weights_shape", Entries::All(0.1))
+            .prior("factor_1_shape", Entries::All(0.1));
+        if frozen {
+            plca.freeze("factor_0_shape")
+        } else {
+            plca
+        }
+        .build()
+        .unwrap()
+    };
+    let fits: Vec<f64> = (0..3)
+        .map(|seed| {
+            let init = Init::default().block("factor_0_shape", known.clone());
+            plca(true)
+                .on(&data)
+                .unwrap()
+                .run(init, &mut ChaCha8Rng::seed_from_u64(seed))
+                .unwrap()
+                .objective()
+        })
+        .collect();
+    assert!(fits.iter().all(|&fit| fit == fits[0]), "{fits:?}");
+    let alike = DMatrix::from_element(basis.nrows(), k, 3.0);
+    let init = Init::default().block("factor_0_shape", alike);
+    let fit = plca(false)
+        .on(&data)
+        .unwrap()
+        .run(init, &mut rng())
+        .unwrap();
+    let factor = fit.state().factor_shape(0);
+    assert!(
+        (1..k).any(|z| factor.column(z) != factor.column(0)),
+        "all components are the same"
+    );
+}
+
+/// Probabilities are not shapes.
+// [EXT 3]
+#[test]
+fn probabilities_are_refused_as_shapes() {
+    let (data, basis, _) = corpus();
+    let k = basis.ncols();
+    let rounded = basis.map(|p| (1e6 * p).round() / 1e6);
+    let run = lda(k).on(&data).unwrap().run(
+        Init::default().block("basis_shape", rounded.clone()),
+        &mut rng(),
+    );
+    let error = run.unwrap_err();
+    assert!(
+        matches!(&error, FitError::Probabilities { block, .. } if block == "basis_shape"),
+        "{error}"
+    );
+    assert!(error.to_string().contains("0.1 + 1000 times"), "{error}");
+    let learnt = PlsaVbState::new(
+        Given::Columns,
+        rounded.clone(),
+        DMatrix::from_element(k, 1, 1.0),
+    )
+    .unwrap();
+    let explained = lda(k).transform(&learnt, &data, &Transform::default());
+    assert!(matches!(
+        explained.unwrap_err(),
+        FitError::Probabilities { .. }
+    ));
+    let plca = PlcaVb::builder(k).build().unwrap();
+    let run = plca
+        .on(&data)
+        .unwrap()
+        .run(Init::default().block("factor_0_shape", rounded), &mut rng());
+    assert!(matches!(run.unwrap_err(), FitError::Probabilities { .. }));
+    // Shapes of a small prior may sum to 1.
+    let prior = 1.0 / basis.nrows() as f64;
+    let small = PlsaVb::builder(k)
+        .prior("basis_shape", Entries::All(prior))
+        .build()
+        .unwrap();
+    let shapes = DMatrix::from_element(basis.nrows(), k, prior);
+    assert!(
+        small
+            .on(&data)
+            .unwrap()
+            .run(Init::default().block("basis_shape", shapes), &mut rng())
+            .is_ok()
+    );
+}
+
+/// Words that no document has change nothing, but by their part of the topics' sums: neither the order nor the values of their shapes.
+// [EXT 3]
+#[test]
+fn only_words_that_occur_are_looked_at() {
+    let (k, words) = (3, 50);
+    let shapes = DMatrix::from_fn(words, k, |x, z| 0.5 + ((x * 7 + z * 3) % 10) as f64);
+    let mut other = shapes.clone();
+    // The sums of the topics stay: 2^-10 is exact.
+    for z in 0..k {
+        let moved = other[(40, z)] * 0.25;
+        (other[(40, z)], other[(41, z)]) = (other[(40, z)] - moved, other[(41, z)] + moved);
+    }
+    let cells = |order: &[u32]| Coordinates {
+        shape: vec![words, 2],
+        indices: order.iter().flat_map(|&x| [x, x % 2]).collect(),
+        values: order.iter().map(|&x| f64::from(x % 4 + 1)).collect(),
+    };
+    let data = SparseTensor::new(cells(&[3, 9, 12, 17, 30, 4])).unwrap();
+    let explained = |shapes: &DMatrix<f64>| {
+        let learnt = PlsaVbState::new(
+            Given::Columns,
+            shapes.clone(),
+            DMatrix::from_element(k, 1, 1.0),
+        );
+        let found = lda(k)
+            .transform(&learnt.unwrap(), &data, &Transform::default())
+            .unwrap();
+        assert_eq!(found.fit.state().basis_shape(), shapes);
+        found.fit.state().mixture_shape().clone()
+    };
+    assert_eq!(explained(&shapes), explained(&other));
+    let joint = |shapes: &DMatrix<f64>| {
+        let ones = DMatrix::from_element(k, 1, 1.0);
+        let learnt =
+            plca_em::PlcaVbState::new(ones, vec![shapes.clone(), DMatrix::from_element(2, k, 1.0)]);
+        let plca = PlcaVb::builder(k).build().unwrap();
+        let found = plca
+            .transform(&learnt.unwrap(), &data, &Transform::default())
+            .unwrap();
+        assert_eq!(found.fit.state().factor_shape(0), shapes);
+        (
+            found.fit.state().weights_shape().to_vec(),
+            found.fit.state().factor_shape(1).clone(),
+        )
+    };
+    assert_eq!(joint(&shapes), joint(&other));
+}

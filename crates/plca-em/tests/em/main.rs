@@ -13,6 +13,7 @@ mod frozen;
 mod golden;
 mod instruction_sets;
 mod measured;
+mod neighbours;
 mod nndsvd;
 mod one_by_one;
 mod online;

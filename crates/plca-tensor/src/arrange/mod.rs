@@ -1,15 +1,17 @@
 //! Data in the order that a kernel wants which no storage has: copied once, when a model meets its data, or borrowed.
 //!
 //! Each is made of any [`Data`]: [`Rows`] for coordinate descent, [`Signed`] for two rates a cell, [`Products`] for squared
-//! error.
+//! error, [`Observations`] for one observation at a time.
 
 use crate::{Data, DataError, Real};
 
+mod observations;
 mod products;
 mod rows;
 mod signed;
 
 pub use crate::kernel::solve::{Ending, RowEnd, Until};
+pub use observations::Observations;
 pub use products::{Memo, Products};
 pub use rows::{RowTerms, Rows};
 pub use signed::{Signed, SignedModel, SignedSums, SignedWanted, SplitRule};

@@ -7,6 +7,7 @@ mod golden;
 mod instruction_sets;
 mod models;
 mod nndsvd;
+mod neighbours;
 mod penalties;
 mod projection;
 mod propositions;

@@ -1,14 +1,16 @@
 //! New data under learnt factors.
 
 use nalgebra::DMatrix;
-use plca_fit::{Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape};
+use plca_fit::{
+    Each, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, explain_each,
+};
 use plca_tensor::{Data, Factor, Real};
 
 use super::others::Others;
 use super::slabs::Slabs;
 use super::{SignedCp, SignedCpState, SignedCpVb, SignedCpVbState, specs};
 use crate::sides::split;
-use crate::signed::{empty, explained};
+use crate::signed::{empty, explained, explained_by_bound};
 
 impl<T: Real> SignedCp<T> {
     /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
@@ -86,6 +88,77 @@ impl<T: Real> SignedCp<T> {
     }
 }
 
+impl<T: Real> SignedCp<T> {
+    /// Transforms every observation along a mode as a batch of one: what carries its scale, its `weights` or its row of the factor, is that of
+    /// [`transform`](Self::transform) of it alone, bit for bit. In a batch weights belong to all observations together.
+    ///
+    /// # Errors
+    ///
+    /// As [`transform`](Self::transform).
+    pub fn transform_each(
+        &self,
+        learnt: &SignedCpState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Each, FitError> {
+        let along = how.mode(learnt.shape().len())?;
+        let k = learnt.components();
+        let name = scaled(learnt.scale_mode());
+        let one = |one: &dyn Data<T>, how: &Transform| self.transform(learnt, one, how);
+        let row = |state: Option<&SignedCpState<T>>| {
+            let block = state.and_then(|state| state.parameters().block(&name));
+            let row = block.map(|block| block.iter().map(|x| x.to_f64()).collect());
+            Ok(vec![(name.clone(), row.unwrap_or(vec![0.0; k]))])
+        };
+        explain_each(data, (along, false), how, one, row)
+    }
+}
+
+impl<T: Real> SignedCpVb<T> {
+    /// Transforms every observation along a mode as a batch of one: the posterior of what carries its scale, its `weights` or its row of the factor, is that of
+    /// [`transform`](Self::transform) of it alone, bit for bit, with the mean. In a batch weights belong to all observations together.
+    ///
+    /// # Errors
+    ///
+    /// As [`transform`](Self::transform).
+    pub fn transform_each(
+        &self,
+        learnt: &SignedCpVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Each, FitError> {
+        let along = how.mode(learnt.shape().len())?;
+        let name = scaled(learnt.scale_mode());
+        let names = ["shape", "rate"].map(|of| format!("{name}_{of}"));
+        let one = |one: &dyn Data<T>, how: &Transform| self.transform(learnt, one, how);
+        let row = |state: Option<&SignedCpVbState<T>>| {
+            let block = |name: &String, nothing: f64| -> Vec<f64> {
+                let block = state.and_then(|state| state.parameters().block(name));
+                let row = block.map(|block| block.iter().map(|x| x.to_f64()).collect());
+                row.unwrap_or(vec![nothing; learnt.components()])
+            };
+            let (shape, rate) = (block(&names[0], 0.0), block(&names[1], 1.0));
+            let mean = shape
+                .iter()
+                .zip(&rate)
+                .map(|(shape, rate)| shape / rate)
+                .collect();
+            let [of_shape, of_rate] = names.clone();
+            Ok(vec![
+                (of_shape, shape),
+                (of_rate, rate),
+                (name.clone(), mean),
+            ])
+        };
+        explain_each(data, (along, false), how, one, row)
+    }
+}
+
+/// The block that carries the scale.
+fn scaled(scale: Option<usize>) -> String {
+    scale.map_or("weights".into(), |mode| format!("factor_{mode}"))
+}
+
 /// The mode along which data are explained by a state of this shape and these modes: the signed one, and that of the scale. All other sizes are those of the state.
 fn explained_mode<T: Real>(
     shape: &[usize],
@@ -123,7 +196,8 @@ impl<T: Real> SignedCpVb<T> {
     /// Finds the posterior of the factor of one mode, and of the weights, of new data under those of the other factors of a state, with the likelihood and the
     /// priors of this model. There is no bound on what the objective can gain.
     ///
-    /// No datum is impossible under a posterior. The start shares the data out evenly.
+    /// No datum is impossible under a posterior. The start shares the data out evenly. `Auto` makes plain iterations; of a solver that extrapolates the end is
+    /// taken where its bound is higher than that of plain iterations.
     ///
     /// # Errors
     ///
@@ -171,7 +245,7 @@ impl<T: Real> SignedCpVb<T> {
         }
         let algorithm = config.on_cells(cells)?;
         let start = algorithm.0.even(learnt.parameters().matrices(), is_free);
-        explained(algorithm, start, how, empty, 0.0)
+        explained_by_bound(&algorithm, start, how, empty)
     }
 }
 

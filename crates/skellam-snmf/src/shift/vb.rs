@@ -20,7 +20,7 @@ use super::{ATOM, Engine, PLACES, ShiftedSnmf, ShiftedSnmfState, clipped, facts,
 use crate::faint::Logs;
 use crate::posterior::{check_held, least_shape};
 use crate::prior::{Parts, check_shape};
-use crate::signed::{bayesian, explained, law_setters};
+use crate::signed::{bayesian, explained_by_bound, law_setters};
 use crate::vb::{NAMES, check_frozen};
 use crate::{Entries, Posterior, Prior, Replicates};
 
@@ -153,7 +153,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         let counts = vec![T::lit(even); places * k];
         let shape = em.0.shapes_of(1, counts);
         let start = vec![learnt.atoms_shape().clone(), shape, em.0.rates()];
-        explained(em, start, how, Vec::new(), 0.0)
+        explained_by_bound(&em, start, how, Vec::new())
     }
 }
 

@@ -57,6 +57,6 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.data.size
+        self.data.unit()
     }
 }

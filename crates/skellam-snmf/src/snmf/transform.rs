@@ -1,17 +1,20 @@
 //! New data under learnt atoms.
 
 use nalgebra::DMatrix;
-use plca_fit::{Explained, FitError, Frozen, Reconstruct, Transform, check_shape};
+use plca_fit::{Explained, FitError, Frozen, Reconstruct, Transform, check_shape, each};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
 use super::{Snmf, SnmfState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty, explained, possible};
+use crate::signed::{along_columns, empty, explained, joined, possible};
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
     /// the objective can gain.
+    ///
+    /// Each column is explained alone, until its own objective no longer changes: its activations are bit-identical in any batch, in any storage and for any number
+    /// of threads.
     ///
     /// Data that no atom reaches are refused, or hidden and counted by their absolute values.
     ///
@@ -52,14 +55,35 @@ impl<T: Real> Snmf<T> {
         config.settings.freeze("atoms".into(), Frozen::Whole);
         config.settings.freeze("activations".into(), Frozen::No);
         let algorithm = config.on_cells(cells)?;
+        let columns = each(data, 1, how, |y, column, how| {
+            let mut config = config.clone();
+            config.priors = config.priors.map(|priors| priors.of_column(y));
+            config.alone(learnt, column, how)
+        })?;
+        let start = vec![learnt.atoms().clone(), ones];
+        joined(&algorithm, start, &columns, Some(T::zero()), empty, dropped)
+    }
+
+    /// The activations of one column; nothing of one that has nothing to explain and no prior.
+    fn alone(
+        &self,
+        learnt: &SnmfState<T>,
+        column: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Option<Explained<SnmfState<T>>>, FitError> {
+        let [plus, minus] = split(learnt.atoms());
+        let mut cells = Signed::new(column)?;
+        let ones = DMatrix::from_element(learnt.components(), 1, T::one());
+        possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
+        let algorithm = self.on_cells(cells)?;
         let size = algorithm.0.data.size;
         let each = match size > 0.0 {
-            true => size / (k * n) as f64,
+            true => size / ones.len() as f64,
+            false if algorithm.0.specs[1].prior.is_none() => return Ok(None),
             false => 1.0,
         };
-        let activations = DMatrix::from_element(k, n, T::lit(each));
-        let start = vec![learnt.atoms().clone(), activations];
-        explained(algorithm, start, how, empty, dropped)
+        let start = vec![learnt.atoms().clone(), ones.map(|_| T::lit(each))];
+        explained(algorithm, start, how, Vec::new(), 0.0).map(Some)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The posteriors that a pass gives, and their bound.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
 use plca_priors::Components;
@@ -22,6 +24,29 @@ pub(super) struct VbCounts<T: Real> {
     pub(super) specs: Vec<BlockSpec<T>>,
     /// Whether the data are a shard: the prior of the atoms is then for all shards together.
     pub(super) is_shard: bool,
+    /// What is known of atoms that stay as they are.
+    pub(super) held: Option<Arc<Held<T>>>,
+}
+
+/// Atoms that stay as they are.
+#[derive(Debug)]
+pub(super) struct Held<T: Real> {
+    /// Their geometric means.
+    plus: DMatrix<T>,
+    minus: DMatrix<T>,
+    /// How far they are from their prior.
+    divergence: f64,
+}
+
+impl<T: Real> Held<T> {
+    pub(super) fn new(q: &Posterior<T>, prior: &Prior) -> Result<Self, FitError> {
+        let [plus, minus] = q.geometric_atoms()?;
+        Ok(Self {
+            plus,
+            minus,
+            divergence: q.dirichlet_terms(prior)?,
+        })
+    }
 }
 
 const NOTHING: SignedWanted = SignedWanted {
@@ -140,9 +165,10 @@ impl<T: Real> VbCounts<T> {
                 (total(p.iter()) + total(m.iter())) * total(h.iter())
             });
         let mass = mass.collect::<CompensatedSum>().value();
-        let terms = match self.is_shard {
-            true => state.activations_terms(&self.prior)?,
-            false => state.bound_terms(&self.prior)?,
+        let terms = match &self.held {
+            _ if self.is_shard => state.activations_terms(&self.prior)?,
+            Some(held) => state.activations_terms(&self.prior)? - held.divergence,
+            None => state.bound_terms(&self.prior)?,
         };
         Ok(fit + mass + terms)
     }
@@ -211,9 +237,29 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
     }
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        let q = posterior(at);
-        let means = q.geometric()?;
-        let counts = self.counted(&means, || q.ln_geometric(), wanted)?;
+        let (q, means) = match &self.held {
+            None => {
+                let q = posterior(at);
+                let means = q.geometric()?;
+                (q, means)
+            }
+            Some(held) => {
+                let none = DMatrix::zeros(0, at.shape(1).0);
+                let q = Posterior {
+                    plus: none.clone(),
+                    minus: none,
+                    shape: at.at(1).clone(),
+                    rate: at.at(2).clone(),
+                };
+                let means = Factors {
+                    plus: held.plus.clone(),
+                    minus: held.minus.clone(),
+                    activations: q.geometric_activations()?,
+                };
+                (q, means)
+            }
+        };
+        let counts = self.counted(&means, || posterior(at).ln_geometric(), wanted)?;
         let bound = counts.value.map(|fit| self.bound(&q, &means, fit));
         Ok(Counts {
             value: bound.transpose()?,
@@ -234,6 +280,6 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.data.size
+        self.data.unit()
     }
 }

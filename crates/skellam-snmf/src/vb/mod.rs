@@ -128,6 +128,7 @@ impl<T: Real> SnmfVb<T> {
             specs: drawn(specs, data.size, data.cells.observed()),
             prior: self.priors.clone(),
             is_shard: false,
+            held: None,
             data,
         })))
     }

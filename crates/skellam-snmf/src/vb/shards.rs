@@ -111,6 +111,7 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
             data: shards::part(cells, self.replicates, survey),
             prior: self.priors.clone(),
             is_shard: true,
+            held: None,
         })))
     }
 

@@ -1,16 +1,23 @@
 //! New data under the posterior of learnt atoms.
 
-use plca_fit::{Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, check_shape};
+use std::sync::Arc;
+
+use plca_fit::{Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, check_shape, each};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
+use super::counts::Held;
+use super::start::Bound;
 use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty, explained};
+use crate::signed::{along_columns, empty, explained_by_bound, joined};
 
 impl<T: Real> SnmfVb<T> {
     /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
     /// There is no bound on what the objective can gain.
+    ///
+    /// Each column is explained alone, from its prior until its own bound no longer changes: its posterior is bit-identical in any batch, in any storage and for any
+    /// number of threads. `Auto` makes plain iterations. Of a solver that extrapolates the end is taken where its bound is higher than that of plain iterations.
     ///
     /// # Errors
     ///
@@ -53,10 +60,23 @@ impl<T: Real> SnmfVb<T> {
         for (name, frozen) in NAMES.into_iter().zip(frozen) {
             config.settings.freeze(name.into(), frozen);
         }
-        let bound = config.on_cells(cells)?;
-        let mut blocks = vec![learnt.atoms_shape().clone(); 3];
-        bound.complete(&mut blocks, &[true, false, false])?;
-        explained(bound, blocks, how, empty, 0.0)
+        let start = |bound: &Bound<T>| {
+            let mut blocks = vec![learnt.atoms_shape().clone(); 3];
+            bound.complete(&mut blocks, &[true, false, false])?;
+            Ok::<_, FitError>(blocks)
+        };
+        let mut whole = config.on_cells(cells)?;
+        let held = Arc::new(Held::new(&learnt.posterior(), &self.priors)?);
+        whole.0.0.held = Some(held.clone());
+        let columns = each(data, 1, how, |y, column, how| {
+            let mut config = config.clone();
+            config.priors = config.priors.of_column(y);
+            let mut bound = config.on_cells(Signed::new(column)?)?;
+            bound.0.0.held = Some(held.clone());
+            let start = start(&bound)?;
+            explained_by_bound(&bound, start, how, Vec::new()).map(Some)
+        })?;
+        joined(&whole, start(&whole)?, &columns, None, empty, 0.0)
     }
 }
 

@@ -11,6 +11,7 @@ mod instruction_sets;
 mod iterates;
 mod learning;
 mod models;
+mod neighbours;
 mod properties;
 mod rates;
 mod selection;

@@ -8,10 +8,12 @@
 //!
 //! What a datum makes of its two rates is a [`SplitRule`]; this crate knows none.
 
+mod column;
 mod listed;
 
 use std::fmt::Debug;
 
+use column::Column;
 use listed::Listed;
 use nalgebra::DMatrix;
 
@@ -141,7 +143,7 @@ pub struct SignedSums<T> {
 /// A matrix of either sign as the pass over two rates reads it, some of its cells hidden.
 ///
 /// Few observed cells, those of data whose mask is [`Mask::Observed`], are a list: a pass costs `O(nnz K + (F + N) K)`, because hidden cells
-/// multiply by 1, so that what they add is known without visiting them. All other data are held as a dense matrix, zeros included. Memory:
+/// multiply by 1, so that what they add is known without visiting them. All other data are held as a dense matrix, zeros included, a single column along its rows. Memory:
 /// [`new`](Self::new) copies; [`from_dense`](Self::from_dense) and [`from_matrix`](Self::from_matrix) arrange the values where they lie.
 ///
 /// ```
@@ -169,6 +171,8 @@ enum Cells<T> {
         pool: Pool<T>,
     },
     Listed(Listed<T>),
+    /// Blocks are of many columns: one alone would leave most of their lanes empty.
+    Column(Column<T>),
 }
 
 impl<T: Real> Signed<T> {
@@ -181,6 +185,12 @@ impl<T: Real> Signed<T> {
         let [rows, columns] = matrix_shape(data.shape())?;
         if data.summary().mask == Mask::Observed {
             return Ok(Self(Cells::Listed(Listed::new([rows, columns], data)?)));
+        }
+        if columns == 1 {
+            let mut values = vec![T::zero(); rows];
+            data.visit_mask(&mut |index| values[index[0]] = T::lit(f64::NAN))?;
+            visit(data, &mut |index, x| values[index[0]] = x)?;
+            return Ok(Self(Cells::Column(Column::new(values))));
         }
         let mut blocks = Blocks::zeros(rows, columns)?;
         let mut hidden = 0;
@@ -201,6 +211,9 @@ impl<T: Real> Signed<T> {
         let hidden = data.hidden();
         let (shape, values, order) = data.into_parts();
         let [rows, columns] = matrix_shape(&shape)?;
+        if columns == 1 {
+            return Ok(Self(Cells::Column(Column::new(values))));
+        }
         let blocks = Blocks::from_values(rows, columns, values, order)?;
         Ok(Self::of(blocks, hidden))
     }
@@ -229,6 +242,7 @@ impl<T: Real> Signed<T> {
         match &self.0 {
             Cells::Blocks { blocks, .. } => (blocks.rows, blocks.columns),
             Cells::Listed(cells) => cells.shape,
+            Cells::Column(column) => (column.values.len(), 1),
         }
     }
 
@@ -237,6 +251,7 @@ impl<T: Real> Signed<T> {
         match &self.0 {
             Cells::Blocks { observed, .. } => *observed,
             Cells::Listed(cells) => cells.values.len(),
+            Cells::Column(column) => column.observed,
         }
     }
 
@@ -245,6 +260,7 @@ impl<T: Real> Signed<T> {
         match &self.0 {
             Cells::Blocks { blocks, .. } => blocks.for_each(visit),
             Cells::Listed(cells) => cells.for_each(visit),
+            Cells::Column(column) => column.for_each(visit),
         }
     }
 
@@ -252,6 +268,7 @@ impl<T: Real> Signed<T> {
     pub fn hide(&mut self, mut hidden: impl FnMut(usize, usize, f64) -> bool) {
         match &mut self.0 {
             Cells::Listed(cells) => cells.hide(&mut hidden),
+            Cells::Column(column) => column.hide(&mut hidden),
             Cells::Blocks {
                 blocks, observed, ..
             } => *observed -= blocks.hide(&mut hidden),
@@ -272,6 +289,7 @@ impl<T: Real> Signed<T> {
         check_model(model, self.shape());
         match &self.0 {
             Cells::Listed(cells) => cells.pass(model, rule, wanted),
+            Cells::Column(column) => column.pass(model, rule, wanted),
             Cells::Blocks { blocks, pool, .. } => {
                 pool.next_pass();
                 pass(blocks, model, rule, wanted, pool)

@@ -1,0 +1,259 @@
+//! Observations explained one by one, each as a batch of one: what is found of one does not depend on the others.
+
+use std::time::Instant;
+
+use nalgebra::DMatrix;
+use plca_tensor::arrange::Observations;
+use plca_tensor::parallel::apart;
+use plca_tensor::{CompensatedSum, Data, DataError, Real, check_counts};
+
+use super::init::scaled;
+use super::{
+    Algorithm, Checkpoint, Explained, Fit, FitError, Impossible, Parameters, State, Status,
+    TracePoint, Transform,
+};
+
+/// Explains every observation along a mode alone: `one` is given its number, it as data of size 1 along the mode, and how. Of an observation of which nothing was
+/// observed, and where `one` answers so, there is nothing. Observations are shared out among the threads.
+///
+/// What `one` is given follows from the observation's own cells alone, so that what it finds is bit-identical in any batch, in any storage and for any number of
+/// threads. A time limit is for all observations together.
+///
+/// ```
+/// use plca_fit::{Transform, each};
+/// use plca_tensor::{DenseTensor, Order};
+/// let v = DenseTensor::<f64>::new(vec![2, 3], vec![3.0, 1.0, 2.0, 0.0, 4.0, 2.0], Order::RowMajor)?;
+/// let sums = each(&v, 1, &Transform::default(), |_, column, _| Ok(Some(column.total())))?;
+/// assert_eq!(sums, [Some(3.0), Some(5.0), Some(4.0)]);
+/// # Ok::<(), plca_fit::FitError>(())
+/// ```
+///
+/// # Errors
+///
+/// The first one in the order of the observations: those of `one`, with the observation's number in their indices, and data that cannot be read.
+pub fn each<T: Real, O: Send>(
+    data: &dyn Data<T>,
+    along: usize,
+    how: &Transform,
+    one: impl Fn(usize, &dyn Data<T>, &Transform) -> Result<Option<O>, FitError> + Sync,
+) -> Result<Vec<Option<O>>, FitError> {
+    let begun = Instant::now();
+    let observations = Observations::new(data, along)?;
+    let found = apart(observations.count(), |y| {
+        if !observations.is_seen(y) {
+            return Ok(None);
+        }
+        let mut how = how.clone();
+        let limit = &mut how.stop.time_limit;
+        *limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let found = observations.at(y).map_err(FitError::from);
+        let found = found.and_then(|observation| one(y, &*observation, &how));
+        found.map_err(|e| of_observation(e, along, y))
+    });
+    found.into_iter().collect()
+}
+
+/// What was wrong with an observation, said of the batch.
+fn of_observation(mut error: FitError, along: usize, y: usize) -> FitError {
+    if let FitError::Entry { index, .. }
+    | FitError::Impossible { index, .. }
+    | FitError::Support { index, .. }
+    | FitError::Data(DataError::NotFinite { index, .. } | DataError::Negative { index, .. }) =
+        &mut error
+        && let Some(place) = index.get_mut(along)
+    {
+        *place = y;
+    }
+    error
+}
+
+/// How the explanations of many observations ended: like that which came least far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The most iterations of an observation.
+    pub iterations: usize,
+    /// Why the one that came least far ended.
+    pub status: Status,
+}
+
+/// How far a run came, the larger the less far.
+fn rank(status: &Status) -> u8 {
+    match status {
+        Status::Settled => 0,
+        Status::Stationary => 1,
+        Status::Converged | Status::HeldOut => 2,
+        Status::MaxIterations => 3,
+        Status::TimeLimit => 4,
+        Status::Interrupted | Status::Custom(_) => 5,
+    }
+}
+
+impl Default for Ended {
+    /// Of no observation.
+    fn default() -> Self {
+        Self {
+            iterations: 0,
+            status: Status::Settled,
+        }
+    }
+}
+
+impl Ended {
+    /// With one more.
+    pub fn and(&mut self, iterations: usize, status: &Status) {
+        self.iterations = self.iterations.max(iterations);
+        if rank(status) > rank(&self.status) {
+            self.status = status.clone();
+        }
+    }
+
+    /// Of explained observations.
+    pub fn of<'a, S: State + 'a>(all: impl IntoIterator<Item = &'a Explained<S>>) -> Self {
+        let mut ended = Self::default();
+        for one in all {
+            ended.and(one.fit.iterations(), one.fit.status());
+        }
+        ended
+    }
+
+    /// The fit that ends with these parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of the objective, and of [`State::wrap`].
+    pub fn fit<S: State>(
+        &self,
+        algorithm: &dyn Algorithm<S::Scalar>,
+        at: Parameters<S::Scalar>,
+    ) -> Result<Fit<S>, FitError> {
+        let compared = algorithm.objective(&at)?;
+        let mut fit = self.fit_of(scaled(algorithm, at)?, compared + algorithm.constant())?;
+        fit.compared = compared;
+        Ok(fit)
+    }
+
+    /// The same of parameters whose objective is known, and has no constant.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`State::wrap`].
+    pub fn fit_of<S: State>(
+        &self,
+        at: Parameters<S::Scalar>,
+        objective: f64,
+    ) -> Result<Fit<S>, FitError> {
+        let at = at.at_iteration(self.iterations);
+        let end = TracePoint {
+            iteration: self.iterations,
+            objective,
+        };
+        Ok(Fit {
+            state: S::wrap(at.clone())?,
+            status: self.status.clone(),
+            objective,
+            compared: objective,
+            held_out_perplexity: None,
+            trace: vec![end],
+            events: Vec::new(),
+            checkpoint: Checkpoint {
+                iteration: self.iterations,
+                ..Checkpoint::new(at)
+            },
+        })
+    }
+}
+
+/// Observations explained each as a batch of one, of a model that normalises over a batch.
+#[derive(Clone, Debug)]
+pub struct Each {
+    /// What describes an observation, by its name: a row for every observation.
+    pub blocks: Vec<(String, DMatrix<f64>)>,
+    /// The gap of every observation, where there are any.
+    pub gap: Vec<f64>,
+    /// The sum of the counts that were left out.
+    pub dropped: f64,
+    /// Observations without a count.
+    pub empty: Vec<usize>,
+    /// The sum of the objectives, each of an observation alone.
+    pub objective: f64,
+    /// How the observations ended.
+    pub ended: Ended,
+}
+
+/// Explains every observation along a mode by `one` as a batch of one, so that it is bit-identical in any batch. `row` says what describes an observation, from its state;
+/// from `None` what describes one that has nothing to explain, as all do of which nothing was observed, and, if these are `counts`, those without any.
+///
+/// # Errors
+///
+/// As [`each`].
+pub fn explain_each<S: State + Send>(
+    data: &dyn Data<S::Scalar>,
+    (along, counts): (usize, bool),
+    how: &Transform,
+    one: impl Fn(&dyn Data<S::Scalar>, &Transform) -> Result<Explained<S>, FitError> + Sync,
+    row: impl Fn(Option<&S>) -> Result<Vec<(String, Vec<f64>)>, FitError>,
+) -> Result<Each, FitError> {
+    how.stop.check()?;
+    if counts {
+        check_counts(data)?;
+    }
+    // What no component can explain, of an observation that has nothing else.
+    let lost = |observation: &dyn Data<S::Scalar>| (None, observation.total());
+    let found = each(data, along, how, |_, observation, how| {
+        if counts && observation.total() <= 0.0 {
+            return Ok(None);
+        }
+        match one(observation, how) {
+            Ok(found) => Ok(Some((Some(found), 0.0))),
+            Err(FitError::Data(DataError::NoMass)) if how.impossible == Impossible::Drop => {
+                Ok(Some(lost(observation)))
+            }
+            Err(e) => Err(e),
+        }
+    })?;
+    let runs = || {
+        found
+            .iter()
+            .map(|one| one.as_ref().and_then(|(run, _)| run.as_ref()))
+    };
+    let mut blocks: Vec<(String, DMatrix<f64>)> = Vec::new();
+    for (y, run) in runs().enumerate() {
+        let rows = row(run.map(|run| run.fit.state()))?;
+        if blocks.is_empty() {
+            let sized = |(name, row): &(String, Vec<f64>)| {
+                (name.clone(), DMatrix::zeros(found.len(), row.len()))
+            };
+            blocks = rows.iter().map(sized).collect();
+        }
+        for ((_, block), (_, row)) in blocks.iter_mut().zip(&rows) {
+            let entries = block.row_mut(y);
+            entries
+                .into_iter()
+                .zip(row)
+                .for_each(|(x, &value)| *x = value);
+        }
+    }
+    let gapped = runs().flatten().any(|run| !run.gap.is_empty());
+    let gap = |run: Option<&Explained<S>>| run.and_then(|run| run.gap.first().copied());
+    let unexplained = found.iter().flatten().map(|(_, lost)| lost).sum::<f64>();
+    let is_empty = |run: Option<&Explained<S>>| run.is_none_or(|run| !run.empty.is_empty());
+    Ok(Each {
+        gap: match gapped {
+            true => runs().map(|run| gap(run).unwrap_or(0.0)).collect(),
+            false => Vec::new(),
+        },
+        dropped: runs().flatten().map(|run| run.dropped).sum::<f64>() + unexplained,
+        empty: runs()
+            .enumerate()
+            .filter(|(_, run)| is_empty(*run))
+            .map(|(y, _)| y)
+            .collect(),
+        objective: runs()
+            .flatten()
+            .map(|run| run.fit.objective())
+            .collect::<CompensatedSum>()
+            .value(),
+        ended: Ended::of(runs().flatten()),
+        blocks,
+    })
+}
