@@ -185,7 +185,7 @@ pub(crate) struct Learnt<T: Scalar> {
 /// Learns from a batch.
 fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
     let along = model.streamed(lesson.data.shape().len());
-    let mut learner = Online::builder(model).interrupt(lesson.interrupt);
+    let mut learner = Online::builder(model).drawn().interrupt(lesson.interrupt);
     if let Some(total) = lesson.total {
         learner = learner.total(total);
     }

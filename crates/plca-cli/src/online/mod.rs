@@ -84,6 +84,9 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
         }
         learner = learner.total(documents as f64);
     }
+    if args.init.is_none() {
+        learner = learner.drawn();
+    }
     let learner = learner.build()?;
     let called = files[0].names(&shape, along)?;
     let told = given::arrange(args, &settings, &called, &mut given)?;

@@ -44,7 +44,9 @@ pub(super) struct VbCounts<'a, T: Real> {
     /// Whether the data are a part of all, a batch or a shard: of the blocks that all parts share the counts alone are expected, and their divergence is not
     /// counted.
     pub(super) is_part: bool,
-    /// The geometric means of blocks that stay as they are; none of the others.
+    /// Whether by means of the posteriors in place of geometric means, which is EM.
+    pub(super) by_means: bool,
+    /// The means that are taken of blocks that stay as they are; none of the others.
     pub(super) fixed: Vec<Option<DMatrix<T>>>,
 }
 
@@ -72,6 +74,7 @@ impl<'a, T: Real> VbCounts<'a, T> {
             form,
             facts: Vec::new(),
             is_part: false,
+            by_means: false,
         }
     }
 
@@ -83,8 +86,16 @@ impl<'a, T: Real> VbCounts<'a, T> {
 
     /// Keeps the posterior of a block as it is.
     pub(super) fn fix(&mut self, block: usize, shapes: &DMatrix<T>) -> Result<(), FitError> {
-        self.fixed[block] = Some(geometric(&self.specs[block].name, shapes)?);
+        self.fixed[block] = Some(self.mean(&self.specs[block].name, shapes)?);
         Ok(())
+    }
+
+    /// The means of the columns of a block that are taken.
+    fn mean(&self, name: &str, shapes: &DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        match self.by_means {
+            true => Ok(means(shapes)),
+            false => geometric(name, shapes),
+        }
     }
 
     /// Whether a block is one that all parts of the data share.
@@ -190,7 +201,7 @@ impl<'a, T: Real> VbCounts<'a, T> {
             if let Some(means) = fixed {
                 return Ok(Cow::Borrowed(means));
             }
-            let mut means = geometric(name, shapes)?;
+            let mut means = self.mean(name, shapes)?;
             if self.is_of_rows(j) {
                 across(at, shapes, &mut means);
             }

@@ -1,7 +1,9 @@
 //! Latent Dirichlet allocation learnt from batches of documents.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Parameters, begin};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Parameters, begin,
+};
 use plca_tensor::{Data, Real};
 
 use super::counts::components;
@@ -76,23 +78,35 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         start: Option<&PlsaVbState<T>>,
         how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaVbState<T>>, FitError> {
-        let mut counts = self.on_data(batch)?.0.of_part();
         let is_local = |j| self.is_local(j, 2);
-        freeze_shared(&mut counts.specs, is_local);
         let basis = shared.swap_remove(0);
-        counts.fix(0, &basis)?;
+        let part = |by_means| {
+            let mut counts = self.on_data(batch)?.0.of_part();
+            freeze_shared(&mut counts.specs, is_local);
+            counts.by_means = by_means;
+            counts.fix(0, &basis)?;
+            Ok::<_, FitError>(Em(counts))
+        };
+        let em = part(how.by_means)?;
         let sums = batch.marginal(self.given.mode())?;
         let mixture = match start {
             Some(state) => state.mixture_shape().clone(),
-            None => counts.even(1)?,
+            None => em.0.even(1)?,
         };
-        let em = Em(counts);
-        let at = begin(&em, vec![basis, mixture])?;
+        let at = begin(&em, vec![basis.clone(), mixture])?;
         let total: f64 = sums.iter().sum();
         // Counts and prior, of which a step moves counts alone.
         let joint = |at: &Parameters<T>| -> Vec<f64> {
             at.at(1).iter().map(|x| x.to_f64() / total).collect()
         };
-        explain(&em, is_local, joint, at, how)
+        let mut found: Explanation<T, PlsaVbState<T>> = explain(&em, is_local, joint, at, how)?;
+        if how.by_means {
+            // The bound is one of geometric means.
+            let mixture = found.state.mixture_shape().clone();
+            let bound = part(false)?;
+            let at = begin(&bound, vec![basis.clone(), mixture])?;
+            found.ln_lik = bound.objective(&at)?;
+        }
+        Ok(found)
     }
 }

@@ -100,6 +100,21 @@ impl<M, T: Real> OnlineBuilder<M, T> {
         self
     }
 
+    /// Says that the start of the stream is [drawn](Online::init), so that its components are nearly the same. By variational Bayes the first documents, 200 for
+    /// every component but no more than two passes where the [total](Self::total) is given, are then learnt from by EM: by means of the posteriors in place of
+    /// geometric means, under which most components of such a start would never come to say anything. Of other models it changes nothing. It is about the whole
+    /// stream: give it to every learner that goes on with it.
+    ///
+    /// ```
+    /// use plca_em::{Online, PlsaVb};
+    /// let learner = Online::builder(PlsaVb::<f64>::builder(50).build()?).drawn().build()?;
+    /// # Ok::<(), plca_em::FitError>(())
+    /// ```
+    pub fn drawn(mut self) -> Self {
+        self.0.drawn = true;
+        self
+    }
+
     /// Sets what ends the work on a batch from another thread, between two E-steps (default: nothing): [`FitError::Interrupted`], and
     /// nothing has been learnt from it.
     ///

@@ -21,6 +21,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         let rule = Turn {
             local: self.local,
             batch: t as usize,
+            // [EXT 3] as the start of a fit of all data
+            by_means: self.drawn && state.seen < self.early(),
             interrupt: self.interrupt.as_ref(),
         };
         let (factors, mut restored) = self.admit(state, &shared, batch)?;
@@ -38,6 +40,13 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             iterations: found.iterations,
             restored,
         })
+    }
+
+    /// The amount that is learnt from by EM after a start that is drawn.
+    fn early(&self) -> f64 {
+        let [documents, passes] = EARLY;
+        let most = documents * self.model.components() as f64;
+        self.total.map_or(most, |total| most.min(passes * total))
     }
 
     /// The state after a batch of these counts and this amount, which met these factors, and its weight.
@@ -203,6 +212,10 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         Ok(())
     }
 }
+
+/// Documents for every component, and passes, that are learnt from by EM after a start that is drawn. Of 1797 newspaper articles, five times in batches of 256, this
+/// makes the coherence of topics that of a fit of all at once, with 20 topics and with 50; with half a pass the difference is half of what it is without.
+const EARLY: [f64; 2] = [200.0, 2.0];
 
 /// What a component gets of something new.
 const TRACE: f64 = 1e-12;

@@ -85,6 +85,7 @@ pub struct Online<M, T: Real> {
     step: StepSize,
     local: Local,
     total: Option<f64>,
+    drawn: bool,
     interrupt: Option<Interrupt>,
     scalar: PhantomData<T>,
 }
@@ -136,13 +137,14 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             step: StepSize::default(),
             local: Local::default(),
             total: None,
+            drawn: false,
             interrupt: None,
             scalar: PhantomData,
         })
     }
 
     /// A random start for batches whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as
-    /// those of the batch model. The shapes of a model by variational Bayes are drawn uniformly between 0.5 and 1.5.
+    /// those of the batch model. The shapes of a model by variational Bayes are drawn uniformly between 0.5 and 1.5: see [`OnlineBuilder::drawn`].
     ///
     /// # Errors
     ///

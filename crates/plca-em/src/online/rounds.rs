@@ -52,6 +52,7 @@ impl<T: Real, M: Streamed<T> + Clone + 'static> Learns<T> for Rounds<'_, M> {
         let turn = Turn {
             local: learner.local,
             batch: round.number as usize,
+            by_means: false,
             interrupt: None,
         };
         let (factors, _) = learner.admit(&state, &specs, shard)?;

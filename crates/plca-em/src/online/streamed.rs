@@ -99,6 +99,8 @@ pub struct After<'a, T: Real> {
 pub struct Turn<'a> {
     pub(super) local: Local,
     pub(super) batch: usize,
+    /// By variational Bayes: whether by means of the posteriors, which is EM.
+    pub(crate) by_means: bool,
     pub(super) interrupt: Option<&'a Interrupt>,
 }
 

@@ -1,9 +1,11 @@
 //! Online latent Dirichlet allocation.
 
-use nalgebra::{DMatrix, DVector};
+use std::collections::BTreeMap;
+
+use nalgebra::{DMatrix, DVector, DVectorView, dmatrix};
 use plca_em::{Entries, Given, Local, Online, OnlineState, PlsaVb, PlsaVbState, StepSize};
 use plca_fit::{FitError, Init, Model};
-use plca_tensor::{Data, DenseTensor, Order};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
@@ -249,4 +251,118 @@ fn what_no_stream_can_have_is_refused() {
     let zero = DMatrix::from_row_slice(3, 2, &[1.0, 0.5, 0.0, 0.5, 0.0, 0.0]);
     let mut state = OnlineState::new(DVector::from_element(2, 0.5), vec![zero]).unwrap();
     assert!(learner.partial_fit(&mut state, &documents()[0]).is_err());
+}
+
+/// Words that a corpus has, of which one half is common to all topics and the other divided among them.
+const WORDS: usize = 1000;
+const TOPICS: usize = 20;
+const DOCUMENTS: usize = 800;
+
+/// `P(word | topic)` of a topic of the corpus.
+fn planted(topic: usize) -> Vec<f64> {
+    let (half, own) = (WORDS / 2, WORDS / 2 / TOPICS);
+    let of = |word: usize| match word.checked_sub(half) {
+        None => 0.4 / half as f64,
+        Some(word) if word / own == topic => 0.6 / own as f64,
+        Some(_) => 0.0,
+    };
+    (0..WORDS).map(of).collect()
+}
+
+/// Batches of 100 documents of 40 words, two thirds of one topic and a third of another.
+fn corpus(seed: u64) -> Vec<SparseTensor<f64>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut uniform = || plca_dist::random::uniform(&mut rng);
+    let mut batch = || {
+        let mut counts = BTreeMap::<(u32, u32), f64>::new();
+        for document in 0..100 {
+            let topics = [(); 2].map(|()| planted((uniform() * TOPICS as f64) as usize));
+            for n in 0..40 {
+                let mut left = uniform();
+                let reached = |p: &f64| {
+                    left -= p;
+                    left < 0.0
+                };
+                let word = topics[usize::from(n % 3 == 2)].iter().position(reached);
+                *counts
+                    .entry((word.unwrap_or(0) as u32, document))
+                    .or_default() += 1.0;
+            }
+        }
+        SparseTensor::new(Coordinates {
+            shape: vec![WORDS, 100],
+            indices: counts.keys().flat_map(|&(w, d)| [w, d]).collect(),
+            values: counts.into_values().collect(),
+        })
+        .unwrap()
+    };
+    (0..DOCUMENTS / 100).map(|_| batch()).collect()
+}
+
+/// Planted topics that a learnt one is like, cosine .9.
+fn found(basis: &DMatrix<f64>) -> usize {
+    let is_found = |topic: &usize| {
+        let of = DVector::from_vec(planted(*topic));
+        let cosine = |c: DVectorView<'_, f64>| c.dot(&of) / c.norm() / of.norm();
+        basis.column_iter().any(|c| cosine(c) > 0.9)
+    };
+    (0..TOPICS).filter(is_found).count()
+}
+
+/// From a start that is drawn five passes find most topics of a corpus with many; without EM at the beginning, the negative control, they find few.
+#[test]
+fn drawn_topics_come_apart() {
+    let vb = PlsaVb::builder(TOPICS)
+        .prior("basis_shape", Entries::All(0.05))
+        .prior("mixture_shape", Entries::All(0.05))
+        .build()
+        .unwrap();
+    let learner = || Online::builder(vb.clone()).total(DOCUMENTS as f64);
+    let mut of = [0; 2];
+    for seed in 0..3 {
+        let batches = corpus(100 + seed);
+        let learners = [learner().drawn(), learner()];
+        for (found_by, learner) in of.iter_mut().zip(learners) {
+            let learner = learner.build().unwrap();
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut state = learner.init(&[WORDS], &mut rng).unwrap();
+            for _ in 0..5 {
+                let pass = batches.iter().map(|batch| Ok::<_, ()>(batch.clone()));
+                learner.fit_stream(&mut state, pass).unwrap();
+            }
+            *found_by += found(&state.factors[0]);
+        }
+    }
+    let [drawn, plain] = of;
+    assert!(drawn > 3 * TOPICS / 2, "{drawn} of {}", 3 * TOPICS);
+    assert!(plain < 3 * TOPICS / 2, "{plain} without EM");
+}
+
+/// After the first 200 documents for every component a learner of a drawn start is the same as any other, and so it is for a model without shapes.
+#[test]
+fn only_the_beginning_is_by_em() {
+    let vb = lda(2).build().unwrap();
+    let start = OnlineState::of_shapes(vec![dmatrix![1.2, 0.9; 0.8, 1.1; 1.0, 1.3; 0.7, 1.0]]);
+    let batch = DenseTensor::new(
+        vec![4, 2],
+        vec![3.0, 1.0, 0.0, 2.0, 5.0, 0.0, 1.0, 1.0],
+        Order::RowMajor,
+    );
+    let batch = batch.unwrap();
+    for (seen, same) in [(0.0, false), (399.0, false), (400.0, true)] {
+        let learners = [
+            Online::builder(vb.clone()).total(900.0),
+            Online::builder(vb.clone()).total(900.0).drawn(),
+        ];
+        let [a, b] = learners.map(|learner| {
+            let mut state = start.clone().unwrap();
+            (state.seen, state.batches) = (seen, 3);
+            let learner = learner.build().unwrap();
+            let learnt = learner.partial_fit(&mut state, &batch).unwrap();
+            // A bound either way.
+            assert!(learnt.ln_lik < 0.0);
+            state
+        });
+        assert_eq!(a == b, same, "{seen}");
+    }
 }
