@@ -24,6 +24,11 @@ pub(crate) trait Placing<T: Real>: Debug + Sync {
     /// Expected counts, with what lies outside the data imputed where the likelihood asks for it.
     fn expect(&self, at: Parts<'_, T>, wanted: evaluate::Wanted) -> evaluate::Counts<T>;
 
+    /// The same by arithmetic in which every count has its own digits, if this one is not.
+    fn unmixed(&self, data: &dyn Data<T>) -> Result<Option<Self>, DataError>
+    where
+        Self: Sized;
+
     /// `P` at one cell.
     fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64;
 }
@@ -141,7 +146,12 @@ impl<T: Real, E: Placing<T>> Placed<'_, T, E> {
         blocks: [bool; 2],
         ln_lik: bool,
     ) -> evaluate::Counts<T> {
-        let wanted = evaluate::Wanted { blocks, ln_lik };
+        let imputed = true;
+        let wanted = evaluate::Wanted {
+            blocks,
+            ln_lik,
+            imputed,
+        };
         self.evaluator.expect(parts(at), wanted)
     }
 

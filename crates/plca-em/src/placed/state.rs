@@ -11,7 +11,7 @@ use super::{Placed, Placing, parts, position, specs};
 use crate::Likelihood;
 use crate::explained::explained;
 use crate::product::conflict;
-use crate::shifted::evaluate::Parts;
+use crate::shifted::evaluate::{Parts, Wanted};
 
 /// Where kernels may lie on data of one shape.
 pub(crate) trait Place: Debug {
@@ -210,26 +210,75 @@ pub(crate) fn possible<'a, T: Real>(
     reached(data, is_reached, how.impossible)
 }
 
-/// Explains data by learnt kernels, which keep their bits: only `P(z)` and the impulses move, from everywhere the same. `shares` is computed from
-/// the kernels of the start, `gap` from where the run is and from the shares.
-pub(crate) fn explain<'a, S, E, X>(
+/// Explains data by learnt kernels, which keep their bits: only `P(z)` and the impulses move, from everywhere the same. `shares` says of the kernels of
+/// the start how much of a copy falls on observed cells, place by component.
+pub(crate) fn explain<'a, S, E>(
     bound: Placed<'a, S::Scalar, E>,
     kernels: &DMatrix<S::Scalar>,
     how: &Transform,
     dropped: f64,
-    shares: impl FnOnce(&DMatrix<S::Scalar>) -> Result<X, FitError>,
-    gap: impl Fn(&Em<Placed<'a, S::Scalar, E>>, &Parameters<S::Scalar>, &X) -> Result<f64, FitError>,
+    shares: impl FnOnce(&DMatrix<S::Scalar>) -> Result<DMatrix<f64>, FitError>,
 ) -> Result<Explained<S>, FitError>
 where
     S: State,
     E: Placing<S::Scalar> + Clone + 'a,
 {
     let shares = shares(&bound.specs[1].given(kernels.clone())?)?;
-    let em = Em(bound.clone());
-    let gap = |at: &Parameters<S::Scalar>| Ok(vec![gap(&em, at, &shares)?]);
+    let mut given = bound.clone();
+    // Copies of which little was observed have small counts.
+    if shares.iter().any(|&share| share > 0.0 && share < 1e-6)
+        && let Some(unmixed) = bound.evaluator.unmixed(bound.data)?
+    {
+        given.evaluator = unmixed;
+    }
+    let gap = |at: &Parameters<S::Scalar>| Ok(vec![gap_of(&given, at, &shares)]);
     // [SPEC 5.4] only P(z) and the impulses move
     let learnt = |j: usize| (j == 1).then_some(kernels);
     explained(Box::new(Em(bound)), learnt, how, dropped, Vec::new(), gap)
+}
+
+/// `max (g - 1)` over components and places, where with `a = P(z) H(h | z)`, of which `w[x]` falls on the cell `x`,
+///
+/// ```math
+/// g = \frac{S}{v} \cdot \frac{\sum_\text{obs} w Q}{\sum_\text{obs} w},
+/// \qquad S = \sum_\text{obs} P
+/// ```
+///
+/// and without mass that could be hidden `g = Σ w Q / v`.
+fn gap_of<T: Real, E: Placing<T>>(
+    bound: &Placed<'_, T, E>,
+    at: &Parameters<T>,
+    shares: &DMatrix<f64>,
+) -> f64 {
+    let wanted = Wanted {
+        blocks: [false, true],
+        ln_lik: false,
+        // Copies of which little was observed have next to nothing but what is imputed.
+        imputed: false,
+    };
+    let e = bound.evaluator.expect(parts(at), wanted);
+    if e.measured.lost {
+        return f64::INFINITY;
+    }
+    let (total, seen) = (bound.data.total(), e.measured.seen);
+    let mut worst: f64 = 0.0;
+    for z in 0..shares.ncols() {
+        for h in 0..shares.nrows() {
+            let now = at.at(0)[z].to_f64() * at.at(2)[(h, z)].to_f64();
+            let share = shares[(h, z)];
+            if now <= 0.0 || share <= 0.0 {
+                continue;
+            }
+            let ratio = e.blocks[1][z * shares.nrows() + h].to_f64() / e.scale / now / total;
+            let g = match bound.conditional {
+                true => ratio * (seen / share),
+                false => ratio,
+            };
+            // [SPEC 1.5] L* - L <= v (max g - 1)
+            worst = worst.max(g - 1.0);
+        }
+    }
+    worst
 }
 
 /// The numbers of all cells of data of a shape that a state is to fill.

@@ -7,7 +7,7 @@ use plca_tensor::{Data, DataError, Real};
 
 use super::evaluate::{self, Counts, Engine, Parts, Wanted};
 use super::geometry::Geometry;
-use super::window::Window;
+use super::window::{Window, impute_outside};
 use super::{Evaluation, Likelihood};
 use crate::placed::{Place, Placing};
 
@@ -132,6 +132,14 @@ impl<T: Real> Evaluator<T> {
 }
 
 impl<T: Real> Placing<T> for Evaluator<T> {
+    fn unmixed(&self, data: &dyn Data<T>) -> Result<Option<Self>, DataError> {
+        let direct = || {
+            let layout = self.layout.clone();
+            Self::new(layout, self.likelihood, Evaluation::Direct, 1, data)
+        };
+        self.engine.mixes().then(direct).transpose()
+    }
+
     fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         self.layout.cell(at, index)
     }
@@ -139,11 +147,12 @@ impl<T: Real> Placing<T> for Evaluator<T> {
     fn expect(&self, at: Parts<'_, T>, wanted: Wanted) -> Counts<T> {
         let counts = self.layout.with_folded(at, |model| {
             let mut counts = self.engine.expect(model, wanted);
-            if let (Some(window), Likelihood::Conditional) = (model.window, self.likelihood) {
+            let outside = model.window.is_some() && self.likelihood == Likelihood::Conditional;
+            if wanted.imputed && outside {
                 // [SPEC 4] [SPEC 5.2] s = v / Σ_obs P
                 let s = self.total * counts.scale / counts.measured.seen;
                 for (side, counts) in counts.blocks.iter_mut().enumerate() {
-                    window.impute_outside(side, counts, model, s);
+                    impute_outside(&self.layout.folded, side, counts, model, s);
                 }
             }
             counts

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, Blocks, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State,
-    Transform,
+    Blocks, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
 };
 use plca_tensor::{Data, DenseTensor, Real};
 
 use super::{ALL, KERNEL, SHAPE, SUPPORTS, Shifted, facts};
 use crate::placed::{
-    Frame, Place, Placed, explain, parameters, parts, placed_state, possible, refuse_along,
+    Frame, Place, explain, parameters, parts, placed_state, possible, refuse_along,
 };
-use crate::shifted::model::{Evaluator, Layout};
+use crate::shifted::model::Layout;
 use crate::shifted::shares::shares;
 use crate::{Geometry, Likelihood, Support};
 
@@ -128,34 +127,6 @@ impl<T: Real> ShiftedState<T> {
         let data = part.as_ref().map_or(data, |part| part);
         let bound = config.on_data(data)?;
         let seen = |kernels: &DMatrix<T>| Ok(shares(&layout.geometry, data, kernels)?);
-        explain(bound, self.kernels(), how, dropped, seen, gap_of)
+        explain(bound, self.kernels(), how, dropped, seen)
     }
-}
-
-/// `max (g - 1)` over components and places. With `a = P(z) H(h | z)` one EM step multiplies `a` by `r = 1 + e (g - 1)`, what is hidden or outside
-/// being imputed as the model has it; `e` is how much of a copy falls on observed cells.
-fn gap_of<T: Real>(
-    em: &Em<Placed<'_, T, Evaluator<T>>>,
-    at: &Parameters<T>,
-    shares: &DMatrix<f64>,
-) -> Result<f64, FitError> {
-    let mut next = at.clone();
-    match Algorithm::step(em, &mut next, false) {
-        Ok(_) => {}
-        Err(error) if error.rejects_point() => return Ok(f64::INFINITY),
-        Err(error) => return Err(error),
-    }
-    let free =
-        |at: &Parameters<T>, h: usize, z: usize| at.at(0)[z].to_f64() * at.at(2)[(h, z)].to_f64();
-    let mut worst: f64 = 0.0;
-    for z in 0..shares.ncols() {
-        for h in 0..shares.nrows() {
-            let (now, share) = (free(at, h, z), shares[(h, z)]);
-            if now > 0.0 && share > 0.0 {
-                // [SPEC 1.5] L* - L <= v (max g - 1)
-                worst = worst.max((free(&next, h, z) / now - 1.0) / share);
-            }
-        }
-    }
-    Ok(worst)
 }

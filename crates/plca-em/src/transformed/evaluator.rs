@@ -166,6 +166,17 @@ impl<T: Real> Evaluator<T> {
 }
 
 impl<T: Real> Placing<T> for Evaluator<T> {
+    fn unmixed(&self, data: &dyn Data<T>) -> Result<Option<Self>, DataError> {
+        let How::Set(set) = &self.how else {
+            return Ok(None);
+        };
+        let unmixed = set.unmixed(data)?.map(|set| Self {
+            place: self.place.clone(),
+            how: How::Set(Box::new(set)),
+        });
+        Ok(unmixed)
+    }
+
     fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         self.place.cell(at, index)
     }
@@ -177,11 +188,11 @@ impl<T: Real> Placing<T> for Evaluator<T> {
         };
         let mut q = self.place.cells(at);
         let mass = q.iter().map(|p| p.to_f64()).sum();
-        let measured = cells.ratios(&mut q, wanted.ln_lik, mass);
+        let measured = cells.ratios(&mut q, wanted, mass);
         // Beyond the data: imputed like a hidden cell, or nothing.
-        q.push(match likelihood {
-            Likelihood::Conditional => T::lit(cells.total * cells.scale / measured.seen),
-            Likelihood::Literal => T::zero(),
+        q.push(match (likelihood, wanted.imputed) {
+            (Likelihood::Conditional, true) => T::lit(cells.total * cells.scale / measured.seen),
+            _ => T::zero(),
         });
         let sums = |side| match side {
             0 => self.kernel_sums(at, &q),

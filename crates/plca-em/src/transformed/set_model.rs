@@ -267,6 +267,16 @@ impl<T: Real> SetModel<T> {
         })
     }
 
+    /// The same without transforms, if it has any.
+    pub(super) fn unmixed(&self, data: &dyn Data<T>) -> Result<Option<Self>, DataError> {
+        let unmixed = self.shifted.unmixed(data)?.map(|shifted| Self {
+            set: self.set.clone(),
+            geometry: self.geometry.clone(),
+            shifted,
+        });
+        Ok(unmixed)
+    }
+
     /// Calls `f` with the places of a run of maps of a transformation in the impulses of the shifted model: the first, and the number of the first map.
     fn runs(&self, turn: usize, mut f: impl FnMut(Range<usize>, usize)) {
         let [rows, columns] = &self.set.turns[turn].places;

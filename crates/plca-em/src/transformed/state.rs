@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Blocks, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
+    Blocks, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
 };
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
-use super::evaluator::{Evaluator, Mapped};
+use super::evaluator::Mapped;
 use super::set_model::Set;
 use super::{KERNEL, MAPS, SET, SHAPE, Transformed, check_cells, facts};
 use crate::placed::{
-    Frame, Place, Placed, explain, parameters, placed_state, position, possible, refuse_along,
+    Frame, Place, explain, parameters, placed_state, position, possible, refuse_along,
 };
 use crate::{IndexMaps, Likelihood, MapEntry};
 
@@ -101,69 +101,28 @@ impl<T: Real> TransformedState<T> {
         let data = part.as_ref().map_or(data, |part| part);
         let bound = config.on_data(data)?;
         let seen = |kernels: &DMatrix<T>| shares(self.maps(), data, kernels);
-        explain(bound, self.kernels(), how, dropped, seen, gap_of)
+        explain(bound, self.kernels(), how, dropped, seen)
     }
 }
 
-/// How much of the learnt kernels falls on observed cells and elsewhere, map by component.
+/// How much of the learnt kernels falls on observed cells, map by component.
 fn shares<T: Real>(
     maps: &IndexMaps,
     data: &dyn Data<T>,
     kernels: &DMatrix<T>,
-) -> Result<[DMatrix<f64>; 2], FitError> {
+) -> Result<DMatrix<f64>, FitError> {
     let mut seen = vec![data.summary().mask != Mask::Observed; maps.cells()];
     data.visit_mask(&mut |index| {
         let at = position(index, data.shape());
         seen[at] = !seen[at];
     })?;
-    let mut shares = [(); 2].map(|()| DMatrix::zeros(maps.maps(), kernels.ncols()));
-    for e in maps.entries() {
-        let hidden = e.to.is_none_or(|to| !seen[to]);
+    let mut shares = DMatrix::zeros(maps.maps(), kernels.ncols());
+    for e in maps.entries().filter(|e| e.to.is_some_and(|to| seen[to])) {
         for z in 0..kernels.ncols() {
-            let part = e.weight * kernels[(e.from, z)].to_f64();
-            shares[usize::from(hidden)][(e.map, z)] += part;
+            shares[(e.map, z)] += e.weight * kernels[(e.from, z)].to_f64();
         }
     }
     Ok(shares)
-}
-
-/// `max (g - 1)` over components and maps, where with `a = P(z) H(s | z)`
-///
-/// ```math
-/// g = \frac{S}{v} \cdot \frac{\sum_\text{obs} w Q}{\sum_\text{obs} w},
-/// \qquad w[x] = \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z),
-/// \qquad S = \sum_\text{obs} P
-/// ```
-///
-/// and without mass that could be hidden `g = Σ w Q / v`. Counts have `v/S` in place of `Q` where nothing was observed.
-fn gap_of<T: Real>(
-    Em(bound): &Em<Placed<'_, T, Evaluator<T>>>,
-    at: &Parameters<T>,
-    [observed, other]: &[DMatrix<f64>; 2],
-) -> Result<f64, FitError> {
-    let e = bound.expected(at, [false, true], false);
-    if e.measured.lost {
-        return Ok(f64::INFINITY);
-    }
-    let (total, seen) = (bound.data.total(), e.measured.seen);
-    let mut worst: f64 = 0.0;
-    for z in 0..observed.ncols() {
-        for s in 0..observed.nrows() {
-            let now = at.at(0)[z].to_f64() * at.at(2)[(s, z)].to_f64();
-            let share = observed[(s, z)];
-            if now <= 0.0 || share <= 0.0 {
-                continue;
-            }
-            let ratio = e.blocks[1][z * observed.nrows() + s].to_f64() / e.scale / now;
-            let g = match bound.conditional {
-                true => (ratio - total / seen * other[(s, z)]) * seen / (total * share),
-                false => ratio / total,
-            };
-            // [SPEC 1.5] L* - L <= v (max g - 1)
-            worst = worst.max(g - 1.0);
-        }
-    }
-    Ok(worst)
 }
 
 /// The maps that the facts of parameters tell.

@@ -4,7 +4,7 @@ use plca_tensor::parallel::{map_in_order, wide};
 use plca_tensor::shift::Folded;
 use plca_tensor::{CompensatedSum, Data, DataError, Mask, Real};
 
-use super::Measured;
+use super::{Measured, Wanted};
 
 /// The power of two that brings the largest value near 1.
 pub(super) fn scale_of<T: Real, U: Real>(data: &dyn Data<U>) -> Result<f64, DataError> {
@@ -64,18 +64,28 @@ impl<T: Real> Cells<T> {
         Ok(values)
     }
 
-    /// Turns `P` into `Q` in the scale of the stored values.
-    pub(crate) fn ratios(&self, p: &mut [T], ln_lik: bool, window_mass: f64) -> Measured {
-        let mut seen = window_mass;
-        if self.any_hidden {
-            let parts = self.values.chunks(PART).zip(p.chunks(PART)).collect();
-            seen = total(map_in_order(parts, |(values, p): (&[T], &[T])| {
-                let observed = values.iter().zip(p).filter(|(v, _)| !v.is_nan());
-                observed.map(|(_, p)| p.to_f64()).collect()
-            }));
+    /// `Σ P` over the observed cells, where some are hidden.
+    pub(crate) fn seen(&self, p: &[T]) -> Option<f64> {
+        if !self.any_hidden {
+            return None;
         }
-        // [SPEC 4] s = v_obs / Σ_obs P
-        let s = T::lit(self.total * self.scale / seen);
+        let parts = self.values.chunks(PART).zip(p.chunks(PART)).collect();
+        let sums = map_in_order(parts, |(values, p): (&[T], &[T])| {
+            let observed = values.iter().zip(p).filter(|(v, _)| !v.is_nan());
+            observed.map(|(_, p)| p.to_f64()).collect()
+        });
+        Some(total(sums))
+    }
+
+    /// Turns `P` into `Q` in the scale of the stored values.
+    pub(crate) fn ratios(&self, p: &mut [T], wanted: Wanted, window_mass: f64) -> Measured {
+        let seen = self.seen(p).unwrap_or(window_mass);
+        let ln_lik = wanted.ln_lik;
+        let s = match wanted.imputed {
+            // [SPEC 4] s = v_obs / Σ_obs P
+            true => T::lit(self.total * self.scale / seen),
+            false => T::zero(),
+        };
         let parts = self.values.chunks(PART).zip(p.chunks_mut(PART)).collect();
         let parts = map_in_order(parts, |(values, p): (&[T], &mut [T])| {
             let mut sum = CompensatedSum::default();

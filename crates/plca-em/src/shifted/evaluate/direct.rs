@@ -26,7 +26,7 @@ impl<T: Real> Engine<T> for Direct<T> {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
         let f = &self.folded;
         let mut q = direct::model(f, &model.linear());
-        let measured = (self.cells).ratios(&mut q, wanted.ln_lik, model.window_mass());
+        let measured = (self.cells).ratios(&mut q, wanted, model.window_mass());
         let sums = |side| direct::sums(f, &model.linear(), &q, side);
         Counts::assemble(model, wanted, self.cells.scale, measured, sums)
     }

@@ -88,9 +88,11 @@ impl<T: Real> Engine<T> for Matrix<T> {
         if !self.data.is_complete() {
             let exposure = self.e_step(&model, &request.value(true).rule(Rule::Exposure));
             seen = exposure.value();
-            // [SPEC 4] s = v_obs / Σ_obs P
-            let s = T::lit(self.data.total() / seen);
-            e = with_hidden(e, &exposure, &model, s, None);
+            if wanted.imputed {
+                // [SPEC 4] s = v_obs / Σ_obs P
+                let s = T::lit(self.data.total() / seen);
+                e = with_hidden(e, &exposure, &model, s, None);
+            }
         }
         let counts = [0, 1].map(|mode| modes.contains(mode).then(|| e.take(mode)));
         Counts {

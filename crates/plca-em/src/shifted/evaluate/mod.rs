@@ -78,6 +78,8 @@ pub(crate) struct Wanted {
     /// Counts of kernels and of impulses.
     pub(crate) blocks: [bool; 2],
     pub(crate) ln_lik: bool,
+    /// Whether counts are those of complete data, what is hidden or outside being as the model has it; of the observed cells alone otherwise.
+    pub(crate) imputed: bool,
 }
 
 /// What a model makes of the observed cells.
@@ -143,9 +145,14 @@ impl<T: Real> Counts<T> {
 /// \end{aligned}
 /// ```
 ///
-/// with `Q = V/P` where `V > 0`, 0 where `V = 0`, and `v_obs / Σ_obs P` where hidden.
+/// with `Q = V/P` where `V > 0`, 0 where `V = 0`, and `v_obs / Σ_obs P` where hidden, if that is imputed.
 pub(crate) trait Engine<T: Real>: std::fmt::Debug + Send + Sync {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T>;
+
+    /// Whether small counts have the rounding of large ones.
+    fn mixes(&self) -> bool {
+        false
+    }
 }
 
 /// The engine asked for, which must be available, or the one that should be fastest.

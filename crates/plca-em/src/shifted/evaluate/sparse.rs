@@ -3,7 +3,7 @@
 //! A cell takes part if it is positive or hidden. Where it is the observed cells that are listed, all others are hidden: then
 //! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.
 
-use plca_tensor::shift::{Folded, outer_index};
+use plca_tensor::shift::{self, Folded, direct, outer_index};
 use plca_tensor::{CompensatedSum, Data, DataError, Real};
 
 use super::cells::scale_of;
@@ -112,35 +112,38 @@ impl<T: Real> Sparse<T> {
         p
     }
 
-    /// `Σ P` over the observed cells, in double precision: all there is less the hidden cells.
-    fn seen_precisely(&self, model: &Parts<'_, T>) -> f64 {
-        let f = &self.folded;
-        let (nt, nh) = (f.taps(), f.places());
-        let sum = |x: &[T]| x.iter().map(|x| x.to_f64()).sum::<f64>();
+    /// `Σ P` over the cells that are not listed as hidden, without a subtraction: channel by channel, so that the others need no memory.
+    fn seen_directly(&self, model: &Parts<'_, T>) -> f64 {
+        let (nt, mut one) = (self.folded.taps(), self.folded.clone());
+        one.channels = 1;
+        let mut hidden = self.entries.iter().filter(|e| e.value.is_nan()).peekable();
         let mut seen = CompensatedSum::default();
-        match model.window {
-            Some(window) => seen += window.mass,
-            None => {
-                let kernels = model.kernels.chunks(f.channels * nt);
-                let impulses = model.impulses.chunks(f.lanes * nh);
-                for ((w, k), h) in model.weights.iter().zip(kernels).zip(impulses) {
-                    seen += w.to_f64() * sum(k) * sum(h);
+        for c in 0..self.folded.channels {
+            let kernels = model.kernels.chunks_exact(self.folded.channels * nt);
+            let kernels: Vec<T> = kernels.flat_map(|k| &k[c * nt..][..nt]).copied().collect();
+            let p = direct::model(
+                &one,
+                &shift::Parts {
+                    kernels: &kernels,
+                    ..model.linear()
+                },
+            );
+            for (at, p) in p.iter().enumerate() {
+                let (lane, position) = (at / one.positions(), at % one.positions());
+                let here = |e: &&Entry<T>| {
+                    e.lines.map(|line| line as usize) == [c, lane] && e.position == position
+                };
+                if hidden.next_if(here).is_none() {
+                    seen += p.to_f64();
                 }
             }
-        }
-        let entries = self.entries.iter().enumerate();
-        for (at, _) in entries.filter(|(_, e)| e.value.is_nan()) {
-            self.terms(at, model, |w, k, h| {
-                let terms = k.iter().zip(h.iter().rev());
-                let terms = terms.map(|(k, h)| k.to_f64() * h.to_f64());
-                seen += -w.to_f64() * terms.sum::<f64>();
-            });
         }
         seen.value()
     }
 
     /// Turns `P` of the entries into what their ratios are more than those of the cells that are not listed.
-    fn ratios(&self, p: &mut [T], model: &Parts<'_, T>, ln_lik: bool) -> (Measured, T) {
+    fn ratios(&self, p: &mut [T], model: &Parts<'_, T>, wanted: Wanted) -> (Measured, T) {
+        let ln_lik = wanted.ln_lik;
         let sum = |hidden: bool, p: &[T]| {
             let cells = self.entries.iter().zip(p);
             let of_kind = cells.filter(|(e, _)| e.value.is_nan() == hidden);
@@ -152,15 +155,18 @@ impl<T: Real> Sparse<T> {
         } else {
             let window = model.window_mass();
             let seen = window - sum(true, p);
-            // Few digits are left of the difference where the model is nearly all hidden.
+            // Few digits are left of the difference where the model is nearly all hidden: no more than four bits are given away.
             if seen < window / 16.0 {
-                self.seen_precisely(model)
+                self.seen_directly(model)
             } else {
                 seen
             }
         };
-        // [SPEC 4] s = v_obs / Σ_obs P
-        let s = T::lit(self.total * self.scale / seen);
+        let s = match wanted.imputed {
+            // [SPEC 4] s = v_obs / Σ_obs P
+            true => T::lit(self.total * self.scale / seen),
+            false => T::zero(),
+        };
         let rest = if self.others_hidden { s } else { T::zero() };
         let (mut value, mut lost) = (CompensatedSum::default(), false);
         for (e, p) in self.entries.iter().zip(p) {
@@ -241,7 +247,7 @@ fn add_whole<T: Real>(sums: &mut [T], shares: &[f64], components: usize, s: T) {
 impl<T: Real> Engine<T> for Sparse<T> {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
         let mut q = self.model(model);
-        let (measured, rest) = self.ratios(&mut q, model, wanted.ln_lik);
+        let (measured, rest) = self.ratios(&mut q, model, wanted);
         let k = model.weights.len();
         let own = (self.others_hidden && model.window.is_none())
             .then(|| Window::new(&self.folded, model.weights, model.kernels, model.impulses));

@@ -5,6 +5,7 @@ mod bad_input;
 mod borders;
 mod explicit;
 mod golden;
+mod inside;
 mod powers;
 pub(crate) mod properties;
 mod rounding;

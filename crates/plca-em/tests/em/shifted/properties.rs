@@ -84,7 +84,7 @@ impl Problem {
 }
 
 /// `P(x)` by loops over every component, tap and place.
-fn convolution<T: Real>(g: &Geometry, at: &Parameters<T>) -> Vec<f64> {
+pub(crate) fn convolution<T: Real>(g: &Geometry, at: &Parameters<T>) -> Vec<f64> {
     let [data, kernel] = [g.data_shape(), g.kernel_shape()];
     let [impulse, offset] = [g.impulse_shape(), g.offset()];
     let unravel = |mut i: usize, shape: &[usize]| {
