@@ -76,6 +76,10 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
         self.0.residual(at)
     }
 
+    fn expectation(&self) -> Option<&dyn Expectation<T>> {
+        self.0.expectation()
+    }
+
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
         self.0.0.separable()
     }

@@ -169,6 +169,7 @@ table! {
     plca_frozen: Plca::<T>::builder(COMPONENTS).freeze("factor_0"), EM;
     plca_partly_frozen: Plca::<T>::builder(COMPONENTS).freeze_components("weights", [1]).freeze_components("factor_1", [0]), EM;
     plca_tempered: Plca::<T>::builder(COMPONENTS).temper(0.7), Promises { renewal: Renewal::Otherwise, monotone: false, ..EM };
+    plca_multiplicative: Plca::<T>::builder(COMPONENTS).missing(Missing::Multiplicative), Promises { renewal: TOGETHER, ..EM };
     plsa: Plsa::<T>::builder(COMPONENTS), EM;
     nmf_simultaneous: Nmf::<T>::builder(COMPONENTS).update(Update::Simultaneous), Promises { renewal: TOGETHER, counts: [true, false], ..EM };
     nmf_sequential: Nmf::<T>::builder(COMPONENTS).update(Update::Sequential).missing(Missing::Multiplicative), Promises { renewal: Renewal::FirstToLast, counts: [true, false], ..EM };

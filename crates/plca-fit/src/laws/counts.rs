@@ -219,7 +219,7 @@ pub fn check_counts<T: Real>(
                     off: (slope - unit * expected).abs()
                         / (forgiven + T::EPSILON.to_f64() * 16.0 * side.counts[e].abs() * unit),
                 });
-                found.extend(off.filter(|w| !(w.off <= 1.0)));
+                found.extend(off.filter(|w| w.off > 1.0 || w.off.is_nan()));
             }
         }
         wrong.push(found);

@@ -220,14 +220,11 @@ impl Setup {
         let iterations = 2;
         let steps = self.run(data, start, iterations);
         let seen = steps.iter().fold(1.0, |least: f64, s| s.seen.min(least));
-        // Masked data decide on the form of NMF.
-        let in_turn = match self.kind {
-            Kind::Nmf(update) => update == Update::Sequential,
-            _ => self.multiplicative && !data.is_complete(),
-        };
         let renewal = match self.kind {
-            _ if in_turn => Renewal::FirstToLast,
-            Kind::Nmf(_) => Renewal::Together,
+            Kind::Nmf(Update::Sequential) => Renewal::FirstToLast,
+            Kind::Nmf(Update::Simultaneous) => Renewal::Together,
+            // Its weights change with every factor.
+            _ if self.multiplicative && !data.is_complete() => Renewal::Together,
             Kind::Plca | Kind::Plsa(_) => Renewal::Apart,
         };
         let claims = Claims {
