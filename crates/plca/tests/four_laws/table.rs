@@ -47,8 +47,7 @@ pub(crate) fn fitted<M: Subject, T: Real, R>(
 ) -> Result<Option<R>, TestCaseError> {
     let by = |solver| {
         let model = M::model::<T>(problem)?;
-        let ran = run(model.on(data)?.solver(solver));
-        ran
+        run(model.on(data)?.solver(solver))
     };
     let fit = by(problem.solver).or_else(|error| match error {
         FitError::Conflict { .. } | FitError::NotSeparable { .. } | FitError::Unsteady { .. } => {
@@ -121,6 +120,10 @@ pub(crate) fn few(cases: u32) -> ProptestConfig {
 
 /// Properties that do not hold yet, and why; the variable `FOUR_LAWS_PENDING` runs them all the same.
 const PENDING: &[(&str, &str)] = &[
+    (
+        "logistic-normal",
+        "a prior of Newton steps finds no maximum beside counts of 1e40 and more",
+    ),
     ("definition::siplca", WINDOW),
     ("definition::tiplca", WINDOW),
     ("definition::siskellam", WINDOW),

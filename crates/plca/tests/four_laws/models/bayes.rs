@@ -48,13 +48,9 @@ fn bound(cells: &Table<f64>, weights: Option<&DMatrix<f64>>, ln: &[DMatrix<f64>]
 
 /// The shape of the prior of the block `which`.
 fn shape(problem: &Problem, which: usize) -> f64 {
-    [1.0, 0.1, 2.0, 0.01][problem.choice(which, 4)]
-}
-
-/// `e^ψ` of shapes below 1/87 is no number of single precision.
-fn underflows(problem: &Problem, error: &FitError) -> bool {
-    let faint = [0, 1].iter().any(|&which| shape(problem, which) < 0.012);
-    problem.single && faint && matches!(error, FitError::Support { .. })
+    // `e^ψ` of a shape below 1/87 is no number of single precision.
+    let small = if problem.single { 0.02 } else { 0.01 };
+    [1.0, 0.1, 2.0, small][problem.choice(which, 4)]
 }
 
 pub(crate) struct PlcaVbs;
@@ -74,10 +70,6 @@ impl Subject for PlcaVbs {
             model = model.prior(format!("factor_{j}_shape"), entries);
         }
         model.build()
-    }
-
-    fn refuses(problem: &Problem, error: &FitError) -> bool {
-        underflows(problem, error)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -108,10 +100,6 @@ impl Subject for PlsaVbs {
             .prior("basis_shape", Entries::All(shape(problem, 0)))
             .prior("mixture_shape", Entries::All(shape(problem, 1)))
             .build()
-    }
-
-    fn refuses(problem: &Problem, error: &FitError) -> bool {
-        underflows(problem, error)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

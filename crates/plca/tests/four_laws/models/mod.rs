@@ -15,6 +15,7 @@ use plca::priors::Priors;
 use plca::tensor::strategies::Table;
 
 use super::problem::Problem;
+use super::table::is_pending;
 
 pub(crate) use bayes::{PlcaVbs, PlsaVbs};
 pub(crate) use divergence::{Nmfs, Plcas, Plsas};
@@ -110,7 +111,11 @@ impl SimplexLaw {
         ];
         let some = problem.choice(0, 3) == 1;
         let block = blocks[problem.choice(1, blocks.len())];
-        some.then(|| (block, laws[problem.choice(2, laws.len())]))
+        let mut law = laws[problem.choice(2, laws.len())];
+        if law == Self::LogisticNormal(1.0) && problem.unit > 0.0 && is_pending("logistic-normal") {
+            law = Self::Dirichlet(1.5);
+        }
+        some.then_some((block, law))
     }
 
     /// For a block of this shape.
