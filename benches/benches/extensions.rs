@@ -174,7 +174,10 @@ fn signed(shape: &[usize]) -> [DenseTensor<f64>; 2] {
 fn shifts(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
     let [data, counts] = signed(shape);
     let plain = Shifted::builder(k, kernel.to_vec()).build().expect(OWN);
-    let both = ShiftedSnmf::builder(k, kernel.to_vec()).build().expect(OWN);
+    let both = ShiftedSnmf::builder(k, kernel.to_vec())
+        .replicates(skellam_snmf::Replicates::Limit)
+        .build()
+        .expect(OWN);
     let vb = ShiftedSnmfVb::builder(k, kernel.to_vec());
     let (vb, start) = (vb.build().expect(OWN), Init::default());
     let called = format!("siskellam, {name}");
@@ -186,7 +189,11 @@ fn shifts(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
 fn tensors(name: &str, shape: &[usize], mode: usize, k: usize) {
     let [data, counts] = signed(shape);
     let plain = Plca::builder(k).build().expect(OWN);
-    let both = SignedCp::builder(k).signed_mode(mode).build().expect(OWN);
+    let both = SignedCp::builder(k)
+        .replicates(skellam_snmf::Replicates::Limit)
+        .signed_mode(mode)
+        .build()
+        .expect(OWN);
     let vb = SignedCpVb::builder(k).signed_mode(mode);
     let (vb, start) = (vb.build().expect(OWN), Init::default());
     let called = format!("skellam-cp, {name}, mode {mode} signed");

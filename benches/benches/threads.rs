@@ -123,7 +123,14 @@ fn signed(name: &str, (features, columns, k): (usize, usize, usize)) {
     let mut rng = source(11);
     let v = nalgebra::DMatrix::from_fn(features, columns, |_, _| 60.0 * uniform(&mut rng) - 25.0);
     let data = DenseTensor::try_from(v).expect("finite cells");
-    steps(name, &Snmf::builder(k).build().expect("components"), &data);
+    steps(
+        name,
+        &Snmf::builder(k)
+            .replicates(skellam_snmf::Replicates::Limit)
+            .build()
+            .expect("components"),
+        &data,
+    );
 }
 
 fn main() {

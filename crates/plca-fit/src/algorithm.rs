@@ -75,6 +75,11 @@ pub trait Algorithm<T: Real>: Debug {
     /// The unit of the objective, which a tolerance is relative to.
     fn unit(&self) -> f64;
 
+    /// What rates are measured in beside distributions, where the length of an extrapolated step depends on both. Default: 1.
+    fn rate_unit(&self) -> f64 {
+        1.0
+    }
+
     /// The sum of the data, if the model is one of distributions; default 1.
     fn mass(&self) -> f64 {
         1.0

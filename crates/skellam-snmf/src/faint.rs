@@ -221,14 +221,14 @@ pub(crate) fn explained(replicates: Replicates, v: f64, ln: [f64; 2]) -> ([f64; 
         // [SKELLAM 1] [SKELLAM 4] with P Q = 0: its own side gives the datum, the other nothing.
         let mut counts = [0.0; 2];
         counts[own] = size;
-        let rest = if replicates == Replicates::Limit {
+        let rest = if replicates.is_real() {
             size - size * size.ln()
         } else {
             size * m.ln() - ln_gamma(m * size + 1.0).unwrap_or(f64::NAN) / m
         };
         return (counts, size * ln[own] + rest - (p + q));
     }
-    let (ratios, value) = if replicates == Replicates::Limit {
+    let (ratios, value) = if replicates.is_real() {
         let value = skellam_divergence(v, p, q).map(|d| -d);
         (skellam_limit_ratios(v, p, q), value)
     } else {

@@ -39,6 +39,7 @@
 //!
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
+mod bounds;
 mod check;
 mod cp;
 mod ding;

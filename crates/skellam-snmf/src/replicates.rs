@@ -46,12 +46,45 @@ pub enum Replicates {
     One,
     /// Finite `M`: means of `M` differences of counts.
     Finite(u32),
-    /// `M` without end: real data, judged by the divergence `D(V | L⁺, L⁻)`.
-    #[default]
+    /// `M` without end: real data, judged by the divergence `D(V | L⁺, L⁻)`. It tends to 0 as both rates grow, whatever is reconstructed: for data without noise.
     Limit,
+    /// Real data with noise (default): the limit between rates to each of which the mean of `|V|` is added, and with activations of a column, or weights, that
+    /// sum to at most [`BOUND`](Self::BOUND) times what the data sum to. So the reconstruction is near that of least squares. Both follow from the data and
+    /// scale with them. Variational Bayes, whose priors bound the rates, takes the limit; so do activations and weights that have a prior, as for the bound.
+    /// `[SKELLAM 13]`
+    #[default]
+    Auto,
 }
 
 impl Replicates {
+    /// The noise rate of [`Auto`](Self::Auto), in means of `|V|` over the observed cells.
+    pub const NOISE: f64 = 1.0;
+    /// What activations sum to at most under [`Auto`](Self::Auto), in sums of `|V|`.
+    pub const BOUND: f64 = 6.0;
+
+    /// Whether the data are real, so that the number is infinite.
+    pub fn is_real(self) -> bool {
+        matches!(self, Self::Limit | Self::Auto)
+    }
+
+    /// What rates are measured in for data of this sum of absolute values: counts have a unit of their own.
+    pub(crate) fn rate_unit(self, size: f64) -> f64 {
+        if self.is_real() && size > 0.0 {
+            size
+        } else {
+            1.0
+        }
+    }
+
+    /// The noise rate for data of this sum of absolute values and this number of observed cells; 0 unless [`Auto`](Self::Auto).
+    pub(crate) fn noise(self, size: f64, observed: usize) -> f64 {
+        match self {
+            // [SKELLAM 13] r = g mean |V|
+            Self::Auto if size > 0.0 => Self::NOISE * (size / observed as f64),
+            _ => 0.0,
+        }
+    }
+
     /// The number `M`, infinite in the limit.
     ///
     /// ```
@@ -63,13 +96,13 @@ impl Replicates {
         match self {
             Self::One => 1.0,
             Self::Finite(m) => f64::from(m),
-            Self::Limit => f64::INFINITY,
+            Self::Limit | Self::Auto => f64::INFINITY,
         }
     }
 
     /// Refuses data beyond the domain, and, for counts, unless `real` is allowed, those of which `M V` is not whole.
     pub(crate) fn check_data<T: Real>(self, data: &Signed<T>, real: bool) -> Result<(), FitError> {
-        if self == Self::Limit {
+        if self.is_real() {
             return check_sum(data);
         }
         /// Far below the ends of the exponent, so that no product of a rate and a multiplier leaves it.

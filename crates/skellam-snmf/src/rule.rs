@@ -20,6 +20,8 @@ pub(crate) struct Split {
     rates: f64,
     /// The largest absolute value of the data.
     pub(crate) largest: f64,
+    /// The rate of noise that is added to both rates of data of about 1.
+    noise: f64,
 }
 
 impl Split {
@@ -32,7 +34,7 @@ impl Split {
 
     /// For data of which this is the largest absolute value.
     pub(crate) fn new<T: Real>(replicates: Replicates, largest: f64) -> Self {
-        let scale = if largest > 0.0 && replicates == Replicates::Limit {
+        let scale = if largest > 0.0 && replicates.is_real() {
             // Both it and its inverse are numbers of the scalar.
             let most = T::MAX_EXPONENT - 2;
             2f64.powi(-(largest.log2().floor() as i32).clamp(-most, most))
@@ -44,12 +46,26 @@ impl Split {
             scale,
             rates: scale,
             largest,
+            noise: 0.0,
         }
     }
 
     /// The same for rates that are [`scale`](Self::scale) times as large.
     pub(crate) fn of_scaled_rates(self) -> Self {
         Self { rates: 1.0, ..self }
+    }
+
+    /// The same with a rate of noise in the unit of the data.
+    pub(crate) fn with_noise(self, noise: f64) -> Self {
+        Self {
+            noise: noise * self.scale,
+            ..self
+        }
+    }
+
+    /// Whether noise alone gives every datum some probability.
+    pub(crate) fn is_noisy(self) -> bool {
+        self.noise > 0.0
     }
 
     /// What brings the data to about 1.
@@ -67,13 +83,18 @@ impl Split {
 ///
 /// Cells whose squares were lost below the smallest number are left with their rates, negative; tells whether there are any.
 #[inline(always)]
-fn limit<T: Real>([scale, rates]: [T; 2], cells: &[T], plus: &mut [T], minus: &mut [T]) -> bool {
+fn limit<T: Real>(
+    [scale, rates, noise]: [T; 3],
+    cells: &[T],
+    plus: &mut [T],
+    minus: &mut [T],
+) -> bool {
     let (zero, one, half, four) = (T::zero(), T::one(), T::lit(0.5), T::lit(4.0));
     let tiny = T::TINY;
     let mut lost = false;
     for ((&v, plus), minus) in cells.iter().zip(plus).zip(minus) {
         // Nothing but arithmetic and choices between finished numbers: the loop is compiled for whole registers.
-        let (x, p, q) = (v * scale, *plus * rates, *minus * rates);
+        let (x, p, q) = (v * scale, *plus * rates + noise, *minus * rates + noise);
         let positive = x >= zero;
         let main = if positive { p } else { q };
         let other = if positive { q } else { p };
@@ -103,11 +124,12 @@ fn limit<T: Real>([scale, rates]: [T; 2], cells: &[T], plus: &mut [T], minus: &m
 
 /// The cells that [`limit`] left.
 #[cold]
-fn recover<T: Real>([scale, rates]: [f64; 2], cells: &[T], plus: &mut [T], minus: &mut [T]) {
+fn recover<T: Real>([scale, rates, noise]: [f64; 3], cells: &[T], plus: &mut [T], minus: &mut [T]) {
     for ((v, plus), minus) in cells.iter().zip(plus).zip(minus) {
         let (p, q) = (-plus.to_f64() * rates, -minus.to_f64() * rates);
         // Multipliers are never negative, and -0 is a rate of 0.
         if p.is_sign_positive() && q.is_sign_positive() {
+            let (p, q) = (p + noise, q + noise);
             // [SKELLAM 10]
             let found = skellam_limit_ratios(v.to_f64() * scale, p, q);
             let (a, b) = found.unwrap_or((f64::NAN, f64::NAN));
@@ -149,10 +171,10 @@ fn counts<T: Real>(m: f64, cells: &[T], plus: &mut [T], minus: &mut [T]) {
 
 impl<T: Real> SplitRule<T> for Split {
     fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
-        if self.replicates != Replicates::Limit {
+        if !self.replicates.is_real() {
             return counts(self.replicates.number(), cells, plus, minus);
         }
-        let scales = [self.scale, self.rates];
+        let scales = [self.scale, self.rates, self.noise];
         if wide(|| limit(scales.map(T::lit), cells, plus, minus)) {
             recover(scales, cells, plus, minus);
         }
@@ -168,7 +190,8 @@ impl<T: Real> SplitRule<T> for Split {
             let n = cells.len();
             let [v, p, q, d] = at.each_mut().map(|x| &mut x[..n]);
             for i in 0..n {
-                let [a, b] = [plus[i], minus[i]].map(|rate| rate.to_f64() * self.rates);
+                let rates = [plus[i], minus[i]].map(|rate| rate.to_f64() * self.rates);
+                let [a, b] = rates.map(|rate| rate + self.noise);
                 let x = cells[i].to_f64() * self.scale;
                 // A cell without divergence stands for a hidden one.
                 let hidden = x.is_nan();
@@ -176,7 +199,7 @@ impl<T: Real> SplitRule<T> for Split {
                 p[i] = if hidden { 1.0 } else { a };
                 q[i] = if hidden { 1.0 } else { b };
             }
-            if self.replicates == Replicates::Limit {
+            if self.replicates.is_real() {
                 // [SKELLAM 4] [SKELLAM eq. 30]
                 if skellam_divergence_slice(v, p, q, d).is_err() {
                     return f64::NAN;

@@ -79,5 +79,6 @@ pub(crate) fn part<T: Real>(
         cells,
         split: Split::new::<T>(replicates, survey.largest),
         size: survey.absolute,
+        noise: 0.0,
     }
 }

@@ -2,13 +2,14 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
-    Transform, begin, bounded, uncertified,
+    Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Ended, Explained, FitError, Impossible,
+    Prior, State, Transform, begin, bounded, uncertified,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 
 use crate::Replicates;
+use crate::bounds::Bounds;
 use crate::check::scaled;
 use crate::rule::Split;
 use crate::sides::{split, stack};
@@ -17,7 +18,7 @@ use crate::sides::{split, stack};
 macro_rules! law_setters {
     ($builder:ident) => {
         impl<T: Real> $builder<T> {
-            /// Sets the number `M` of replicated draws (default: the limit, for real data).
+            /// Sets the number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
             pub fn replicates(mut self, replicates: Replicates) -> Self {
                 self.0.replicates = replicates;
                 self
@@ -97,6 +98,8 @@ pub(crate) struct SignedData<T> {
     pub(crate) split: Split,
     /// The sum of the absolute values.
     pub(crate) size: f64,
+    /// The rate of noise.
+    pub(crate) noise: f64,
 }
 
 impl<T: Real> SignedData<T> {
@@ -115,6 +118,7 @@ impl<T: Real> SignedData<T> {
             split: Split::of(replicates, &cells),
             cells,
             size,
+            noise: 0.0,
         })
     }
 
@@ -123,7 +127,28 @@ impl<T: Real> SignedData<T> {
         if self.size > 0.0 { self.size } else { 1.0 }
     }
 
-    /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
+    /// The same data under noise, of a rate that follows from data of this sum and number of observed cells: these, or those that they are a shard of.
+    pub(crate) fn with_noise(mut self, size: f64, observed: usize) -> Self {
+        self.noise = self.split.replicates.noise(size, observed);
+        self.split = self.split.with_noise(self.noise);
+        self
+    }
+
+    /// The bounds of the activations of every column.
+    pub(crate) fn bounds(&self) -> Bounds {
+        if self.noise <= 0.0 {
+            return Bounds::None;
+        }
+        let (rows, columns) = self.cells.shape();
+        let (mut sums, mut observed) = (vec![0.0; columns], vec![0; columns]);
+        self.cells.for_each(&mut |_, column, v| {
+            sums[column] += v.abs();
+            observed[column] += 1;
+        });
+        Bounds::Columns(Bounds::of(&sums, &observed, rows, Replicates::BOUND))
+    }
+
+    /// Expected counts of atoms and of activations, each as wanted, and the likelihood; those of atoms in any unit where their prior is flat. `specs` are of the atoms, and of what is called if the
     /// activations are not numbers.
     pub(crate) fn counts(
         &self,
@@ -146,7 +171,9 @@ impl<T: Real> SignedData<T> {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
             scaled(&specs[0].name, &mut left, atoms)?;
-            left *= T::lit(1.0 / scale);
+            if !is_flat(&specs[0]) {
+                left *= T::lit(1.0 / scale);
+            }
             blocks[0] = Some(left);
         }
         if wanted.right {
@@ -160,6 +187,15 @@ impl<T: Real> SignedData<T> {
             value: wanted.value.then_some(sums.value),
         })
     }
+}
+
+/// Whether the M-step of a block of distributions makes nothing of the unit of its counts.
+pub(crate) fn is_flat<T: Real>(spec: &BlockSpec<T>) -> bool {
+    let none = |prior: &Prior<T>| {
+        let counts = prior.rules().pseudo_counts(spec.shape);
+        counts.is_some_and(|counts| counts.iter().all(|&count| count == 0.0))
+    };
+    spec.constraint == Constraint::Simplex && spec.prior.as_ref().is_none_or(none)
 }
 
 /// A block in other units.

@@ -149,7 +149,10 @@ fn measure(context: &Context, exchanged: bool) -> Result<Vec<Entry>> {
         ..Prior::flat()
     };
     let mut draws = rng(context.seed, 120);
-    let snmf = Snmf::builder(3).priors(priors.clone()).build()?;
+    let snmf = Snmf::builder(3)
+        .replicates(skellam_snmf::Replicates::Limit)
+        .priors(priors.clone())
+        .build()?;
     let start = snmf.init(&data, Init::default(), &mut draws)?;
     let em = courses(&snmf, &data, &start, most)?;
     let vb = SnmfVb::builder(3).priors(priors).build()?;

@@ -102,7 +102,10 @@ impl Problem {
                 Ok(largest(fit.state().activations()))
             }
             Method::Em => {
-                let snmf = Snmf::builder(self.k).priors(priors).build()?;
+                let snmf = Snmf::builder(self.k)
+                    .replicates(skellam_snmf::Replicates::Limit)
+                    .priors(priors)
+                    .build()?;
                 let start = self.start(rng)?;
                 let how = (solver, self.max_iter);
                 let fit = sk_fit::fit(&snmf, &self.values, &start, how, rng)?;

@@ -90,7 +90,9 @@ fn fit(
     };
     let data = SparseTensor::stored_only(cells)?;
     if scale.is_none() {
-        let snmf = Snmf::builder(k).build()?;
+        let snmf = Snmf::builder(k)
+            .replicates(skellam_snmf::Replicates::Limit)
+            .build()?;
         let run = snmf.on(&data)?.solver(Solver::Em).stop(stop.clone());
         return Ok(run.run(Init::default(), &mut draws)?.into_state());
     }

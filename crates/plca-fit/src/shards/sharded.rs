@@ -246,6 +246,12 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// What rates are measured in, as [`Algorithm::rate_unit`](crate::Algorithm::rate_unit). Default: 1.
+    fn rate_unit(&self, survey: &Survey) -> f64 {
+        let _ = survey;
+        1.0
+    }
+
     /// Completes a start on all data, as [`Algorithm::complete`](crate::Algorithm::complete). Default: as it is.
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) {
         let _ = (blocks, given);
@@ -386,7 +392,8 @@ impl<T: Real> dyn Sharded<T> + '_ {
             Task::Measure => {
                 self.finish(shard, local, shared)?;
                 let blocks = self.whole(&shared.survey)?.blocks;
-                return measured(self, &blocks, local, shared.survey.absolute);
+                let unit = self.rate_unit(&shared.survey);
+                return measured(self, &blocks, local, unit);
             }
             Task::Extrapolate(a) => {
                 return extrapolated(self, &self.whole(&shared.survey)?.blocks, local, a);

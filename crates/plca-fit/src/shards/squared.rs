@@ -9,7 +9,7 @@ use plca_tensor::Real;
 use super::sharded::{divides, sums};
 use super::states::{Pending, Task, Term};
 use super::{Ask, Engine, Lie, Local, Sharded, Shared, Stats, Whole};
-use crate::solver::squarem::{length, point, squares};
+use crate::solver::squarem::{length, point, size, squares};
 use crate::solver::unless_rejected;
 use crate::{BlockSpec, Constraint, FitError, Frozen, Stepped};
 
@@ -25,7 +25,7 @@ pub(super) fn squared<T: Real>(
     shared: Shared<T>,
     measure: bool,
 ) -> Result<(Shared<T>, Stepped), FitError> {
-    let shared_unit = shared.survey.absolute;
+    let unit = model.rate_unit(&shared.survey);
     let x0 = shared.parameters.flat();
     let mut now = shared.to(Task::First);
     let stats = engine.pass(&now, Ask::step(measure))?;
@@ -45,7 +45,7 @@ pub(super) fn squared<T: Real>(
     let (mut of_blocks, mut own) = (points(&x0, &x1, &x2), [0.0; 2]);
     for spec in &specs {
         let entries = of_blocks.by_ref().take(spec.shape.0 * spec.shape.1);
-        let [r2, u2] = squares(entries, size(spec.constraint, shared_unit));
+        let [r2, u2] = squares(entries, size(spec, unit));
         own = [own[0] + r2, own[1] + u2];
     }
     let both = found.map(|found| [own[0] + found[0], own[1] + found[1]]);
@@ -77,14 +77,6 @@ pub(super) fn squared<T: Real>(
             now.back = true;
             Ok((now, stepped))
         }
-    }
-}
-
-/// What the points of a block are measured in; rates in parts of the sum of the data, which every shard knows.
-fn size(constraint: Constraint, absolute: f64) -> f64 {
-    match constraint {
-        Constraint::NonNegative if absolute > 0.0 => absolute,
-        _ => 1.0,
     }
 }
 
@@ -121,12 +113,12 @@ pub(super) fn measured<T: Real>(
     model: &dyn Sharded<T>,
     specs: &[BlockSpec<T>],
     local: &Local<T>,
-    absolute: f64,
+    unit: f64,
 ) -> Result<Stats, FitError> {
     let own = (specs.iter().enumerate()).filter(|&(j, _)| model.lies(j, specs.len()).is_some());
     let mut all = [0.0; 2];
     for ((_, spec), points) in own.zip(noted(local)?) {
-        let [r2, u2] = squares(of_block(points), size(spec.constraint, absolute));
+        let [r2, u2] = squares(of_block(points), size(spec, unit));
         all = [all[0] + r2, all[1] + u2];
     }
     Ok(Stats {

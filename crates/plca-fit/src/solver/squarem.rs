@@ -28,24 +28,27 @@ pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>, size: f64) -> [f64
     [r2, u2]
 }
 
-/// `|r|²` and `|u|²` of all blocks, each of rates in parts of its sum at the first point.
+/// `|r|²` and `|u|²` of all blocks, rates in parts of `unit`.
 fn squares_of<T: Real>(
     blocks: &[BlockSpec<T>],
-    mut points: impl Iterator<Item = [f64; 3]> + Clone,
+    mut points: impl Iterator<Item = [f64; 3]>,
+    unit: f64,
 ) -> [f64; 2] {
     let mut all = [0.0; 2];
     for spec in blocks {
-        let entries = spec.shape.0 * spec.shape.1;
-        let own = points.by_ref().take(entries).collect::<Vec<_>>();
-        let size = match spec.constraint {
-            Constraint::NonNegative => own.iter().map(|[x0, ..]| x0).sum(),
-            _ => 1.0,
-        };
-        let size = if size > 0.0 { size } else { 1.0 };
-        let [r2, u2] = squares(own.into_iter(), size);
+        let own = points.by_ref().take(spec.shape.0 * spec.shape.1);
+        let [r2, u2] = squares(own, size(spec, unit));
         all = [all[0] + r2, all[1] + u2];
     }
     all
+}
+
+/// What the points of a block are measured in.
+pub(crate) fn size<T: Real>(spec: &BlockSpec<T>, unit: f64) -> f64 {
+    match spec.constraint {
+        Constraint::NonNegative => unit,
+        _ => 1.0,
+    }
 }
 
 /// The step length `a` from `|r|²` and `|u|²`; `None` where there is nothing to extrapolate.
@@ -88,7 +91,11 @@ fn step<T: Real>(
         let all = x0.iter().zip(&x1).zip(&x2);
         all.map(|((&x0, &x1), &x2)| [x0, x1, x2])
     };
-    let Some(a) = length(squares_of(algorithm.blocks(), points())) else {
+    let Some(a) = length(squares_of(
+        algorithm.blocks(),
+        points(),
+        algorithm.rate_unit(),
+    )) else {
         return Ok(first);
     };
     let flat: Vec<f64> = points().map(|x| point(x, a)).collect();

@@ -1,5 +1,7 @@
 //! Expected counts.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
@@ -11,9 +13,11 @@ use rand::Rng;
 use super::others::Others;
 use super::slabs::Slabs;
 use super::unfold::Folding;
+use crate::Replicates;
+use crate::bounds::{self, Bounds};
 use crate::rule::Split;
 use crate::sides::{split, tame};
-use crate::signed::{atoms_spec, mean_activation};
+use crate::signed::{atoms_spec, is_flat, mean_activation};
 
 /// Skellam factorization of a tensor.
 #[derive(Debug)]
@@ -25,12 +29,22 @@ pub(super) struct CpCounts<T: Real> {
     /// The mode whose factor carries the scale.
     pub(super) scale: Option<usize>,
     pub(super) specs: Vec<BlockSpec<T>>,
+    /// The rate of noise.
+    pub(super) noise: f64,
+    /// Of the block that carries the scale.
+    pub(super) bounds: Bounds,
 }
 
 impl<T: Real> CpCounts<T> {
     /// The factors beside the atoms, for data of about 1.
     fn scaled(&self, at: &Parameters<T>) -> Others<T> {
-        let others = Others::new(at.matrices(), self.scale);
+        let place = carrier(&self.specs);
+        let mut matrices = Cow::Borrowed(at.matrices());
+        if !matches!(self.bounds, Bounds::None) {
+            let own = &mut matrices.to_mut()[place];
+            self.bounds.hold(own, &self.specs[place]);
+        }
+        let others = Others::new(&matrices, self.scale);
         self.cells.others(others.scaled(self.split.scale()))
     }
 }
@@ -61,7 +75,9 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         let mut blocks = vec![None; self.specs.len()];
         let unit = T::lit(1.0 / self.split.scale());
         blocks[0] = passed.atoms.map(|mut counts| {
-            counts *= unit;
+            if !is_flat(&self.specs[0]) {
+                counts *= unit;
+            }
             if self.specs[0].prior.is_none() {
                 tame(&mut counts);
             }
@@ -71,8 +87,15 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             let weights = self.scale.is_none().then(|| shares.weights());
             let all = weights.into_iter().chain(shares.factors()).enumerate();
             for (j, block) in all.filter(|(j, _)| wanted.blocks[1 + j]) {
-                blocks[1 + j] = Some(block * unit);
+                blocks[1 + j] = Some(match is_flat(&self.specs[1 + j]) {
+                    true => block,
+                    false => block * unit,
+                });
             }
+        }
+        let place = carrier(&self.specs);
+        if let Some(counts) = &mut blocks[place] {
+            self.bounds.hold(counts, &self.specs[place]);
         }
         Ok(Counts {
             blocks,
@@ -88,6 +111,9 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        if self.split.is_noisy() {
+            return Ok(None);
+        }
         let [plus, minus] = split(at.at(0));
         let others = self.scaled(at);
         let lost = self.cells.unsupported([&plus, &minus], &others);
@@ -99,13 +125,25 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        facts(&self.cells.folding, self.scale)
+        let mut all = facts(&self.cells.folding, self.scale);
+        all.extend(bounds::facts(self.noise, &self.bounds, Replicates::BOUND));
+        all
+    }
+
+    fn rate_unit(&self) -> f64 {
+        self.split.replicates.rate_unit(self.size)
     }
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
         self.size
     }
+}
+
+/// The place of the block that carries the scale: the weights, or a factor.
+pub(super) fn carrier<T: Real>(specs: &[BlockSpec<T>]) -> usize {
+    let rates = |spec: &BlockSpec<T>| spec.constraint == Constraint::NonNegative;
+    specs.iter().position(rates).unwrap_or(1)
 }
 
 /// The fact of a state that says which mode is signed.

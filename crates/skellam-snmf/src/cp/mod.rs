@@ -24,11 +24,12 @@ mod vb;
 use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real};
 
+use crate::bounds::Bounds;
 use crate::check::check_numbers;
 use crate::rule::Split;
 use crate::signed::law_setters;
 use crate::{Entries, Replicates};
-use counts::CpCounts;
+use counts::{CpCounts, carrier};
 use priors::CpPriors;
 pub(crate) use priors::Shapes;
 use slabs::Slabs;
@@ -106,13 +107,32 @@ impl<T: Real> SignedCp<T> {
         self.priors.apply(&mut specs)?;
         cells.check(self.replicates, self.real_data)?;
         let (size, largest) = cells.sizes();
+        let noise = self.replicates.noise(size, cells.observed());
         Ok(Em(CpCounts {
+            split: Split::new::<T>(self.replicates, largest).with_noise(noise),
+            bounds: match noise > 0.0 && self.is_bounded(&specs) {
+                true => cells.bounds(scale),
+                false => Bounds::None,
+            },
             cells,
-            split: Split::new::<T>(self.replicates, largest),
             size,
             scale,
             specs,
+            noise,
         }))
+    }
+
+    /// Whether what carries the scale is to be bounded under noise: not where a prior is on it.
+    fn is_bounded(&self, specs: &[BlockSpec<T>]) -> bool {
+        let flat = (Entries::All(1.0), Entries::All(0.0));
+        match self.priors.any() {
+            true => self
+                .priors
+                .gamma
+                .as_ref()
+                .is_none_or(|gamma| *gamma == flat),
+            false => specs[carrier(specs)].prior.is_none(),
+        }
     }
 }
 

@@ -90,6 +90,10 @@ impl PriorRules for Shapes {
         self.prior.check(shape)
     }
 
+    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        self.prior.pseudo_counts(shape)
+    }
+
     /// `ln Γ(Σ α) - Σ ln Γ(α)` of every column.
     fn ln_constant(&self, (rows, columns): (usize, usize)) -> f64 {
         normalisers(rows, columns, |at| {

@@ -12,6 +12,7 @@ use plca_tensor::{
 use super::others::{Others, Shares};
 use super::unfold::Folding;
 use crate::Replicates;
+use crate::bounds::Bounds;
 use crate::check::scaled;
 use crate::faint::{self, Logs, Watch};
 use crate::rule::Split;
@@ -202,6 +203,23 @@ impl<T: Real> Slabs<T> {
             slab.for_each(&mut |row, column, value| {
                 visit(row / each, row % each * columns + first + column, value);
             });
+        }
+    }
+
+    /// The bounds of weights, or of every row of the factor of the mode of the scale.
+    pub(super) fn bounds(&self, scale: Option<usize>) -> Bounds {
+        let all: usize = self.folding.shape().iter().product();
+        let groups = scale.map_or(1, |mode| self.folding.shape()[mode]);
+        let (mut sums, mut observed) = (vec![0.0; groups], vec![0; groups]);
+        self.for_each(&mut |row, column, v| {
+            let at = scale.map_or(0, |mode| self.folding.index(row, column)[mode]);
+            sums[at] += v.abs();
+            observed[at] += 1;
+        });
+        let most = Bounds::of(&sums, &observed, all / groups.max(1), Replicates::BOUND);
+        match scale {
+            None => Bounds::All(most[0]),
+            Some(_) => Bounds::Rows(most),
         }
     }
 

@@ -35,8 +35,8 @@ impl<T: Real> SignedCp<T> {
     /// let new = DenseTensor::new(vec![2, 2, 2], vec![1.0, 2.0, 3.0, 6.0, -1.0, -2.0, -3.0, -6.0], Order::RowMajor)?;
     /// let explained = SignedCp::builder(1).build()?.transform(&learnt, &new, &Transform::default())?;
     /// let state = explained.fit.state();
-    /// assert!(f64::abs(state.weights()[0] - 24.0) < 1e-3);
-    /// assert!(f64::abs(state.factor(2)[1] - 2.0 / 3.0) < 1e-6);
+    /// assert!(f64::abs(state.weights()[0] - 24.0) < 1e-2);
+    /// assert!(f64::abs(state.factor(2)[1] - 2.0 / 3.0) < 1e-4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn transform(

@@ -27,11 +27,12 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real};
 use rand::Rng;
 
+use crate::bounds::{self, Bounds};
 use crate::check::{check_numbers, not_finite};
 use crate::cp::Shapes;
 use crate::prior::Parts;
 use crate::rule::Split;
-use crate::signed::{explained, law_setters, scale_by};
+use crate::signed::{explained, is_flat, law_setters, scale_by};
 use crate::{Entries, Replicates};
 use engine::Engine;
 use window::Window;
@@ -137,6 +138,7 @@ impl<T: Real> ShiftedSnmf<T> {
             cells,
             split: Split::of(self.replicates, &row),
             size,
+            observed: row.observed(),
         })
     }
 
@@ -155,7 +157,21 @@ impl<T: Real> ShiftedSnmf<T> {
         specs[0].prior = Some(BlockPrior::Simplex(Arc::new(shapes)));
         specs[1].prior = Some(BlockPrior::Rate(Arc::new(gamma)));
         specs.iter().try_for_each(BlockSpec::check)?;
+        let (size, observed) = (placed.size, placed.observed);
+        let noise = self.replicates.noise(size, observed);
+        let split = placed.split.with_noise(noise);
+        let free = self.gamma == [Entries::All(1.0), Entries::All(0.0)];
+        let bounds = match noise > 0.0 && free {
+            true => {
+                let all = placed.cells.len();
+                Bounds::All(Bounds::of(&[size], &[observed], all, Replicates::BOUND)[0])
+            }
+            false => Bounds::None,
+        };
+        let placed = Placed { split, ..placed };
         Ok(Em(ShiftCounts {
+            noise,
+            bounds,
             engine: Engine::new(placed, self.components)?,
             specs,
             anneal: self.anneal,
@@ -385,6 +401,7 @@ struct Placed<T> {
     split: Split,
     /// The sum of the absolute values.
     size: f64,
+    observed: usize,
 }
 
 impl<T: Real> Placed<T> {
@@ -417,13 +434,18 @@ struct ShiftCounts<T: Real> {
     engine: Engine<T>,
     specs: Vec<BlockSpec<T>>,
     anneal: Option<Anneal>,
+    /// The rate of noise.
+    noise: f64,
+    /// Of the activations.
+    bounds: Bounds,
 }
 
 impl<T: Real> ShiftCounts<T> {
     /// The law of the data, and the activations for data of about 1.
     fn scaled(&self, at: &Parameters<T>) -> (Split, DMatrix<T>) {
         let split = self.engine.placed.split;
-        (split, scale_by(at.at(1), split.scale()))
+        let activations = self.bounds.held(at.at(1), &self.specs[1]);
+        (split, scale_by(&activations, split.scale()))
     }
 }
 
@@ -444,7 +466,14 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
             if wanted.blocks[j] {
                 let counts = clipped(counts, &spec.name)?;
                 let counts = DMatrix::from_vec(spec.shape.0, spec.shape.1, counts);
-                blocks[j] = Some(counts * unit);
+                let mut counts = match is_flat(spec) {
+                    true => counts,
+                    false => counts * unit,
+                };
+                if j == 1 {
+                    self.bounds.hold(&mut counts, spec);
+                }
+                blocks[j] = Some(counts);
             }
         }
         Ok(Counts { blocks, value })
@@ -463,6 +492,9 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let placed = &self.engine.placed;
+        if placed.split.is_noisy() {
+            return Ok(None);
+        }
         let (_, activations) = self.scaled(at);
         let both = [at.at(0).as_slice(), activations.as_slice()];
         let rates = placed.window.rates(both, None);
@@ -480,12 +512,19 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
         Ok(vec![atoms, self.specs[1].drawn(rng)])
     }
 
+    fn rate_unit(&self) -> f64 {
+        let placed = &self.engine.placed;
+        placed.split.replicates.rate_unit(placed.size)
+    }
+
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
         self.engine.placed.size
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        facts(&self.engine.placed.window)
+        let mut all = facts(&self.engine.placed.window);
+        all.extend(bounds::facts(self.noise, &self.bounds, Replicates::BOUND));
+        all
     }
 }

@@ -3,6 +3,8 @@
 use plca_fit::{BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
 use plca_tensor::{Real, SignedWanted};
 
+use crate::Replicates;
+use crate::bounds::{Bounds, facts};
 use crate::sides::{split, tame};
 use crate::signed::{SignedData, unsupported};
 
@@ -11,6 +13,8 @@ use crate::signed::{SignedData, unsupported};
 pub(super) struct SnmfCounts<T: Real> {
     pub(super) data: SignedData<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
+    /// Of the activations.
+    pub(super) bounds: Bounds,
 }
 
 impl<T: Real> SnmfCounts<T> {
@@ -25,8 +29,13 @@ impl<T: Real> SnmfCounts<T> {
             right: wanted.blocks[1],
             value: wanted.value,
         };
-        let factors = [at.at(0), at.at(1)];
-        self.data.counts(&self.specs, factors, pass)
+        let activations = self.bounds.held(at.at(1), &self.specs[1]);
+        let factors = [at.at(0), &*activations];
+        let mut counts = self.data.counts(&self.specs, factors, pass)?;
+        if let Some(activations) = &mut counts.blocks[1] {
+            self.bounds.hold(activations, &self.specs[1]);
+        }
+        Ok(counts)
     }
 }
 
@@ -50,9 +59,20 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        if self.data.split.is_noisy() {
+            return Ok(None);
+        }
         let [plus, minus] = split(at.at(0));
         let lost = unsupported(&self.data.cells, [&plus, &minus], at.at(1));
         Ok(lost.map(|(at, value)| (at.to_vec(), value)))
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        facts(self.data.noise, &self.bounds, Replicates::BOUND)
+    }
+
+    fn rate_unit(&self) -> f64 {
+        self.data.split.replicates.rate_unit(self.data.size)
     }
 
     /// The sum of the absolute values.

@@ -44,6 +44,15 @@ impl Sides {
 }
 
 impl PriorRules for Sides {
+    fn pseudo_counts(&self, (both, columns): (usize, usize)) -> Option<DMatrix<f64>> {
+        let (rows, sides) = (both / 2, [&self.plus, &self.minus]);
+        let counts = DMatrix::from_fn(both, columns, |at, k| {
+            sides[at / rows.max(1)].get(k * rows + at % rows, Components::Columns(rows)) - 1.0
+        });
+        let adds = self.floor <= 0.0 && counts.iter().all(|&count| count >= 0.0);
+        adds.then_some(counts)
+    }
+
     /// `ln Γ(Σ α) - Σ ln Γ(α)` of every atom.
     fn ln_constant(&self, (both, columns): (usize, usize)) -> f64 {
         let (rows, sides) = (both / 2, [&self.plus, &self.minus]);

@@ -9,7 +9,8 @@ use plca_tensor::{Data, Real};
 
 use super::counts::SnmfCounts;
 use super::{Snmf, around};
-use crate::shards;
+use crate::bounds::{Bounds, facts};
+use crate::{Replicates, shards};
 
 /// Skellam semi-NMF on a shard.
 #[derive(Debug)]
@@ -63,18 +64,28 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         (block == 1).then_some(Lie::Columns)
     }
 
+    fn rate_unit(&self, survey: &Survey) -> f64 {
+        self.replicates.rate_unit(survey.absolute)
+    }
+
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
         shards::survey(shard, first, self.replicates, self.real_data)
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
         let shape = shards::shape(survey, self.priors.as_ref(), "activations")?;
+        let blocks = self.specs_of(shape, survey)?;
+        let noise = (self.replicates).noise(survey.absolute, survey.observed as usize);
+        let bounds = match noise > 0.0 && self.is_bounded(&blocks) {
+            true => Bounds::All(f64::INFINITY),
+            false => Bounds::None,
+        };
         Ok(Whole {
-            blocks: self.specs_of(shape, survey)?,
+            blocks,
             sense: Sense::Maximise,
             mass: 1.0,
             power: 1.0,
-            facts: Vec::new(),
+            facts: facts(noise, &bounds, Replicates::BOUND),
             conditional: false,
         })
     }
@@ -88,6 +99,12 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         let cells = Signed::new(shard)?;
         let specs = self.specs_of(cells.shape(), survey)?;
         let data = shards::part(cells, self.replicates, survey);
-        Ok(Box::new(SnmfShard(SnmfCounts { data, specs })))
+        let data = data.with_noise(survey.absolute, survey.observed as usize);
+        let bounds = self.bounds(&data, &specs);
+        Ok(Box::new(SnmfShard(SnmfCounts {
+            data,
+            specs,
+            bounds,
+        })))
     }
 }

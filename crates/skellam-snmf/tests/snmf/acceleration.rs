@@ -34,7 +34,10 @@ fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
     let half = dmatrix![0.5];
     let last = SnmfState::new(&half, &half, dmatrix![3.0, 4.0]).unwrap();
     let (config, data) = (
-        Snmf::builder(1).build().unwrap(),
+        Snmf::builder(1)
+            .replicates(skellam_snmf::Replicates::Limit)
+            .build()
+            .unwrap(),
         tensor(&dmatrix![2.0, -1.0]),
     );
     let em = config.bind(&data).unwrap();
@@ -44,7 +47,10 @@ fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
 
     let factors = vec![dmatrix![0.25; 0.75]];
     let last = SignedCpState::new(&half, &half, &dvector![4.0], factors, 0).unwrap();
-    let config = SignedCp::builder(1).build().unwrap();
+    let config = SignedCp::builder(1)
+        .replicates(skellam_snmf::Replicates::Limit)
+        .build()
+        .unwrap();
     let em = config.bind(&data).unwrap();
     let found = extrapolated(&*em, last.parameters(), &[0.4, 0.0, -2.0, 0.0, 0.1]);
     near(&found, &[0.4 / 0.45, 0.05 / 0.45, 0.4, 0.2, 0.8]);

@@ -25,7 +25,7 @@ fn start<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>, h: DMatrix<T>) -> Init<
 }
 
 fn snmf(k: usize) -> SnmfBuilder<f64> {
-    Snmf::builder(k)
+    Snmf::builder(k).replicates(Replicates::Limit)
 }
 
 /// A rate of 0 gives a product of 0, never NaN; a zero stays where the shape is 1 and comes back where it is larger.
@@ -209,7 +209,11 @@ fn ratios_of_small_cells_in_single_precision() {
         atoms: [&DMatrix<T>; 2],
         h: DMatrix<T>,
     ) -> DMatrix<T> {
-        let config = Snmf::builder(2).freeze("atoms").build().unwrap();
+        let config = Snmf::builder(2)
+            .replicates(Replicates::Limit)
+            .freeze("atoms")
+            .build()
+            .unwrap();
         let mut at = At::start(&config, data, start(atoms[0], atoms[1], h));
         at.step();
         at.state().activations().clone()
@@ -239,7 +243,8 @@ fn bad_data() {
     }
     let config = snmf(1).build().unwrap();
     let huge = tensor(&dmatrix![1.0, -1e200]);
-    let refused = config.on(&huge).unwrap_err();
+    let counts = snmf(1).replicates(Replicates::One).build().unwrap();
+    let refused = counts.on(&huge).unwrap_err();
     assert!(matches!(&refused, FitError::Entry { index, .. } if index == &[0, 1]));
     // The limit has no scale of its own.
     for size in [1e-140, 1e140] {
@@ -554,7 +559,11 @@ fn failing_steps_change_nothing() {
         ..Prior::flat()
     };
     let single = tensor(&dmatrix![2.0f32, -1.0; 3.0, 1.0]);
-    let config = Snmf::builder(1).priors(prior).build().unwrap();
+    let config = Snmf::builder(1)
+        .replicates(Replicates::Limit)
+        .priors(prior)
+        .build()
+        .unwrap();
     let start = config.init(&single, Init::default(), &mut rng(0)).unwrap();
     fails(&config, &single, &start);
     // The updated H is finite, and H Hᵀ is not.

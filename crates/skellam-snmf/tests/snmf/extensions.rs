@@ -72,15 +72,15 @@ proptest! {
         let replicates = if one { Replicates::One } else { Replicates::Limit };
         let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
         let (a, b) = if priors { (1.5, 0.2) } else { (1.0, 0.0) };
-        let shifted = ShiftedSnmf::<f64>::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        let shifted = ShiftedSnmf::<f64>::builder(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
         let shifted = shifted.dirichlet(Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
         let shifted = shifted.build().unwrap();
         let data = tensor::<f64>(&[4, 5], &values);
         rises(&*shifted.bind(&data).unwrap(), seed, 15);
-        let single = ShiftedSnmf::<f32>::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        let single = ShiftedSnmf::<f32>::builder(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
         rises(&*single.build().unwrap().bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
         for scale in [None, Some(0), Some(2)] {
-            let cp = SignedCp::<f64>::builder(2).signed_mode(1).scale_mode(scale).replicates(replicates);
+            let cp = SignedCp::<f64>::builder(2).replicates(Replicates::Limit).signed_mode(1).scale_mode(scale).replicates(replicates);
             let cp = cp.dirichlet("atoms", Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
             let data = tensor::<f64>(&[2, 5, 2], &values);
             rises(&*cp.build().unwrap().bind(&data).unwrap(), seed, 15);
@@ -103,15 +103,21 @@ fn matrices_are_a_special_case() {
         shape: Entries::All(1.5),
         rate: Entries::All(0.1),
     };
-    let snmf = Snmf::builder(k).priors(prior).build().unwrap();
+    let snmf = Snmf::builder(k)
+        .replicates(Replicates::Limit)
+        .priors(prior)
+        .build()
+        .unwrap();
     let (shapes, gamma) = (Entries::All(1.2), [Entries::All(1.5), Entries::All(0.1)]);
     let [a, b] = gamma.clone();
     let shifted = ShiftedSnmf::builder(k, vec![f, 1])
+        .replicates(Replicates::Limit)
         .dirichlet(shapes.clone())
         .gamma(a, b);
     let shifted = shifted.build().unwrap();
     let [a, b] = gamma;
     let cp = SignedCp::builder(k)
+        .replicates(Replicates::Limit)
         .scale_mode(Some(1))
         .dirichlet("atoms", shapes)
         .gamma(a, b);
@@ -163,6 +169,7 @@ fn shifted_states_are_sums() {
         .collect();
     let data = tensor::<f64>(&[6, 8], &values);
     let model = ShiftedSnmf::builder(3, vec![2, 3])
+        .replicates(Replicates::Limit)
         .reach(vec![Reach::Full])
         .build()
         .unwrap();
@@ -183,7 +190,10 @@ fn shifted_states_are_sums() {
             .all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + a.abs()))
     );
     assert_eq!(state.cell(&[2, 3]), whole[2 * 8 + 3]);
-    let too_large = ShiftedSnmf::<f64>::builder(1, vec![7, 1]).build().unwrap();
+    let too_large = ShiftedSnmf::<f64>::builder(1, vec![7, 1])
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     assert!(matches!(
         too_large.bind(&data),
         Err(FitError::Conflict { .. })
@@ -197,7 +207,11 @@ fn new_data_are_explained_along_the_scale() {
         .map(|i| ((i * i * 5 + i) % 11) as f64 - 5.0)
         .collect();
     let data = tensor::<f64>(&[3, 2, 4], &values);
-    let model = SignedCp::builder(2).scale_mode(Some(1)).build().unwrap();
+    let model = SignedCp::builder(2)
+        .replicates(Replicates::Limit)
+        .scale_mode(Some(1))
+        .build()
+        .unwrap();
     let fit = model.fit(&data, &mut rng(3)).unwrap();
     let ten: Vec<f64> = values.iter().map(|x| 10.0 * x).collect();
     let ten = tensor::<f64>(&[3, 2, 4], &ten);
@@ -217,7 +231,10 @@ fn cells_that_no_atom_reaches_are_refused_or_dropped() {
     let atom = DMatrix::from_row_slice(4, 1, &[0.5, 0.0, 0.5, 0.0]);
     let places = DMatrix::from_element(2, 1, 1.0);
     let learnt = ShiftedSnmfState::new(&[3], &[2], &[Reach::Valid], atom, places).unwrap();
-    let model = ShiftedSnmf::<f64>::builder(1, vec![2]).build().unwrap();
+    let model = ShiftedSnmf::<f64>::builder(1, vec![2])
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let data = tensor::<f64>(&[3], &[1.0, -2.0, 3.0]);
     let how = Transform::default();
     let error = model.transform(&learnt, &data, &how).unwrap_err();
@@ -318,7 +335,9 @@ fn shifted_steps_are_the_definition() {
                 .collect();
             values[cells / 2] = f64::NAN;
             let data = tensor::<f64>(shape, &values);
-            let model = ShiftedSnmf::<f64>::builder(k, kernel.to_vec()).reach(reach.clone());
+            let model = ShiftedSnmf::<f64>::builder(k, kernel.to_vec())
+                .replicates(Replicates::Limit)
+                .reach(reach.clone());
             let model = model.build().unwrap();
             let algorithm = model.bind(&data).unwrap();
             let start = Init::default()
@@ -444,7 +463,10 @@ fn is_the_definition(shape: [usize; 3], k: usize) {
         list.push(&index(at), value(at));
     }
     let list = SparseTensor::stored_only(list).unwrap();
-    let model = SignedCp::<f64>::builder(k).build().unwrap();
+    let model = SignedCp::<f64>::builder(k)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let step = |data: &dyn Data<f64>| {
         let algorithm = model.bind(data).unwrap();
         let start = Init::default()
@@ -859,7 +881,10 @@ fn long_sums_keep_their_digits_in_single_precision() {
     fn tensors<T: Real>() -> [f64; 2] {
         let values: Vec<f64> = (0..N).map(|i| 0.1 + (i % 3) as f64 * 1e-3).collect();
         let data = tensor::<T>(&[1, 1, N], &values);
-        let model = SignedCp::<T>::builder(1).build().unwrap();
+        let model = SignedCp::<T>::builder(1)
+            .replicates(Replicates::Limit)
+            .build()
+            .unwrap();
         let algorithm = model.bind(&data).unwrap();
         let start = Init::default();
         let mut at = start.parameters(&*algorithm, &mut rng(6)).unwrap();
@@ -882,7 +907,10 @@ fn tensors_beyond_all_measure_are_refused() {
     let mut list = Coordinates::empty(&shape);
     list.push(&[0, 1, 2, 1], -3.0);
     let data = SparseTensor::stored_only(list).unwrap();
-    let em = SignedCp::<f64>::builder(1).build().unwrap();
+    let em = SignedCp::<f64>::builder(1)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let vb = SignedCpVb::<f64>::builder(1).build().unwrap();
     for refused in [em.bind(&data).map(drop), vb.bind(&data).map(drop)] {
         let large = matches!(refused, Err(FitError::Data(DataError::TooLarge { .. })));

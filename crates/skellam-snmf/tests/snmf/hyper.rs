@@ -127,7 +127,11 @@ fn groups_are_their_maps() {
         });
         assert_eq!(vb[0], vb[1]);
         let em = [&p, &q].map(|p| {
-            let config = Snmf::builder(2).priors(p.clone()).build().unwrap();
+            let config = Snmf::builder(2)
+                .replicates(skellam_snmf::Replicates::Limit)
+                .priors(p.clone())
+                .build()
+                .unwrap();
             let mut at = At::start(&config, &v, Init::default());
             at.step();
             (at.objective(), at.state())
@@ -303,7 +307,11 @@ fn maps_that_do_not_fit_are_refused() {
         rate: Entries::PerComponent(vec![1.0; 2]),
         ..Prior::flat()
     };
-    let snmf = Snmf::builder(1).priors(prior).build().unwrap();
+    let snmf = Snmf::builder(1)
+        .replicates(skellam_snmf::Replicates::Limit)
+        .priors(prior)
+        .build()
+        .unwrap();
     let refused = snmf.on(&v).unwrap_err();
     assert_eq!(refused.to_string(), "`prior rate` is 2x1, expected 1x1");
 }
@@ -349,7 +357,11 @@ fn messages_name_the_place() {
         ..Prior::flat()
     };
     says(
-        Snmf::<f64>::builder(2).priors(prior).build().unwrap_err(),
+        Snmf::<f64>::builder(2)
+            .replicates(skellam_snmf::Replicates::Limit)
+            .priors(prior)
+            .build()
+            .unwrap_err(),
         "`prior minus` has -1 in row 0, column 1, expected a finite number > 0",
     );
     let prior = Prior {
@@ -357,7 +369,11 @@ fn messages_name_the_place() {
         ..Prior::flat()
     };
     says(
-        Snmf::<f64>::builder(2).priors(prior).build().unwrap_err(),
+        Snmf::<f64>::builder(2)
+            .replicates(skellam_snmf::Replicates::Limit)
+            .priors(prior)
+            .build()
+            .unwrap_err(),
         "`prior shape` has -1 in row 1, column 0, expected a finite number > 0",
     );
     let start = Init::default().block("atoms_shape", dmatrix![1.0; 1e-300]);
@@ -369,7 +385,10 @@ fn messages_name_the_place() {
         ),
     );
     let start = Init::default().block("atoms", dmatrix![1.0; -1.0]);
-    let snmf = Snmf::builder(1).build().unwrap();
+    let snmf = Snmf::builder(1)
+        .replicates(skellam_snmf::Replicates::Limit)
+        .build()
+        .unwrap();
     says(
         snmf.init(&v, start, &mut rng(0)).unwrap_err(),
         "`atoms` has -1 in row 1, column 0, expected a finite number >= 0",

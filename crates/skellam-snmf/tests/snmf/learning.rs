@@ -571,7 +571,11 @@ fn new_columns_are_explained_alike() {
 #[test]
 fn sides_are_annealed_jointly() {
     let data = tensor(&[4, 5], &values(20, 3));
-    let builder = || ShiftedSnmf::<f64>::builder(2, vec![2, 2]).reach(vec![Reach::Full]);
+    let builder = || {
+        ShiftedSnmf::<f64>::builder(2, vec![2, 2])
+            .replicates(Replicates::Limit)
+            .reach(vec![Reach::Full])
+    };
     let anneal = Anneal {
         alpha0: 0.6,
         over: 4.0,
@@ -663,6 +667,7 @@ fn annealing_is_that_of_plca() {
         .build()
         .unwrap();
     let signed = ShiftedSnmf::<f64>::builder(k, vec![2, 3])
+        .replicates(Replicates::Limit)
         .anneal(anneal)
         .build()
         .unwrap();

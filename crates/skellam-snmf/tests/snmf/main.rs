@@ -12,6 +12,7 @@ mod iterates;
 mod learning;
 mod models;
 mod neighbours;
+mod noise;
 mod properties;
 mod rates;
 mod selection;

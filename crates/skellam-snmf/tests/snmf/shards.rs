@@ -44,7 +44,7 @@ fn shards<T: Real>(data: &DenseTensor<T>) -> Vec<Box<dyn Data<T>>> {
 }
 
 fn models<T: Real>() -> Vec<(Snmf<T>, bool)> {
-    let builder = || Snmf::<T>::builder(K);
+    let builder = || Snmf::<T>::builder(K).replicates(Replicates::Limit);
     let prior = Prior {
         plus: Entries::All(1.2),
         minus: Entries::PerComponent(vec![1.1, 1.0, 1.3]),
@@ -282,7 +282,11 @@ fn what_shards_cannot_do_is_refused_by_its_place() {
         ..Prior::flat()
     };
     let refused = |prior| {
-        let model = Snmf::<f64>::builder(K).priors(prior).build().unwrap();
+        let model = Snmf::<f64>::builder(K)
+            .replicates(Replicates::Limit)
+            .priors(prior)
+            .build()
+            .unwrap();
         InProcess::new(&model, &shards).unwrap_err()
     };
     let columns = || prior(Entries::Each(DMatrix::from_element(K, 50, 2.0)));

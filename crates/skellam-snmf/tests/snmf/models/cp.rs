@@ -12,7 +12,7 @@ use super::{
 };
 
 fn now<T: Real>() -> SignedCpBuilder<T> {
-    SignedCp::builder(3)
+    SignedCp::builder(3).replicates(Replicates::Limit)
 }
 
 /// Any mode may be the signed one: the fit is that of the tensor with this mode in front.
@@ -64,7 +64,10 @@ fn a_tensor_of_order_two_is_a_matrix() {
     let cp = cp.state();
     let weights = DVector::from_column_slice(cp.weights());
     let activations = DMatrix::from_diagonal(&weights) * cp.factor(1).transpose();
-    let snmf = Snmf::builder(3).build().unwrap();
+    let snmf = Snmf::builder(3)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let mut at = SnmfState::new(
         &cp.plus().into_owned(),
         &cp.minus().into_owned(),
@@ -200,7 +203,9 @@ fn refusals() {
     values[6] = 0.5;
     let half = data(values);
     for mode in 0..3 {
-        let cp = SignedCp::builder(1).signed_mode(mode);
+        let cp = SignedCp::builder(1)
+            .replicates(Replicates::Limit)
+            .signed_mode(mode);
         let cp = cp.replicates(Replicates::One).build().unwrap();
         let error = refusal(cp.on(&half));
         let named =
@@ -211,7 +216,10 @@ fn refusals() {
     let one = dmatrix![0.5; 0.5];
     let learnt = SignedCpState::new(&plus, &minus, &dvector![1.0], vec![one.clone(), one], 0);
     let learnt = learnt.unwrap();
-    let cp = SignedCp::builder(1).build().unwrap();
+    let cp = SignedCp::builder(1)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let how = Transform::default();
     let error = refusal(cp.transform(&learnt, &whole, &how));
     let expected = FitError::Impossible {
@@ -228,16 +236,27 @@ fn refusals() {
         value: -1.0,
     };
     assert_eq!(error, expected);
-    let error = refusal(SignedCp::<f64>::builder(0).build());
+    let error = refusal(
+        SignedCp::<f64>::builder(0)
+            .replicates(Replicates::Limit)
+            .build(),
+    );
     assert_eq!(error.to_string(), "`components` is 0, expected at least 1");
-    let cp = SignedCp::builder(1).signed_mode(3).build().unwrap();
+    let cp = SignedCp::builder(1)
+        .replicates(Replicates::Limit)
+        .signed_mode(3)
+        .build()
+        .unwrap();
     let error = refusal(cp.on(&whole));
     assert!(
         matches!(error, FitError::Mode { mode: 3, modes: 3 }),
         "{error}"
     );
     let line = DenseTensor::new(vec![2], vec![1.0, -1.0], Order::RowMajor).unwrap();
-    let cp = SignedCp::<f64>::builder(1).build().unwrap();
+    let cp = SignedCp::<f64>::builder(1)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let error = refusal(cp.on(&line));
     assert!(matches!(error, FitError::Conflict { .. }), "{error}");
 }

@@ -14,7 +14,7 @@ use super::{
 };
 
 fn now<T: Real>() -> SnmfBuilder<T> {
-    Snmf::builder(3)
+    Snmf::builder(3).replicates(Replicates::Limit)
 }
 
 /// What is frozen is what the start gives, to the bit, under every solver.
@@ -77,7 +77,11 @@ fn support_is_restored() {
         minus: Entries::All(0.1),
         ..Prior::flat()
     };
-    let snmf = Snmf::builder(1).priors(priors).build().unwrap();
+    let snmf = Snmf::builder(1)
+        .replicates(Replicates::Limit)
+        .priors(priors)
+        .build()
+        .unwrap();
     let fit = new(&snmf, &data, Init::default(), Solver::Em);
     assert!(!fit.events().is_empty() && fit.objective().is_finite());
     let run = snmf.on(&data).unwrap().solver(Solver::Squarem);
@@ -149,7 +153,10 @@ fn impossible_data_are_named_or_hidden() {
     let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0]).unwrap();
     let values = vec![3.0, 6.0, 0.0, -3.0, 2.0, 0.0];
     let data = DenseTensor::new(vec![2, 3], values, Order::RowMajor).unwrap();
-    let snmf = Snmf::builder(1).build().unwrap();
+    let snmf = Snmf::builder(1)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
     let how = Transform::default();
     let error = refusal(snmf.transform(&learnt, &data, &how));
     let expected = FitError::Impossible {
@@ -175,7 +182,7 @@ fn refusals() {
     let text = |error: FitError| error.to_string();
     let built = |builder: SnmfBuilder<f64>| text(refusal(builder.build()));
     assert_eq!(
-        built(Snmf::builder(0)),
+        built(Snmf::builder(0).replicates(Replicates::Limit)),
         "`components` is 0, expected at least 1"
     );
     assert_eq!(
@@ -217,7 +224,8 @@ fn refusals() {
             .on(&data(half))
             .is_ok()
     );
-    let error = on(now(), vec![2.0, -1e200, 0.5, 3.0]);
+    let counts = now().replicates(Replicates::One);
+    let error = on(counts, vec![2.0, -1e200, 5.0, 3.0]);
     assert!(error.starts_with("entry [0, 1] is -1"), "{error}");
     let error = on(now().freeze("atom"), vec![1.0; 4]);
     assert_eq!(
@@ -235,7 +243,11 @@ fn refusals() {
     assert!(matches!(refusal(snmf.on(&cube)), FitError::Data(_)));
 
     let signed = data(vec![2.0, -1.0, 0.5, 3.0]);
-    let snmf = Snmf::builder(1).freeze("atoms").build().unwrap();
+    let snmf = Snmf::builder(1)
+        .replicates(Replicates::Limit)
+        .freeze("atoms")
+        .build()
+        .unwrap();
     let run = |init| snmf.on(&signed).unwrap().run(init, &mut rng());
     let error = text(refusal(run(Init::default())));
     assert_eq!(error, "`atoms` is frozen, but the start does not give it");

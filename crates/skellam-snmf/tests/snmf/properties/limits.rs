@@ -28,7 +28,7 @@ proptest! {
         let nmf_state = NmfState::new(state.plus.clone(), state.activations.clone()).unwrap();
         let mut at = nmf_state.parameters().clone();
         let data = problem.tensor();
-        let config = Snmf::builder(problem.k).build().unwrap();
+        let config = Snmf::builder(problem.k).replicates(Replicates::Limit).build().unwrap();
         let mut em = At::start(&config, &data, from_factors(&state));
         let tensor = DenseTensor::new(vec![f, n], problem.values.as_slice().to_vec(), Order::ColumnMajor).unwrap();
         let nmf = Nmf::builder(problem.k).update(Update::Simultaneous).build().unwrap();

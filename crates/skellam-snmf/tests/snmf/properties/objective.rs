@@ -52,7 +52,7 @@ fn never_loses<'a, S: State + PartialEq>(
         }
     }
     let end = bind().objective(fit.state().parameters());
-    if end.map_err(failed)? != fit.objective() {
+    if end.map_err(failed)? != fit.compared() {
         return Err(fails("objective", solver, fit.objective()));
     }
     let half = run(claims.iterations / 2).run(start, &mut ChaCha8Rng::seed_from_u64(0));

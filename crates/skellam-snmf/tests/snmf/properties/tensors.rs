@@ -72,7 +72,10 @@ proptest! {
 #[test]
 fn refusals() {
     let data = DenseTensor::new(vec![2, 3, 2], vec![1.0; 12], Order::RowMajor).unwrap();
-    let cp = SignedCp::builder(1).build().unwrap();
+    let cp = SignedCp::builder(1)
+        .replicates(skellam_snmf::Replicates::Limit)
+        .build()
+        .unwrap();
     let side = || DMatrix::from_element(2, 1, 0.25);
     let good = || {
         Init::default()

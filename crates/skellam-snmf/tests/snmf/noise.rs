@@ -1,0 +1,196 @@
+//! Real data with noise: the rate of noise, the bound, and what they are for.
+
+use nalgebra::DMatrix;
+use plca_dist::skellam_divergence;
+use plca_fit::{Init, Model, Reconstruct, Solver, State, Stop};
+use plca_tensor::{DenseTensor, Order};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{Ding, Reach, Replicates, ShiftedSnmf, SignedCp, Snmf, SnmfState};
+
+use crate::support::tensor;
+
+const SOLVERS: [Solver; 4] = [
+    Solver::Auto,
+    Solver::Squarem,
+    Solver::Parabolic,
+    Solver::Momentum,
+];
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// Patterns in bumps of time, and noise in every cell.
+fn bumps(rows: usize, columns: usize, k: usize, noise: f64, seed: u64) -> DMatrix<f64> {
+    let mut rng = rng(seed);
+    let mut uniform = || plca_dist::random::uniform(&mut rng);
+    let mut activations = DMatrix::zeros(k, columns);
+    let width = columns / 5;
+    for z in 0..k {
+        for _ in 0..3 {
+            let first = (uniform() * (columns - width) as f64) as usize;
+            let size = 0.5 + uniform();
+            for t in 0..width {
+                let s = (std::f64::consts::PI * t as f64 / width as f64).sin();
+                activations[(z, first + t)] += size * s * s;
+            }
+        }
+    }
+    let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    let atoms = DMatrix::from_fn(rows, k, |_, _| normal());
+    atoms * activations + DMatrix::from_fn(rows, columns, |_, _| noise * normal())
+}
+
+fn relative(v: &DMatrix<f64>, product: &DMatrix<f64>) -> f64 {
+    (v - product).norm() / v.norm()
+}
+
+/// By every solver, the reconstruction is nearly as good as that of least squares, which the limit alone is not.
+#[test]
+fn near_least_squares() {
+    for seed in 0..3 {
+        let v = bumps(12, 100, 3, 0.08, seed);
+        let data = tensor(&v);
+        let run = Ding::builder(3).build().unwrap();
+        let run = run.on(&data).unwrap().restarts(3);
+        let fit = run.run(Init::default(), &mut rng(1)).unwrap();
+        let best = relative(&v, &(fit.state().basis() * fit.state().activations()));
+        let error = |m: Replicates, solver: Solver| {
+            let model = Snmf::builder(3).replicates(m).build().unwrap();
+            let run = model.on(&data).unwrap().solver(solver).restarts(3);
+            let fit = run.run(Init::default(), &mut rng(1)).unwrap();
+            relative(
+                &v,
+                &(fit.state().signed_atoms() * fit.state().activations()),
+            )
+        };
+        for solver in SOLVERS {
+            let found = error(Replicates::Auto, solver);
+            assert!(found <= 1.1 * best, "{seed} {solver}: {found} {best}");
+        }
+        assert!(error(Replicates::Limit, Solver::Momentum) > 1.1 * best);
+    }
+}
+
+/// Equal sides and huge activations reconstruct nothing: the best objective of the limit, and one beyond the bound. [SKELLAM 13]
+#[test]
+fn nothing_is_not_the_best() {
+    let v = bumps(5, 40, 2, 0.1, 7);
+    let data = tensor(&v);
+    let even = DMatrix::from_element(5, 2, 0.1);
+    let nothing = SnmfState::new(&even, &even, DMatrix::from_element(2, 40, 1e9)).unwrap();
+    for (m, best) in [(Replicates::Limit, true), (Replicates::Auto, false)] {
+        let model = Snmf::builder(2).replicates(m).build().unwrap();
+        let fit = model.fit(&data, &mut rng(3)).unwrap();
+        let at = model.bind(&data).unwrap();
+        let of_nothing = at.objective(nothing.parameters()).unwrap();
+        assert_eq!(of_nothing > fit.compared(), best, "{m:?}");
+    }
+}
+
+/// Data without noise are reproduced.
+#[test]
+fn exact_data() {
+    let v = bumps(6, 30, 1, 0.0, 4);
+    let data = tensor(&v);
+    let model = Snmf::builder(1).build().unwrap();
+    let run = model.on(&data).unwrap().stop(Stop::default().tol(1e-13));
+    let fit = run.run(Init::default(), &mut rng(0)).unwrap();
+    let found = relative(
+        &v,
+        &(fit.state().signed_atoms() * fit.state().activations()),
+    );
+    assert!(found < 1e-4, "{found}");
+}
+
+fn masked(values: &DMatrix<f64>, shape: Vec<usize>, seed: u64) -> DenseTensor<f64> {
+    let mut rng = rng(seed);
+    let rows = values
+        .row_iter()
+        .flat_map(|row| row.iter().copied().collect::<Vec<_>>());
+    let values = rows.map(|v| match plca_dist::random::uniform(&mut rng) < 0.1 {
+        true => f64::NAN,
+        false => v,
+    });
+    DenseTensor::masked(shape, values.collect(), Order::RowMajor).unwrap()
+}
+
+/// No iteration lowers the objective.
+fn rises<M: Model<Scalar = f64>>(model: &M, data: &DenseTensor<f64>, seed: u64) {
+    for solver in SOLVERS {
+        let stop = Stop::default().max_iter(25).check_every(1).tol(None);
+        let run = model.on(data).unwrap().solver(solver).stop(stop);
+        let fit = run.run(Init::default(), &mut rng(seed)).unwrap();
+        for pair in fit.trace().windows(2) {
+            let [a, b] = [pair[0].objective, pair[1].objective];
+            assert!(b >= a - 1e-11 * a.abs(), "{solver}: {a} {b}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn monotone(seed: u64) {
+        let v = bumps(6, 20, 2, 0.5, seed);
+        rises(&Snmf::builder(2).build().unwrap(), &masked(&v, vec![6, 20], seed), seed);
+        let tensor = masked(&v, vec![6, 4, 5], seed);
+        rises(&SignedCp::builder(2).build().unwrap(), &tensor, seed);
+        rises(&SignedCp::builder(2).scale_mode(Some(2)).build().unwrap(), &tensor, seed);
+        let shifted = ShiftedSnmf::builder(2, vec![2, 3]).reach(vec![Reach::Full]);
+        rises(&shifted.build().unwrap(), &masked(&v, vec![6, 20], seed), seed);
+    }
+
+    /// The objective is the one that is documented, and activations are within the bound. [SKELLAM 13]
+    #[test]
+    fn definition(seed: u64) {
+        let v = bumps(6, 20, 2, 0.5, seed);
+        let model = Snmf::builder(2).build().unwrap();
+        let fit = model.fit(&tensor(&v), &mut rng(seed)).unwrap();
+        let state = fit.state();
+        let mean = v.abs().sum() / v.len() as f64;
+        let noise = state.parameters().fact("noise").unwrap()[0];
+        prop_assert!((noise - Replicates::NOISE * mean).abs() <= 1e-12 * mean);
+        prop_assert_eq!(state.parameters().fact("bound").unwrap().to_vec(), vec![Replicates::BOUND]);
+        let [p, q] = [state.plus(), state.minus()].map(|side| side * state.activations());
+        let terms = (0..v.len()).map(|at| skellam_divergence(v[at], p[at] + noise, q[at] + noise).unwrap());
+        let sum: f64 = terms.sum();
+        prop_assert!((fit.objective() + sum).abs() <= 1e-10 * sum);
+        for (h, v) in state.activations().column_iter().zip(v.column_iter()) {
+            prop_assert!(h.sum() <= Replicates::BOUND * v.abs().sum() * (1.0 + 1e-12));
+        }
+    }
+
+    /// What is taken does not depend on the order of rows and columns.
+    #[test]
+    fn permutations(seed: u64) {
+        let v = bumps(5, 15, 2, 0.5, seed);
+        let turned = DMatrix::from_fn(5, 15, |i, j| v[(4 - i, (j + 4) % 15)]);
+        let model = Snmf::builder(2).build().unwrap();
+        let fit = model.fit(&tensor(&v), &mut rng(seed)).unwrap();
+        let (state, data) = (fit.state(), tensor(&turned));
+        let rows = |m: DMatrix<f64>| DMatrix::from_fn(5, 2, |i, z| m[(4 - i, z)]);
+        let activations = DMatrix::from_fn(2, 15, |z, j| state.activations()[(z, (j + 4) % 15)]);
+        let [plus, minus] = [state.plus(), state.minus()].map(|side| rows(side.into_owned()));
+        let other = SnmfState::new(&plus, &minus, activations).unwrap();
+        let value = model.bind(&data).unwrap().objective(other.parameters()).unwrap();
+        prop_assert!((value - fit.compared()).abs() <= 1e-11 * value.abs());
+    }
+}
+
+/// A column of zeros has no activations; data of zeros alone are fitted.
+#[test]
+fn zeros() {
+    let mut v = bumps(5, 12, 2, 0.3, 5);
+    v.column_mut(3).fill(0.0);
+    v.row_mut(2).fill(0.0);
+    let model = Snmf::builder(2).build().unwrap();
+    let fit = model.fit(&tensor(&v), &mut rng(0)).unwrap();
+    assert_eq!(fit.state().activations().column(3).amax(), 0.0);
+    assert_eq!(fit.state().cell(&[1, 3]), 0.0);
+    let nothing = tensor(&DMatrix::zeros(3, 4));
+    let value = model.fit(&nothing, &mut rng(0)).unwrap().compared();
+    assert!(value.abs() < 1e-9, "{value}");
+}
