@@ -57,6 +57,7 @@
 
 mod bayes;
 mod blocks;
+mod counted;
 mod error;
 mod expectation;
 mod explained;
@@ -74,8 +75,10 @@ mod select;
 mod sequential;
 mod shifted;
 mod transformed;
+mod validation;
 
 pub use bayes::{PlcaVb, PlcaVbBuilder, PlcaVbState, PlsaVb, PlsaVbBuilder, PlsaVbState};
+pub use counted::{NotCounts, not_counts, shares};
 pub use error::EmError;
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
@@ -102,6 +105,11 @@ pub use shifted::{
 pub use transformed::{
     IndexMaps, MapEntry, Positions, Transformation, Transformed, TransformedBuilder,
     TransformedState,
+};
+
+pub use validation::{
+    CrossValidation, FitFold, Folds, OfFold, RankRow, RankRule, RankScores, RankTable, Speckled,
+    best_rank,
 };
 
 /// A shared prior of distributions.

@@ -32,4 +32,5 @@ mod support;
 mod tempering;
 mod transformations;
 mod transformed;
+mod validation;
 mod written;
