@@ -794,8 +794,28 @@ pub(crate) enum Criterion {
     Aic,
     /// Evidence lower bound; only for Bayesian models.
     Elbo,
-    /// Perplexity of a held-out tenth of the counts, each a pair of a row and a column; for data that are not counts, divergence of a held-out tenth of the cells.
+    /// Perplexity of a held-out tenth of the counts, each a pair of a row and a column; for data that are not whole numbers, divergence of a held-out tenth of the cells.
     HeldOut,
+    /// Cross-validation: mean deviance of cells that are held out fold by fold. Data need not be counts; plca, plsa and nmf-kl.
+    Cv,
+}
+
+/// What chooses from cross-validated scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rule {
+    /// The smallest score.
+    Best,
+    /// The smallest rank within one standard error of the best.
+    OneSe,
+    /// The smallest rank whose differences from the best, fold by fold, are on average within their own standard error.
+    Paired,
+}
+
+/// Which zeros are in folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Zeros {
+    /// Only cells above 0 are in folds; all zeros are trained on.
+    Stored,
 }
 
 #[derive(Debug, Args)]
@@ -823,18 +843,20 @@ pub(crate) struct SelectArgs {
     pub(crate) kernel: Vec<Sizes>,
     #[command(flatten)]
     pub(crate) places: PlaceArgs,
-    /// The score; smaller is better [default: bic; plsa: held-out; models by variational Bayes: elbo].
+    /// The score; smaller is better [default: cv of plca, plsa and nmf-kl; bic of siplca; models by variational Bayes: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
+    #[command(flatten)]
+    pub(crate) validation: ValidationArgs,
     #[command(flatten)]
     pub(crate) ends: StopArgs,
     /// Seed of all random numbers (ChaCha).
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
-    /// Number of starts for each number of components, of which the best is kept.
+    /// Number of starts for each number of components, of which the best is kept: that with the best objective on the data of its fit.
     #[arg(long, value_name = "R", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
-    /// Threads [default: all].
+    /// Threads [default: all]. Fits of cv run side by side. Results do not depend on the number of threads.
     #[arg(long, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) threads: Option<usize>,
     /// Prints one JSON line.
@@ -843,6 +865,43 @@ pub(crate) struct SelectArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+/// Options of `--criterion cv`.
+#[derive(Debug, Args)]
+pub(crate) struct ValidationArgs {
+    /// cv: number of folds of the cells.
+    #[arg(long, value_name = "F", default_value_t = 5, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) folds: usize,
+    /// cv: how often the cells are divided into folds anew. Costs as many fits, and brings no new data.
+    #[arg(long, value_name = "R", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<usize>)]
+    pub(crate) repeats: usize,
+    /// cv: what chooses the number of components.
+    #[arg(long, default_value = "best")]
+    pub(crate) rule: Rule,
+    /// cv: which zeros are in folds [default: all that were observed].
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) zeros: Option<Zeros>,
+    /// cv: share of the model of independent dimensions in every prediction, so that none is 0.
+    #[arg(
+        long,
+        value_name = "E",
+        default_value_t = 0.01,
+        allow_negative_numbers = true
+    )]
+    pub(crate) smooth: f64,
+    /// cv: the start of every fold, for every number of components K the blocks of the model as kK.BLOCK (k3.w, k3.h); --restarts then has no effect.
+    #[arg(long, value_name = "STARTS.npz")]
+    pub(crate) init: Option<PathBuf>,
+    /// cv: algorithm of the iterations, as for fit.
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = solvers())]
+    pub(crate) solver: Solver,
+    /// cv: form of the update, as for fit.
+    #[arg(long, value_name = "FORM")]
+    pub(crate) update: Option<Update>,
+    /// cv: how EM treats missing cells, as for fit.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) missing_method: Option<MissingMethod>,
 }
 
 /// When each of several fits ends.

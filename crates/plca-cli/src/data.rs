@@ -181,6 +181,15 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
     let mut warnings =
         plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
     let summary = data.summary();
+    // Data that cannot be read are told by what reads them.
+    let by_counts = model.name().ends_with("-vb") && model.takes() == Takes::Counts;
+    if by_counts && let Ok(Some(sum)) = plca_em::shares(data) {
+        // Of the sum as many digits as it has in common.
+        let sum: f64 = format!("{sum:.2e}").parse().unwrap_or(sum);
+        warnings.push(format!(
+            "the data look like shares: they have fractions, and the sum of every sample is {sum}, which a model by variational Bayes takes for its number of counts beside the priors: give counts, or multiply every sample by its number of counts"
+        ));
+    }
     // Models that take no negative values have refused them.
     if model.takes() == Takes::Numbers && summary.negative.is_some() {
         let share = (summary.absolute - summary.total) / 2.0 / summary.absolute;

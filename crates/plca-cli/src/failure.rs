@@ -78,6 +78,17 @@ impl Failure {
         Self::new(what).with_status(2)
     }
 
+    /// The same with where it was met, unless it says another place.
+    pub(crate) fn within(self, place: &str) -> Self {
+        match self.placed {
+            true => self,
+            false => Self {
+                line: format!("{place}{}", self.line),
+                ..self
+            },
+        }
+    }
+
     /// What is wrong with a command line and what would be right, without the usage below it.
     pub(crate) fn on_line(line: &[OsString], mut e: clap::Error) -> Self {
         // It is in `help`, and would be told from what was typed by its words alone.

@@ -1,6 +1,8 @@
 //! `plca select`: a table of scores per number of components.
 
-use plca_em::{Plca, Selection, effective_parameters};
+mod cv;
+
+use plca_em::{Plca, Selection, best_rank, effective_parameters, not_counts};
 use plca_fit::{Init, Model, Reconstruct, Solver, Status};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -11,8 +13,23 @@ use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fit::{HELD_OUT_STREAM, SHARE, unfinished};
 use crate::limits::{on_threads, reasonable};
-use crate::models::options::{has, need_matrix, refuse, refuse_foreign};
+use crate::models::options::{need_matrix, refuse, refuse_foreign};
 use crate::outputs::{print, warn};
+
+pub(crate) use cv::{Validated, validated};
+
+/// Options of `--criterion cv` alone.
+const OF_CV: &[&str] = &[
+    "--folds",
+    "--repeats",
+    "--rule",
+    "--zeros",
+    "--smooth",
+    "--init",
+    "--solver",
+    "--update",
+    "--missing-method",
+];
 
 /// More ranks than anyone can wait for.
 const MOST_RANKS: usize = 100_000;
@@ -54,6 +71,16 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     }
     refuse_foreign(args.model, given)?;
     args.ends.stop().check().map_err(Failure::usage)?;
+    let cv = match args.criterion {
+        Some(criterion) => criterion == Criterion::Cv,
+        None => args.model.cross_validates(),
+    };
+    if cv {
+        return on_threads(args.threads, || args.model.cross_validate(args))??.report(args);
+    }
+    if let Some(option) = given.iter().find(|option| OF_CV.contains(&&***option)) {
+        return Err(Failure::usage(format!("{option} is for --criterion cv")));
+    }
     let mut table = on_threads(args.threads, || args.model.select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
     if let Some(row) = table.rows.iter().find(wrong) {
@@ -184,18 +211,19 @@ pub(crate) fn table<'a>(
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;
     let counts = data.summary().integers;
-    // BIC asks so much of the mixtures of documents that it takes the smallest number for most corpora.
-    let usual = match has(args.model, "--given") {
-        true => Criterion::HeldOut,
-        false => Criterion::Bic,
-    };
-    let (criterion, label) = match args.criterion.unwrap_or(usual) {
+    let (criterion, label) = match args.criterion.unwrap_or(Criterion::Bic) {
         Criterion::Bic => (plca_em::Criterion::Bic, "bic"),
         Criterion::Aic => (plca_em::Criterion::Aic, "aic"),
         Criterion::HeldOut => (plca_em::Criterion::HeldOut, "held-out"),
-        Criterion::Elbo => {
+        other @ (Criterion::Elbo | Criterion::Cv) => {
+            let other = format!("{other:?}").to_lowercase();
+            let cv = if args.model.cross_validates() {
+                "cv, "
+            } else {
+                ""
+            };
             return Err(Failure::usage(format!(
-                "{name} has no criterion elbo; there are bic, aic, held-out"
+                "{name} has no criterion {other}; there are {cv}bic, aic, held-out"
             )));
         }
     };
@@ -209,6 +237,15 @@ pub(crate) fn table<'a>(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| e.about(&args.data))?;
     let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    if let Some(why) = not_counts(data).map_err(|e| Failure::by(&args.data, e))? {
+        let remedy = match args.model.cross_validates() {
+            true => "; --criterion cv, which holds out cells, is right for them",
+            false => "",
+        };
+        warnings.push(format!(
+            "the data are {why}; {label} takes them for counts{remedy}"
+        ));
+    }
     match criterion {
         plca_em::Criterion::HeldOut if !counts => warnings.push(
             "the data are not counts: cells are held out instead of counts, and the score is their divergence per unit of data"
@@ -244,7 +281,16 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
         ..
     } = table;
     let value = |at: usize, name: &str| rows[at][name].as_f64().unwrap_or(f64::NAN);
-    let best = (0..rows.len()).min_by(|&a, &b| value(a, "score").total_cmp(&value(b, "score")));
+    let rank = |row: &Value| {
+        row["rank"]
+            .as_u64()
+            .map_or(usize::MAX, |rank| rank as usize)
+    };
+    let scores = rows.iter().enumerate();
+    let scores: Vec<_> = scores
+        .map(|(at, row)| (rank(row), value(at, "score")))
+        .collect();
+    let best = best_rank(&scores);
     let of_best = |name: &str| best.map_or(Value::Null, |at| rows[at][name].clone());
     let mut out = json!({
         "model": args.model.name(),
@@ -252,13 +298,11 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
         "sample_size": sample_size,
         "best": of_best("rank"),
         "table": rows,
+        "warnings": warnings,
     });
     let kernels = rows.iter().any(|row| row["kernel"].is_array());
     if kernels {
         out["best_kernel"] = of_best("kernel");
-    }
-    if !warnings.is_empty() {
-        out["warnings"] = json!(warnings);
     }
     warn(args.quiet || args.json, &warnings);
     if args.json {

@@ -24,7 +24,7 @@ use crate::args::{ConsensusArgs, FitArgs, LearnArgs, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::saved::Saved;
-use crate::select::Table;
+use crate::select::{Table, Validated};
 use crate::transform::Found;
 
 /// A model of the command is one file and one line here: the file, and what it calls its kind of model.
@@ -142,6 +142,18 @@ pub(crate) trait ModelKind: Send + Sync {
         Err(Failure::usage(format!(
             "{name} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
             SCORED.join(", ")
+        )))
+    }
+    /// Whether `plca select` knows the criterion `cv` of it, which is then the usual one.
+    fn cross_validates(&self) -> bool {
+        false
+    }
+    /// `plca select --criterion cv`.
+    fn cross_validate(&self, args: &SelectArgs) -> Result<Validated, Failure> {
+        let _ = args;
+        let name = self.name();
+        Err(Failure::usage(format!(
+            "{name} has no criterion cv; expected plca, plsa or nmf-kl"
         )))
     }
     /// The model with this number of components of `plca consensus`.

@@ -1,18 +1,20 @@
 //! `nmf-kl`: KL-NMF, never renormalised.
 
-use plca_em::{Nmf, NmfState, Update};
+use plca_em::{Nmf, NmfBuilder, NmfState, Update};
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, unknown_update};
 use super::priors::{Block, rate_priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{self, ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::args::{
+    self, ConsensusArgs, FitArgs, MissingMethod, Precision, SelectArgs, TransformArgs,
+};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::given;
 use crate::saved::Saved;
-use crate::select::{self, Table};
+use crate::select::{self, Table, Validated};
 use crate::shards;
 use crate::transform::{Found, along, explain};
 
@@ -60,6 +62,18 @@ impl ModelKind for Unnormalised {
         select::likelihood(args)
     }
 
+    fn cross_validates(&self) -> bool {
+        true
+    }
+
+    fn cross_validate(&self, args: &SelectArgs) -> Result<Validated, Failure> {
+        let how = &args.validation;
+        select::validated(args, |rank| {
+            let builder = updated(Nmf::builder(rank), how.update, how.missing_method)?;
+            Ok(builder.build()?)
+        })
+    }
+
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         Ok(Candidate::new(Nmf::builder(rank).build()?, "w"))
     }
@@ -91,15 +105,24 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf
     for (name, prior) in rate_priors(args, &blocks)? {
         builder = builder.rate_prior(name, prior);
     }
-    if let Some(update) = args.update {
+    Ok(updated(builder, args.update, args.missing_method)?.build()?)
+}
+
+/// The form of the updates that was asked for.
+fn updated<T: Element>(
+    mut builder: NmfBuilder<T>,
+    update: Option<args::Update>,
+    method: Option<MissingMethod>,
+) -> Result<NmfBuilder<T>, Failure> {
+    if let Some(update) = update {
         builder = builder.update(match update {
             args::Update::Simultaneous => Update::Simultaneous,
             args::Update::Sequential => Update::Sequential,
             other => return Err(unknown_update("nmf-kl", other, "simultaneous, sequential")),
         });
     }
-    if let Some(missing) = missing(args) {
+    if let Some(missing) = missing(method) {
         builder = builder.missing(missing);
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }

@@ -19,8 +19,8 @@ pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(
 }
 
 /// The treatment of missing cells that was asked for.
-pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
-    args.missing_method.map(|m| match m {
+pub(crate) fn missing(method: Option<MissingMethod>) -> Option<plca_em::Missing> {
+    method.map(|m| match m {
         MissingMethod::Multiplicative => plca_em::Missing::Multiplicative,
         MissingMethod::Imputation => plca_em::Missing::Imputation,
     })

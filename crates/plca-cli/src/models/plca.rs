@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::given;
 use crate::online::{self, Beside};
 use crate::saved::Saved;
-use crate::select::{self, Table};
+use crate::select::{self, Table, Validated};
 use crate::shards;
 use crate::transform::{Answer, Found, along, explain};
 
@@ -52,6 +52,21 @@ impl ModelKind for Symmetric {
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         select::likelihood(args)
+    }
+
+    fn cross_validates(&self) -> bool {
+        true
+    }
+
+    fn cross_validate(&self, args: &SelectArgs) -> Result<Validated, Failure> {
+        select::validated(args, |rank| {
+            let builder = Plca::builder(rank);
+            let builder = match missing(args.validation.missing_method) {
+                Some(missing) => builder.missing(missing),
+                None => builder,
+            };
+            Ok(builder.build()?)
+        })
     }
 
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
@@ -109,7 +124,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plc
     for (name, prior) in priors(args, &blocks)? {
         builder = builder.prior(name, prior);
     }
-    if let Some(missing) = missing(args) {
+    if let Some(missing) = missing(args.missing_method) {
         builder = builder.missing(missing);
     }
     Ok(builder.build()?)

@@ -8,13 +8,13 @@ use super::options::{missing, need_matrix, temper};
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
-use crate::args::{ConsensusArgs, FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::args::{ConsensusArgs, FitArgs, MissingMethod, Precision, SelectArgs, TransformArgs};
 use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::given;
 use crate::online::{self, Beside};
 use crate::saved::Saved;
-use crate::select::{self, Table};
+use crate::select::{self, Table, Validated};
 use crate::shards;
 use crate::transform::{Found, along, explain};
 
@@ -64,6 +64,18 @@ impl ModelKind for Asymmetric {
         select::likelihood(args)
     }
 
+    fn cross_validates(&self) -> bool {
+        true
+    }
+
+    fn cross_validate(&self, args: &SelectArgs) -> Result<Validated, Failure> {
+        select::validated(args, |rank| {
+            imputes(args.validation.missing_method)?;
+            let given = given_by(args.given.unwrap_or(1).into());
+            Ok(Plsa::builder(rank).given(given).build()?)
+        })
+    }
+
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         let given = given_by(args.given.unwrap_or(1).into());
         let plsa = Plsa::builder(rank).given(given).build()?;
@@ -97,11 +109,7 @@ impl ModelKind for Asymmetric {
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plsa<T>, Failure> {
     need_matrix(&args.data, "plsa", shape)?;
-    if missing(args) == Some(plca_em::Missing::Multiplicative) {
-        return Err(Failure::usage(
-            "--missing-method multiplicative: plsa supports imputation of missing cells only",
-        ));
-    }
+    imputes(args.missing_method)?;
     let given = given_by(args.given.unwrap_or(1).into());
     let builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
     let mut builder = given::freeze(args, shape, builder)?;
@@ -113,6 +121,16 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
         builder = builder.prior(name, prior);
     }
     Ok(builder.build()?)
+}
+
+/// Refuses a treatment of missing cells that the model does not have.
+fn imputes(method: Option<MissingMethod>) -> Result<(), Failure> {
+    match missing(method) {
+        Some(plca_em::Missing::Multiplicative) => Err(Failure::usage(
+            "--missing-method multiplicative: plsa supports imputation of missing cells only",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The direction in which this mode is given.

@@ -130,7 +130,7 @@ fn standard_output_may_be_full_or_closed() {
         "transform o.npz d.csv --output p.npz --json",
         "inspect o.npz",
         "inspect o.npz --json",
-        "select plca d.csv --ranks 1..2",
+        "select plca d.csv --ranks 1..2 --criterion bic",
     ];
     let run = |line: &str, stdout: Stdio| {
         let mut command = folder.program(PROGRAM);

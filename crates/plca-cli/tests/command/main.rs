@@ -2,6 +2,7 @@
 
 mod compare;
 mod consensus;
+mod cross_validation;
 mod emptied;
 mod endings;
 mod errors;

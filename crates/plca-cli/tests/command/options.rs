@@ -265,7 +265,7 @@ fn model_files_of_both_kinds_are_the_same() {
         assert_eq!((s.shape, s.values.iter().sum::<f64>()), (vec![3, 4], 50.0));
         assert!(folder.json(&format!("inspect {name}"))["arrays"]["weights"].is_object());
     }
-    let table = folder.json("select plca d.csv --ranks 1..3");
+    let table = folder.json("select plca d.csv --ranks 1..3 --criterion bic");
     assert_eq!(table["table"].as_array().unwrap().len(), 3);
 }
 

@@ -241,7 +241,7 @@ fn names_need_not_be_text() {
         "inspect ?.npz",
         "compare ?.npz ?.npz",
         "report ?.npz --trace ?.jsonl --output ?.html",
-        "select plca ?.csv --ranks 1,2",
+        "select plca ?.csv --ranks 1,2 --criterion bic",
         "consensus plca ?.csv --ranks 2 --restarts 4 --threshold 9 --output o.npz --runs ?runs",
         "shard ?.tns --output ?shards",
         "fit plsa ?shards --rank 2 --output o.npz --quiet",

@@ -252,7 +252,7 @@ fn a_run_without_a_choice_is_not_cut() {
 fn a_sweep_that_is_cut_says_so() {
     let folder = Folder::with_counts();
     for sweep in [
-        "select plca d.csv --ranks 1..3",
+        "select plca d.csv --ranks 1..3 --criterion bic",
         "select siplca d.csv --ranks 1,2 --kernel 2x2",
         "select plca-vb d.csv --ranks 1,2",
         "select skellam-vb d.csv --ranks 1,2",
@@ -269,8 +269,8 @@ fn a_sweep_that_is_cut_says_so() {
         );
     }
     for sweep in [
-        "select plca d.csv --ranks 1..3 --max-iter 2 --tol 0",
-        "select plca d.csv --ranks 1..3",
+        "select plca d.csv --ranks 1..3 --criterion bic --max-iter 2 --tol 0",
+        "select plca d.csv --ranks 1..3 --criterion bic",
         "consensus plca d.csv --ranks 2 --restarts 4 --threshold 9 --output o.npz --max-iter 2 --tol 0",
     ] {
         let out = folder.run(sweep);
