@@ -26,15 +26,17 @@ pub(crate) fn completed<T: Real>(
     Ok(with_hidden(expected, &seen, model, s, value))
 }
 
-/// The E-step over the observed cells, the mass of the model in the hidden ones, and that in the observed ones.
+/// The E-step over the observed cells, the mass of the model in the hidden ones, and that in the observed ones; with `measure`, the value in
+/// that unit.
 pub(crate) fn apart<T: Real>(
     data: &dyn Data<T>,
     model: &Cp<'_, T>,
     modes: Modes,
-    measure: bool,
+    measure: Option<f64>,
 ) -> Result<(Expected<T>, Expected<T>, f64), DataError> {
     let wanted = Request::counts(modes);
-    let observed = data.e_step(model, &wanted.value(measure))?;
+    let measured = wanted.value(measure.is_some()).unit(measure.unwrap_or(1.0));
+    let observed = data.e_step(model, &measured)?;
     let seen = data.e_step(model, &wanted.value(true).rule(Rule::Exposure))?;
     let nothing = (0..model.factors.len()).map(|mode| {
         let (rows, columns) = observed.get(mode)?.shape();

@@ -96,11 +96,12 @@ fn crossed(cells: &[Judged], whole: bool, mut halves: impl FnMut(f64) -> [Option
     let loss = |part: &[Judged], share: f64| -> f64 {
         let of = |cell: &Judged| {
             let (v, y) = (cell.value, cell.mixed(share));
-            let surprise = if v > 0.0 { -v * y.ln() } else { 0.0 };
             match whole {
-                true if v > 0.0 => surprise + v * v.ln() - v + y,
+                // In one logarithm, which has no unit.
+                true if v > 0.0 => v * (v / y).ln() - v + y,
                 true => y,
-                false => surprise,
+                false if v > 0.0 => -v * y.ln(),
+                false => 0.0,
             }
         };
         part.iter().map(of).sum()

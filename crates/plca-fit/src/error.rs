@@ -286,6 +286,14 @@ pub enum FitError {
         /// Its value.
         value: f64,
     },
+    /// Data so large or so small that a number of theirs, which is needed, is beyond the range of numbers.
+    #[error("{what} is about 1e{decimal}, beyond the range of numbers: scale the data")]
+    Beyond {
+        /// Which number.
+        what: String,
+        /// Its decimal exponent.
+        decimal: f64,
+    },
     /// Work that was ended from outside before there was a result.
     #[error("interrupted")]
     Interrupted,

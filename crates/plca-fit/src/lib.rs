@@ -54,6 +54,7 @@ pub mod shards;
 pub(crate) mod solver;
 mod stop;
 mod transform;
+mod units;
 
 pub use algorithm::{Algorithm, Sense};
 pub use anneal::Anneal;
@@ -90,3 +91,4 @@ pub use transform::{
     Explained, Impossible, Solved, Transform, bounded, certify, check_shape, empty, gap, gaps,
     improve, one_by_one, possible, reached, share, uncertified,
 };
+pub use units::{in_unit, levels, squares_in_unit};

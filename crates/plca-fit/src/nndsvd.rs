@@ -24,6 +24,8 @@ pub enum Fill {
 const MORE: usize = 10;
 /// Multiplications by `V Vᵀ`: each brings the vectors nearer to the leading ones by the square of the ratio of their singular values.
 const POWERS: usize = 7;
+/// Iterations of the decomposition of a small matrix at most; it takes a few for every value.
+const SWEEPS: usize = 100_000;
 /// Entries below this share of the largest one of their factor are taken for 0.
 const FAINT: f64 = 1e-6;
 
@@ -133,7 +135,10 @@ fn leading<T: Real>(
         q = times(0, &right)?.qr().q();
     }
     // V ≈ Q (Vᵀ Q)ᵀ
-    let svd = times(1, &q)?.svd(true, true);
+    let svd = times(1, &q)?.try_svd(true, true, 5.0 * f64::EPSILON, SWEEPS);
+    let svd = svd.ok_or_else(|| FitError::Conflict {
+        what: "the singular vectors of the data were not found: expected another start".into(),
+    })?;
     let right = svd.u.expect("it was asked for");
     let left = q * svd.v_t.expect("it was asked for").transpose();
     Ok([left, right].map(|mut vectors| {

@@ -12,13 +12,13 @@ pub trait Separable<T: Real>: Debug {
     /// The data.
     fn data(&self) -> &dyn Data<T>;
 
-    /// The log-likelihood that no model of the data can exceed, `Σ V ln V`.
+    /// The log-likelihood that no model of the data can exceed, in their [unit](Data::unit): `Σ V ln (V / u)`.
     ///
     /// # Errors
     ///
     /// Data that cannot be read.
     fn self_information(&self) -> Result<f64, FitError> {
-        Ok(self.data().self_information()?)
+        Ok(self.data().self_information_in(self.data().unit())?)
     }
 
     /// Which modes are free and what their priors add.

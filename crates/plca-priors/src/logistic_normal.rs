@@ -131,24 +131,33 @@ impl LogisticNormal {
         }
     }
 
-    /// `(N (diag θ - θ θ^T) + S^-1)^-1 g`.
-    fn newton(&self, theta: &DVector<f64>, total: f64, g: &DVector<f64>) -> Option<DVector<f64>> {
-        match &self.precision {
+    /// `(N (diag θ - θ θ^T) + S^-1)^-1 g`, for a gradient `g` with this sum.
+    ///
+    /// By Sherman and Morrison with `D = N diag θ + S^-1`. As `D 1 = N θ + S^-1 1`, what would be small differences of counts are sums over `S^-1 1`,
+    /// however large the counts are beside the prior.
+    fn newton(
+        &self,
+        theta: &DVector<f64>,
+        total: f64,
+        (g, sum): (&DVector<f64>, f64),
+    ) -> Option<DVector<f64>> {
+        let (a, b) = match &self.precision {
             Precision::Diagonal(p) => {
-                // Sherman-Morrison: a diagonal less a product. N Σ θ²/d < Σ θ = 1 because d > N θ.
                 let d = p + theta * total;
-                let (a, b) = (g.component_div(&d), theta.component_div(&d));
-                // 1 - N Σ θ²/d = Σ θ p/d, without the cancellation
-                let rest = theta.component_mul(p).component_div(&d).sum();
-                // In this order huge counts do not overflow: b is as small as the rest.
-                Some(&a + b / rest * (total * theta.dot(&a)))
+                (g.component_div(&d), theta.component_div(&d))
             }
             Precision::Full(p) => {
-                let mut h = p - theta * theta.transpose() * total;
-                (0..theta.len()).for_each(|i| h[(i, i)] += total * theta[i]);
-                h.cholesky().map(|factor| factor.solve(g))
+                let mut d = p.clone();
+                (0..theta.len()).for_each(|i| d[(i, i)] += total * theta[i]);
+                let factor = d.cholesky()?;
+                (factor.solve(g), factor.solve(theta))
             }
-        }
+        };
+        let ones = self.times_precision(&DVector::repeat(theta.len(), 1.0));
+        // 1 - N θ·b = (S^-1 1)·b, and N θ·a = Σ g - (S^-1 1)·a
+        let rest = ones.dot(&b);
+        // In this order huge counts do not overflow: b is as small as the rest.
+        Some(&a + b / rest * (sum - ones.dot(&a)))
     }
 
     fn value(&self, counts: &DVector<f64>, total: f64, eta: &DVector<f64>) -> f64 {
@@ -171,8 +180,10 @@ impl LogisticNormal {
         for _ in 0..100 {
             let theta = softmax(&eta);
             // [SPEC 7] c - N θ - S^-1 (η - μ)
-            let g = counts - &theta * total - self.times_precision(&(&eta - &self.mean));
-            let Some(step) = self.newton(&theta, total, &g) else {
+            let pull = self.times_precision(&(&eta - &self.mean));
+            let g = counts - &theta * total - &pull;
+            // Counts and N θ have the same sum: what rounding leaves of their difference may be far more than the pull.
+            let Some(step) = self.newton(&theta, total, (&g, -pull.sum())) else {
                 break;
             };
             let decrement = g.dot(&step);

@@ -43,6 +43,7 @@ pub mod laws;
 pub mod parallel;
 mod real;
 mod reconstruct;
+mod scale;
 #[doc(hidden)]
 pub mod shift;
 mod simplex;
@@ -63,5 +64,6 @@ pub use factor::{Cp, Factor};
 pub use interop::checked;
 pub use nalgebra;
 pub use real::Real;
+pub use scale::{exponent, times_power_of_two};
 pub use simplex::{normalise_columns, simplex_error};
 pub use sum::CompensatedSum;

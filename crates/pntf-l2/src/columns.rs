@@ -119,11 +119,8 @@ impl<T: Real> Model for ColumnNmf<T> {
             });
         };
         check_complete(&data, "the column-normalised factorization")?;
-        let (mut totals, mut squares) = (vec![0.0; columns], vec![0.0; columns]);
-        data.for_each(&mut |index, x| {
-            totals[index[1]] += x;
-            squares[index[1]] += x * x;
-        });
+        let mut totals = vec![0.0; columns];
+        data.for_each(&mut |index, x| totals[index[1]] += x);
         if let Some(column) = totals.iter().position(|&t| t <= 0.0) {
             let total = totals[column] / data.scale();
             let column = Some(column);
@@ -132,7 +129,9 @@ impl<T: Real> Model for ColumnNmf<T> {
         for (column, total) in totals.iter().enumerate() {
             finite(&format!("the sum of column {column}"), total / data.scale())?;
         }
-        let norm = squares.iter().zip(&totals).map(|(s, t)| s / (t * t)).sum();
+        // Quotients first: of a column that is small beside the others the squares would underflow.
+        let mut norm = 0.0;
+        data.for_each(&mut |index, x| norm += (x / totals[index[1]]).powi(2));
         let what = "the sum of the squares of the columns over their sums";
         let norm = finite(what, norm)?;
         let mut specs = specs([rows, columns], self.components);

@@ -21,11 +21,11 @@ use plca_fit::{
     Stepped, Transform, begin, check_shape, uncertified,
 };
 use plca_tensor::parallel::map_in_order;
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{Data, Factor, Real, times_power_of_two};
 
 use crate::blocks::finite;
 use crate::ntf::{self, NtfState};
-use crate::observations::{Observations, balance, times_power_of_two};
+use crate::observations::{Observations, balance};
 use crate::qp::orthant_qp;
 
 /// The fact that holds the squared error of every observation.
@@ -305,7 +305,6 @@ pub(crate) fn explain_sums<T: Real>(
 ) -> Result<Explained<NtfState<T>>, FitError> {
     let mode = agree(&factors.iter().collect::<Vec<_>>(), data, how)?;
     let balanced: Vec<_> = factors.iter().map(balance).collect();
-    let norm = finite("the sum of the squares of the data", data.summary().squares)?;
     // Added up as exponents: products of powers over many modes overflow where the coefficients do not.
     let k = factors[mode].ncols();
     let others = || balanced.iter().enumerate().filter(|&(j, _)| j != mode);
@@ -313,8 +312,10 @@ pub(crate) fn explain_sums<T: Real>(
     let units = (0..k).map(unit).collect();
     let balanced: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
     let n = data.shape()[mode];
+    let observations = Observations::new(&balanced, data, mode, false)?;
+    let norm = observations.norm()?;
     let problems = Sums {
-        observations: Observations::new(&balanced, data, mode, false)?,
+        observations,
         units,
         norm,
     };

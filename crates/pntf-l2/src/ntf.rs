@@ -15,10 +15,10 @@ use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
     Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin, check_shape,
-    nndsvd, no_mode, uncertified,
+    in_unit, levels, nndsvd, no_mode, squares_in_unit, uncertified,
 };
 use plca_tensor::arrange::Products;
-use plca_tensor::{CompensatedSum, Data, Factor, Real};
+use plca_tensor::{CompensatedSum, Data, Factor, Real, exponent, times_power_of_two};
 use rand::Rng;
 
 use crate::blocks::{cancels, check_complete, check_signs, finite, is_kept, kept};
@@ -243,23 +243,29 @@ impl<T: Real> Model for Ntf<T> {
     /// # Errors
     ///
     /// [`DataError::Negative`](plca_tensor::DataError) under multiplicative updates, [`FitError::Conflict`] for hidden cells,
-    /// [`FitError::NotFinite`] for data whose squares overflow; those of [`Settings::apply`] and [`Products::new`].
+    /// [`FitError::Beyond`] for data whose squares leave the range of numbers; those of [`Settings::apply`] and [`Products::new`].
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let products = Products::new(data)?;
         if self.update == NtfUpdate::Multiplicative {
             check_signs(data)?;
         }
         check_complete(&products, "the unconstrained factorization")?;
-        let scale = 1.0 / products.scale();
-        let squares = products.squared_norm() * scale * scale;
-        let norm = finite("the sum of the squares of the data", squares)?;
+        // The data in a unit in which their squares sum to about 1.
+        let unit = match products.squared_norm() {
+            squares if squares > 0.0 => exponent(squares.sqrt()),
+            _ => 0,
+        };
+        let scale = times_power_of_two(1.0, -unit);
+        let norm = products.squared_norm() * scale * scale;
+        let unit = unit - exponent(products.scale());
+        squares_in_unit("the sum of the squares of the data", norm, unit)?;
         let (shape, k) = (products.shape(), self.components);
         // The model has the mass of the data where its entries are their mean, to which all modes contribute alike.
         let cells: f64 = shape.iter().map(|&n| n as f64).product();
         let mean = (products.total() / products.scale() / cells).abs();
-        let level = (mean / k as f64).powf(1.0 / shape.len() as f64);
+        let levels = levels(mean / k as f64, shape.len());
         let mut specs = specs(shape, k);
-        for spec in &mut specs {
+        for (spec, level) in specs.iter_mut().zip(levels) {
             spec.draw = Draw::Around(level);
         }
         self.settings.apply(&mut specs)?;
@@ -269,6 +275,7 @@ impl<T: Real> Model for Ntf<T> {
             model: self,
             data: products,
             scale,
+            unit,
             norm,
             kept: kept(&specs)?,
             specs,
@@ -286,13 +293,18 @@ pub(crate) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 }
 
 /// [`Ntf`] bound to data.
+///
+/// It works on data, and the first factor, divided by a power of two that brings the norm of the data near 1: squares neither overflow nor underflow,
+/// and no bit depends on the unit of the data.
 #[derive(Debug)]
 struct Sweep<'a, T: Real> {
     model: &'a Ntf<T>,
     data: Products<'a, T>,
-    /// Undoes the scale in which the data are held.
+    /// Takes the data as they are held to this unit.
     scale: f64,
-    /// `‖G‖²`.
+    /// The exponent of that power of two.
+    unit: i32,
+    /// `‖G‖²` in this unit.
     norm: f64,
     specs: Vec<BlockSpec<T>>,
     penalties: Vec<Penalty>,
@@ -301,16 +313,27 @@ struct Sweep<'a, T: Real> {
 }
 
 impl<T: Real> Sweep<'_, T> {
+    /// The factors, the first one in the unit of work.
+    fn factors(&self, at: &Parameters<T>) -> Vec<DMatrix<T>> {
+        let mut factors = at.matrices().to_vec();
+        factors[0] = in_unit(&factors[0], -self.unit);
+        factors
+    }
+
+    /// A square of the unit of work in the unit of the data.
+    fn square(&self, value: f64) -> f64 {
+        times_power_of_two(value, 2 * self.unit)
+    }
+
     /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
-    fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
+    fn squared_error(&self, factors: &[DMatrix<T>], h: &DMatrix<f64>, f: &[f64]) -> f64 {
         let value = self.norm - 2.0 * f.iter().sum::<f64>() + h.sum();
         if !cancels::<T>(value, self.norm) {
-            return value;
+            return self.square(value);
         }
         let ones = vec![T::one(); self.model.components];
-        self.data
-            .completed_mttkrp(self.scale, &ones, at.matrices(), 0)
-            .1
+        let (_, value) = self.data.completed_mttkrp(self.scale, &ones, factors, 0);
+        self.square(value)
     }
 
     /// What the penalties add to the objective.
@@ -332,7 +355,12 @@ impl<T: Real> Sweep<'_, T> {
         let kept = &self.kept[mode];
         // Of half the objective.
         let Penalty { linear, quadratic } = self.penalties[mode];
-        let (linear, quadratic) = (0.5 * linear, 0.5 * quadratic);
+        // In squares of the unit of work, by which the first factor was divided.
+        let by = |times: i32| times_power_of_two(0.5, -times * self.unit);
+        let (linear, quadratic) = match mode {
+            0 => (by(1) * linear, by(0) * quadratic),
+            _ => (by(2) * linear, by(2) * quadratic),
+        };
         match self.model.update {
             NtfUpdate::Multiplicative => {
                 let old = (!kept.is_empty()).then(|| u.clone());
@@ -372,8 +400,9 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         // A step that fails leaves the parameters as they were.
         let mut next = vec![None; self.specs.len()];
-        let mut memo = self.data.memo(at.matrices());
-        let mut grams = grams(at.matrices());
+        let factors = self.factors(at);
+        let mut memo = self.data.memo(&factors);
+        let mut grams = grams(&factors);
         let mut value = None;
         for mode in 0..self.specs.len() {
             let frozen = self.specs[mode].frozen == Frozen::Whole;
@@ -382,18 +411,23 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             }
             let m = memo.product(mode) * self.scale;
             let gamma = hadamard(&grams, Some(mode));
-            let mut u = widen(at.at(mode));
+            let mut u = widen(&factors[mode]);
             if measure && mode == 0 {
                 let h = gamma.component_mul(&grams[mode]);
-                value = Some(self.squared_error(at, &h, &contracted(&m, &u)) + self.penalty(at));
+                let error = self.squared_error(&factors, &h, &contracted(&m, &u));
+                value = Some(error + self.penalty(at));
             }
             if frozen {
                 continue;
             }
             self.renew(mode, &mut u, &m, &gamma);
             let new = u.map(T::lit);
+            let own = match mode {
+                0 => in_unit(&new, self.unit),
+                _ => new.clone(),
+            };
             // Factors whose products overflow lead nowhere.
-            if let Some(bad) = new.iter().find(|x| !x.is_finite()) {
+            if let Some(bad) = own.iter().find(|x| !x.is_finite()) {
                 finite(
                     &format!("an entry of the next `factor_{mode}`"),
                     bad.to_f64(),
@@ -403,7 +437,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                 memo.set(mode, &new);
             }
             grams[mode] = gram(&widen(&new));
-            next[mode] = Some(new);
+            next[mode] = Some(own);
         }
         at.advance(next);
         Ok(Stepped::of(value))
@@ -415,9 +449,10 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// The squared error without the penalties.
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let m = self.data.mttkrp(at.matrices(), 0) * self.scale;
-        let f = contracted(&m, &widen(at.at(0)));
-        Ok(self.squared_error(at, &hadamard(&grams(at.matrices()), None), &f))
+        let factors = self.factors(at);
+        let m = self.data.mttkrp(&factors, 0) * self.scale;
+        let f = contracted(&m, &widen(&factors[0]));
+        Ok(self.squared_error(&factors, &hadamard(&grams(&factors), None), &f))
     }
 
     fn sense(&self) -> Sense {
@@ -426,7 +461,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// `‖G‖²`.
     fn unit(&self) -> f64 {
-        self.norm
+        self.square(self.norm)
     }
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
@@ -527,7 +562,7 @@ impl<T: Real> NtfState<T> {
     /// # Errors
     ///
     /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Conflict`] for hidden cells and for a solver that extrapolates,
-    /// [`FitError::NotFinite`] for data whose squares, or what explains them, overflow.
+    /// [`FitError::Beyond`] for data whose squares leave the range of numbers, [`FitError::NotFinite`] where what explains them does.
     pub fn transform(
         &self,
         data: &dyn Data<T>,

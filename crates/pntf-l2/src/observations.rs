@@ -1,9 +1,9 @@
 //! What the problems of new observations are made of.
 
 use nalgebra::DMatrix;
-use plca_fit::FitError;
+use plca_fit::{FitError, squares_in_unit};
 use plca_tensor::parallel::map_in_order;
-use plca_tensor::{Data, Real, arrange};
+use plca_tensor::{Data, Real, arrange, exponent, times_power_of_two};
 
 use crate::sweep::{grams, hadamard};
 
@@ -13,7 +13,7 @@ pub(crate) fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
     let mut balanced = factor.clone();
     let exponents = (balanced.column_iter_mut())
         .map(|mut column| {
-            let exponent = exponent(column.amax().to_f64());
+            let exponent = near_one(column.amax().to_f64());
             column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), exponent)));
             exponent
         })
@@ -22,21 +22,8 @@ pub(crate) fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
 }
 
 /// The exponent of the power of two that brings a positive number near 1; 0 of 0.
-fn exponent(largest: f64) -> i32 {
-    match largest > 0.0 {
-        true => -largest.log2().floor() as i32,
-        false => 0,
-    }
-}
-
-/// `x 2^exponent`, in steps whose powers are normal numbers.
-pub(crate) fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
-    while exponent != 0 && x != 0.0 {
-        let step = exponent.clamp(-1000, 1000);
-        x *= 2f64.powi(step);
-        exponent -= step;
-    }
-    x
+fn near_one(largest: f64) -> i32 {
+    if largest > 0.0 { -exponent(largest) } else { 0 }
 }
 
 /// What the problems of all observations are made of. Each follows from the observation's own cells, in a scale of its own.
@@ -73,7 +60,7 @@ impl Observations {
             let (indices, values) = cells.cells(y);
             let values = values.iter().map(|x| x.to_f64());
             let largest = values.clone().fold(0.0, |a: f64, x| a.max(x.abs()));
-            let exponent = exponent(largest);
+            let exponent = near_one(largest);
             let values: Vec<f64> = values.map(|x| times_power_of_two(x, exponent)).collect();
             let total = if divided { values.iter().sum() } else { 1.0 };
             let mut m = vec![0.0; k];
@@ -107,6 +94,24 @@ impl Observations {
             problems.exponents.push(exponent);
         }
         Ok(problems)
+    }
+
+    /// The sum of the squares of all data that are not divided.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Beyond`] where it has left the range of normal numbers.
+    pub(crate) fn norm(&self) -> Result<f64, FitError> {
+        let all = || self.norms.iter().zip(&self.exponents);
+        let largest = all()
+            .filter(|&(&norm, _)| norm > 0.0)
+            .map(|(_, &e)| e)
+            .min();
+        let unit = largest.unwrap_or(0);
+        let squares = all()
+            .map(|(&norm, &e)| times_power_of_two(norm, 2 * (unit - e)))
+            .sum();
+        squares_in_unit("the sum of the squares of the data", squares, -unit)
     }
 
     /// `Aᵀ g` of an observation, divided.

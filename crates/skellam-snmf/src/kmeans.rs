@@ -11,12 +11,12 @@ use plca_dist::random;
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Explained, FitError, Frozen, Model, Parameters,
-    Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
+    Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape, in_unit,
 };
 use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use rand::Rng;
 
-use crate::ding::complete;
+use crate::ding::Scaled;
 use crate::signed::{along_columns, explained};
 
 /// The choice of the first centres: always different samples.
@@ -90,19 +90,20 @@ impl<T: Real> KMeans<T> {
     }
 
     fn steps(&self, data: &dyn Data<T>) -> Result<KMeansSteps<T>, FitError> {
-        let data = complete(data)?;
-        if self.clusters > data.ncols() {
+        let data = Scaled::new(data)?;
+        let samples = data.values.ncols();
+        if self.clusters > samples {
             return Err(FitError::Conflict {
                 what: format!(
-                    "{} clusters for {} samples, expected at most one for each sample",
-                    self.clusters,
-                    data.ncols()
+                    "{} clusters for {samples} samples, expected at most one for each sample",
+                    self.clusters
                 ),
             });
         }
-        let mut specs = specs(data.shape(), self.clusters);
+        let mut specs = specs(data.values.shape(), self.clusters);
         self.settings.apply(&mut specs)?;
         Ok(KMeansSteps {
+            squares: data.squares()?,
             data,
             seeding: self.seeding,
             specs,
@@ -152,10 +153,12 @@ fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
 /// The fact of parameters that no iteration changes.
 const SETTLED: &str = "settled";
 
-/// k-means on data.
+/// k-means on data, which it divides by a power of two, and the centres with them: distances are those of numbers near 1.
 #[derive(Debug)]
 struct KMeansSteps<T: Real> {
-    data: DMatrix<T>,
+    data: Scaled<T>,
+    /// The squares of the data.
+    squares: f64,
     seeding: Seeding,
     specs: Vec<BlockSpec<T>>,
 }
@@ -172,14 +175,20 @@ fn distance<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize
 }
 
 impl<T: Real> KMeansSteps<T> {
+    /// Centres in the unit of the data at work.
+    fn at_work(&self, centres: &DMatrix<T>) -> DMatrix<T> {
+        in_unit(centres, -self.data.exponent)
+    }
+
     /// The nearest centre of every sample, the first of several.
     fn nearest(&self, centres: &DMatrix<T>) -> DMatrix<T> {
+        let (data, centres) = (&self.data.values, &self.at_work(centres));
         let nearest = |n: usize| {
-            let all = (0..centres.ncols()).map(|k| (k, distance(&self.data, n, centres, k)));
+            let all = (0..centres.ncols()).map(|k| (k, distance(data, n, centres, k)));
             all.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(k, _)| k)
         };
-        let labels = (0..self.data.ncols()).map(|n| T::lit(nearest(n) as f64));
-        DMatrix::from_iterator(self.data.ncols(), 1, labels)
+        let labels = (0..data.ncols()).map(|n| T::lit(nearest(n) as f64));
+        DMatrix::from_iterator(data.ncols(), 1, labels)
     }
 
     /// Every centre as the mean of its samples; one without samples stays.
@@ -187,14 +196,18 @@ impl<T: Real> KMeansSteps<T> {
         let (mut centres, labels) = (at.at(0).clone(), at.at(1));
         let mut sums = DMatrix::zeros(centres.nrows(), centres.ncols());
         let mut counts = vec![0usize; centres.ncols()];
-        for (n, sample) in self.data.column_iter().enumerate() {
+        for (n, sample) in self.data.values.column_iter().enumerate() {
             let k = label(labels, n);
             let mut column = sums.column_mut(k);
             column += sample;
             counts[k] += 1;
         }
         for (k, &count) in counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
-            centres.set_column(k, &(sums.column(k) / T::lit(count as f64)));
+            sums.column_mut(k).unscale_mut(T::lit(count as f64));
+        }
+        let means = in_unit(&sums, self.data.exponent);
+        for k in (0..counts.len()).filter(|&k| counts[k] > 0) {
+            centres.set_column(k, &means.column(k));
         }
         self.specs[0].keep_frozen(at.at(0), &mut centres);
         centres
@@ -223,9 +236,11 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let each = 0..self.data.ncols();
-        let each = each.map(|n| distance(&self.data, n, at.at(0), label(at.at(1), n)));
-        Ok(each.collect::<CompensatedSum>().value())
+        let (data, centres) = (&self.data.values, &self.at_work(at.at(0)));
+        let each = 0..data.ncols();
+        let each = each.map(|n| distance(data, n, centres, label(at.at(1), n)));
+        let sum = each.collect::<CompensatedSum>().value();
+        Ok(self.data.square(sum))
     }
 
     fn sense(&self) -> Sense {
@@ -234,8 +249,7 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
 
     /// The squares of the data.
     fn unit(&self) -> f64 {
-        let squares = self.data.iter().map(|x| x.to_f64().powi(2));
-        squares.collect::<CompensatedSum>().value()
+        self.squares
     }
 
     fn settled(&self, at: &Parameters<T>) -> bool {
@@ -261,8 +275,9 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
     }
 
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let seeds = seeds(&self.data, self.specs[0].shape.1, self.seeding, rng);
-        let centres = self.data.select_columns(&seeds);
+        let data = &self.data.values;
+        let seeds = seeds(data, self.specs[0].shape.1, self.seeding, rng);
+        let centres = in_unit(&data.select_columns(&seeds), self.data.exponent);
         let labels = self.nearest(&centres);
         Ok(vec![centres, labels])
     }
@@ -317,10 +332,11 @@ impl<T: Real> KMeansState<T> {
     ) -> Result<Explained<Self>, FitError> {
         along_columns(how)?;
         check_shape(data.shape(), &[Some(Factor::Columns(self.centres())), None])?;
-        let data = complete(data)?;
-        let mut specs = specs(data.shape(), self.centres().ncols());
+        let data = Scaled::new(data)?;
+        let mut specs = specs(data.values.shape(), self.centres().ncols());
         specs[0].frozen = Frozen::Whole;
         let steps = KMeansSteps {
+            squares: data.squares()?,
             data,
             seeding: Seeding::default(),
             specs,

@@ -29,7 +29,7 @@ fn close(got: f64, want: f64, what: &str) {
     );
 }
 
-/// Times the scale of the data: objectives and reconstructions. Half of it in each of `w` and `h`. Nothing of it elsewhere.
+/// Times the scale of the data: objectives and reconstructions. About half of it in each of `w` and `h`. Nothing of it elsewhere.
 #[test]
 fn factors_do_not_depend_on_the_scale_of_the_data() {
     let folder = Folder::new();
@@ -53,14 +53,25 @@ fn factors_do_not_depend_on_the_scale_of_the_data() {
             for (data, scale) in [("tiny", 1e-310f64), ("huge", 1e300)] {
                 let what = format!("{model} {data}.{kind}");
                 let got = fit(data);
-                let unit = if model == "nmf-kl" { scale.sqrt() } else { 1.0 };
+                let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+                let mut of_rates = 1.0;
                 for (name, block) in &want.0 {
-                    // What the model is multiplied by for every index.
-                    let unit = if name == "scale" { scale } else { unit };
+                    let unit = match &name[..] {
+                        // What the model is multiplied by for every index.
+                        "scale" => scale,
+                        "w" | "h" => largest(&got.0[name].values) / largest(&block.values),
+                        _ => 1.0,
+                    };
+                    if let "w" | "h" = &name[..] {
+                        let half = unit / scale.sqrt();
+                        assert!((0.7..1.5).contains(&half), "{what} {name}: {half}");
+                        of_rates *= half;
+                    }
                     for (got, want) in got.0[name].values.iter().zip(&block.values) {
                         close(got / unit, *want, &format!("{what} {name}"));
                     }
                 }
+                close(of_rates, 1.0, &format!("{what}, w and h"));
                 close(got.1 / scale, want.1, &what);
                 for (got, want) in got.2.iter().zip(&want.2) {
                     close(got / scale, *want, &format!("{what}, reconstructed"));
@@ -173,4 +184,64 @@ fn new_data_with_hidden_cells_have_a_scale() {
     folder.text("whole.csv", "4,1,2\n3,1,5\n1,2,2\n6,1,1\n");
     folder.ok("transform m.npz whole.csv --output t.npz --quiet");
     assert!(folder.model("t.npz").metadata["scale"].is_null());
+}
+
+/// Data times a power of two, by the default solver: as many iterations, the same trace and the same model in the other unit, bit for bit.
+#[test]
+fn powers_of_two_change_no_bit() {
+    let folder = Folder::new();
+    write(&folder, "one", 1.0);
+    for (precision, exponents) in [("f64", [-600, -41, 1, 333]), ("f32", [-70, -20, 1, 60])] {
+        for model in ["plca", "plsa", "nmf-kl", "pntf", "siplca --kernel 3x2"] {
+            let fit = |data: &str| {
+                let line = format!("fit {model} {data}.npy --rank 2 --precision {precision}");
+                let summary = folder.json(&format!("{line} --output o.npz"));
+                folder.ok("reconstruct o.npz --output r.npy");
+                let number = |name: &str| summary[name].as_f64().unwrap();
+                let cells = folder.dense("r.npy").values;
+                (number("objective"), number("iterations"), cells)
+            };
+            let one = fit("one");
+            for e in exponents {
+                let unit = 2f64.powi(e);
+                write(&folder, "other", unit);
+                let other = fit("other");
+                let what = format!("{model} {precision} 2^{e}");
+                let objective = if model == "pntf" { one.0 } else { one.0 * unit };
+                assert_eq!((other.0, other.1), (objective, one.1), "{what}");
+                let cells: Vec<f64> = one.2.iter().map(|x| x * unit).collect();
+                assert_eq!(other.2, cells, "{what}");
+            }
+        }
+    }
+}
+
+/// Squares that leave the range of numbers are an error with the remedy, never a perfect fit; and every run ends.
+#[test]
+fn squares_beyond_the_range_of_numbers() {
+    let folder = Folder::new();
+    for scale in [1e-200, 1e-160, 1e160, 1e300] {
+        write(&folder, "d", scale);
+        for model in ["ntf-l2", "ntf-l2 --update hals", "snmf-ding", "kmeans"] {
+            let line = format!("fit {model} d.npy --rank 2 --output o.npz");
+            folder.fails(1, &line, &["d.npy", "sum of the squares", "scale the data"]);
+        }
+    }
+    // Those of single precision are numbers in double precision.
+    for model in ["ntf-l2", "ntf-l2 --update hals", "snmf-ding", "kmeans"] {
+        let objective = |scale: f64| {
+            write(&folder, "d", scale);
+            let line = format!("fit {model} d.npy --rank 2 --precision f32 --tol 0 --max-iter 20");
+            let summary = folder.json(&format!("{line} --output o.npz"));
+            summary["objective"].as_f64().unwrap() / scale / scale
+        };
+        let one = objective(1.0);
+        for scale in [1e-30, 1e-22, 1e18, 1e20, 1e30] {
+            let got = objective(scale);
+            assert!(
+                (got - one).abs() <= 1e-4 * one && one > 0.0,
+                "{model} {scale:e}: {got} {one}"
+            );
+        }
+    }
 }

@@ -54,7 +54,7 @@ pub(super) struct NmfCounts<'a, T: Real> {
     pub(super) data: &'a dyn Data<T>,
     /// Whether every cell was observed: here, and in all other shards of the data.
     pub(super) complete: bool,
-    /// `Σ V ln V`.
+    /// `Σ V ln (V / u)`, `u` the unit of the data.
     pub(super) self_information: f64,
     pub(super) specs: Vec<BlockSpec<T>>,
     /// How it separates, or what is in the way.
@@ -62,8 +62,9 @@ pub(super) struct NmfCounts<'a, T: Real> {
 }
 
 impl<T: Real> NmfCounts<'_, T> {
+    /// The divergence from `Σ V ln (Y / u)` and `Σ Y`.
     pub(super) fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
-        // [SPEC 0] [SPEC 4] D = Σ_obs V ln(V/Y) - V + Y
+        // [SPEC 0] [SPEC 4] D = Σ_obs V ln(V/Y) - V + Y, both logarithms in the unit of the data
         self.self_information - ln_lik - self.data.total() + mass
     }
 
@@ -87,7 +88,7 @@ impl<T: Real> NmfCounts<'_, T> {
         modes: Modes,
         value: bool,
     ) -> Result<(Expected<T>, Option<f64>), FitError> {
-        let wanted = Request::counts(modes).value(value);
+        let wanted = Request::counts(modes).value(value).unit(self.data.unit());
         NmfState::with_model_at(at, |cp| {
             let e = self.data.e_step(cp, &wanted)?;
             let ln_lik = value.then(|| e.value());
@@ -245,7 +246,7 @@ impl<T: Real> Separable<T> for NmfCounts<'_, T> {
 
     fn value(&self, ln_lik: f64) -> f64 {
         let total = self.data.total();
-        self.divergence(ln_lik + total * total.ln(), total)
+        self.divergence(ln_lik + total * (total / self.data.unit()).ln(), total)
     }
 }
 

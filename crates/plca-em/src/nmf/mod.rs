@@ -27,7 +27,9 @@ mod shards;
 mod state;
 mod stream;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings, levels,
+};
 use plca_tensor::{Data, Real, check_counts};
 
 use crate::Missing;
@@ -111,21 +113,21 @@ impl<T: Real> Nmf<T> {
         })
     }
 
-    /// What entries of the factors are drawn around, for data of this shape and sum.
-    fn scale(&self, shape: &[usize], total: f64) -> Result<f64, FitError> {
+    /// What entries of the two factors are drawn around, for data of this shape and sum.
+    fn scale(&self, shape: &[usize], total: f64) -> Result<Vec<f64>, FitError> {
         let &[rows, columns] = shape else {
             let order = shape.len();
             return conflict(format!("NMF is for matrices, the data have order {order}"));
         };
         // E[W H] over all cells is K; both factors take half of the scale.
         let cells = rows as f64 * columns as f64;
-        Ok((total / cells / self.components as f64).sqrt())
+        Ok(levels(total / cells / self.components as f64, 2))
     }
 
-    /// The blocks for data of this shape, drawn around a scale.
-    fn blocks(&self, shape: &[usize], scale: f64) -> Result<Vec<BlockSpec<T>>, FitError> {
+    /// The blocks for data of this shape, drawn around a scale each.
+    fn blocks(&self, shape: &[usize], scale: Vec<f64>) -> Result<Vec<BlockSpec<T>>, FitError> {
         let mut specs = specs([shape[0], shape[1]], self.components);
-        for spec in &mut specs {
+        for (spec, scale) in specs.iter_mut().zip(scale) {
             spec.draw = Draw::Around(scale);
         }
         self.settings.apply(&mut specs)?;
@@ -199,7 +201,7 @@ impl<T: Real> Model for Nmf<T> {
         let counts = NmfCounts {
             data,
             complete: data.is_complete(),
-            self_information: data.self_information()?,
+            self_information: data.self_information_in(data.unit())?,
             plan: plan(self, &specs),
             specs,
         };

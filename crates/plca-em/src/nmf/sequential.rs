@@ -24,7 +24,9 @@ impl<T: Real> NmfCounts<'_, T> {
         if !free && !measure {
             return Ok((None, None));
         }
-        let wanted = Request::counts(Modes::one(mode)).value(measure);
+        let wanted = Request::counts(Modes::one(mode))
+            .value(measure)
+            .unit(data.unit());
         let mut e = NmfState::with_model_at(at, |cp| data.e_step(cp, &wanted))?;
         let exposure = wanted.value(true).rule(Rule::Exposure);
         let mut seen = match self.complete {

@@ -5,7 +5,7 @@ use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
     Wanted, improve,
 };
-use plca_tensor::{Data, Expected, Factor, Modes, Real};
+use plca_tensor::{Data, Expected, Factor, Modes, Real, normalise_columns};
 
 use super::counts::{NmfCounts, plan};
 use super::{Nmf, NmfState};
@@ -57,13 +57,25 @@ impl<T: Real> Shard<T> for NmfShard<'_, T> {
         if total <= 0.0 || !is_free(&self.counts.specs[1]) {
             return Ok(());
         }
+        // In units in which every component has the mass 1, and the data have.
+        let mut w = at.at(0).clone();
+        let sums = normalise_columns(&mut w);
         // Rounded once: in single precision the sum of the data need not be a number.
-        let mut block = at.at(1).map(|h| T::lit(h.to_f64() / total));
-        let factors = [Factor::Columns(at.at(0)), Factor::Rows(at.at(1))];
+        let by = |z: usize| sums[z].to_f64() / total;
+        let mut block = at.at(1).clone();
+        for (z, mut row) in block.row_iter_mut().enumerate() {
+            row.apply(|h| *h = T::lit(h.to_f64() * by(z)));
+        }
+        let factors = [Factor::Columns(&w), Factor::Rows(at.at(1))];
         improve(data, &factors, 1, &mut block, SETTLING)?;
         at.change(|j, h| {
-            if j == 1 {
-                *h = block.map(|h| T::lit(h.to_f64() * total));
+            for (z, mut row) in h.row_iter_mut().enumerate().filter(|_| j == 1) {
+                for (h, new) in row.iter_mut().zip(&block.row(z)) {
+                    *h = match by(z) > 0.0 {
+                        true => T::lit(new.to_f64() / by(z)),
+                        false => *h,
+                    };
+                }
             }
         });
         Ok(())
@@ -74,7 +86,8 @@ impl<T: Real> Imputes<T> for NmfShard<'_, T> {
     fn apart(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Apart<T>, FitError> {
         let modes: Modes = (0..2).filter(|&j| wanted.blocks[j]).collect();
         let (mut e, mut hidden, seen) = NmfState::with_model_at(at, |model| {
-            apart(self.counts.data, model, modes, wanted.value)
+            let data = self.counts.data;
+            apart(data, model, modes, wanted.value.then(|| data.unit()))
         })?;
         let value = wanted
             .value
@@ -128,9 +141,9 @@ impl<T: Real> Sharded<T> for Nmf<T> {
         })
     }
 
-    /// `Σ V ln V`.
+    /// `Σ V ln (V / u)`, `u` the unit of the shard.
     fn read_off(&self, shard: &dyn Data<T>) -> Result<Vec<f64>, FitError> {
-        Ok(vec![shard.self_information()?])
+        Ok(vec![shard.self_information_in(shard.unit())?])
     }
 
     fn bind_shard<'a>(

@@ -77,13 +77,14 @@ impl<T: Real> Streamed<T> for Nmf<T> {
         for (mut column, &scale) in h.column_iter_mut().zip(&scale) {
             column *= T::lit(scale);
         }
-        let x_ln_x = |x: &f64| if *x > 0.0 { x * x.ln() } else { 0.0 };
+        let unit = batch.unit();
+        let x_ln_x = |&x: &f64| if x > 0.0 { x * (x / unit).ln() } else { 0.0 };
         let of_sums: f64 = sums.iter().map(x_ln_x).sum();
         Ok(Explanation {
             state: NmfState::new(mixtures.basis().clone(), h)?,
             counts: found.counts,
             // [SPEC 3] -D at the best scale of every column
-            ln_lik: found.ln_lik + of_sums - batch.self_information()?,
+            ln_lik: found.ln_lik + of_sums - batch.self_information_in(unit)?,
             iterations: found.iterations,
             restored: found.restored,
         })

@@ -91,8 +91,9 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
 impl<T: Real> Imputes<T> for PlcaCounts<'_, T> {
     fn apart(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Apart<T>, FitError> {
         let modes = Self::modes(wanted.blocks);
-        let (mut e, mut hidden, seen) =
-            PlcaState::with_model_at(at, |model| apart(self.data, model, modes, wanted.value))?;
+        let (mut e, mut hidden, seen) = PlcaState::with_model_at(at, |model| {
+            apart(self.data, model, modes, wanted.value.then_some(1.0))
+        })?;
         let value = wanted.value.then(|| e.value());
         let blocks = Self::of_blocks(&mut e, wanted.blocks);
         Ok(Apart {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 
+use plca_dist::random::exponential;
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::laws::check_threads;
-use plca_fit::{Checkpoint, Factored, Fit, FitError, Init, Memory, Model, Solver, State};
+use plca_fit::{Checkpoint, Factored, Fit, FitError, Init, Memory, Model, Solver, State, Stop};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -503,4 +504,119 @@ fn entries_that_almost_nothing_observes_stay_finite() {
         );
         last = value;
     }
+}
+
+/// What a run from the seed's start looks like: its objectives, and its model.
+fn looked_at<T: Real, M: Model<Scalar = T>>(
+    model: &M,
+    data: &DenseTensor<T>,
+    solver: Solver,
+) -> (Vec<f64>, Vec<DMatrix<T>>) {
+    let run = model.on(data).unwrap().solver(solver);
+    let stop = Stop::default().max_iter(120).check_every(1).tol(1e-9);
+    let fit = run.stop(stop).run(Init::default(), &mut rng(5)).unwrap();
+    let blocks = fit.state().parameters().matrices().to_vec();
+    (fit.trace().iter().map(|p| p.objective).collect(), blocks)
+}
+
+/// Data times a power of two: the same run in the other unit, bit for bit. Shares are as they were, rates have the unit.
+fn has_no_unit<T: Real, M: Model<Scalar = T>>(
+    model: &M,
+    values: &[f64],
+    hidden: bool,
+    (solver, e): (Solver, i32),
+) {
+    let data = |e: i32| {
+        let value = |(at, x): (usize, &f64)| match hidden && at % 7 == 3 {
+            true => T::lit(f64::NAN),
+            // Rounded before it is scaled.
+            false => T::lit(T::lit(*x).to_f64() * 2f64.powi(e)),
+        };
+        let values = values.iter().enumerate().map(value).collect();
+        DenseTensor::masked(vec![12, 9], values, Order::RowMajor).unwrap()
+    };
+    let (one, other) = (
+        looked_at(model, &data(0), solver),
+        looked_at(model, &data(e), solver),
+    );
+    let unit = 2f64.powi(e);
+    let scaled: Vec<f64> = one.0.iter().map(|x| x * unit).collect();
+    assert_eq!(scaled, other.0, "{solver} {e}");
+    for (a, b) in one.1.iter().zip(&other.1) {
+        // Of rates a power of two, of which each block has its own part.
+        let by = b.amax().to_f64() / a.amax().to_f64();
+        assert!(by.log2().fract() == 0.0, "{solver} {e} {by}");
+        assert_eq!(a.map(|x| T::lit(x.to_f64() * by)), *b, "{solver} {e}");
+    }
+}
+
+fn all_have_no_unit<T: Real>(exponents: &[i32]) {
+    let values = gamma_like(12 * 9);
+    for &e in exponents {
+        for hidden in [false, true] {
+            for solver in [
+                Solver::Em,
+                Solver::Fast,
+                Solver::Momentum,
+                Solver::Parabolic,
+                Solver::Squarem,
+            ] {
+                let of = (solver, e);
+                has_no_unit(&Plca::<T>::builder(3).build().unwrap(), &values, hidden, of);
+                has_no_unit(&Plsa::<T>::builder(3).build().unwrap(), &values, hidden, of);
+                has_no_unit(&Nmf::<T>::builder(3).build().unwrap(), &values, hidden, of);
+            }
+        }
+    }
+}
+
+/// Skewed positive numbers.
+fn gamma_like(n: usize) -> Vec<f64> {
+    let mut rng = rng(3);
+    (0..n)
+        .map(|_| exponential(&mut rng) * exponential(&mut rng))
+        .collect()
+}
+
+// [SPEC 10.1] [SPEC 1.2]
+#[test]
+fn powers_of_two_change_no_bit() {
+    all_have_no_unit::<f64>(&[-301, -50, -1, 77, 300]);
+    all_have_no_unit::<f32>(&[-61, -20, -1, 13, 60]);
+}
+
+/// However small the unit, no iteration is worse than the one before by more than rounding.
+// [SPEC 10.1]
+#[test]
+fn no_iteration_is_worse_in_small_units() {
+    fn in_units<T: Real>(units: &[f64], rounding: f64) {
+        let values = gamma_like(12 * 9);
+        let total: f64 = values.iter().sum();
+        for unit in units {
+            let data = values.iter().map(|x| T::lit(x * unit)).collect();
+            let data = DenseTensor::new(vec![12, 9], data, Order::RowMajor).unwrap();
+            let ends = [
+                (
+                    1.0,
+                    looked_at(&Plca::<T>::builder(3).build().unwrap(), &data, Solver::Fast),
+                ),
+                (
+                    1.0,
+                    looked_at(&Plsa::<T>::builder(3).build().unwrap(), &data, Solver::Fast),
+                ),
+                (
+                    -1.0,
+                    looked_at(&Nmf::<T>::builder(3).build().unwrap(), &data, Solver::Fast),
+                ),
+            ];
+            for (sense, (trace, _)) in ends {
+                for pair in trace.windows(2) {
+                    let worse = sense * (pair[0] - pair[1]) / (total * unit);
+                    assert!(worse <= rounding, "{unit:e}: {worse:e}");
+                }
+            }
+        }
+    }
+    in_units::<f64>(&[1e6, 1.0, 1e-12, 1e-15, 1e-200], 1e-13);
+    in_units::<f32>(&[1e6, 1.0, 1e-3, 1e-8, 1e-25], 5e-6);
 }

@@ -7,8 +7,8 @@ use plca_em::{
     Geometry, Given, Likelihood, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Support,
 };
 use plca_fit::{Algorithm, Event, FitError, Init, Model, Solver, State};
-use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled};
-use plca_tensor::{DenseTensor, Order};
+use plca_priors::{CrossEntropy, Dirichlet, Entropic, LogisticNormal, Schedule, Scheduled};
+use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
@@ -404,4 +404,50 @@ fn pseudo_counts_of_shifted_models() -> Result<(), FitError> {
     near("kernels", kernels, normalised(of_kernels + &added[1]));
     near("impulses", impulses, normalised(of_impulses + &added[2]));
     Ok(())
+}
+
+/// A prior that is nothing beside the counts changes nothing, however large these are: the objective is a number, rises, and is that without it.
+// [SPEC 7]
+#[test]
+fn logistic_normal_columns_of_huge_counts() {
+    let values = |size: f64| {
+        (0..24)
+            .map(|n| size * f64::from((7 * n + n * n) % 11 + 1))
+            .collect()
+    };
+    for block in ["basis", "mixture"] {
+        let rows = if block == "basis" { 8 } else { 5 };
+        let ones = DVector::from_element(rows, 1.0);
+        let prior = LogisticNormal::independent(DVector::zeros(rows), &ones).unwrap();
+        for size in [1e40, 1e61, 1e100, 1e200] {
+            let data = DenseTensor::new(vec![8, 3], values(size), Order::RowMajor).unwrap();
+            let end = |plsa: Plsa<f64>| {
+                let run = plsa.on(&data).unwrap().solver(Solver::Em);
+                let run = run.stop(exactly(30).check_every(1));
+                let fit = run.run(Init::default(), &mut rng()).unwrap();
+                let trace: Vec<f64> = fit
+                    .trace()
+                    .iter()
+                    .map(|p| p.objective / data.total())
+                    .collect();
+                assert!(
+                    trace.iter().all(|x| x.is_finite()),
+                    "{block} {size:e}: {trace:?}"
+                );
+                for pair in trace.windows(2) {
+                    assert!(pair[1] >= pair[0] - 1e-13, "{block} {size:e}: {pair:?}");
+                }
+                trace[30]
+            };
+            let with = end(Plsa::builder(5)
+                .prior(block, prior.clone())
+                .build()
+                .unwrap());
+            let without = end(Plsa::builder(5).build().unwrap());
+            assert!(
+                (with - without).abs() < 1e-9,
+                "{block} {size:e}: {with} {without}"
+            );
+        }
+    }
 }

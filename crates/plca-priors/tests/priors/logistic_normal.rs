@@ -110,3 +110,38 @@ fn refuses() {
         LogisticNormal::new(mean, DMatrix::from_row_slice(2, 2, &[1.0, 0.5, 0.4, 1.0])).is_err()
     );
 }
+
+/// However large counts are beside the prior, columns are theirs, and a second step from there changes nothing.
+// [SPEC 7]
+#[test]
+fn huge_counts_are_not_lost_in_rounding() {
+    let counts = [3.1, 0.7, 0.0, 11.3, 1e-7];
+    let total: f64 = counts.iter().sum();
+    let (mean, variance) = ([0.3, -1.0, 0.0, 2.0, 0.5], [1.0, 0.5, 2.0, 0.1, 3.0]);
+    let forms = [
+        correlated(&mean, &variance, 0.6),
+        LogisticNormal::independent(
+            DVector::from_column_slice(&mean),
+            &DVector::from_column_slice(&variance),
+        )
+        .unwrap(),
+    ];
+    for prior in forms {
+        for size in [1e15, 1e20, 1e40, 1e61, 1e100, 1e200] {
+            let scaled = counts.map(|c| c * size);
+            let mut theta = step(&prior, &scaled);
+            for _ in 0..3 {
+                for (t, c) in theta.iter().zip(counts) {
+                    assert!(
+                        *t > 0.0 && (t - c / total).abs() < 1e-12,
+                        "{size:e}: {theta}"
+                    );
+                }
+                let density = prior.ln_density(&theta, &Step::at(1));
+                assert!(density.is_finite(), "{size:e}: {density}");
+                let matrix = DMatrix::from_column_slice(5, 1, &scaled);
+                prior.update(&matrix, &mut theta, &Step::at(1)).unwrap();
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::kernel::mttkrp::{Fill, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Sorted;
 use crate::kernel::panel::Panel;
 use crate::parallel::for_each_part;
-use crate::{CompensatedSum, Coordinates, Data, DataError, Mask, Real};
+use crate::{CompensatedSum, Coordinates, Data, DataError, Mask, Order, Real};
 
 /// Columns that are written side by side: their numbers lie in one line of the cache.
 const COLUMNS: usize = 8;
@@ -165,7 +165,7 @@ impl<'a, T: Real> Products<'a, T> {
             let [total, squares] = dense.sums;
             return Ok(Self {
                 shape,
-                cells: Cells::Dense(dense.grid, Layout::halves(shape, dense.grid.order)),
+                cells: Cells::Dense(dense.grid, Layout::halves(shape)),
                 scale: dense.scale,
                 total,
                 squares,
@@ -237,7 +237,7 @@ impl<'a, T: Real> Products<'a, T> {
             Cells::Dense(grid, _) => {
                 for (at, x) in grid.values.iter().enumerate() {
                     if !x.is_nan() && *x != T::zero() {
-                        visit(&unravel(at, self.shape, grid.order), x.to_f64());
+                        visit(&unravel(at, self.shape, Order::RowMajor), x.to_f64());
                     }
                 }
             }

@@ -3,8 +3,9 @@
 use nalgebra::DMatrix;
 
 use crate::kernel::aligned::{Aligned, Pool};
-use crate::kernel::coordinate::{Entries, Full, Lent, Listed, RowGroup, gather, unit_exponent};
+use crate::kernel::coordinate::{Entries, Full, Lent, Listed, RowGroup, gather};
 use crate::kernel::dense_rows::DenseRows;
+use crate::kernel::panel::unit_exponent;
 use crate::kernel::panel::{Panel, pow2};
 use crate::kernel::solve::{RowEnd, SolveGroup, Until};
 use crate::kernel::{lanes, split};
@@ -132,7 +133,7 @@ impl<'a, T: Real> ModeRows<'a, T> {
             Some(row) if 2 * positive > row.saturating_mul(shape[mode]) => {
                 let (stride, rows) = (lanes::stride::<T>(row), shape[mode]);
                 let cells = if let Some(dense) = dense {
-                    let lent = DenseRows::new(dense.grid, mode, false);
+                    let lent = DenseRows::new(dense.grid, mode);
                     let together = match lent.are_interleaved() {
                         true => (rows / (SHARE * parallel::threads())).clamp(2, TOGETHER),
                         false => 2,
@@ -177,7 +178,7 @@ impl<'a, T: Real> ModeRows<'a, T> {
                 let all = row.map_or(usize::MAX, |row| row.saturating_mul(shape[mode]));
                 let cells = if let Some(dense) = dense.filter(|_| positive > all / RARE) {
                     Listed::Lent {
-                        lender: Lent::Dense(DenseRows::new(dense.grid, mode, true)),
+                        lender: Lent::Dense(DenseRows::new(dense.grid, mode)),
                         scale: dense.scale.to_f64(),
                     }
                 } else if let Some(listed) = data.listed(mode) {

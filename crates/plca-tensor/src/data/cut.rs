@@ -93,7 +93,7 @@ pub fn cut<T: Real>(
             let cell = |at| {
                 let mut index = unravel(at, &shape, Order::RowMajor);
                 index[mode] += first;
-                view.grid.values[position(&index, data.shape(), view.grid.order)] / view.scale
+                view.grid.values[position(&index, data.shape(), Order::RowMajor)] / view.scale
             };
             let values = (0..shape.iter().product()).map(cell).collect();
             let shard = DenseTensor::masked(shape.clone(), values, Order::RowMajor)?;

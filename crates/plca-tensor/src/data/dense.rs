@@ -8,6 +8,7 @@ use super::pass::{Stored, check_sums, data_scale};
 use super::{Data, Expected, Mask, Request, Summary, Sums};
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
+use crate::parallel::for_each_part;
 use crate::simplex::largest;
 use crate::{Cp, DataError, Real};
 
@@ -35,8 +36,11 @@ pub enum Order {
 /// Values are checked once, here: finite numbers of either sign. Models of counts ask for more where they meet data:
 /// [`check_counts`](crate::check_counts). Values are never normalised. A hidden cell is NaN in place of its value, which is never read.
 ///
+/// Whatever order they are given in, values are held, and added up, in row-major order: results do not depend on how an array lay in memory, by a
+/// single bit.
+///
 /// `S` holds the values: a vector of the tensor's own, or with [`shared`](Self::shared) anything that shows them, such as a slice or an `Arc`.
-/// Memory: the values, which are not copied, and from the first pass on the buffers that passes work in.
+/// Memory: the values, which are not copied if they are in row-major order, and from the first pass on the buffers that passes work in.
 ///
 /// ```
 /// use plca_tensor::{Data, DenseTensor, Order};
@@ -52,7 +56,6 @@ pub enum Order {
 pub struct DenseTensor<T, S = Vec<T>> {
     shape: Vec<usize>,
     values: Values<T, S>,
-    order: Order,
     /// Stored values are those given times this power of two.
     scale: T,
     hidden: usize,
@@ -66,8 +69,8 @@ pub struct DenseTensor<T, S = Vec<T>> {
 #[derive(Clone, Debug)]
 enum Values<T, S> {
     Given(S),
-    /// Extreme ones, of which others may hold the original.
-    Scaled(Vec<T>),
+    /// Extreme ones, and those in another order, of which others may hold the original.
+    Copied(Vec<T>),
 }
 
 /// The largest number of modes of a tensor, as in numpy: work is proportional to the square of it.
@@ -135,6 +138,42 @@ fn row_major(position: usize, shape: &[usize], order: Order) -> usize {
     }
 }
 
+/// Sides of a tile of values that are brought into another order together: their lines stay in the first-level cache.
+const TILE: usize = 32;
+
+/// Values in column-major order as row-major ones; `None` where the two are the same.
+fn to_row_major<T: Real>(shape: &[usize], values: &[T], order: Order) -> Option<Vec<T>> {
+    let several = shape.iter().filter(|&&n| n > 1).count() > 1;
+    let ([first, middle @ .., last], Order::ColumnMajor, true) = (shape, order, several) else {
+        return None;
+    };
+    let inner: usize = middle.iter().product();
+    let mut rows = vec![T::zero(); values.len()];
+    // A row of the first mode: the middle ones, the last of them fastest, and the last mode.
+    let row = inner * last;
+    for_each_part(&mut rows, TILE * row, |part, rows| {
+        let from = part * TILE;
+        for at in 0..inner {
+            // The same indices of the middle modes, the first of them fastest.
+            let (mut rest, mut there, mut step) = (at, 0, inner);
+            for &size in middle.iter().rev() {
+                step /= size;
+                there += rest % size * step;
+                rest /= size;
+            }
+            for begin in (0..*last).step_by(TILE) {
+                for j in begin..(begin + TILE).min(*last) {
+                    let cells = &values[(j * inner + there) * first + from..];
+                    for (to, &x) in rows[at * last + j..].iter_mut().step_by(row).zip(cells) {
+                        *to = x;
+                    }
+                }
+            }
+        }
+    });
+    Some(rows)
+}
+
 /// Checks values; returns the largest absolute one. NaN marks a hidden cell where `nan_is_hidden`.
 fn check_values<T: Real>(
     shape: &[usize],
@@ -161,6 +200,25 @@ fn check_values<T: Real>(
     Ok(largest(values))
 }
 
+/// Checks a matrix in column-major order in which NaN marks a hidden cell; returns the number of hidden cells.
+pub(crate) fn check_columns<T: Real>(
+    [rows, columns]: [usize; 2],
+    values: &[T],
+) -> Result<usize, DataError> {
+    let scale = data_scale(check_values(
+        &[rows, columns],
+        values,
+        Order::ColumnMajor,
+        true,
+    )?);
+    let mut sums = Sums::default();
+    let observed = values.iter().filter(|x| !x.is_nan());
+    let observed = observed.map(|&x| sums.add((x * scale).to_f64(), x.to_f64()));
+    let hidden = values.len() - observed.count();
+    check_sums(sums.summary(scale.to_f64(), None, Mask::Hidden))?;
+    Ok(hidden)
+}
+
 /// What checking values finds.
 struct Checked<T> {
     scale: T,
@@ -170,14 +228,9 @@ struct Checked<T> {
 }
 
 impl<T: Real> Checked<T> {
-    /// Goes through the values as they are given.
-    fn new(
-        shape: &[usize],
-        values: &[T],
-        order: Order,
-        nan_is_hidden: bool,
-    ) -> Result<Self, DataError> {
-        let scale = data_scale(check_values(shape, values, order, nan_is_hidden)?);
+    /// Goes through values in row-major order, as they are given; `largest` is what checking them found.
+    fn new(shape: &[usize], values: &[T], largest: T) -> Result<Self, DataError> {
+        let scale = data_scale(largest);
         let (mut sums, mut hidden, mut negative) = (Sums::default(), 0, None);
         for (at, &x) in values.iter().enumerate() {
             if x.is_nan() {
@@ -185,11 +238,8 @@ impl<T: Real> Checked<T> {
                 continue;
             }
             let given = x.to_f64();
-            if given < 0.0 && (order == Order::ColumnMajor || negative.is_none()) {
-                let at = row_major(at, shape, order);
-                if negative.is_none_or(|(first, _)| at < first) {
-                    negative = Some((at, given));
-                }
+            if given < 0.0 && negative.is_none() {
+                negative = Some((at, given));
             }
             sums.add((x * scale).to_f64(), given);
         }
@@ -206,7 +256,7 @@ impl<T: Real> Checked<T> {
         })
     }
 
-    fn tensor<S>(self, shape: Vec<usize>, values: Values<T, S>, order: Order) -> DenseTensor<T, S> {
+    fn tensor<S>(self, shape: Vec<usize>, values: Values<T, S>) -> DenseTensor<T, S> {
         let Self {
             scale,
             hidden,
@@ -216,7 +266,6 @@ impl<T: Real> Checked<T> {
         DenseTensor {
             shape,
             values,
-            order,
             scale,
             hidden,
             sums,
@@ -227,7 +276,7 @@ impl<T: Real> Checked<T> {
 }
 
 impl<T: Real> DenseTensor<T> {
-    /// A tensor from its values in the given memory order. Cost: some passes over the values.
+    /// A tensor from its values in the given memory order. Cost: some passes over the values, and a copy of column-major ones.
     ///
     /// # Errors
     ///
@@ -286,14 +335,18 @@ impl<T: Real> DenseTensor<T> {
         order: Order,
         nan_is_hidden: bool,
     ) -> Result<Self, DataError> {
-        let checked = Checked::new(&shape, &values, order, nan_is_hidden)?;
+        let largest = check_values(&shape, &values, order, nan_is_hidden)?;
+        if let Some(rows) = to_row_major(&shape, &values, order) {
+            values = rows;
+        }
+        let checked = Checked::new(&shape, &values, largest)?;
         if checked.scale != T::one() {
             values.iter_mut().for_each(|x| *x *= checked.scale);
         }
-        Ok(checked.tensor(shape, Values::Given(values), order))
+        Ok(checked.tensor(shape, Values::Given(values)))
     }
 
-    /// The values as they were given: shape, values, order. Where the largest lies outside the middle half of the
+    /// The values as they were given, in row-major order: shape, values, order. Where the largest lies outside the middle half of the
     /// scalar's exponents all are kept multiplied by a power of two, and those that underflow then come back as 0.
     ///
     /// ```
@@ -303,11 +356,11 @@ impl<T: Real> DenseTensor<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn into_parts(self) -> (Vec<usize>, Vec<T>, Order) {
-        let (Values::Given(mut values) | Values::Scaled(mut values)) = self.values;
+        let (Values::Given(mut values) | Values::Copied(mut values)) = self.values;
         if self.scale != T::one() {
             values.iter_mut().for_each(|x| *x /= self.scale);
         }
-        (self.shape, values, self.order)
+        (self.shape, values, Order::RowMajor)
     }
 }
 
@@ -315,8 +368,8 @@ impl<T: Real, S: AsRef<[T]>> DenseTensor<T, S> {
     /// A tensor over values that the caller owns, in the given memory order: a slice, an `Arc<[T]>`, a memory map in a type of your own. They are
     /// read where they lie. The result is that of [`new`](DenseTensor::new) on the same values, bit for bit.
     ///
-    /// Memory: none for values, except where the largest lies outside the middle half of the scalar's exponents: those are copied, multiplied
-    /// by a power of two. The holder must always show the same values.
+    /// Memory: none for values, except column-major ones, and those of which the largest lies outside the middle half of the scalar's exponents:
+    /// they are copied, the latter multiplied by a power of two. The holder must always show the same values.
     ///
     /// # Errors
     ///
@@ -363,19 +416,21 @@ impl<T: Real, S: AsRef<[T]>> DenseTensor<T, S> {
         order: Order,
         nan_is_hidden: bool,
     ) -> Result<Self, DataError> {
-        let checked = Checked::new(&shape, values.as_ref(), order, nan_is_hidden)?;
+        let largest = check_values(&shape, values.as_ref(), order, nan_is_hidden)?;
+        let mut rows = to_row_major(&shape, values.as_ref(), order);
+        let held = rows.as_deref().unwrap_or(values.as_ref());
+        let checked = Checked::new(&shape, held, largest)?;
         let scale = checked.scale;
-        let values = match scale == T::one() {
-            true => Values::Given(values),
-            false => Values::Scaled(values.as_ref().iter().map(|&x| x * scale).collect()),
-        };
-        Ok(checked.tensor(shape, values, order))
+        if scale != T::one() {
+            rows = Some(held.iter().map(|&x| x * scale).collect());
+        }
+        Ok(checked.tensor(shape, rows.map_or(Values::Given(values), Values::Copied)))
     }
 
     fn values(&self) -> &[T] {
         match &self.values {
             Values::Given(values) => values.as_ref(),
-            Values::Scaled(values) => values,
+            Values::Copied(values) => values,
         }
     }
 
@@ -383,13 +438,7 @@ impl<T: Real, S: AsRef<[T]>> DenseTensor<T, S> {
         Grid {
             shape: &self.shape,
             values: self.values(),
-            order: self.order,
         }
-    }
-
-    /// The memory order of the values.
-    pub fn order(&self) -> Order {
-        self.order
     }
 
     /// The number of hidden cells.
@@ -412,7 +461,7 @@ impl<T: Real, S: AsRef<[T]>> DenseTensor<T, S> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn get(&self, index: &[usize]) -> T {
-        self.values()[position(index, &self.shape, self.order)] / self.scale
+        self.values()[position(index, &self.shape, Order::RowMajor)] / self.scale
     }
 }
 
@@ -434,12 +483,12 @@ pub struct DenseView<'a, T> {
     pub(crate) sums: [f64; 2],
 }
 
-/// The same values in the same memory order, and the same cells hidden.
+/// The same values, and the same cells hidden.
 impl<T: Real, S: AsRef<[T]>> PartialEq for DenseTensor<T, S> {
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.grid(), other.grid());
         let mut cells = mine.values.iter().zip(theirs.values);
-        (mine.shape, mine.order, self.scale) == (theirs.shape, theirs.order, other.scale)
+        (mine.shape, self.scale) == (theirs.shape, other.scale)
             && cells.all(|(a, b)| a == b || a.is_nan() && b.is_nan())
     }
 }
@@ -457,19 +506,14 @@ impl<T: Real, S: AsRef<[T]> + Debug + Send + Sync> Data<T> for DenseTensor<T, S>
         let (grid, scale) = (self.grid(), self.scale.to_f64());
         let order = grid.shape.len();
         let mut index = vec![0; order];
-        // In memory order.
         for &x in grid.values {
             if x != T::zero() && !x.is_nan() {
                 each(&index, x.to_f64() / scale);
             }
-            let mut advance = |m: usize| {
+            (0..order).rev().all(|m| {
                 index[m] = (index[m] + 1) % grid.shape[m];
                 index[m] == 0
-            };
-            match grid.order {
-                Order::RowMajor => (0..order).rev().all(&mut advance),
-                Order::ColumnMajor => (0..order).all(&mut advance),
-            };
+            });
         }
         Ok(())
     }
@@ -477,7 +521,7 @@ impl<T: Real, S: AsRef<[T]> + Debug + Send + Sync> Data<T> for DenseTensor<T, S>
     fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
         if self.hidden > 0 {
             for (position, _) in (self.values().iter().enumerate()).filter(|(_, x)| x.is_nan()) {
-                each(&unravel(position, &self.shape, self.order));
+                each(&unravel(position, &self.shape, Order::RowMajor));
             }
         }
         Ok(())
@@ -527,7 +571,7 @@ pub(crate) fn position(index: &[usize], shape: &[usize], order: Order) -> usize 
 impl<T: Real> TryFrom<DMatrix<T>> for DenseTensor<T> {
     type Error = DataError;
 
-    /// Takes the matrix without copying it.
+    /// Takes the matrix and brings it into row-major order.
     fn try_from(m: DMatrix<T>) -> Result<Self, DataError> {
         let shape = vec![m.nrows(), m.ncols()];
         Self::new(shape, m.data.into(), Order::ColumnMajor)
@@ -541,12 +585,33 @@ mod tests {
     #[test]
     fn values_of_others_lie_where_they_lay() {
         let values = [1.0, f64::NAN, 3.0, 0.5];
-        let shared = DenseTensor::shared_masked(vec![2, 2], &values, Order::ColumnMajor).unwrap();
+        let shared = DenseTensor::shared_masked(vec![2, 2], &values, Order::RowMajor).unwrap();
         assert_eq!(shared.grid().values.as_ptr(), values.as_ptr());
         // Only what needs another scale is copied.
         let tiny = [1e-310, 2e-310];
         let scaled = DenseTensor::shared(vec![2], &tiny, Order::RowMajor).unwrap();
         assert_ne!(scaled.grid().values.as_ptr(), tiny.as_ptr());
         assert_eq!(scaled.get(&[1]), 2e-310);
+    }
+
+    #[test]
+    fn values_in_column_order_come_into_row_order() {
+        for shape in [
+            vec![3],
+            vec![1, 70],
+            vec![40, 1],
+            vec![33, 70],
+            vec![5, 1, 40],
+            vec![3, 4, 2, 5],
+        ] {
+            let cells: usize = shape.iter().product();
+            let of =
+                |at: usize, order| position(&unravel(at, &shape, Order::RowMajor), &shape, order);
+            let mut columns = vec![0.0; cells];
+            (0..cells).for_each(|at| columns[of(at, Order::ColumnMajor)] = at as f64);
+            let v = DenseTensor::new(shape.clone(), columns, Order::ColumnMajor).unwrap();
+            let want: Vec<f64> = (0..cells).map(|at| at as f64).collect();
+            assert_eq!(v.into_parts(), (shape, want, Order::RowMajor));
+        }
     }
 }

@@ -13,12 +13,13 @@ mod sparse;
 use std::fmt::Debug;
 
 use crate::kernel::coordinate::Lender;
+use crate::kernel::panel::{pow2, unit_exponent};
 use crate::{CompensatedSum, Cp, DataError, Real};
 
 pub use compressed::Compressed;
 pub use cut::{cut, entries_along, even_ends};
 pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
-pub(crate) use dense::{check_shape, matrix_shape, position, unravel};
+pub(crate) use dense::{check_columns, check_shape, matrix_shape, position, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
 pub use part::{Part, unobserved};
 pub use pass::check_counts;
@@ -264,6 +265,15 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         self.summary().total
     }
 
+    /// The largest power of two that is not above the sum of the observed cells; 1 without mass. Logarithms of data and models in this unit
+    /// are those of shares, whatever the data are measured in.
+    fn unit(&self) -> f64 {
+        match self.total() {
+            total if total > 0.0 => pow2(-unit_exponent(total)),
+            _ => 1.0,
+        }
+    }
+
     /// Whether every cell was observed.
     fn is_complete(&self) -> bool {
         self.summary().mask == Mask::Complete
@@ -296,11 +306,25 @@ pub trait Data<T: Real>: Debug + Send + Sync {
     ///
     /// As [`visit`](Self::visit).
     fn self_information(&self) -> Result<f64, DataError> {
+        self.self_information_in(1.0)
+    }
+
+    /// The same with logarithms of the data in a unit, such as [`unit`](Self::unit).
+    ///
+    /// ```math
+    /// \sum_x V[x] \ln \frac{V[x]}{\text{unit}}
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`visit`](Self::visit).
+    fn self_information_in(&self, unit: f64) -> Result<f64, DataError> {
         let mut sum = CompensatedSum::default();
         self.visit(&mut |_, value| {
+            let share = value / unit;
             // [SPEC 0] Σ V ln V, 0 where a scale leaves nothing of a value
-            if value > 0.0 {
-                sum += value * value.ln();
+            if share > 0.0 {
+                sum += value * share.ln();
             }
         })?;
         Ok(sum.value())

@@ -8,7 +8,7 @@ use crate::kernel::{
     aligned::{Aligned, Pool},
     lanes,
     panel::Panel,
-    panel::{pow2, pow2_halves},
+    panel::{balancing_exponent, pow2, pow2_halves, unit_exponent},
 };
 use crate::{Cp, DataError, Factor, Real};
 
@@ -82,7 +82,7 @@ impl<T: Real> Stored<'_, T> {
                 let scales = [T::one(), T::lit(scale)];
                 let value = match request.value {
                     false => None,
-                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows)?),
+                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows, request.unit)?),
                 };
                 let gradient = matches!(request.rule, Rule::Gradient);
                 let counts = match self.sparing {
@@ -149,9 +149,16 @@ impl<'a, T: Real> Pass<'a, T> {
         (smallest < room).then(|| self.panels.iter_mut().map(Panel::balance_rows).collect())
     }
 
-    /// What the scales of the panels, and of their rows, add to the log-likelihood: a pass sees `P` in them.
-    fn ln_scale(&self, data: &dyn Data<T>, rows: Option<&[Vec<i32>]>) -> Result<f64, DataError> {
-        let mut exponents = data.total() * f64::from(self.exponent);
+    /// What the scales of the panels, and of their rows, add to the log-likelihood in a unit: a pass sees `P` in them.
+    fn ln_scale(
+        &self,
+        data: &dyn Data<T>,
+        rows: Option<&[Vec<i32>]>,
+        unit: f64,
+    ) -> Result<f64, DataError> {
+        // Whole numbers: what a model and its unit have in common leaves no rounding error.
+        let exponent = self.exponent - unit_exponent(unit);
+        let mut exponents = data.total() * f64::from(exponent);
         for (mode, rows) in rows.into_iter().flatten().enumerate() {
             let marginal = data.marginal(mode)?;
             let terms = rows.iter().zip(marginal);
@@ -222,11 +229,11 @@ impl<'a, T: Real> Pass<'a, T> {
 /// Power of two by which values are multiplied so that their largest is near 1; 1 in the usual range, and if all are 0.
 pub(crate) fn data_scale<T: Real>(largest: T) -> T {
     let comfortable = f64::from(T::MAX_EXPONENT) / 4.0;
-    let exponent = largest.to_f64().log2();
-    if largest <= T::zero() || exponent.abs() <= comfortable {
+    let exponent = balancing_exponent(largest.to_f64());
+    if f64::from(exponent).abs() <= comfortable {
         T::one()
     } else {
-        pow2(-(exponent.floor() as i32).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT))
+        pow2(exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT))
     }
 }
 

@@ -139,15 +139,16 @@ pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
             checked => checked?,
         }
     }
+    let ln_unit = request.unit.ln();
     match request.rule {
         Rule::Poisson => data.visit(&mut |index, v| {
             let p = sums.go_to(index);
-            sums.value += v * p.ln();
+            sums.value += v * (p.ln() - ln_unit);
             sums.add(index, |joint| v * (joint / p));
         })?,
         Rule::Gradient => data.visit(&mut |index, v| {
             let p = sums.go_to(index);
-            sums.value += v * p.ln();
+            sums.value += v * (p.ln() - ln_unit);
             sums.add_gradient(index, v / p.max(f64::MIN_POSITIVE));
         })?,
         Rule::Exposure => for_each_observed(data, false, &mut |index| {

@@ -142,6 +142,8 @@ pub struct Request<'a, T> {
     pub value: bool,
     /// The rule that says what a cell adds.
     pub rule: Rule<'a, T>,
+    /// A power of two: of [`Rule::Poisson`] and [`Rule::Gradient`] the value is `Σ v ln (p / unit)`. Default 1.
+    pub unit: f64,
 }
 
 impl<'a, T> Request<'a, T> {
@@ -151,6 +153,7 @@ impl<'a, T> Request<'a, T> {
             modes,
             value: false,
             rule: Rule::Poisson,
+            unit: 1.0,
         }
     }
 
@@ -158,6 +161,14 @@ impl<'a, T> Request<'a, T> {
     #[must_use]
     pub fn value(mut self, yes: bool) -> Self {
         self.value = yes;
+        self
+    }
+
+    /// Sets the unit of rates whose logarithms are summed, a power of two such as [`Data::unit`](crate::Data::unit): data and model in another
+    /// unit then have the same value in that unit, bit for bit where the two differ by a power of two.
+    #[must_use]
+    pub fn unit(mut self, unit: f64) -> Self {
+        self.unit = unit;
         self
     }
 

@@ -1,9 +1,9 @@
-//! `nalgebra` views and matrices; a whole matrix becomes a tensor without a copy beside [`DenseTensor`] itself.
+//! `nalgebra` views and matrices; a whole matrix becomes a tensor beside [`DenseTensor`] itself.
 
 use nalgebra::{DMatrix, DMatrixView};
 
 use crate::data::matrix_shape;
-use crate::{DataError, DenseTensor, Order, Real};
+use crate::{DataError, DenseTensor, Real};
 
 impl<T: Real> TryFrom<DMatrixView<'_, T>> for DenseTensor<T> {
     type Error = DataError;
@@ -26,7 +26,7 @@ impl<T: Real> TryFrom<DMatrixView<'_, T>> for DenseTensor<T> {
 impl<T: Real> TryFrom<DenseTensor<T>> for DMatrix<T> {
     type Error = DataError;
 
-    /// A tensor of order 2 as a matrix, without a copy if it is in column order.
+    /// A tensor of order 2 as a matrix.
     ///
     /// ```
     /// use nalgebra::{DMatrix, dmatrix};
@@ -36,11 +36,8 @@ impl<T: Real> TryFrom<DenseTensor<T>> for DMatrix<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn try_from(tensor: DenseTensor<T>) -> Result<Self, DataError> {
-        let (shape, values, order) = tensor.into_parts();
+        let (shape, values, _) = tensor.into_parts();
         let [rows, columns] = matrix_shape(&shape)?;
-        Ok(match order {
-            Order::ColumnMajor => Self::from_vec(rows, columns, values),
-            Order::RowMajor => Self::from_row_iterator(rows, columns, values),
-        })
+        Ok(Self::from_row_iterator(rows, columns, values))
     }
 }

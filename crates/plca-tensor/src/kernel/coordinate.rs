@@ -30,7 +30,7 @@ use pulp::{Simd, WithSimd};
 
 use super::dense_rows::DenseRows;
 use super::log;
-use super::panel::{Panel, pow2};
+use super::panel::{Panel, pow2, unit_exponent};
 use crate::Real;
 use crate::sum::CompensatedSum;
 
@@ -156,11 +156,6 @@ pub struct RowGroup<'a, T> {
     pub(crate) scratch: &'a mut [T],
     pub(crate) passes: usize,
     pub(crate) log: bool,
-}
-
-/// The power of two that brings a positive number into `[1, 2)`, or below 1 if it is subnormal.
-pub(crate) fn unit_exponent(x: f64) -> i32 {
-    1023 - (x.to_bits() >> 52) as i32
 }
 
 impl<T: Real> WithSimd for RowGroup<'_, T> {
@@ -676,8 +671,10 @@ impl<T: Real> Problem<'_, T> {
         let mut ln_lik = 0.0;
         if log {
             let sum = log::ln_lik(self.values, self.p, |_, p| p);
-            // p was seen in the row's scale.
-            let scale = f64::from(self.weight) * std::f64::consts::LN_2 + self.unit.ln();
+            // p was seen in the row's scale. Of the powers of two in it and in the unit the difference alone is rounded.
+            let own = unit_exponent(self.unit);
+            let powers = f64::from(self.weight - own) * std::f64::consts::LN_2;
+            let scale = powers + (self.unit * pow2::<f64>(own)).ln();
             ln_lik = sum * pow2::<f64>(-self.exponent) - self.total * scale;
         }
         let back = pow2::<f64>(-self.weight) / self.unit;

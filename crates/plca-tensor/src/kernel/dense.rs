@@ -19,9 +19,9 @@ use super::log::LnLik;
 use super::panel::Panel;
 use super::tiles::{AddColumns, AddRows, FillRatios, band_vectors};
 use super::{Accumulate, Rule, Sums, part_rows};
+use crate::Real;
 use crate::parallel::{InOrder, claim_in_order, for_each_part, wide};
 use crate::sum::CompensatedSum;
-use crate::{Order, Real};
 
 /// Rows of a panel, whose factor stays in the first-level cache.
 pub(crate) const PANEL: usize = 192;
@@ -39,15 +39,14 @@ const GROUPS: usize = 16;
 const SHARE: usize = 4;
 const SMALL: usize = 16 << 20;
 
-/// Dense cells as the kernels read them; a hidden cell holds NaN.
+/// Dense cells as the kernels read them, in row-major order; a hidden cell holds NaN.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid<'a, T> {
     pub(crate) shape: &'a [usize],
     pub(crate) values: &'a [T],
-    pub(crate) order: Order,
 }
 
-/// The modes in storage order, slowest first, cut into columns and rows.
+/// The modes, slowest first, cut into columns and rows.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// Modes of the columns, slowest first.
@@ -60,8 +59,8 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The fewest modes that make enough rows.
-    fn new(shape: &[usize], order: Order) -> Self {
-        Self::cut(shape, order, |sizes| {
+    fn new(shape: &[usize]) -> Self {
+        Self::cut(shape, |sizes| {
             let enough = |&cut: &usize| sizes[cut..].iter().product::<usize>() >= FEW_ROWS;
             let cut = (1..sizes.len()).rev().find(enough);
             cut.unwrap_or(usize::from(sizes.len() > 1))
@@ -69,8 +68,8 @@ impl Layout {
     }
 
     /// The cut that leaves the least to contract once one side is.
-    pub(crate) fn halves(shape: &[usize], order: Order) -> Self {
-        Self::cut(shape, order, |sizes| {
+    pub(crate) fn halves(shape: &[usize]) -> Self {
+        Self::cut(shape, |sizes| {
             let size = |sizes: &[usize]| sizes.iter().product::<usize>();
             let left = |&cut: &usize| size(&sizes[..cut]).saturating_add(size(&sizes[cut..]));
             (1..sizes.len()).min_by_key(left).unwrap_or(0)
@@ -78,16 +77,12 @@ impl Layout {
     }
 
     /// `columns` says how many of the slowest modes are the columns', by the modes' sizes.
-    fn cut(shape: &[usize], order: Order, columns: impl Fn(&[usize]) -> usize) -> Self {
+    fn cut(shape: &[usize], columns: impl Fn(&[usize]) -> usize) -> Self {
         let mut slow: Vec<usize> = (0..shape.len()).collect();
-        if order == Order::ColumnMajor {
-            slow.reverse();
-        }
-        let sizes: Vec<usize> = slow.iter().map(|&m| shape[m]).collect();
-        let fast = slow.split_off(columns(&sizes));
+        let fast = slow.split_off(columns(shape));
         Self {
-            columns: sizes[..slow.len()].iter().product(),
-            rows: sizes[slow.len()..].iter().product(),
+            columns: shape[..slow.len()].iter().product(),
+            rows: shape[slow.len()..].iter().product(),
             slow,
             fast,
         }
@@ -428,7 +423,7 @@ struct Slow<T> {
 
 impl<T: Real> Accumulate<T> for Grid<'_, T> {
     fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
-        let layout = Layout::new(self.shape, self.order);
+        let layout = Layout::new(self.shape);
         let (k, stride) = (panels[0].k, panels[0].stride);
         let pool = panels[0].pool;
         let mut by_row = pool.take(layout.rows * stride);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::coordinate::Lender;
 use super::dense::Grid;
-use crate::{Order, Real};
+use crate::Real;
 
 /// A mode of dense data as others go through it.
 #[derive(Clone, Copy, Debug)]
@@ -29,23 +29,17 @@ pub(crate) struct DenseRows<'a, T> {
 }
 
 impl<'a, T: Real> DenseRows<'a, T> {
-    /// Rows in whose cells the last of the other modes runs fastest, or the one that does in memory.
-    pub(crate) fn new(grid: Grid<'a, T>, mode: usize, as_in_memory: bool) -> Self {
+    /// Rows in whose cells the last of the other modes runs fastest.
+    pub(crate) fn new(grid: Grid<'a, T>, mode: usize) -> Self {
         let order = grid.shape.len();
-        let step = |m: usize| match grid.order {
-            Order::RowMajor => grid.shape[m + 1..].iter().product(),
-            Order::ColumnMajor => grid.shape[..m].iter().product(),
-        };
+        let step = |m: usize| grid.shape[m + 1..].iter().product();
         let of = |at: usize, m: usize| Mode {
             at,
             size: grid.shape[m],
             step: step(m),
         };
         let others = (0..order).filter(|&m| m != mode).enumerate();
-        let mut others: Vec<_> = others.map(|(at, m)| of(at, m)).collect();
-        if as_in_memory && grid.order == Order::ColumnMajor {
-            others.reverse();
-        }
+        let others = others.map(|(at, m)| of(at, m)).collect();
         Self {
             grid,
             own: of(0, mode),

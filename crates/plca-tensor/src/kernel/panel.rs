@@ -44,10 +44,16 @@ pub(crate) fn pow2_halves<T: Real>(e: i32) -> [T; 2] {
     [pow2(e / 2), pow2(e - e / 2)]
 }
 
+/// The exponent of the power of two that brings a positive number into `[1, 2)`, or below 1 if it is subnormal. Read off its bits: a
+/// logarithm is rounded, more so of numbers far from 1, and what a power of two changes must not depend on the unit.
+pub(crate) fn unit_exponent(x: f64) -> i32 {
+    1023 - (x.to_bits() >> 52) as i32
+}
+
 /// Exponent that brings `largest` into `[1, 2)`; 0 for 0 and non-finite numbers.
 pub(crate) fn balancing_exponent(largest: f64) -> i32 {
     if largest > 0.0 && largest.is_finite() {
-        -(largest.log2().floor() as i32)
+        unit_exponent(largest)
     } else {
         0
     }

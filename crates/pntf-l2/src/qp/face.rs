@@ -1,6 +1,6 @@
 //! The equality problem on one face of the domain.
 
-use nalgebra::{Cholesky, DMatrix, DVector, SymmetricEigen};
+use nalgebra::{Cholesky, DMatrix, DVector, Dyn, SymmetricEigen};
 
 use super::search::Domain;
 
@@ -41,16 +41,16 @@ pub(super) fn direction(
     let face = DMatrix::from_fn(s, s, |i, j| h[(support[i], support[j])]);
     // [PNTF 4] `H d + g = ν 1` with `1ᵀ d = 0` on the simplex, in a basis of such `d`; else with `ν = 0`
     let solve = |h: DMatrix<f64>, g: DVector<f64>| match by_cholesky(&h, &g) {
-        Some(y) => (y, false),
+        Some(y) => Some((y, false)),
         None => by_eigenvalues(h, &g, tol),
     };
     let (direction, unbounded) = match domain {
         Domain::Simplex => {
             let z = helmert(s);
-            let (y, unbounded) = solve(reduced(&face), z.tr_mul(&slope));
+            let (y, unbounded) = solve(reduced(&face), z.tr_mul(&slope))?;
             (z * y, unbounded)
         }
-        Domain::Orthant => solve(face, slope),
+        Domain::Orthant => solve(face, slope)?,
     };
     (direction.amax() > 0.0).then(|| Step {
         direction: direction.iter().copied().collect(),
@@ -91,8 +91,16 @@ pub(super) fn reduced(h: &DMatrix<f64>) -> DMatrix<f64> {
     (&reduced + reduced.transpose()) * 0.5
 }
 
-fn by_eigenvalues(h: DMatrix<f64>, g: &DVector<f64>, tol: f64) -> (DVector<f64>, bool) {
-    let eigen = SymmetricEigen::new(h);
+/// Iterations of an eigenvalue decomposition at most; it takes a few for every value. Of what is not finite it would never end.
+const ITERATIONS: usize = 100_000;
+
+/// The eigenvalues of a symmetric matrix, if they are found.
+pub(super) fn eigen(h: DMatrix<f64>) -> Option<SymmetricEigen<f64, Dyn>> {
+    SymmetricEigen::try_new(h, f64::EPSILON, ITERATIONS)
+}
+
+fn by_eigenvalues(h: DMatrix<f64>, g: &DVector<f64>, tol: f64) -> Option<(DVector<f64>, bool)> {
+    let eigen = eigen(h)?;
     let slopes = eigen.eigenvectors.tr_mul(g);
     let largest = eigen.eigenvalues.amax();
     let flat = |value: f64| value <= FLAT * largest.max(f64::MIN_POSITIVE);
@@ -106,5 +114,5 @@ fn by_eigenvalues(h: DMatrix<f64>, g: &DVector<f64>, tol: f64) -> (DVector<f64>,
             (false, false) => -slopes[i] / eigen.eigenvalues[i],
         }
     });
-    (&eigen.eigenvectors * y, unbounded)
+    Some((&eigen.eigenvectors * y, unbounded))
 }

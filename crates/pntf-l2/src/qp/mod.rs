@@ -12,7 +12,7 @@ mod face;
 mod orthant;
 mod search;
 
-use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
+use nalgebra::{Cholesky, DMatrix};
 
 pub(crate) use orthant::orthant_qp;
 use search::{Domain, Problem};
@@ -211,7 +211,7 @@ fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> S
     // Powers of two, so that nothing overflows and no bit changes.
     let largest = h.amax().max(f.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
     let exponent = if largest > 0.0 {
-        -(largest.log2().floor() as i32)
+        -plca_tensor::exponent(largest)
     } else {
         0
     };
@@ -252,8 +252,8 @@ fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> S
 
 /// The least and the largest `dᵀ H d` of the `d` of length 1 that sum to 0, for `H` of two rows at least.
 pub(crate) fn curvatures(h: &DMatrix<f64>) -> [f64; 2] {
-    let eigen = SymmetricEigen::new(face::reduced(h)).eigenvalues;
-    [eigen.min(), eigen.max()]
+    let values = face::eigen(face::reduced(h)).map(|eigen| eigen.eigenvalues);
+    values.map_or([f64::NAN; 2], |values| [values.min(), values.max()])
 }
 
 /// Refuses a matrix with `dᵀ H d < 0` for a `d` that sums to 0.
@@ -264,7 +264,9 @@ fn check_convex(h: &DMatrix<f64>) -> Result<(), QpError> {
     if h.ncols() < 2 || largest <= 0.0 || Cholesky::new(h / largest).is_some() {
         return Ok(());
     }
-    let eigen = SymmetricEigen::new(face::reduced(&(h / largest)));
+    let Some(eigen) = face::eigen(face::reduced(&(h / largest))) else {
+        return Ok(());
+    };
     let (at, least) = eigen.eigenvalues.argmin();
     if least >= -ROUNDING * eigen.eigenvalues.amax().max(1.0) {
         return Ok(());

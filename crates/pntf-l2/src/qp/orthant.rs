@@ -6,6 +6,7 @@
 //! ```
 
 use nalgebra::DMatrix;
+use plca_tensor::exponent;
 
 use super::search::{Domain, Problem};
 
@@ -78,5 +79,5 @@ pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> Orth
 
 /// The largest power of two that is not above `x > 0`, the smallest normal number for subnormal ones.
 fn power_of_two(x: f64) -> f64 {
-    2f64.powi((x.log2().floor() as i32).max(f64::MIN_EXP - 1))
+    2f64.powi(exponent(x).max(f64::MIN_EXP - 1))
 }

@@ -213,7 +213,12 @@ fn bad_input_is_named_and_extremes_are_explained() {
     );
     let too_large =
         |error: FitError| assert!(matches!(error, FitError::NotFinite { .. }), "{error}");
-    too_large(refuse(&learned, &data(&[1e308, 1.0]), 1));
+    // Errors that are beyond the range of numbers would be told as 0.
+    for size in [1e308, 1e160, 1e-160, 1e-300] {
+        let error = refuse(&learned, &data(&[size, size]), 1);
+        assert!(matches!(error, FitError::Beyond { .. }), "{error}");
+        assert!(error.to_string().ends_with("scale the data"), "{error}");
+    }
     too_large(refuse(&state(&(&a * 1e-200)), &data(&[1e150, 1.0]), 1));
     // Squares of these components overflow or vanish, their coefficients do not.
     for size in [1e-300, 1e-160, 1e160, 1e300] {
@@ -227,8 +232,8 @@ fn bad_input_is_named_and_extremes_are_explained() {
     let tiny = DMatrix::from_element(1, 1, 1e-200);
     let factors = vec![tiny.clone(), tiny, DMatrix::from_element(1, 1, 1.0)];
     let learned_tiny = NtfState::new(factors).unwrap();
-    let found = learned_tiny.transform(&cube(1e-250), &along(2)).unwrap();
-    assert!((found.fit.state().factor(2)[(0, 0)] / 1e150 - 1.0).abs() <= 1e-15);
+    let found = learned_tiny.transform(&cube(1e-150), &along(2)).unwrap();
+    assert!((found.fit.state().factor(2)[(0, 0)] / 1e250 - 1.0).abs() <= 1e-15);
     too_large(refuse(&learned_tiny, &cube(1.0), 2));
     // Nothing, and components that are nothing.
     let found = explain(&a, &data(&[0.0, 0.0]));

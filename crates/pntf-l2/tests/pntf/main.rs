@@ -14,4 +14,5 @@ mod propositions;
 mod qp;
 mod sparsity;
 mod support;
+mod units;
 mod written;

@@ -1116,8 +1116,13 @@ fn bad_input_is_named() {
     let huge = dense(&whole(&[2, 2], vec![5e307, 5e307, 5e307, 0.0]));
     let fit = pntf.fit(&huge, &mut rng(1)).unwrap();
     assert!(fit.objective().is_finite());
-    let error = ntf.bind(&huge).unwrap_err();
-    assert!(matches!(error, FitError::NotFinite { .. }), "{error}");
+    for size in [5e307, 1e160, 1e-160, 1e-300] {
+        let error = ntf
+            .bind(&dense(&whole(&[2, 2], vec![size; 4])))
+            .unwrap_err();
+        assert!(matches!(error, FitError::Beyond { .. }), "{error}");
+        assert!(error.to_string().ends_with("scale the data"), "{error}");
+    }
     let stop = Stop::default().tol(f64::NAN);
     let run = pntf.on(&data).unwrap().stop(stop);
     let error = run.run(Init::default(), &mut rng(0)).unwrap_err();

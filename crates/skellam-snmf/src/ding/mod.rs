@@ -11,15 +11,16 @@
 //! `H ≥ 0` and `W` of any sign, by the multiplicative updates of Ding, Li, Jordan (2010). The error never grows; where it gets stuck depends on the
 //! start. `[SKELLAM 12]`
 
+mod scaled;
 mod state;
 mod steps;
 
-use nalgebra::DMatrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
 };
-use plca_tensor::{Data, DataError, Mask, Real};
+use plca_tensor::{Data, Real};
 
+pub(crate) use scaled::Scaled;
 use steps::DingSteps;
 
 pub use state::DingState;
@@ -97,12 +98,12 @@ impl<T: Real> Model for Ding<T> {
     }
 
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
-        let data = complete(data)?;
-        let mut specs = specs(data.shape(), self.components);
+        let data = Scaled::new(data)?;
+        let mut specs = specs(data.values.shape(), self.components);
         self.settings.apply(&mut specs)?;
         let k = self.components;
         check_room::<T>(k, k.checked_mul(k).and_then(|n| n.checked_mul(4)))?;
-        Ok(Box::new(DingSteps::new(data, specs)))
+        Ok(Box::new(DingSteps::new(data, specs)?))
     }
 }
 
@@ -112,38 +113,4 @@ fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
         BlockSpec::values("basis", (f, k), Axis::Columns, Constraint::Free),
         BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
     ]
-}
-
-/// A copy of a matrix without hidden cells.
-pub(super) fn complete<T: Real>(data: &dyn Data<T>) -> Result<DMatrix<T>, FitError> {
-    let &[rows, columns] = data.shape() else {
-        let shape = data.shape().to_vec();
-        return Err(DataError::NotAMatrix { shape }.into());
-    };
-    let too_large = || DataError::TooLarge {
-        shape: vec![rows, columns],
-    };
-    let cells = rows.checked_mul(columns).ok_or_else(too_large)?;
-    let mut values = Vec::new();
-    values.try_reserve_exact(cells).map_err(|_| too_large())?;
-    values.resize(cells, T::zero());
-    let mut values = DMatrix::from_vec(rows, columns, values);
-    let mask = data.summary().mask;
-    let mut listed = DMatrix::from_element(
-        rows,
-        if mask == Mask::Complete { 0 } else { columns },
-        false,
-    );
-    data.visit_mask(&mut |index| listed[(index[0], index[1])] = true)?;
-    let hidden = |seen: bool| seen == (mask == Mask::Hidden);
-    let place = (0..rows).flat_map(|i| (0..listed.ncols()).map(move |j| (i, j)));
-    if let Some((i, j)) = { place }.find(|&place| hidden(listed[place])) {
-        return Err(FitError::Entry {
-            index: vec![i, j],
-            value: f64::NAN,
-            expected: "an observed cell: this model needs complete data".into(),
-        });
-    }
-    data.visit(&mut |index, value| values[(index[0], index[1])] = T::lit(value))?;
-    Ok(values)
 }

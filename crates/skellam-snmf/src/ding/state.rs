@@ -8,7 +8,7 @@ use plca_fit::{
 use plca_tensor::{Data, DenseTensor, Factor, Real};
 
 use super::steps::DingSteps;
-use super::{complete, specs};
+use super::{Scaled, specs};
 use crate::signed::{along_columns, explained, product};
 
 /// The fitted parameters of [`Ding`](super::Ding): a basis of any sign and non-negative activations.
@@ -81,20 +81,20 @@ impl<T: Real> DingState<T> {
         along_columns(how)?;
         let learnt = Factor::Columns(self.basis());
         check_shape(data.shape(), &[Some(learnt), None])?;
-        let data = complete(data)?;
-        let (k, n) = (self.components(), data.ncols());
-        let columns = data.column_iter().enumerate();
+        let data = Scaled::new(data)?;
+        let (k, n) = (self.components(), data.values.ncols());
+        let columns = data.values.column_iter().enumerate();
         let empty = columns.filter(|(_, v)| v.iter().all(|&x| x == T::zero()));
         let empty = empty.map(|(j, _)| j).collect();
-        let mut specs = specs(data.shape(), k);
+        let mut specs = specs(data.values.shape(), k);
         specs[0].frozen = Frozen::Whole;
+        let steps = DingSteps::new(data, specs)?;
         // A column of the size of the data's.
-        let each = data.norm() / (self.basis().norm() * T::lit((n as f64).sqrt()));
+        let each = T::lit(steps.level(self.basis()) / (n as f64).sqrt());
         let each = match each > T::zero() && each.is_finite() {
             true => each,
             false => T::one(),
         };
-        let steps = DingSteps::new(data, specs);
         let activations = DMatrix::from_element(k, n, each);
         let start = vec![self.basis().clone(), activations];
         explained(steps, start, how, empty, 0.0)

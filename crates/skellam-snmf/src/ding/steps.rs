@@ -2,35 +2,58 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped};
-use plca_tensor::{CompensatedSum, Real};
+use plca_fit::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped, in_unit};
+use plca_tensor::{CompensatedSum, Real, times_power_of_two};
 use rand::Rng;
 
+use super::scaled::{Scaled, exponent_of};
 use crate::check::not_finite;
 
 /// Semi-NMF in squared error on data.
+///
+/// It works on data and a basis that are divided by powers of two, so that the largest entries are near 1, and on the activations that belong to
+/// them: squares neither overflow nor underflow, and no bit depends on the units of any of them.
 #[derive(Debug)]
 pub(super) struct DingSteps<T: Real> {
-    pub(super) data: DMatrix<T>,
+    data: Scaled<T>,
     specs: Vec<BlockSpec<T>>,
     /// `Σ V²`.
     squares: f64,
 }
 
 impl<T: Real> DingSteps<T> {
-    pub(super) fn new(data: DMatrix<T>, specs: Vec<BlockSpec<T>>) -> Self {
-        let squares = data.iter().map(|v| v.to_f64() * v.to_f64());
-        Self {
-            squares: squares.collect::<CompensatedSum>().value(),
+    /// # Errors
+    ///
+    /// [`FitError::Beyond`] for data whose squares leave the range of numbers.
+    pub(super) fn new(data: Scaled<T>, specs: Vec<BlockSpec<T>>) -> Result<Self, FitError> {
+        Ok(Self {
+            squares: data.squares()?,
             data,
             specs,
-        }
+        })
+    }
+
+    /// The basis near 1, the activations that belong to it, and the exponent of the basis.
+    fn balanced(&self, at: &Parameters<T>) -> (DMatrix<T>, DMatrix<T>, i32) {
+        let e = exponent_of(at.at(0)).unwrap_or(self.data.exponent);
+        let h = in_unit(at.at(1), e - self.data.exponent);
+        (in_unit(at.at(0), -e), h, e)
+    }
+
+    /// The norm of the data over that of a basis, in the units of activations.
+    pub(super) fn level(&self, basis: &DMatrix<T>) -> f64 {
+        let e = exponent_of(basis).unwrap_or(0);
+        let level = self.data.values.norm() / in_unit(basis, -e).norm();
+        times_power_of_two(level.to_f64(), self.data.exponent - e)
     }
 
     fn is_free(&self, block: usize) -> bool {
         self.specs[block].frozen != Frozen::Whole
     }
 }
+
+/// Iterations of a singular value decomposition at most; it takes a few for every value.
+const SWEEPS: usize = 100_000;
 
 /// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
 /// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost.
@@ -40,10 +63,13 @@ fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitErr
         return Err(not_finite("activations", f64::NAN));
     }
     let (q, r) = h.transpose().qr().unpack();
-    let inverse = r.transpose().pseudo_inverse(cutoff);
-    let w = inverse.map(|inverse| data * q * inverse);
-    match w {
-        Ok(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
+    // Without a bound of its iterations a decomposition of what is not finite never ends.
+    let svd = r
+        .transpose()
+        .try_svd(true, true, T::EPSILON * T::lit(5.0), SWEEPS);
+    let inverse = svd.and_then(|svd| svd.pseudo_inverse(cutoff).ok());
+    match inverse.map(|inverse| data * q * inverse) {
+        Some(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
         _ => Err(not_finite("basis", f64::NAN)),
     }
 }
@@ -75,14 +101,19 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         let value = measure.then(|| self.objective(at)).transpose()?;
-        let (mut w, mut h) = (at.at(0).clone(), at.at(1).clone());
+        let (mut w, mut h, e) = self.balanced(at);
         if self.is_free(1) {
-            h = multiplied(&self.data, &w, &h);
-            self.specs[1].keep_frozen(at.at(1), &mut h);
+            h = multiplied(&self.data.values, &w, &h);
+        }
+        let mut own = in_unit(&h, self.data.exponent - e);
+        if self.is_free(1) {
+            self.specs[1].keep_frozen(at.at(1), &mut own);
+            h = in_unit(&own, e - self.data.exponent);
         }
         if self.is_free(0) {
-            w = left(&self.data, &h)?;
+            w = left(&self.data.values, &h)?;
         }
+        let (w, h) = (in_unit(&w, e), own);
         if let Some(bad) = h.iter().find(|x| !x.is_finite()) {
             return Err(not_finite("activations", bad.to_f64()));
         }
@@ -94,11 +125,12 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
 
     /// `‖V - W H‖²`.
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let (w, h, _) = self.balanced(at);
         let mut sum = CompensatedSum::default();
-        for (v, h) in self.data.column_iter().zip(at.at(1).column_iter()) {
-            sum += (v - at.at(0) * h).norm_squared().to_f64();
+        for (v, h) in self.data.values.column_iter().zip(h.column_iter()) {
+            sum += (v - &w * h).norm_squared().to_f64();
         }
-        Ok(sum.value())
+        Ok(self.data.square(sum.value()))
     }
 
     fn sense(&self) -> Sense {
@@ -127,7 +159,9 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
         if !given[0] {
-            blocks[0] = left(&self.data, &blocks[1])?;
+            let e = exponent_of(&blocks[1]).unwrap_or(0);
+            let w = left(&self.data.values, &in_unit(&blocks[1], -e))?;
+            blocks[0] = in_unit(&w, self.data.exponent - e);
         }
         Ok(())
     }

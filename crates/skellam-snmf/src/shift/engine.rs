@@ -9,7 +9,7 @@ use plca_tensor::parallel::map_in_order;
 #[cfg(feature = "fft")]
 use plca_tensor::shift::Transforms;
 use plca_tensor::shift::{Folded, Parts, Stack, cost, direct};
-use plca_tensor::{CompensatedSum, DenseTensor, Order, Real, SignedModel, SignedWanted, SplitRule};
+use plca_tensor::{CompensatedSum, Real, SignedModel, SignedWanted, SplitRule};
 
 use super::Placed;
 use crate::faint::{Watch, largest};
@@ -74,9 +74,9 @@ impl<T: Real> Engine<T> {
         } else {
             let one = window.folded_once();
             let cells = window.arranged(&placed.cells, |at| stack.place(&one, at));
-            let shape = stack.shape(&one).to_vec();
-            let cells = DenseTensor::masked(shape, cells, Order::ColumnMajor)?;
-            How::Matrix(stack, Signed::from_dense(cells)?)
+            let [rows, columns] = stack.shape(&one);
+            let cells = DMatrix::from_vec(rows, columns, cells);
+            How::Matrix(stack, Signed::from_matrix(cells)?)
         };
         Ok(Self {
             placed,

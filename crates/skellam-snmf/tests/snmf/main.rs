@@ -17,6 +17,7 @@ mod properties;
 mod rates;
 mod selection;
 mod shards;
+mod squares;
 mod support;
 mod tiny;
 mod units;

@@ -2,7 +2,7 @@
 
 use plca_tensor::parallel::{map_in_order, wide};
 use plca_tensor::shift::Folded;
-use plca_tensor::{CompensatedSum, Data, DataError, Mask, Real};
+use plca_tensor::{CompensatedSum, Data, DataError, Mask, Real, exponent, times_power_of_two};
 
 use super::{Measured, Wanted};
 
@@ -11,8 +11,9 @@ pub(super) fn scale_of<T: Real, U: Real>(data: &dyn Data<U>) -> Result<f64, Data
     let mut largest: f64 = 0.0;
     data.visit(&mut |_, value| largest = largest.max(value))?;
     // [SPEC 0] subnormal or huge data must neither underflow nor overflow
-    let limit = f64::from(T::MAX_EXPONENT);
-    Ok(2f64.powf(-largest.log2().floor().clamp(-limit, limit)))
+    let limit = T::MAX_EXPONENT;
+    let exponent = -exponent(largest).clamp(-limit, limit);
+    Ok(times_power_of_two(1.0, exponent))
 }
 
 /// Dense cells `[c][d][x]`; a hidden cell holds NaN.

@@ -18,7 +18,7 @@ const SHORT: f64 = 1e-6;
 pub(crate) struct Matrix<T> {
     folded: Folded,
     stack: Stack,
-    /// The data times `scale`.
+    /// The data times `scale`, transposed: the stack is read column by column.
     data: DenseTensor<T>,
     /// A power of two.
     scale: f64,
@@ -34,7 +34,8 @@ impl<T: Real> Matrix<T> {
         let place = |at| stack.place(folded, at);
         let scale = scale_of::<T, T>(data)?;
         let values = Cells::arrange(folded, data, scale, place)?;
-        let data = DenseTensor::masked(stack.shape(folded).to_vec(), values, Order::ColumnMajor);
+        let [rows, columns] = stack.shape(folded);
+        let data = DenseTensor::masked(vec![columns, rows], values, Order::RowMajor);
         Ok(data.ok().map(|data| Self {
             folded: folded.clone(),
             stack,
@@ -74,12 +75,12 @@ impl<T: Real> Engine<T> for Matrix<T> {
         let weights: Vec<T> = (parts.weights.iter())
             .flat_map(|&w| std::iter::repeat_n(w, copies))
             .collect();
-        let factors = [Factor::Columns(&left), Factor::Rows(&right)];
+        let factors = [Factor::Rows(&right), Factor::Columns(&left)];
         let model = Cp {
             weights: Some(&weights),
             factors: &factors,
         };
-        let modes: Modes = (0..2).filter(|&mode| wanted.blocks[mode]).collect();
+        let modes: Modes = (0..2).filter(|&mode| wanted.blocks[1 - mode]).collect();
         let request = Request::counts(modes);
         let mut e = self.e_step(&model, &request.value(wanted.ln_lik));
         let lost = self.lost(&model, &e, wanted.ln_lik);
@@ -94,7 +95,7 @@ impl<T: Real> Engine<T> for Matrix<T> {
                 e = with_hidden(e, &exposure, &model, s, None);
             }
         }
-        let counts = [0, 1].map(|mode| modes.contains(mode).then(|| e.take(mode)));
+        let counts = [1, 0].map(|mode| modes.contains(mode).then(|| e.take(mode)));
         Counts {
             scale: self.scale,
             blocks: self.stack.unfold(&self.folded, counts, k),

@@ -73,7 +73,8 @@ pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bou
     let model = algorithm.separable()?;
     let (plan, data) = (model.plan(), model.data());
     let rows = Rows::new(data, plan.free.iter().copied().collect())?;
-    let x_ln_x = |x: &f64| if *x > 0.0 { x * x.ln() } else { 0.0 };
+    let unit = data.unit();
+    let x_ln_x = |&x: &f64| if x > 0.0 { x * (x / unit).ln() } else { 0.0 };
     let scales = match plan.given {
         Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),
         None => x_ln_x(&data.total()),
@@ -169,19 +170,17 @@ impl<T: Real> Fast<'_, T> {
         })
     }
 
-    /// Whether an objective is not worse than the best so far, except for rounding.
+    /// Whether an objective is not worse than the best so far, except for rounding: of the model's cells, in their scalar for every count, and
+    /// of the terms that the objective is a sum or a small difference of. All of these are in the unit of the data.
     fn accepts(&self, value: f64, best: f64) -> bool {
-        let slack = 8.0 * T::EPSILON.to_f64() * (1.0 + best.abs());
+        let cells = T::EPSILON.to_f64() * self.model.data().total();
+        let terms = f64::EPSILON * (self.entropy.abs() + best.abs());
+        // [SPEC 10.1]
+        let slack = 8.0 * (cells + terms);
         match self.algorithm.sense() {
             Sense::Maximise => value >= best - slack,
-            Sense::Minimise => value <= best + slack.max(self.noise()),
+            Sense::Minimise => value <= best + slack,
         }
-    }
-
-    /// Rounding of a divergence: of the model's cells in their scalar, and of a small difference of large numbers.
-    fn noise(&self) -> f64 {
-        let cells = T::EPSILON.to_f64() * self.model.data().total();
-        8.0 * (cells + f64::EPSILON * self.entropy.abs())
     }
 
     /// Takes a sweep if it is not worse; whether it did.

@@ -18,7 +18,7 @@ use listed::Listed;
 use nalgebra::DMatrix;
 
 use super::visit;
-use crate::data::matrix_shape;
+use crate::data::{check_columns, matrix_shape};
 use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{Blocks, pass};
 use crate::{Data, DataError, DenseTensor, Mask, Order, Real};
@@ -224,9 +224,11 @@ impl<T: Real> Signed<T> {
     ///
     /// Those of [`DenseTensor::masked`].
     pub fn from_matrix(values: DMatrix<T>) -> Result<Self, DataError> {
-        let shape = vec![values.nrows(), values.ncols()];
+        let (rows, columns) = values.shape();
+        let hidden = check_columns([rows, columns], values.as_slice())?;
         let values = values.data.into();
-        Self::from_dense(DenseTensor::masked(shape, values, Order::ColumnMajor)?)
+        let blocks = Blocks::from_values(rows, columns, values, Order::ColumnMajor)?;
+        Ok(Self::of(blocks, hidden))
     }
 
     fn of(blocks: Blocks<T>, hidden: usize) -> Self {

@@ -1,0 +1,52 @@
+//! What models of data in a unit have in common: a unit is taken off, and put back, as a power of two, which changes no bit.
+
+use nalgebra::DMatrix;
+use plca_tensor::{Real, exponent, times_power_of_two};
+
+use super::FitError;
+
+/// What the entries of `factors` factors are drawn around so that a product of one entry of each has this level: numbers as equal as can be of
+/// which a power of two in the level changes the exponents alone. A model of data in another unit then starts, and goes on, with the same bits.
+pub fn levels(level: f64, factors: usize) -> Vec<f64> {
+    if !(level > 0.0 && level.is_finite()) {
+        return vec![level; factors];
+    }
+    let (n, e) = (factors as i32, exponent(level));
+    let share = times_power_of_two(level, -e).powf(1.0 / factors as f64);
+    let (whole, rest) = (e.div_euclid(n), e.rem_euclid(n));
+    let exponents = (0..n).map(|j| whole + i32::from(j < rest));
+    exponents.map(|e| times_power_of_two(share, e)).collect()
+}
+
+/// `squares 2^(2 exponent)`: the sum of the squares of numbers in their own unit, from that of the same numbers divided by `2^exponent`.
+///
+/// ```
+/// use plca_fit::squares_in_unit;
+/// assert_eq!(squares_in_unit("it", 3.0, 2)?, 48.0);
+/// let error = squares_in_unit("it", 3.0, -600).unwrap_err();
+/// assert_eq!(error.to_string(), "it is about 1e-361, beyond the range of numbers: scale the data");
+/// # Ok::<(), plca_fit::FitError>(())
+/// ```
+///
+/// # Errors
+///
+/// [`FitError::Beyond`] where it has left the range of normal numbers: errors would be told as 0, or not at all.
+pub fn squares_in_unit(what: &str, squares: f64, exponent: i32) -> Result<f64, FitError> {
+    let found = times_power_of_two(squares, 2 * exponent);
+    if found.is_normal() || squares == 0.0 {
+        return Ok(found);
+    }
+    let decimal = squares.log10() + 2.0 * f64::from(exponent) * std::f64::consts::LOG10_2;
+    Err(FitError::Beyond {
+        what: what.into(),
+        decimal: decimal.floor(),
+    })
+}
+
+/// A block times `2^exponent`.
+pub fn in_unit<T: Real>(block: &DMatrix<T>, exponent: i32) -> DMatrix<T> {
+    match exponent {
+        0 => block.clone(),
+        e => block.map(|x| T::lit(times_power_of_two(x.to_f64(), e))),
+    }
+}
