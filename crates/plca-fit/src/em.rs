@@ -364,7 +364,8 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
             value: measure && !powers::<T, E>(&self.0).any(|(_, power)| power.moves(iteration)),
         };
         let counts = self.0.expect(at, &wanted)?;
-        if counts.value.is_some_and(f64::is_infinite) {
+        // Of hidden cells the value is a difference, which is no number where both terms are infinite.
+        if counts.value.is_some_and(|value| !value.is_finite()) {
             self.check_start(at)?;
         }
         let value = counts

@@ -419,19 +419,21 @@ pub(super) fn borders<T: Real>(
             if check_valid(specs, &at, &at).is_err() {
                 continue;
             }
+            // Without this entry the data may be impossible: what is said of that is another law.
+            let Ok(before) = algorithm.objective(&at) else {
+                continue;
+            };
+            if !before.is_finite() {
+                continue;
+            }
             let mut after = at.clone();
-            // Measured, so that data without support are seen.
             match algorithm.step(&mut after, true) {
-                // Without this entry the data may be impossible.
                 Err(error) if error.rejects_point() => continue,
                 Err(error) => return Err(refused(at.iteration(), &error)),
-                Ok(_) => check_valid(specs, &at, &after)?,
+                Ok(_) => {}
             }
-            if let (Ok(before), Ok(now)) = (algorithm.objective(&at), algorithm.objective(&after))
-                && before.is_finite()
-            {
-                step_laws(algorithm, [&at, &after], [before, now], claims)?;
-            }
+            let now = objective_at(algorithm, &after)?;
+            step_laws(algorithm, [&at, &after], [before, now], claims)?;
         }
     }
     Ok(())
