@@ -13,7 +13,7 @@ fn defined<M: Subject>(problem: &Problem) -> Result<(), TestCaseError> {
         let (data, cells) = data_of::<T>(problem, M::unit(problem))?;
         let fit = fitted::<M, T, _>(problem, &*data, |run| {
             let run = run.stop(stop(problem)).restarts(problem.starts);
-            run.run(Init::default(), &mut plca::seed(problem.seed))
+            run.run(M::init::<T>(problem), &mut plca::seed(problem.seed))
         })?;
         let Some(fit) = fit else { return Ok(()) };
         holds(check_definition(&fit, relative::<T>(), |at| {

@@ -13,7 +13,7 @@ fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
     type Ran<S> = Result<Fit<S>, FitError>;
     let several = |mut run: Run<'_, StateOf<M, T>>| -> Ran<_> {
         run = run.stop(stop(problem)).restarts(problem.starts);
-        run.run(Init::default(), &mut plca::seed(problem.seed))
+        run.run(M::init::<T>(problem), &mut plca::seed(problem.seed))
     };
     let Some(best) = fitted::<M, T, _>(problem, &*data, several)? else {
         return Ok(());
@@ -25,7 +25,9 @@ fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
         let before = rng.clone();
         let one = |run: Run<'_, StateOf<M, T>>| {
             let mut own = before.clone();
-            let fit = run.stop(stop(problem)).run(Init::default(), &mut own)?;
+            let fit = run
+                .stop(stop(problem))
+                .run(M::init::<T>(problem), &mut own)?;
             Ok((fit, own))
         };
         match fitted::<M, T, _>(problem, &*data, one)? {

@@ -20,6 +20,11 @@ pub(crate) trait Subject {
     /// The objective of parameters, by the page of files and the specification.
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms;
 
+    /// Where runs begin.
+    fn init<T: Real>(_: &Problem) -> Init<T> {
+        Init::default()
+    }
+
     /// The unit of the data of a problem.
     fn unit(problem: &Problem) -> f64 {
         problem.power_of_ten([240.0, 28.0])

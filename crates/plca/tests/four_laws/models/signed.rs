@@ -7,7 +7,7 @@ use plca::skellam::Prior;
 use plca::tensor::strategies::Table;
 
 use super::bayes::{mean_ln, subtract_dirichlet};
-use super::shifted::{copies, kernel, support};
+use super::shifted::{copies, kernel, scattered, spots, support};
 use super::{block, by_columns, observed};
 use crate::problem::{Kind, Problem};
 use crate::special::{digamma, ln_gamma, ln_skellam, ln_sum_exp, minus_divergence, times_ln};
@@ -424,6 +424,11 @@ impl Subject for Shifts {
                 .build(),
             _ => model.build(),
         }
+    }
+
+    fn init<T: Real>(problem: &Problem) -> Init<T> {
+        let [taps, places] = [kernel(problem), spots(problem)].map(|n| n.iter().product::<usize>());
+        scattered(problem, [("atoms", 2 * taps), ("activations", places)])
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
