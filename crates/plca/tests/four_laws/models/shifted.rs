@@ -80,7 +80,7 @@ pub(super) fn spots(problem: &Problem) -> Vec<usize> {
         .collect()
 }
 
-/// In one of three problems, entries from 1 down to 1e-18 of the blocks that runs begin with: most of a model may lie outside of the data.
+/// In one of three problems, entries from 1 down to 1e-60, in single precision 1e-15, of the blocks that runs begin with: most of a model may lie outside of the data.
 pub(super) fn scattered<T: Real>(problem: &Problem, blocks: [(&str, usize); 2]) -> Init<T> {
     let mut init = Init::default();
     if problem.seed % 3 != 1 {
@@ -89,7 +89,8 @@ pub(super) fn scattered<T: Real>(problem: &Problem, blocks: [(&str, usize); 2]) 
     let mut rng = plca::seed(problem.seed);
     let mut uniform = || f64::from(rng.next_u32()) / f64::from(u32::MAX);
     for (name, rows) in blocks {
-        let scattered = |_, _| 10f64.powf(-18.0 * uniform());
+        let most = if problem.single { 15.0 } else { 60.0 };
+        let scattered = |_, _| 10f64.powf(-most * uniform());
         let mut block = DMatrix::from_fn(rows, problem.components, scattered);
         for mut column in block.column_iter_mut() {
             let sum = column.sum();
