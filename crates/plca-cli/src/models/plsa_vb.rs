@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Plsa, PlsaVb, PlsaVbBuilder, PlsaVbState};
-use plca_fit::{Model, State};
+use plca_fit::{Explained, Model, State};
 use plca_io::Element;
 use serde_json::json;
 
@@ -101,7 +101,17 @@ impl ModelKind for AsymmetricVb {
                 let explained = model.transform(&learnt, data, &how)?;
                 // [EXT 3] exp(-bound / v)
                 perplexity = (-explained.fit.objective() / data.total()).exp();
-                Ok(explained.untyped())
+                // Topics are not written, and may be large.
+                let explained = explained.untyped();
+                let forget = |j: usize, block: &mut DMatrix<f64>| {
+                    if j == 0 {
+                        *block = DMatrix::from_element(1, k, 1.0);
+                    }
+                };
+                Ok(Explained {
+                    fit: explained.fit.change(|at| at.change(forget))?,
+                    ..explained
+                })
             },
         )?;
         let mut summary = found.summary;
