@@ -5,7 +5,7 @@ use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Axis, BlockSpec, Blocks, Explained, Factored, FitError, Parameters, State, Transform,
 };
-use plca_tensor::{Data, Factor, Real};
+use plca_tensor::{Data, Factor, Real, times_power_of_two};
 
 use crate::blocks::unsolved;
 use crate::columns::{self, ColumnNmfState};
@@ -13,7 +13,7 @@ use crate::exact::{
     ERRORS, Exact, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
     squared_error,
 };
-use crate::observations::{Observations, times_power_of_two};
+use crate::observations::Observations;
 use crate::qp::{gram_at, gram_qp};
 
 /// The fact that holds the mode of the observations.
