@@ -216,14 +216,17 @@ pub(crate) enum Seeding {
     Random,
 }
 
-/// `1`, `inf` or another whole number.
+/// `auto`, `inf`, `1` or another whole number.
 pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
     match s {
+        "auto" => Ok(Replicates::Auto),
         "inf" => Ok(Replicates::Limit),
         "1" => Ok(Replicates::One),
         _ => match s.parse::<u32>() {
             Ok(m) if m > 1 => Ok(Replicates::Finite(m)),
-            _ => Err(format!("`{s}` is neither a whole number >= 1 nor inf")),
+            _ => Err(format!(
+                "`{s}` is neither a whole number >= 1 nor inf or auto"
+            )),
         },
     }
 }
@@ -231,10 +234,12 @@ pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
 /// How the models of signed data interpret the data.
 #[derive(Debug, Args)]
 pub(crate) struct SignedArgs {
-    /// Draws averaged in each cell: 1 for differences of counts [default: inf]
+    /// Draws averaged in each cell: 1 for differences of counts [default: auto]
     ///
-    /// Each cell is modelled as the mean of this many draws: 1 for differences of counts, inf for real data, or any number between.
-    #[arg(long, value_name = "1|M|inf", value_parser = replicates, help_heading = MODEL)]
+    /// Each cell is modelled as the mean of this many draws: 1 for differences of counts, or any larger number. auto is for real data with noise: the limit of many
+    /// draws between rates that have noise added, with a bound on what the rates sum to, both in parts of the data. inf is the limit without either, for data without
+    /// noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is inf: its priors bound the rates.
+    #[arg(long, value_name = "auto|1|M|inf", value_parser = replicates, help_heading = MODEL)]
     pub(crate) m: Option<Replicates>,
     /// Accepts data that are not whole numbers with --m 1 or --m M.
     #[arg(long, help_heading = MODEL)]

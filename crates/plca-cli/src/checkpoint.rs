@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::FitArgs;
 use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
-use crate::models::Kind;
+use crate::models::{Kind, skellam};
 use crate::outputs::merge;
 use crate::restored::Restored;
 use crate::solver;
@@ -189,7 +189,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "positions": args.turns.positions.map(|p| format!("{p:?}").to_lowercase()),
         "given": args.given.unwrap_or(1),
         "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
-        "m": args.signed.m.unwrap_or_default().number().to_string(),
+        "m": skellam::asked(args),
         "real_data": args.signed.real_data,
         "floor": args.floor,
         "signed_mode": args.signed_mode,

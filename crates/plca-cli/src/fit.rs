@@ -26,6 +26,7 @@ use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
 use crate::models::options::{self, has, schedule};
+use crate::models::skellam;
 use crate::named;
 use crate::online;
 use crate::out_of_core::{self, load};
@@ -443,6 +444,12 @@ impl<T: Scalar> Run<'_, T> {
             warnings.extend(points(&model));
         }
         merge(&mut model.metadata, self.describe(posterior));
+        if has(args.model, "--m") {
+            let mut absolute = 0.0;
+            let visited = data.visit(&mut |_, value| absolute += value.abs());
+            visited.map_err(|e| Failure::by(&args.data, e))?;
+            warnings.extend(skellam::told(args, absolute, &mut model, &mut summary));
+        }
         warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);
         warnings.extend(named::repeated(&self.names));
         warnings.extend(numbered(args, &self.names, data)?);

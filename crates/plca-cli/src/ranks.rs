@@ -35,7 +35,8 @@ use crate::fit::{
 };
 use crate::interrupt;
 use crate::models::Scalar;
-use crate::models::options::{first_given, schedule};
+use crate::models::options::{first_given, has, schedule};
+use crate::models::skellam;
 use crate::outputs::{Trace, merge};
 use crate::shards::{of_folder, settings_of};
 use crate::solver::{self, extrapolated};
@@ -574,8 +575,12 @@ impl<T: Scalar> Crew<'_, T> {
             described(args, settings, data, posterior),
         );
         let cut = *fit.status() == Status::MaxIterations;
-        let warnings = unfinished(cut, args.max_iter, args.tol);
-        leave(args, model, summary, warnings.into_iter().collect(), &trace)
+        let mut warnings = Vec::from_iter(unfinished(cut, args.max_iter, args.tol));
+        if has(args.model, "--m") {
+            let told = skellam::told(args, survey.absolute, &mut model, &mut summary);
+            warnings.extend(told);
+        }
+        leave(args, model, summary, warnings, &trace)
     }
 
     /// What belongs to the samples of all shards, on rank 0.

@@ -1,9 +1,11 @@
 //! `skellam`: data of either sign as a difference of rates, by EM.
 
 use plca_fit::{FitError, Reconstruct};
-use plca_io::Element;
+use plca_io::{Element, ModelFile};
+use serde_json::{Value, json};
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
 
+use super::options::has;
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Draws, Fitted};
@@ -96,6 +98,46 @@ pub(super) fn builder<T: Element>(signed: &SignedArgs, rank: usize) -> SnmfBuild
     }
 }
 
+/// What `--m` of a command line says.
+pub(crate) fn asked(args: &FitArgs) -> String {
+    match args.signed.m.unwrap_or_default() {
+        // Other models have always had this word.
+        Replicates::Auto if !has(args.model, "--m") => "inf".into(),
+        Replicates::Auto => "auto".into(),
+        m => m.number().to_string(),
+    }
+}
+
+/// Rates that sum to more than this many times the data have run away.
+const AWAY: f64 = 10.0;
+
+/// Writes into a model of data of this sum of absolute values, and into its summary, how they were taken: the number of replicates, the bound, and what both rates sum
+/// to in parts of the data. A warning where they have run away.
+pub(crate) fn told(
+    args: &FitArgs,
+    absolute: f64,
+    model: &mut ModelFile,
+    summary: &mut Value,
+) -> Option<String> {
+    let scaled = args.scale_mode.map(|mode| format!("factor_{mode}"));
+    let names = scaled.iter().map(String::as_str);
+    let mut names = names.chain(["activations", "weights"]);
+    let rates = names.find_map(|name| model.arrays.get(name))?;
+    let sum: f64 = rates.values.iter().sum();
+    let cancellation = if absolute > 0.0 { sum / absolute } else { 0.0 };
+    let m = args.signed.m.unwrap_or_default();
+    let metadata = &mut model.metadata;
+    metadata["m"] = json!(m.number().to_string());
+    metadata["bound"] = metadata["facts"]["bound"][0].clone();
+    metadata["cancellation"] = json!(cancellation);
+    summary["cancellation"] = json!(cancellation);
+    (m == Replicates::Limit && cancellation > AWAY).then(|| {
+        format!(
+            "both rates together sum to {cancellation:.0} times the data: with --m inf the objective improves as they grow, whatever is reconstructed; --m auto bounds them"
+        )
+    })
+}
+
 /// How the model of a file took its data.
 pub(super) fn signed(file: &Saved) -> Result<SignedArgs, Failure> {
     let settings = &file.metadata["settings"];
@@ -117,9 +159,9 @@ pub(super) fn prior_specs(file: &Saved) -> Vec<String> {
 pub(super) fn rates(state: SnmfState<f64>, signed: &SignedArgs) -> Box<dyn Approximation> {
     let replicates = signed.m.unwrap_or_default();
     Fitted::new(state, move |state, draws| {
-        if replicates == Replicates::Limit {
+        if replicates.is_real() {
             return Err(Failure::usage(
-                "sample: a model of real data (--m inf) has no distribution to sample from; a fit with --m 1 has one",
+                "sample: a model of real data (--m auto or inf) has no distribution to sample from; a fit with --m 1 has one",
             ));
         }
         let Draws { number, rng, into } = draws;

@@ -481,3 +481,88 @@ fn models_of_data_with_a_negative_sum_come_back() {
         }
     }
 }
+
+/// One pattern in a bump of time and noise, `8 x 60`.
+fn noisy() -> Vec<f64> {
+    let mut state = 12345u64;
+    let mut uniform = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    let pattern: Vec<f64> = (0..8).map(|_| normal()).collect();
+    let bump = |t: usize| (std::f64::consts::PI * t as f64 / 60.0).sin().powi(4);
+    let mut v = Vec::new();
+    for own in pattern {
+        v.extend((0..60).map(|t| 10.0 * own * bump(t) + normal()));
+    }
+    v
+}
+
+/// How real data were taken is in the file, and what the rates sum to also in the summary; without a bound a warning tells where they ran away.
+#[test]
+fn bounds_and_rates_that_run_away() {
+    let folder = Folder::new();
+    folder.npy("v.npy", &[8, 60], &noisy());
+    for (model, more) in [
+        ("skellam", ""),
+        ("skellam-cp", ""),
+        ("siskellam", "--kernel 8x1"),
+    ] {
+        let fit = |m: &str| {
+            let line = format!(
+                "fit {model} v.npy --rank 3 {more} {m} --accelerate momentum --tol 1e-9 --max-iter 600 --seed 1 --output o.npz --quiet"
+            );
+            let summary = folder.json(&line);
+            let warned = summary["warnings"].to_string().contains("rates");
+            (summary, folder.model("o.npz").metadata, warned)
+        };
+        let (summary, file, warned) = fit("");
+        let rates = summary["cancellation"].as_f64().unwrap();
+        assert!(rates <= 6.0 + 1e-9 && !warned, "{model} {rates}");
+        assert_eq!((&file["m"], &file["bound"]), (&"inf".into(), &6.0.into()));
+        assert_eq!(file["settings"]["m"], "auto");
+        assert_eq!(file["cancellation"], summary["cancellation"]);
+        let (summary, file, warned) = fit("--m inf");
+        let rates = summary["cancellation"].as_f64().unwrap();
+        assert!(rates > 10.0 && warned, "{model} {rates}");
+        assert_eq!((&file["m"], file["bound"].is_null()), (&"inf".into(), true));
+        assert_eq!(file["settings"]["m"], "inf");
+        let (_, file, warned) = fit("--m 1 --real-data");
+        assert_eq!((&file["m"], file["bound"].is_null()), (&"1".into(), true));
+        assert!(!warned);
+    }
+}
+
+/// New data in small units are explained as well as the same in other units, and files without a word about the noise are of the limit.
+#[test]
+fn new_data_in_small_units() {
+    let folder = Folder::new();
+    let v = noisy();
+    folder.npy("v.npy", &[8, 60], &v);
+    folder.npy(
+        "small.npy",
+        &[8, 60],
+        &v.iter().map(|x| x * 2f64.powi(-45)).collect::<Vec<_>>(),
+    );
+    folder.ok("fit skellam v.npy --rank 2 --seed 1 --output o.npz --quiet");
+    let explained = |data: &str| {
+        folder.ok(&format!("transform o.npz {data} --output t.npz --quiet"));
+        blocks(&folder, "t.npz", "activations")
+    };
+    let small = explained("small.npy");
+    let one: Vec<f64> = explained("v.npy")
+        .iter()
+        .map(|h| h * 2f64.powi(-45))
+        .collect();
+    assert_eq!(one, small);
+    let fitted = |data: &str| {
+        folder.ok(&format!(
+            "fit skellam {data} --rank 2 --seed 1 --output s.npz --quiet"
+        ));
+        blocks(&folder, "s.npz", "atoms")
+    };
+    assert_eq!(fitted("v.npy"), fitted("small.npy"));
+}
