@@ -38,8 +38,9 @@ class SkellamCP(SignedModel, MixtureModel):
     %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the objective is raised.
-    replicates : int or float, default=inf
-        Draws of which a datum is the mean: 1 for differences of counts, infinity for real data.
+    replicates : int, float or "auto", default="auto"
+        Draws of which a datum is the mean: 1 for differences of counts; "auto" for real data with noise, whose rates it bounds; infinity for
+        real data without noise.
     real_data : bool, default=False
         Whether data that are no whole numbers are taken for a finite number of replicates, too.
     %(tol)s
@@ -109,7 +110,7 @@ class SkellamCP(SignedModel, MixtureModel):
         method: str = "em",
         init: str | None = None,
         solver: str = "auto",
-        replicates: float = float("inf"),
+        replicates: float | str = "auto",
         real_data: bool = False,
         tol: float = 1e-7,
         max_iter: int = 1000,

@@ -16,7 +16,7 @@ from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
 
 #: Settings of models of data of either sign.
 SIGNED: dict[str, Any] = {
-    "replicates": [Interval(numbers.Real, 1, None, closed="both")],
+    "replicates": [StrOptions({"auto"}), Interval(numbers.Real, 1, None, closed="both")],
     "real_data": ["boolean"],
 }
 
@@ -25,7 +25,7 @@ class SignedModel(Factorization):
     """Models of data of either sign, by EM or variational Bayes."""
 
     method: str
-    replicates: float
+    replicates: float | str
     real_data: bool
 
     _counts = False
@@ -36,14 +36,17 @@ class SignedModel(Factorization):
         return self.method == "vb"
 
     def _of_data(self) -> dict[str, Any]:
-        return {"replicates": float(self.replicates), "real_data": bool(self.real_data)}
+        return {**self._replicates(), "real_data": bool(self.real_data)}
+
+    def _replicates(self) -> dict[str, Any]:
+        return {} if self.replicates == "auto" else {"replicates": float(self.replicates)}
 
     def _objective_name(self) -> str:
         return "elbo" if self._vb else "log_posterior"
 
     def _file_settings(self) -> dict[str, Any]:
-        m = float(self.replicates)
-        return {"m": "inf" if np.isinf(m) else str(int(m)), "real_data": bool(self.real_data)}
+        m = "auto" if self.replicates == "auto" else "inf" if np.isinf(float(self.replicates)) else str(int(self.replicates))
+        return {"m": m, "real_data": bool(self.real_data)}
 
 
 @described
@@ -63,8 +66,9 @@ class SkellamSNMF(SignedModel, MixtureModel):
     %(init)s
     solver : {"auto", "em", "squarem", "parabolic", "momentum"}, default="auto"
         How the objective is raised.
-    replicates : int or float, default=inf
-        Draws of which a datum is the mean: 1 for differences of counts, infinity for real data.
+    replicates : int, float or "auto", default="auto"
+        Draws of which a datum is the mean: 1 for differences of counts; "auto" for real data with noise, whose rates it bounds; infinity for
+        real data without noise.
     real_data : bool, default=False
         Whether data that are not whole numbers are taken for a finite number of replicates, too.
     floor : float, default=0.0
@@ -125,7 +129,7 @@ class SkellamSNMF(SignedModel, MixtureModel):
         method: str = "em",
         init: str | None = None,
         solver: str = "auto",
-        replicates: float = float("inf"),
+        replicates: float | str = "auto",
         real_data: bool = False,
         floor: float = 0.0,
         tol: float = 1e-7,
@@ -196,7 +200,7 @@ class SkellamSNMF(SignedModel, MixtureModel):
         X : ndarray or sparse matrix of shape (n_samples, n_features)
             The sum.
         """
-        return self._sample(n, random_state, as_sparse, {"replicates": float(self.replicates)})
+        return self._sample(n, random_state, as_sparse, self._replicates())
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])

@@ -231,7 +231,8 @@ def _makers() -> dict[str, Any]:
     def signed(method: str, more: Any) -> Any:
         def params(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
             given = {"prior": priors(settings), "real_data": settings.get("real_data", False), **more(settings, blocks)}
-            return {"method": method, "replicates": float(settings.get("m") or "inf"), **given, **fitted(settings, blocks)}
+            m = settings.get("m") or "inf"
+            return {"method": method, "replicates": m if m == "auto" else float(m), **given, **fitted(settings, blocks)}
 
         return params
 

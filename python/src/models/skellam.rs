@@ -12,10 +12,10 @@ use crate::error::{Refused, wrong};
 use crate::options::{Options, Setting};
 use crate::run::Row;
 
-/// Draws of which a datum is the mean: `"inf"` or a whole number.
+/// Draws of which a datum is the mean: a whole number or infinity; nothing where that follows from the data.
 pub(super) fn replicates(options: &mut Options) -> Result<Replicates, Refused> {
     Ok(match options.number("replicates")? {
-        None => Replicates::default(),
+        None => Replicates::Auto,
         Some(m) if m == f64::INFINITY => Replicates::Limit,
         Some(1.0) => Replicates::One,
         Some(m) if m > 1.0 && m.fract() == 0.0 && m <= f64::from(u32::MAX) => {
