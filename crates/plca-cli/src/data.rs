@@ -201,29 +201,7 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
             ),
         });
     }
-    warnings.extend(shares(model, data));
     warnings
-}
-
-/// How far a sum of rounded shares may be from 1.
-const ROUNDED: f64 = 1e-3;
-
-/// A warning where a model with priors that count gets samples that sum to 1, not counts.
-fn shares<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) -> Option<String> {
-    let is_bayes = ["plsa-vb", "plca-vb"].contains(&model.name());
-    if !is_bayes || data.summary().integers {
-        return None;
-    }
-    let sums_to_one = |mode: &usize| {
-        let sums = data.marginal(*mode).unwrap_or_default();
-        let mut sums = sums.into_iter().filter(|&sum| sum != 0.0).peekable();
-        sums.peek().is_some() && sums.all(|sum| (sum - 1.0).abs() <= ROUNDED)
-    };
-    let mode = (0..data.shape().len()).find(sums_to_one)?;
-    Some(format!(
-        "the data are shares: all sums along dimension {mode} are 1, so that each weighs as one count against the priors: {} is for counts, such as the shares times the counts that each was made of",
-        model.name()
-    ))
 }
 
 /// A warning where samples are rows in the file, and the model takes columns for samples since nobody said otherwise.

@@ -107,7 +107,7 @@ fn shares_and_probabilities_are_not_counts() {
         ));
         folder.model("m.npz").metadata["warnings"]
             .to_string()
-            .contains("the data are shares")
+            .contains("the data look like shares")
     };
     for model in ["plsa-vb", "plca-vb"] {
         assert!(warned("shares.csv", model), "{model}");
