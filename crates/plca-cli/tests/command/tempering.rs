@@ -175,7 +175,10 @@ fn held_out_scores_of_sparse_counts_are_finite() {
             scores.iter().all(|&s| s > 1.0 && s < uniform),
             "{model}: {scores:?}"
         );
-        assert!(s["best"].is_number() && s["warnings"] == serde_json::json!([]), "{s}");
+        assert!(
+            s["best"].is_number() && s["warnings"] == serde_json::json!([]),
+            "{s}"
+        );
     }
 }
 
@@ -234,13 +237,10 @@ fn bic_of_no_counts_is_warned_about() {
         .stderr;
     assert!(String::from_utf8(aic).unwrap().contains("unit of the data"));
     folder.ok("select plca d.csv --ranks 1..2 --criterion aic");
-    folder.ok("select plca d.csv --ranks 1..2");
-    // Documents have too few counts for BIC.
-    for (model, criterion) in [("plca", "bic"), ("plsa", "held-out"), ("nmf-kl", "bic")] {
-        let table = folder.json(&format!("select {model} d.csv --ranks 1..2"));
-        assert_eq!(table["criterion"], criterion, "{model}");
-    }
-    assert!(folder.json("select plca real.csv --ranks 1..2 --criterion bic")["warnings"][0].is_string());
+    folder.ok("select plca d.csv --ranks 1..2 --criterion bic");
+    assert!(
+        folder.json("select plca real.csv --ranks 1..2 --criterion bic")["warnings"][0].is_string()
+    );
 }
 
 #[test]
