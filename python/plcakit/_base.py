@@ -367,6 +367,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.stop_reason_ = "interrupted"
             raise result["error"]
         self._warn(result)
+        if self._model() in ("plca-vb", "plsa-vb") and (sum_of_each := _core.shares(data)) is not None:
+            warn(
+                f"X looks like shares: it has fractions, and the sum of every sample is {sum_of_each:.3g}, which method='vb' takes for its number "
+                "of counts beside the priors: give counts, or multiply every sample by its number of counts"
+            )
         return X, observed
 
     def _stop(self) -> dict[str, float]:

@@ -25,8 +25,10 @@ __all__ = [
     "shard_known",
     "shard_step",
     "shard_survey",
+    "shares",
     "sweep",
     "transform",
+    "validate",
     "write_model",
 ]
 
@@ -47,6 +49,8 @@ def learn(
     model: str, data: dict[str, Any], lesson: dict[str, Any], known: _Blocks | None
 ) -> dict[str, Any]: ...
 def order(model: str, data: dict[str, Any], criterion: str, choice: dict[str, Any]) -> dict[str, Any]: ...
+def shares(data: dict[str, Any]) -> float | None: ...
+def validate(model: str, data: dict[str, Any], folding: dict[str, Any], choice: dict[str, Any]) -> dict[str, Any]: ...
 def reconstruct(
     model: str, blocks: _Blocks, metadata: str, single: bool = False, component: int | None = None
 ) -> NDArray[np.floating[Any]]: ...

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use plca::em::EmError;
 use plca::fit::{ConsensusError, FitError};
 use plca::io::{IoError, NoRoom};
 use plca::tensor::DataError;
@@ -35,6 +36,16 @@ impl From<FitError> for Refused {
         let causes = std::iter::successors(Some(&e as &dyn Error), |&e| e.source());
         let causes: Vec<String> = causes.map(|e| e.to_string()).collect();
         Self::Value(causes.join(": "))
+    }
+}
+
+impl From<EmError> for Refused {
+    fn from(e: EmError) -> Self {
+        match e {
+            EmError::Tensor(e) => e.into(),
+            EmError::Fit(e) => e.into(),
+            e => Self::Value(format!("X: {e}")),
+        }
     }
 }
 

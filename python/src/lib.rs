@@ -14,21 +14,21 @@ use std::path::PathBuf;
 
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
-use plca::em::{Criterion, OnlineState};
-use plca::fit::{Spectra, Stop, Transform};
+use plca::em::{Criterion, CrossValidation, OnlineState, RankRow, RankRule, best_rank};
+use plca::fit::{Solver, Spectra, Stop, Transform};
 use plca::io::{Array, ModelFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use data::{Held, Input, Scalar, array_of, to_python};
+use data::{Held, Input, Scalar, View, array_of, to_python};
 use error::{Refused, bad};
 use models::Drawn;
 use options::Options;
 use run::{
     Arrays, Choosing, Evident, Explaining, Fitting, Learning, Likely, Reconstructing, Sampling,
-    Sweeping,
+    Sweeping, Validating,
 };
-use supervise::supervise;
+use supervise::{Control, supervise};
 
 /// A dict of arrays.
 fn arrays(dict: &Bound<'_, PyDict>) -> PyResult<Arrays> {
@@ -462,6 +462,43 @@ struct Choice<'py> {
     threads: usize,
 }
 
+/// The same as Rust has it.
+struct Chosen {
+    components: Vec<usize>,
+    options: Options,
+    seed: u64,
+    starts: u32,
+    solver: Solver,
+    stop: Stop,
+}
+
+impl Chosen {
+    fn of(choice: Choice<'_>) -> PyResult<Self> {
+        let stop = run::stop(Options::of(&choice.stop)?, Stop::default())?;
+        Ok(Self {
+            components: choice.components,
+            options: Options::of(&choice.options)?,
+            seed: choice.seed,
+            starts: choice.starts,
+            solver: run::solver(&choice.solver, &stop)?,
+            stop,
+        })
+    }
+
+    fn on<'a>(self, data: View<'a, f64>, control: &'a Control) -> Choosing<'a> {
+        Choosing {
+            data,
+            components: self.components,
+            options: self.options,
+            seed: self.seed,
+            starts: self.starts,
+            solver: self.solver,
+            stop: self.stop,
+            control,
+        }
+    }
+}
+
 /// Scores of several numbers of components by `"bic"`, `"aic"`, `"held_out"` or `"elbo"`, as of the command `select`; smaller is better.
 ///
 /// The scores are of data in double precision.
@@ -487,21 +524,11 @@ fn order<'py>(
             ));
         }
     };
-    let stop = run::stop(Options::of(&choice.stop)?, Stop::default())?;
-    let solver = run::solver(&choice.solver, &stop)?;
-    let (data, options) = (held.view()?, Options::of(&choice.options)?);
-    let (components, seed, starts) = (choice.components, choice.seed, choice.starts);
-    let (table, failure) = supervise(py, choice.threads, None, |control| {
-        let choosing = Choosing {
-            data,
-            components,
-            options,
-            seed,
-            starts,
-            solver,
-            stop,
-            control,
-        };
+    let (threads, data) = (choice.threads, held.view()?);
+    let chosen = Chosen::of(choice)?;
+    let ranks = chosen.components.clone();
+    let (table, failure) = supervise(py, threads, None, |control| {
+        let choosing = chosen.on(data, control);
         match likely {
             Some(criterion) => models::with(model, Likely(choosing, criterion)),
             None => models::with(model, Evident(choosing)),
@@ -517,6 +544,97 @@ fn order<'py>(
     result.set_item("log_likelihood", column(|row| row.ln_lik))?;
     result.set_item("parameters", column(|row| row.parameters as f64))?;
     result.set_item("counts", table.counts)?;
+    result.set_item("doubt", table.doubt.map(|why| why.to_string()))?;
+    let scores = ranks.into_iter().zip(&table.rows);
+    let scores: Vec<_> = scores.map(|(rank, row)| (rank, row.score)).collect();
+    result.set_item("best", best_rank(&scores))?;
+    Ok(result)
+}
+
+/// The sum of every sample, where data look like shares; `None` for counts and other data.
+#[pyfunction]
+fn shares(data: &Bound<'_, PyDict>) -> PyResult<Option<f64>> {
+    fn of<T: Scalar>(held: &Held<'_, T>) -> PyResult<Option<f64>> {
+        let view = held.view()?;
+        let data = view.tensor()?;
+        Ok(plca::em::shares(&*data).map_err(Refused::from)?)
+    }
+    Ok(match Input::of(data)? {
+        Input::Double(held) => of(&held)?,
+        Input::Single(held) => of(&held)?,
+    })
+}
+
+/// How cells are divided into folds.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Folding {
+    folds: usize,
+    repeats: usize,
+    zeros: bool,
+    smoothing: f64,
+}
+
+/// Cross-validated scores of several numbers of components, as of the command `select --criterion cv`.
+#[pyfunction]
+fn validate<'py>(
+    py: Python<'py>,
+    model: &str,
+    data: &Bound<'py, PyDict>,
+    folding: Folding,
+    choice: Choice<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Input::Double(held) = Input::of(data)? else {
+        return bad("`values`: expected an array of float64");
+    };
+    let settings = CrossValidation::default()
+        .folds(folding.folds)
+        .repeats(folding.repeats)
+        .starts(choice.starts as usize)
+        .seed(choice.seed)
+        .zeros(folding.zeros)
+        .smoothing(folding.smoothing);
+    let (threads, data) = (choice.threads, held.view()?);
+    let chosen = Chosen::of(choice)?;
+    let (validated, failure) = supervise(py, threads, None, |control| {
+        let choosing = chosen.on(data, control);
+        models::with(model, Validating(choosing, settings))
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let validated = validated?;
+    let (table, rows) = (&validated.table, validated.table.rows());
+    let result = PyDict::new(py);
+    let column = |of: &dyn Fn(&RankRow) -> Option<f64>| {
+        PyArray1::from_iter(py, rows.iter().map(|row| of(row).unwrap_or(f64::NAN)))
+    };
+    result.set_item("score", column(&|row| row.score))?;
+    result.set_item("se", column(&|row| row.se))?;
+    result.set_item("difference", column(&|row| row.difference))?;
+    result.set_item("difference_se", column(&|row| row.difference_se))?;
+    result.set_item("start_sd", column(&|row| row.scores.start_sd))?;
+    let seconds = |row: &RankRow| validated.seconds.get(&row.scores.rank).copied();
+    result.set_item("seconds", column(&seconds))?;
+    let of_row = |row: &RankRow| -> Vec<f64> {
+        let scores = row.scores.scores.iter().flatten();
+        let mut scores: Vec<f64> = scores.map(|score| score.unwrap_or(f64::NAN)).collect();
+        scores.resize(folding.repeats * folding.folds, f64::NAN);
+        scores
+    };
+    let scores = PyArray1::from_iter(py, rows.iter().flat_map(of_row));
+    let shape = [rows.len(), folding.repeats, folding.folds];
+    result.set_item("scores", scores.reshape(shape)?)?;
+    for (name, rule) in [
+        ("best", RankRule::Best),
+        ("one_se", RankRule::OneStandardError),
+        ("paired", RankRule::Paired),
+    ] {
+        result.set_item(name, table.choice(rule))?;
+    }
+    result.set_item("limit", table.limit())?;
+    result.set_item("cut", rows.iter().any(|row| row.scores.cut))?;
+    result.set_item("counts", validated.counts)?;
     Ok(result)
 }
 
@@ -621,6 +739,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(transform, module)?)?;
     module.add_function(wrap_pyfunction!(learn, module)?)?;
     module.add_function(wrap_pyfunction!(order, module)?)?;
+    module.add_function(wrap_pyfunction!(shares, module)?)?;
+    module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(reconstruct, module)?)?;
     module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(read_model, module)?)?;

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-use plca::em::{Criterion, OnlineState, Selection};
+use plca::em::{
+    Criterion, CrossValidation, NotCounts, OfFold, OnlineState, RankTable, Selection, not_counts,
+};
 use plca::fit::{
-    AnyModel, Fill, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Solver, State,
-    Status, Stop, Transform,
+    AnyModel, Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver,
+    State, Status, Stop, Transform,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;
@@ -394,6 +398,8 @@ pub(crate) struct Row {
 pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     pub(crate) counts: bool,
+    /// Why whole numbers are hardly counts.
+    pub(crate) doubt: Option<NotCounts>,
 }
 
 /// Scores by likelihoods.
@@ -452,6 +458,63 @@ impl Job<f64> for Likely<'_> {
         Ok(Table {
             rows: rows.collect::<Result<_, _>>()?,
             counts: data.summary().integers,
+            doubt: not_counts(&*data)?,
+        })
+    }
+}
+
+/// Cross-validated scores.
+pub(crate) struct Validating<'a>(pub(crate) Choosing<'a>, pub(crate) CrossValidation);
+
+/// Cross-validated scores, the seconds that the fits of every number of components took, and whether the data are counts.
+pub(crate) struct Validated {
+    pub(crate) table: RankTable,
+    pub(crate) seconds: BTreeMap<usize, f64>,
+    pub(crate) counts: bool,
+}
+
+impl Job<f64> for Validating<'_> {
+    type Output = Validated;
+
+    fn run<K: Kind>(self) -> Result<Validated, Refused> {
+        let Self(choosing, settings) = self;
+        let data = choosing.data.tensor()?;
+        let shape = data.shape();
+        let make = |k: usize| {
+            reasonable(k, shape)?;
+            let mut options = choosing.options.clone();
+            let asked = Asked {
+                options: &mut options,
+                k,
+                shape,
+            };
+            let model = K::build::<f64>(asked)?;
+            options.finish(<K::State<f64> as State>::NAME)?;
+            Ok::<_, Refused>(model)
+        };
+        let seconds = Mutex::new(BTreeMap::new());
+        let interrupt = choosing.control.interrupt();
+        let fit = |fold: OfFold, run: Run<'_, K::State<f64>>| -> Result<Fit<_>, Refused> {
+            let begun = Instant::now();
+            let run = run.solver(choosing.solver).stop(choosing.stop.clone());
+            let run = run.observe(interrupt.clone());
+            let fit = run.run(Init::default(), &mut fold.draws())?;
+            if interrupt.is_raised() {
+                return Err(FitError::Interrupted.into());
+            }
+            let mut seconds = seconds.lock().unwrap_or_else(PoisonError::into_inner);
+            *seconds.entry(fold.rank).or_insert(0.0) += begun.elapsed().as_secs_f64();
+            Ok(fit)
+        };
+        // Ranks that are not fitted are looked at too.
+        for &k in &choosing.components {
+            make(k)?;
+        }
+        let table = settings.run(&*data, &choosing.components, &make, &fit)?;
+        Ok(Validated {
+            table,
+            seconds: seconds.into_inner().unwrap_or_else(PoisonError::into_inner),
+            counts: data.summary().integers,
         })
     }
 }
@@ -498,6 +561,7 @@ impl Job<f64> for Evident<'_> {
         Ok(Table {
             rows,
             counts: data.summary().integers,
+            doubt: not_counts(&*data)?,
         })
     }
 }

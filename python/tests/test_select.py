@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ CASES = {
     "plca-vb": (PLCA(method="vb", prior={"weights": "dirichlet:0.5"}), ["--prior", "weights=dirichlet:0.5"], False),
 }
 CRITERIA = [(model, c) for model in CASES for c in ("bic", "aic", "held_out", "elbo") if model.endswith("-vb") == (c == "elbo")]
+VALIDATED = ("plca", "plsa", "nmf-kl")
 
 
 def by_command(plca, folder, model, data, *options):
@@ -60,8 +62,83 @@ def test_defaults_are_those_of_the_command(plca, tmp_path, model):
     X = counts((20, 15))
     theirs = by_command(plca, tmp_path, model, X, "--ranks", "1..2", "--max-iter", 9, *options)
     estimator.set_params(random_state=0, n_init=3, max_iter=9)
-    ours = select(estimator, X.T if transposed else X, [1, 2])
-    assert ours.criterion == theirs["criterion"].replace("-", "_") and ours.best == theirs["best"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = select(estimator, X.T if transposed else X, [1, 2])
+    assert ours.criterion == theirs["criterion"].replace("-", "_") and ours.best == theirs["best"] == ours.proposed
+    assert ours.table["score"].tolist() == [row["score"] for row in sorted(theirs["table"], key=lambda row: row["rank"])]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("model", VALIDATED)
+def test_cross_validation_is_that_of_the_command(plca, tmp_path, model, form):
+    estimator = {"plca": PLCA(), "plsa": PLSA(), "nmf-kl": NMF()}[model]
+    X = form(counts((20, 15)))
+    how = ["--ranks", "1,3,2,16", "--seed", 5, "--restarts", 2, "--criterion", "cv", "--folds", 3, "--repeats", 2, "--rule", "one-se", "--smooth", 0.05]
+    # The second solver makes plain steps, each model its own.
+    for solver in ("auto", "em"):
+        given = ["--solver", solver, *(["--given", 0] if model == "plsa" else [])]
+        estimator.set_params(random_state=5, n_init=2, solver=solver, n_jobs=2)
+        for zeros in ("all", "stored"):
+            theirs = by_command(plca, tmp_path, model, X, *how, *given, *(["--zeros", "stored"] if zeros == "stored" else []))
+            with pytest.warns(UserWarning, match=r"\[16\]"):
+                ours = select(estimator, X, [1, 3, 2, 16], criterion="cv", n_folds=3, n_repeats=2, rule="one-se", smooth=0.05, zeros=zeros)
+            assert (ours.best, ours.one_se, ours.paired, ours.proposed) == tuple(theirs[name] for name in ("best", "one_se", "paired", "proposed"))
+            assert ours.scores.shape == (4, 2, 3) and np.isnan(ours.scores[3]).all() and np.isnan(ours.table["score"][3])
+            for at, row in enumerate(theirs["table"][:3]):
+                assert ours.scores[at].tolist() == row["scores"]
+                for name in ("score", "se", "difference", "difference_se", "start_sd"):
+                    assert ours.table[name][at] == row[name], name
+            assert (ours.table["seconds"][:3] > 0).all()
+
+
+def test_shares_and_counts_have_one_number_of_blocks():
+    X = np.random.default_rng(0).poisson(np.kron(np.eye(3), np.full((8, 9), 6.0)) + 0.05).astype(float)
+    per_million = 1e6 * X / X.sum(axis=1, keepdims=True)
+    for data in (X, per_million.round()):
+        found = select(PLSA(n_init=2, random_state=0), data, range(1, 6), rule="one-se")
+        assert found.proposed == 3 and found.criterion == "cv" and found.warnings == []
+    with pytest.warns(UserWarning, match="not hold counts"):
+        assert select(PLSA(n_init=2, random_state=0), per_million, range(1, 6), rule="one-se").proposed == 3
+    with pytest.warns(UserWarning, match="criterion='cv'"):
+        found = select(PLSA(random_state=0), per_million.round(), [1, 2], criterion="held_out")
+    assert len(found.warnings) == 1
+
+
+def test_scores_are_drawn():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    X = np.random.default_rng(0).poisson(np.kron(np.eye(3), np.full((8, 9), 6.0)) + 0.05)
+    for criterion in ("cv", "bic"):
+        found = select(PLCA(random_state=0), X, [4, 2, 3], criterion=criterion)
+        ax = found.plot()
+        line = next(line for line in ax.lines if len(line.get_xdata()) == 3)
+        assert line.get_xdata().tolist() == [2, 3, 4] and line.get_ydata().tolist() == found.table["score"][[1, 2, 0]].tolist()
+        assert len(ax.patches) == (criterion == "cv") and ax.get_ylabel() == criterion
+        assert found.plot(ax) is ax
+        pyplot.close("all")
+
+
+def test_what_cross_validation_does_not_take_is_named():
+    X = counts((8, 6)) + 1
+    for how, sentence in (
+        ({"rule": "worst"}, "rule is 'worst', expected one of best, one-se, paired"),
+        ({"n_folds": 1}, "n_folds is 1"),
+        ({"n_folds": 2.5}, "n_folds is 2.5"),
+        ({"n_repeats": 0}, "n_repeats is 0"),
+        ({"zeros": "none"}, "zeros is 'none'"),
+        ({"smooth": 1.0}, "smooth is 1.0"),
+        ({"n_folds": 49}, "49 folds of 48 positive cells"),
+        ({"criterion": "bic", "n_folds": 3}, "criterion is 'bic'"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            select(PLSA(), X, [1], **how)
+    with pytest.raises(ValueError, match="expected one of bic, aic, held_out for ShiftInvariantPLCA"):
+        select(ShiftInvariantPLCA(kernel=(2, 2)), X, [1], criterion="cv")
+    with pytest.raises(ValueError, match="can have none"):
+        select(PLSA(), X, [7, 8])
 
 
 def test_scores_of_what_is_hidden_and_of_no_counts(plca, tmp_path):
@@ -109,7 +186,7 @@ def test_what_has_no_score_is_named():
     ):
         with pytest.raises(ValueError, match=sentence):
             select(estimator, X, [1, 2])
-    with pytest.raises(ValueError, match="criterion is 'elbo', expected one of bic, aic, held_out for PLSA"):
+    with pytest.raises(ValueError, match="criterion is 'elbo', expected one of cv, bic, aic, held_out for PLSA"):
         select(PLSA(), X, [1], criterion="elbo")
     with pytest.raises(ValueError, match="criterion is 'bic', expected one of elbo for PLSA"):
         select(PLSA(method="vb"), X, [1], criterion="bic")
