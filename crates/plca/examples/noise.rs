@@ -44,7 +44,7 @@ fn relative(v: &DMatrix<f64>, product: &DMatrix<f64>) -> f64 {
 }
 
 fn least_squares(v: &DMatrix<f64>, data: &DenseTensor<f64>) -> Found<f64> {
-    let model = plca::skellam::Ding::builder(COMPONENTS).build()?;
+    let model = Ding::builder(COMPONENTS).build()?;
     let run = model.on(data)?.restarts(STARTS);
     let state = run.run(Init::default(), &mut plca::seed(1))?.into_state();
     Ok(relative(v, &(state.basis() * state.activations())))

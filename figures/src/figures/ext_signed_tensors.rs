@@ -180,7 +180,6 @@ fn em(
     k: usize,
 ) -> Result<SignedCpState<f64>> {
     let cp = SignedCp::builder(k)
-        .replicates(skellam_snmf::Replicates::Limit)
         .signed_mode(mode)
         .replicates(Replicates::One);
     Ok(best(context, &cp.build()?, data)?.0)

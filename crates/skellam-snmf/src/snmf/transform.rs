@@ -29,11 +29,11 @@ impl<T: Real> Snmf<T> {
     /// use nalgebra::dmatrix;
     /// use plca_fit::Transform;
     /// use plca_tensor::{DenseTensor, Order};
-    /// use skellam_snmf::{Snmf, SnmfState};
+    /// use skellam_snmf::{Replicates, Snmf, SnmfState};
     /// let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 6.0, -3.0, -6.0], Order::RowMajor)?;
-    /// let explained = Snmf::builder(1).build()?.transform(&learnt, &new, &Transform::default())?;
-    /// assert!((explained.fit.state().activations() - dmatrix![6.0, 12.0]).amax() < 1e-3);
+    /// let explained = Snmf::builder(1).replicates(Replicates::Limit).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// assert!((explained.fit.state().activations() - dmatrix![6.0, 12.0]).amax() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn transform(

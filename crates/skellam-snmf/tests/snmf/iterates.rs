@@ -136,7 +136,7 @@ fn check<M: Model<Scalar = f64>>(model: &M, case: &Value) -> usize {
     for run in list(&case["runs"]) {
         let solver: Solver = text(&run["solver"]).parse().unwrap();
         let what = format!("{id}, {solver}");
-        // Squared steps of real data had a length that depended on the unit. They are held to other laws.
+        // The recorded squared steps of real data have a length that depends on the unit of the data; no other reference is known.
         let of_unit = matches!(text(&case["model"]), "skellam" | "skellam-cp")
             && replicates(case) == Replicates::Limit;
         if of_unit && solver == Solver::Squarem {
