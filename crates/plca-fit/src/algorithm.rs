@@ -75,9 +75,11 @@ pub trait Algorithm<T: Real>: Debug {
     /// The unit of the objective, which a tolerance is relative to.
     fn unit(&self) -> f64;
 
-    /// What rates are measured in beside distributions, where the length of an extrapolated step depends on both. Default: 1.
-    fn rate_unit(&self) -> f64 {
-        1.0
+    /// What rates of a block are measured in beside distributions, where the length of an extrapolated step depends on both. `None`, the default: the sum of
+    /// their absolute values.
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        let _ = block;
+        None
     }
 
     /// The sum of the data, if the model is one of distributions; default 1.
@@ -256,6 +258,10 @@ impl<T: Real, A: Algorithm<T> + ?Sized> Algorithm<T> for &A {
         (**self).objective(at)
     }
 
+    fn constant(&self) -> f64 {
+        (**self).constant()
+    }
+
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         (**self).likelihood(at)
     }
@@ -270,6 +276,10 @@ impl<T: Real, A: Algorithm<T> + ?Sized> Algorithm<T> for &A {
 
     fn unit(&self) -> f64 {
         (**self).unit()
+    }
+
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        (**self).rate_unit(block)
     }
 
     fn mass(&self) -> f64 {
@@ -339,6 +349,10 @@ impl<T: Real, A: Algorithm<T> + ?Sized> Algorithm<T> for &A {
 
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
         (**self).separable()
+    }
+
+    fn expectation(&self) -> Option<&dyn Expectation<T>> {
+        (**self).expectation()
     }
 
     fn settled(&self, at: &Parameters<T>) -> bool {

@@ -149,9 +149,11 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// The unit of the objective, which a tolerance is relative to: the sum of the data for a likelihood.
     fn unit(&self) -> f64;
 
-    /// What rates are measured in beside distributions, where the length of an extrapolated step depends on both. Default: 1.
-    fn rate_unit(&self) -> f64 {
-        1.0
+    /// What rates of a block are measured in beside distributions, where the length of an extrapolated step depends on both. `None`, the default: the sum of
+    /// their absolute values.
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        let _ = block;
+        None
     }
 
     /// The sum of the data, if the model is one of distributions; default 1.
@@ -480,8 +482,8 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         Ok(moves.fold(0.0, largest))
     }
 
-    fn rate_unit(&self) -> f64 {
-        self.0.rate_unit()
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        self.0.rate_unit(block)
     }
 
     fn mass(&self) -> f64 {

@@ -2,8 +2,8 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Ended, Explained, FitError, Impossible,
-    Prior, State, Transform, begin, bounded, uncertified,
+    Algorithm, Axis, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
+    Transform, begin, bounded, uncertified,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
@@ -148,7 +148,7 @@ impl<T: Real> SignedData<T> {
         Bounds::Columns(Bounds::of(&sums, &observed, rows, Replicates::BOUND))
     }
 
-    /// Expected counts of atoms and of activations, each as wanted, and the likelihood; those of atoms in any unit where their prior is flat. `specs` are of the atoms, and of what is called if the
+    /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
     /// activations are not numbers.
     pub(crate) fn counts(
         &self,
@@ -171,9 +171,7 @@ impl<T: Real> SignedData<T> {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
             scaled(&specs[0].name, &mut left, atoms)?;
-            if !is_flat(&specs[0]) {
-                left *= T::lit(1.0 / scale);
-            }
+            left *= T::lit(1.0 / scale);
             blocks[0] = Some(left);
         }
         if wanted.right {
@@ -187,15 +185,6 @@ impl<T: Real> SignedData<T> {
             value: wanted.value.then_some(sums.value),
         })
     }
-}
-
-/// Whether the M-step of a block of distributions makes nothing of the unit of its counts.
-pub(crate) fn is_flat<T: Real>(spec: &BlockSpec<T>) -> bool {
-    let none = |prior: &Prior<T>| {
-        let counts = prior.rules().pseudo_counts(spec.shape);
-        counts.is_some_and(|counts| counts.iter().all(|&count| count == 0.0))
-    };
-    spec.constraint == Constraint::Simplex && spec.prior.as_ref().is_none_or(none)
 }
 
 /// A block in other units.

@@ -197,9 +197,18 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
         Sense::Minimise
     }
 
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        Some(rate_unit(self.data.total(), block))
+    }
+
     fn unit(&self) -> f64 {
         self.data.total()
     }
+}
+
+/// Spectra sum to 1, activations to the sum of the data.
+pub(super) fn rate_unit(total: f64, block: usize) -> f64 {
+    if block == 0 { 1.0 } else { total }
 }
 
 impl<T: Real> Separable<T> for NmfCounts<'_, T> {

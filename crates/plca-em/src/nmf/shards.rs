@@ -7,7 +7,7 @@ use plca_fit::{
 };
 use plca_tensor::{Data, Expected, Factor, Modes, Real, normalise_columns};
 
-use super::counts::{NmfCounts, plan};
+use super::counts::{NmfCounts, plan, rate_unit};
 use super::{Nmf, NmfState};
 use crate::blocks::{SETTLING, is_free};
 use crate::expectation::apart;
@@ -36,6 +36,10 @@ impl<T: Real> Expectation<T> for NmfShard<'_, T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         self.counts.unsupported(at)
+    }
+
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        self.counts.rate_unit(block)
     }
 
     fn unit(&self) -> f64 {
@@ -109,6 +113,10 @@ impl<T: Real> Imputes<T> for NmfShard<'_, T> {
 impl<T: Real> Sharded<T> for Nmf<T> {
     fn along(&self, _: usize) -> usize {
         1
+    }
+
+    fn rate_unit(&self, survey: &Survey, block: usize) -> f64 {
+        rate_unit(survey.total, block)
     }
 
     fn lies(&self, block: usize, _: usize) -> Option<Lie> {

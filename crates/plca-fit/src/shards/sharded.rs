@@ -246,9 +246,9 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What rates are measured in, as [`Algorithm::rate_unit`](crate::Algorithm::rate_unit). Default: 1.
-    fn rate_unit(&self, survey: &Survey) -> f64 {
-        let _ = survey;
+    /// What rates of a block are measured in, as [`Algorithm::rate_unit`](crate::Algorithm::rate_unit), which no shard can sum up. Default: 1.
+    fn rate_unit(&self, survey: &Survey, block: usize) -> f64 {
+        let _ = (survey, block);
         1.0
     }
 
@@ -392,8 +392,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
             Task::Measure => {
                 self.finish(shard, local, shared)?;
                 let blocks = self.whole(&shared.survey)?.blocks;
-                let unit = self.rate_unit(&shared.survey);
-                return measured(self, &blocks, local, unit);
+                return measured(self, &blocks, local, &shared.survey);
             }
             Task::Extrapolate(a) => {
                 return extrapolated(self, &self.whole(&shared.survey)?.blocks, local, a);

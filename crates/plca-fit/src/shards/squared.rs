@@ -7,7 +7,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 use super::sharded::{divides, sums};
-use super::states::{Pending, Task, Term};
+use super::states::{Pending, Survey, Task, Term};
 use super::{Ask, Engine, Lie, Local, Sharded, Shared, Stats, Whole};
 use crate::solver::squarem::{length, point, size, squares};
 use crate::solver::unless_rejected;
@@ -25,7 +25,6 @@ pub(super) fn squared<T: Real>(
     shared: Shared<T>,
     measure: bool,
 ) -> Result<(Shared<T>, Stepped), FitError> {
-    let unit = model.rate_unit(&shared.survey);
     let x0 = shared.parameters.flat();
     let mut now = shared.to(Task::First);
     let stats = engine.pass(&now, Ask::step(measure))?;
@@ -41,9 +40,10 @@ pub(super) fn squared<T: Real>(
     let count = whole.blocks.len();
     let specs = whole.blocks.iter().enumerate();
     let specs = specs.filter(|&(j, _)| model.lies(j, count).is_none());
-    let specs: Vec<_> = specs.map(|(_, spec)| spec).collect();
+    let specs: Vec<_> = specs.collect();
     let (mut of_blocks, mut own) = (points(&x0, &x1, &x2), [0.0; 2]);
-    for spec in &specs {
+    for &(j, spec) in &specs {
+        let unit = model.rate_unit(&now.survey, j);
         let entries = of_blocks.by_ref().take(spec.shape.0 * spec.shape.1);
         let [r2, u2] = squares(entries, size(spec, unit));
         own = [own[0] + r2, own[1] + u2];
@@ -57,7 +57,7 @@ pub(super) fn squared<T: Real>(
     let mut values = points(&x0, &x1, &x2);
     trial.parameters.change(|j, block| {
         let values = values.by_ref().take(block.len());
-        specs[j].extrapolate(block, values.map(|x| (point(x, a), x[2])));
+        specs[j].1.extrapolate(block, values.map(|x| (point(x, a), x[2])));
     });
     let of_columns = |term| match term {
         Term::Sums(sums) => sums,
@@ -113,11 +113,12 @@ pub(super) fn measured<T: Real>(
     model: &dyn Sharded<T>,
     specs: &[BlockSpec<T>],
     local: &Local<T>,
-    unit: f64,
+    survey: &Survey,
 ) -> Result<Stats, FitError> {
     let own = (specs.iter().enumerate()).filter(|&(j, _)| model.lies(j, specs.len()).is_some());
     let mut all = [0.0; 2];
-    for ((_, spec), points) in own.zip(noted(local)?) {
+    for ((j, spec), points) in own.zip(noted(local)?) {
+        let unit = model.rate_unit(survey, j);
         let [r2, u2] = squares(of_block(points), size(spec, unit));
         all = [all[0] + r2, all[1] + u2];
     }

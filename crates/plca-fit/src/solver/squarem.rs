@@ -13,7 +13,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::{Algorithm, BlockSpec, Constraint, FitError, Parameters, Stepped};
+use crate::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Stepped};
 
 /// `|r|²` and `|u|²` of three points, entry by entry, in parts of `size`: 1 for distributions, and what has the unit of the data for rates, so that the length of a
 /// step does not depend on it.
@@ -28,16 +28,18 @@ pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>, size: f64) -> [f64
     [r2, u2]
 }
 
-/// `|r|²` and `|u|²` of all blocks, rates in parts of `unit`.
+/// `|r|²` and `|u|²` of all blocks, rates in parts of their unit.
 fn squares_of<T: Real>(
-    blocks: &[BlockSpec<T>],
+    algorithm: &dyn Algorithm<T>,
     mut points: impl Iterator<Item = [f64; 3]>,
-    unit: f64,
 ) -> [f64; 2] {
     let mut all = [0.0; 2];
-    for spec in blocks {
-        let own = points.by_ref().take(spec.shape.0 * spec.shape.1);
-        let [r2, u2] = squares(own, size(spec, unit));
+    for (block, spec) in algorithm.blocks().iter().enumerate() {
+        let entries = spec.shape.0 * spec.shape.1;
+        let own: Vec<_> = points.by_ref().take(entries).collect();
+        let sum = || own.iter().map(|[x0, ..]| x0.abs()).sum();
+        let unit = algorithm.rate_unit(block).unwrap_or_else(sum);
+        let [r2, u2] = squares(own.into_iter(), size(spec, unit));
         all = [all[0] + r2, all[1] + u2];
     }
     all
@@ -45,8 +47,10 @@ fn squares_of<T: Real>(
 
 /// What the points of a block are measured in.
 pub(crate) fn size<T: Real>(spec: &BlockSpec<T>, unit: f64) -> f64 {
-    match spec.constraint {
-        Constraint::NonNegative => unit,
+    match (spec.constraint, spec.components) {
+        // Shares and shapes, and numbers that belong to no component, have no unit.
+        (Constraint::Simplex | Constraint::Positive, _) | (_, Axis::None) => 1.0,
+        _ if unit > 0.0 => unit,
         _ => 1.0,
     }
 }
@@ -91,11 +95,7 @@ fn step<T: Real>(
         let all = x0.iter().zip(&x1).zip(&x2);
         all.map(|((&x0, &x1), &x2)| [x0, x1, x2])
     };
-    let Some(a) = length(squares_of(
-        algorithm.blocks(),
-        points(),
-        algorithm.rate_unit(),
-    )) else {
+    let Some(a) = length(squares_of(algorithm, points())) else {
         return Ok(first);
     };
     let flat: Vec<f64> = points().map(|x| point(x, a)).collect();

@@ -17,7 +17,7 @@ use crate::Replicates;
 use crate::bounds::{self, Bounds};
 use crate::rule::Split;
 use crate::sides::{split, tame};
-use crate::signed::{atoms_spec, is_flat, mean_activation};
+use crate::signed::{atoms_spec, mean_activation};
 
 /// Skellam factorization of a tensor.
 #[derive(Debug)]
@@ -75,9 +75,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         let mut blocks = vec![None; self.specs.len()];
         let unit = T::lit(1.0 / self.split.scale());
         blocks[0] = passed.atoms.map(|mut counts| {
-            if !is_flat(&self.specs[0]) {
-                counts *= unit;
-            }
+            counts *= unit;
             if self.specs[0].prior.is_none() {
                 tame(&mut counts);
             }
@@ -87,10 +85,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             let weights = self.scale.is_none().then(|| shares.weights());
             let all = weights.into_iter().chain(shares.factors()).enumerate();
             for (j, block) in all.filter(|(j, _)| wanted.blocks[1 + j]) {
-                blocks[1 + j] = Some(match is_flat(&self.specs[1 + j]) {
-                    true => block,
-                    false => block * unit,
-                });
+                blocks[1 + j] = Some(block * unit);
             }
         }
         let place = carrier(&self.specs);
@@ -130,8 +125,8 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         all
     }
 
-    fn rate_unit(&self) -> f64 {
-        self.split.replicates.rate_unit(self.size)
+    fn rate_unit(&self, _: usize) -> Option<f64> {
+        Some(self.split.replicates.rate_unit(self.size))
     }
 
     /// The sum of the absolute values.

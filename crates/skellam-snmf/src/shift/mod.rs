@@ -32,7 +32,7 @@ use crate::check::{check_numbers, not_finite};
 use crate::cp::Shapes;
 use crate::prior::Parts;
 use crate::rule::Split;
-use crate::signed::{explained, is_flat, law_setters, scale_by};
+use crate::signed::{explained, law_setters, scale_by};
 use crate::{Entries, Replicates};
 use engine::Engine;
 use window::Window;
@@ -466,10 +466,7 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
             if wanted.blocks[j] {
                 let counts = clipped(counts, &spec.name)?;
                 let counts = DMatrix::from_vec(spec.shape.0, spec.shape.1, counts);
-                let mut counts = match is_flat(spec) {
-                    true => counts,
-                    false => counts * unit,
-                };
+                let mut counts = counts * unit;
                 if j == 1 {
                     self.bounds.hold(&mut counts, spec);
                 }
@@ -512,9 +509,9 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
         Ok(vec![atoms, self.specs[1].drawn(rng)])
     }
 
-    fn rate_unit(&self) -> f64 {
+    fn rate_unit(&self, _: usize) -> Option<f64> {
         let placed = &self.engine.placed;
-        placed.split.replicates.rate_unit(placed.size)
+        Some(placed.split.replicates.rate_unit(placed.size))
     }
 
     /// The sum of the absolute values.

@@ -71,8 +71,8 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
         facts(self.data.noise, &self.bounds, Replicates::BOUND)
     }
 
-    fn rate_unit(&self) -> f64 {
-        self.data.split.replicates.rate_unit(self.data.size)
+    fn rate_unit(&self, _: usize) -> Option<f64> {
+        Some(self.data.split.replicates.rate_unit(self.data.size))
     }
 
     /// The sum of the absolute values.

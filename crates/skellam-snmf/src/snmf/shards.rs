@@ -64,7 +64,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         (block == 1).then_some(Lie::Columns)
     }
 
-    fn rate_unit(&self, survey: &Survey) -> f64 {
+    fn rate_unit(&self, survey: &Survey, _: usize) -> f64 {
         self.replicates.rate_unit(survey.absolute)
     }
 
