@@ -48,13 +48,21 @@ fn hidden_cells_survive() {
     let back: DenseTensor<f64> = serde_json::from_str(&text).unwrap();
     assert_eq!(back, v);
     assert_eq!(shown(&back), shown(&v));
-    let bad = text.replace(r#""hidden":[1]"#, r#""hidden":[4]"#);
+    let bad = text.replace(r#""hidden":[2]"#, r#""hidden":[4]"#);
     let error = serde_json::from_str::<DenseTensor<f64>>(&bad).unwrap_err();
     assert!(error.to_string().contains("hidden cell 4"), "{error}");
     // As it was written before tensors had a mask.
-    let complete = text.replace(r#","hidden":[1]"#, "");
+    let complete = text.replace(r#","hidden":[2]"#, "");
     let complete: DenseTensor<f64> = serde_json::from_str(&complete).unwrap();
     assert!(complete.is_complete());
+    // As it was written when tensors kept the order that they were given in: positions are in that order, too.
+    let columns =
+        r#"{"shape":[2,2],"values":[0.1,0.0,0.0,2.0],"order":"ColumnMajor","hidden":[1]}"#;
+    let columns: DenseTensor<f64> = serde_json::from_str(columns).unwrap();
+    assert_eq!(columns, v);
+    let no_order = text.replace(r#""order":"RowMajor","#, "");
+    let error = serde_json::from_str::<DenseTensor<f64>>(&no_order).unwrap_err();
+    assert!(error.to_string().contains("`order`"), "{error}");
 
     let entries = || Coordinates {
         shape: vec![2, 3],
