@@ -119,7 +119,7 @@ impl<T: Real> Nmf<T> {
             let order = shape.len();
             return conflict(format!("NMF is for matrices, the data have order {order}"));
         };
-        // E[W H] over all cells is K; both factors take half of the scale.
+        // E[W H] is K times the product of what both are drawn around.
         let cells = rows as f64 * columns as f64;
         Ok(levels(total / cells / self.components as f64, 2))
     }

@@ -213,13 +213,15 @@ fn of_the_mapping_between_nmf_and_plca() -> Result<(), FitError> {
     };
     assert_eq!(from(&image, &[0.0, 0.0]), dead);
     let weights = || DVector::from_vec(vec![1.0, 0.0]);
-    for factors in [vec![], vec![even(2, 2); 3]] {
-        let image = PlcaState::new(weights(), factors)?;
+    for order in [1, 3] {
+        let image = PlcaState::new(weights(), vec![even(2, 2); order])?;
         assert!(matches!(
             from(&image, &[2.0, 0.0]),
             FitError::Conflict { .. }
         ));
     }
+    let none = PlcaState::new(weights(), vec![]);
+    assert!(matches!(none, Err(FitError::Count { got: 0, .. })));
     for factors in [vec![even(2, 3), even(2, 2)], vec![even(2, 2), even(2, 1)]] {
         let unequal = PlcaState::new(weights(), factors);
         assert!(matches!(unequal, Err(FitError::Shape { .. })));
