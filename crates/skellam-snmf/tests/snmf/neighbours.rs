@@ -205,7 +205,8 @@ proptest! {
         let [plus, minus] = [0, p.v.nrows()].map(|first| p.atoms.rows(first, p.v.nrows()).into_owned());
         let learnt = SnmfState::new(&plus, &minus, DMatrix::from_element(plus.ncols(), p.v.ncols(), 2.0)).unwrap();
         let whole = data::<f64>(&p, &(0..p.v.ncols()).collect::<Vec<_>>(), 2);
-        let snmf = Snmf::builder(plus.ncols()).build().unwrap();
+        // Noise would be that of the batch.
+        let snmf = Snmf::builder(plus.ncols()).replicates(Replicates::Limit).build().unwrap();
         let bound = snmf.bind(&*whole).unwrap();
         let mut at = learnt.parameters().clone();
         let tried = bound.step(&mut at, false);

@@ -191,6 +191,12 @@ fn zeros() {
     assert_eq!(fit.state().activations().column(3).amax(), 0.0);
     assert_eq!(fit.state().cell(&[1, 3]), 0.0);
     let nothing = tensor(&DMatrix::zeros(3, 4));
-    let value = model.fit(&nothing, &mut rng(0)).unwrap().compared();
-    assert!(value.abs() < 1e-9, "{value}");
+    // Of the best, 0, every iteration leaves less.
+    let after = |iterations| {
+        let stop = Stop::default().tol(None).max_iter(iterations);
+        let run = model.on(&nothing).unwrap().stop(stop);
+        run.run(Init::default(), &mut rng(0)).unwrap().compared()
+    };
+    let [few, many] = [20, 2000].map(after);
+    assert!(many <= 0.0 && many > 1e-2 * few, "{few} {many}");
 }

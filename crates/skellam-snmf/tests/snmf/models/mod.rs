@@ -55,6 +55,19 @@ pub(super) fn storages<T: Real>(shape: &[usize]) -> Vec<(&'static str, Box<dyn D
     ]
 }
 
+/// The columns of the masked data of this shape, each as data of its own.
+pub(super) fn columns(shape: [usize; 2]) -> Vec<DenseTensor<f64>> {
+    let (_, whole) = storages::<f64>(&shape).swap_remove(1);
+    let mut values = vec![vec![0.0; shape[0]]; shape[1]];
+    let mut put = |index: &[usize], value: f64| values[index[1]][index[0]] = value;
+    whole.visit(&mut put).unwrap();
+    whole
+        .visit_mask(&mut |index| values[index[1]][index[0]] = f64::NAN)
+        .unwrap();
+    let column = |values| DenseTensor::masked(vec![shape[0], 1], values, Order::RowMajor).unwrap();
+    values.into_iter().map(column).collect()
+}
+
 pub(super) fn exactly(n: usize) -> Stop {
     Stop::default().max_iter(n).tol(None)
 }

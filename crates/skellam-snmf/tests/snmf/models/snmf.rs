@@ -5,12 +5,13 @@ use plca_fit::{
     FitError, Impossible, Init, Model, Reconstruct, Solver, State, Status, Stop, Transform,
 };
 use plca_priors::{Dirichlet, Gamma};
-use plca_tensor::{DenseTensor, Order, Real};
+use plca_tensor::{Data, DenseTensor, Order, Real};
 use skellam_snmf::{Entries, Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
 use std::sync::Arc;
 
 use super::{
-    ALL, ITERATIONS, block, exactly, near, new, reconstructs, refusal, resumes, rng, storages,
+    ALL, ITERATIONS, block, columns, exactly, near, new, reconstructs, refusal, resumes, rng,
+    storages,
 };
 
 fn now<T: Real>() -> SnmfBuilder<T> {
@@ -117,7 +118,7 @@ fn reconstructions() {
     }
 }
 
-/// New columns under learnt atoms: as with frozen atoms, from equal activations.
+/// Each new column under learnt atoms: as it alone with frozen atoms, from equal activations.
 #[test]
 fn new_columns_are_explained() {
     for (storage, data) in storages::<f64>(&[7, 5]) {
@@ -131,17 +132,17 @@ fn new_columns_are_explained() {
         let learnt = new(&model, &*data, Init::default(), Solver::Em);
         let learnt = learnt.state();
         let frozen = now().priors(priors).freeze("atoms").build().unwrap();
-        let mut size = 0.0;
-        let mut add = |_: &[usize], v: f64| size += v.abs();
-        other.visit(&mut add).unwrap();
-        let even = DMatrix::from_element(3, 9, size / 27.0);
-        let start = Init::from(learnt).block("activations", even);
         for solver in ALL {
             let how = Transform::default().stop(exactly(ITERATIONS));
             let how = how.solver(solver);
             let explained = model.transform(learnt, &*other, &how).unwrap();
-            let fit = new(&frozen, &*other, start.clone(), solver);
-            assert_eq!(explained.fit.state(), fit.state(), "{storage}, {solver}");
+            for (y, column) in columns([7, 9]).into_iter().enumerate() {
+                let even = DMatrix::from_element(3, 1, column.summary().absolute / 3.0);
+                let start = Init::from(learnt).block("activations", even);
+                let alone = new(&frozen, &column, start, solver);
+                let [all, own] = [explained.fit.state(), alone.state()].map(|s| s.activations());
+                assert_eq!(all.column(y), own.column(0), "{storage}, {solver}");
+            }
             assert!((explained.dropped, &explained.empty[..]) == (0.0, &[]));
         }
     }

@@ -5,7 +5,9 @@ use plca_fit::{FitError, Init, Model, Reconstruct, Solver, State, Transform};
 use plca_tensor::{DenseTensor, Order, Real};
 use skellam_snmf::{Entries, Prior, SnmfState, SnmfVb, SnmfVbBuilder, SnmfVbState};
 
-use super::{ALL, ITERATIONS, exactly, new, reconstructs, refusal, resumes, rng, storages};
+use super::{
+    ALL, ITERATIONS, columns, exactly, new, reconstructs, refusal, resumes, rng, storages,
+};
 
 fn now<T: Real>() -> SnmfVbBuilder<T> {
     SnmfVb::builder(3)
@@ -131,7 +133,7 @@ fn reconstructions() {
     }
 }
 
-/// New columns under the posterior of learnt atoms: as with frozen atoms, from the prior of the activations.
+/// Each new column under the posterior of learnt atoms: as it alone with frozen atoms, from the prior of the activations.
 #[test]
 fn new_columns_are_explained() {
     for (storage, data) in storages::<f64>(&[7, 5]) {
@@ -145,8 +147,14 @@ fn new_columns_are_explained() {
             let how = Transform::default().stop(exactly(ITERATIONS));
             let how = how.solver(solver);
             let explained = model.transform(learnt, &*other, &how).unwrap();
-            let fit = new(&frozen, &*other, start.clone(), solver);
-            assert_eq!(explained.fit.state(), fit.state(), "{storage}, {solver}");
+            for (y, column) in columns([7, 9]).into_iter().enumerate() {
+                let alone = new(&frozen, &column, start.clone(), solver);
+                for block in [1, 2] {
+                    let [all, own] =
+                        [explained.fit.state(), alone.state()].map(|s| s.parameters().at(block));
+                    assert_eq!(all.column(y), own.column(0), "{storage}, {solver}");
+                }
+            }
         }
     }
 }
