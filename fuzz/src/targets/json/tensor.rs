@@ -1,6 +1,6 @@
 //! Data.
 
-use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, check_counts};
 
 use super::{ASSERTS, Kind, read, run, seeds, text};
 use crate::Target;
@@ -21,17 +21,18 @@ fn entries() -> Coordinates<f64> {
     }
 }
 
-/// What models ask first.
+/// What models ask first: all of them, and those of counts of data that are counts.
 fn ask(data: &dyn Data<f64>) {
-    assert!(data.total() > 0.0 && data.total().is_finite());
-    let modes = 0..data.shape().len();
-    assert!(modes.into_iter().all(|mode| {
-        data.marginal(mode)
-            .expect("in memory")
-            .iter()
-            .all(|x| *x >= 0.0)
-    }));
-    assert!(!data.self_information().expect("in memory").is_nan());
+    assert!(data.total().is_finite());
+    let counts = check_counts(data).is_ok();
+    assert!(!counts || data.total() > 0.0);
+    for mode in 0..data.shape().len() {
+        let sums = data.marginal(mode).expect("in memory");
+        assert!(sums.iter().all(|x| !x.is_nan()));
+        assert!(!counts || sums.iter().all(|x| *x >= 0.0));
+    }
+    let information = data.self_information().expect("in memory");
+    assert!(!counts || information.is_finite());
 }
 
 const KINDS: &[Kind] = &[
