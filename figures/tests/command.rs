@@ -63,21 +63,37 @@ fn a_figure_leaves_pictures_numbers_and_a_report() {
 #[test]
 fn controls_fail_every_criterion() {
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("figures");
-    let done = figures(&[
-        "reproduce-figures",
-        "--quick",
-        "--controls",
-        "--figure",
-        "si_appendix_d,sk_fig3",
-        "--out",
-        out.to_str().unwrap(),
-    ]);
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{said}");
+    // What a run says, the names of its files, and the verdicts of its report.
+    let run = |more: &[&str]| {
+        let out = folder.path().join(more.len().to_string());
+        let line = [
+            "reproduce-figures",
+            "--quick",
+            "--figure",
+            "si_appendix_d,sk_fig3",
+            "--out",
+            out.to_str().unwrap(),
+        ];
+        let done = figures(&[&line[..], more].concat());
+        let said = String::from_utf8(done.stdout).unwrap();
+        assert!(done.status.success(), "{said}");
+        let files = std::fs::read_dir(&out).unwrap();
+        let mut files: Vec<_> = files.map(|f| f.unwrap().file_name()).collect();
+        files.sort();
+        let report = std::fs::read_to_string(out.join("report.json")).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let rows = report["figures"].as_array().unwrap().iter();
+        let rows = rows.flat_map(|figure| figure["rows"].as_array().unwrap());
+        let rows = rows.map(|row| [row["criterion"].clone(), row["verdict"].clone()]);
+        let rows: Vec<_> = rows.collect();
+        (said, (files, report["counts"].clone(), rows))
+    };
+    let (said, left) = run(&["--controls"]);
     assert!(said.contains("[2/2] sk_fig3") && said.matches("fail  ").count() >= 5);
-    // Nothing is drawn of what is wrong.
-    assert!(!out.exists());
+    // The report is that of the figures alone, and nothing is drawn of what is wrong.
+    let (said, alone) = run(&[]);
+    assert!(!said.contains("control "));
+    assert_eq!(left, alone);
 }
 
 #[test]
