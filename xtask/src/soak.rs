@@ -206,7 +206,7 @@ fn seed(of: u64, name: &str) -> u64 {
 
 /// What a run said.
 enum Ending {
-    /// At so many cases that rounding alone decided.
+    /// At this number of cases that rounding alone decided.
     Held(u64),
     /// What it printed.
     Failed(String),

@@ -646,7 +646,7 @@ pub(super) fn check_blocks<T: Real>(specs: &[BlockSpec<T>]) -> Result<(), FitErr
     )
 }
 
-/// Refuses a number of components that needs so many numbers that there is no memory for them; `None` for more than can be counted.
+/// Refuses a number of components whose numbers no memory holds; `None` for more than can be counted.
 ///
 /// # Errors
 ///

@@ -1,7 +1,5 @@
 //! Observations explained one by one, each as a batch of one: what is found of one does not depend on the others.
 
-use std::time::Instant;
-
 use nalgebra::DMatrix;
 use plca_tensor::arrange::Observations;
 use plca_tensor::parallel::apart;
@@ -37,15 +35,14 @@ pub fn each<T: Real, O: Send>(
     how: &Transform,
     one: impl Fn(usize, &dyn Data<T>, &Transform) -> Result<Option<O>, FitError> + Sync,
 ) -> Result<Vec<Option<O>>, FitError> {
-    let begun = Instant::now();
+    let deadline = how.stop.deadline();
     let observations = Observations::new(data, along)?;
     let found = apart(observations.count(), |y| {
         if !observations.is_seen(y) {
             return Ok(None);
         }
         let mut how = how.clone();
-        let limit = &mut how.stop.time_limit;
-        *limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        how.stop.time_limit = deadline.left();
         let found = observations.at(y).map_err(FitError::from);
         let found = found.and_then(|observation| one(y, &*observation, &how));
         found.map_err(|e| of_observation(e, along, y))

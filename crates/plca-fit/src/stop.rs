@@ -110,6 +110,12 @@ setters! {
 pub struct Deadline(Option<(Instant, Duration)>);
 
 impl Deadline {
+    /// The rest of the limit.
+    pub fn left(&self) -> Option<Duration> {
+        self.0
+            .map(|(begun, limit)| limit.saturating_sub(begun.elapsed()))
+    }
+
     /// Whether the time is up.
     pub fn is_past(&self) -> bool {
         self.0

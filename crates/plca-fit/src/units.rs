@@ -6,7 +6,7 @@ use plca_tensor::{Real, exponent, times_power_of_two};
 use super::FitError;
 
 /// What the entries of `factors` factors are drawn around so that a product of one entry of each has this level: numbers as equal as can be of
-/// which a power of two in the level changes the exponents alone. A model of data in another unit then starts, and goes on, with the same bits.
+/// which a power of two in the level changes the exponents alone. A model of data in another unit then starts, and goes on, bit-identical.
 pub fn levels(level: f64, factors: usize) -> Vec<f64> {
     if !(level > 0.0 && level.is_finite()) {
         return vec![level; factors];

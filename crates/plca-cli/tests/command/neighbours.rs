@@ -119,5 +119,9 @@ fn shares_and_probabilities_are_not_counts() {
     assert!(!warned("shares.csv", "plsa"));
     folder.text("b.csv", "0.7,0.1\n0.2,0.3\n0.1,0.6\n");
     let line = "fit plsa-vb counts.csv --init b.csv --fix basis_shape --output m.npz";
-    folder.fails(1, line, &["`basis_shape`", "expected shapes", "1 + 1000 times"]);
+    folder.fails(
+        1,
+        line,
+        &["`basis_shape`", "expected shapes", "1 + 1000 times"],
+    );
 }

@@ -112,7 +112,7 @@ struct Wrong {
 ///
 /// # Errors
 ///
-/// The [`Violation`], with block and entry; [`Law::Accepts`] where there are no counts.
+/// The [`Violation`], with block and entry; [`Law::Accepts`] where it has none.
 ///
 /// # Examples
 ///
