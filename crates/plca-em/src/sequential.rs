@@ -47,6 +47,10 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
         self.0.0.unit()
     }
 
+    fn rate_unit(&self, block: usize) -> Option<f64> {
+        self.0.rate_unit(block)
+    }
+
     fn mass(&self) -> f64 {
         self.0.0.mass()
     }

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Frozen, Parameters, Plan,
+    BlockSpec, Counts, Draw, Expectation, Exposure, Factored, FitError, Frozen, Parameters, Plan,
     Product, Renewed, Sense, Separable, Start, Wanted, nndsvd, refuse, transpose_to,
 };
 use plca_tensor::arrange::Products;
@@ -198,7 +198,10 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
     }
 
     fn rate_unit(&self, block: usize) -> Option<f64> {
-        Some(rate_unit(self.data.total(), block))
+        match self.specs[block].draw {
+            Draw::Around(level) => Some(rate_unit(level, self.specs[block].shape)),
+            _ => None,
+        }
     }
 
     fn unit(&self) -> f64 {
@@ -206,9 +209,9 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
     }
 }
 
-/// Spectra sum to 1, activations to the sum of the data.
-pub(super) fn rate_unit(total: f64, block: usize) -> f64 {
-    if block == 0 { 1.0 } else { total }
+/// What a factor sums to where it begins: of data in another unit, a power of two, both factors begin with the same digits in it.
+pub(super) fn rate_unit(level: f64, (rows, columns): (usize, usize)) -> f64 {
+    level * rows as f64 * columns as f64
 }
 
 impl<T: Real> Separable<T> for NmfCounts<'_, T> {

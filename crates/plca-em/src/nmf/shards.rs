@@ -38,10 +38,6 @@ impl<T: Real> Expectation<T> for NmfShard<'_, T> {
         self.counts.unsupported(at)
     }
 
-    fn rate_unit(&self, block: usize) -> Option<f64> {
-        self.counts.rate_unit(block)
-    }
-
     fn unit(&self) -> f64 {
         self.counts.unit()
     }
@@ -116,7 +112,10 @@ impl<T: Real> Sharded<T> for Nmf<T> {
     }
 
     fn rate_unit(&self, survey: &Survey, block: usize) -> f64 {
-        rate_unit(survey.total, block)
+        let [rows, columns] = [0, 1].map(|mode| survey.shape.get(mode).copied().unwrap_or(0));
+        let shapes = [(rows, self.components), (self.components, columns)];
+        let level = self.scale(&survey.shape, survey.total);
+        level.map_or(1.0, |level| rate_unit(level[block], shapes[block]))
     }
 
     fn lies(&self, block: usize, _: usize) -> Option<Lie> {
