@@ -83,7 +83,7 @@ pub(super) fn parts<T: Real>(spec: &BlockSpec<T>) -> Vec<Vec<usize>> {
     }
 }
 
-/// At most so many of them, evenly, others in every iteration.
+/// At most this number of them, evenly, others in every iteration.
 pub(super) fn some<I: Clone>(all: &[I], iteration: usize) -> Vec<I> {
     let stride = all.len().div_ceil(MOST).max(1);
     let chosen = all.iter().skip(iteration % stride).step_by(stride);
@@ -99,15 +99,15 @@ pub(super) fn raise<T: Real>(
     entry: usize,
     t: f64,
 ) {
-    let scale = match spec.constraint {
-        Constraint::Free => match block.amax().to_f64() {
-            largest if largest > 0.0 => largest,
-            _ => 1.0,
-        },
-        _ => block[entry].to_f64(),
-    };
     let rows = block.nrows();
     if spec.constraint != Constraint::Simplex {
+        let scale = match spec.constraint {
+            Constraint::Free => match block.amax().to_f64() {
+                largest if largest > 0.0 => largest,
+                _ => 1.0,
+            },
+            _ => block[entry].to_f64(),
+        };
         block[entry] = T::lit(block[entry].to_f64() + t * scale);
         return;
     }
@@ -115,12 +115,15 @@ pub(super) fn raise<T: Real>(
     let free: Vec<usize> = (column * rows..(column + 1) * rows)
         .filter(|&at| !frozen[at])
         .collect();
-    let sum = |block: &DMatrix<T>| free.iter().map(|&at| block[at].to_f64()).sum::<f64>();
-    let before = sum(block);
-    let raised = before + t * scale;
-    for &at in &free {
+    let before: f64 = free.iter().map(|&at| block[at].to_f64()).sum();
+    let moved = |&at: &usize| {
         let x = block[at].to_f64();
-        let x = if at == entry { x * (1.0 + t) } else { x };
+        if at == entry { x * (1.0 + t) } else { x }
+    };
+    let moved: Vec<f64> = free.iter().map(moved).collect();
+    // Their own sum: of what is left beside an entry near 1, a difference from 1 would know a few digits only, and the column would not be a distribution.
+    let raised: f64 = moved.iter().sum();
+    for (&at, x) in free.iter().zip(moved) {
         block[at] = T::lit(x * (before / raised));
     }
 }
