@@ -178,14 +178,14 @@ pub(crate) fn along(
 /// What new data are explained by.
 pub(crate) enum Answer {
     /// By a state of all observations.
-    Together(Explained<Parameters<f64>>),
+    Together(Box<Explained<Parameters<f64>>>),
     /// By a row for every observation.
     Each(Each),
 }
 
 impl From<Explained<Parameters<f64>>> for Answer {
     fn from(all: Explained<Parameters<f64>>) -> Self {
-        Self::Together(all)
+        Self::Together(Box::new(all))
     }
 }
 

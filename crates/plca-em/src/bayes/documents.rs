@@ -250,7 +250,7 @@ impl Work<'_> {
         } = self;
         sums.fill(0.0);
         wide(|| add(rows, *stride, counts, mixture, model, sums));
-        match self.model.iter().position(|&p| !(p > 0.0)) {
+        match self.model.iter().position(|&p| p.is_nan() || p <= 0.0) {
             Some(place) => Err(place),
             None => Ok(()),
         }

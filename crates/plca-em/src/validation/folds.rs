@@ -35,7 +35,7 @@ enum Cells {
 /// let v = DenseTensor::<f64>::new(vec![4, 3], (1..13).map(f64::from).collect(), Order::RowMajor)?;
 /// let speckled = CrossValidation::default().folds(2).speckled(&v)?;
 /// let (mut held, folds) = (0.0, speckled.folds(0));
-/// folds.visit(&mut |_, value, fold| held += if fold == Some(0) { value } else { 0.0 });
+/// folds.visit(|_, value, fold| held += if fold == Some(0) { value } else { 0.0 });
 /// assert_eq!(speckled.train(&folds, 0)?.total() + held, v.total());
 /// # Ok::<(), plca_em::EmError>(())
 /// ```
@@ -133,7 +133,7 @@ impl Speckled {
                 let reserved = train.try_reserve_exact(values.len());
                 reserved.map_err(|_| too_large(&shape))?;
                 train.extend_from_slice(values);
-                folds.visit(&mut |index, _, of| {
+                folds.visit(|index, _, of| {
                     if of == Some(fold) {
                         train[place(index, &shape)] = f64::NAN;
                     }
@@ -379,7 +379,7 @@ impl Folds<'_> {
     }
 
     /// Visits every observed cell that may be in a fold, in row-major order: index, value, and the fold, `None` where the cell was taken out of it.
-    pub fn visit(&self, each: &mut dyn FnMut(&[usize], f64, Option<usize>)) {
+    pub fn visit(&self, mut each: impl FnMut(&[usize], f64, Option<usize>)) {
         self.of
             .visit(&mut |index, value| each(index, value, self.fold(index, value)));
     }

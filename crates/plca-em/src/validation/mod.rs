@@ -306,7 +306,7 @@ impl CrossValidation {
         state: &S,
     ) -> Option<f64> {
         let (mut sum, mut cells) = (CompensatedSum::default(), 0u64);
-        folds.visit(&mut |index, x, of| {
+        folds.visit(|index, x, of| {
             if of != Some(fold) {
                 return;
             }

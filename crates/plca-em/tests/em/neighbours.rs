@@ -292,11 +292,10 @@ fn plain_iterations_are_never_left_behind() {
     let bound = |solver: Solver, iterations: usize, tol: Option<f64>| {
         let mut how = Transform::default().solver(solver);
         (how.stop.max_iter, how.stop.tol) = (iterations, tol);
-        let bounds = [
+        [
             lda.transform(&learnt, &v, &how).unwrap().fit.objective(),
             plca.transform(&joint, &v, &how).unwrap().fit.objective(),
-        ];
-        bounds
+        ]
     };
     let long = bound(Solver::Em, 5000, None);
     let plain = bound(Solver::Em, 1000, Some(1e-12));

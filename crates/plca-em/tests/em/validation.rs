@@ -121,7 +121,7 @@ fn check_folds(case: &Value, settings: &CrossValidation, data: &dyn Data<f64>, r
     };
     let columns = data.shape()[1];
     let mut of_cell = vec![-1.0; of_repeat("fold_of_cell").len()];
-    folds.visit(&mut |index, _, fold| {
+    folds.visit(|index, _, fold| {
         if let Some(fold) = fold {
             of_cell[index[0] * columns + index[1]] = fold as f64;
         }
@@ -321,7 +321,7 @@ fn folds_belong_to_cells() {
     let folds = |data: &dyn Data<f64>, turned: bool| {
         let speckled = settings.clone().turned(turned).speckled(data).unwrap();
         let mut found = std::collections::BTreeMap::new();
-        speckled.folds(2).visit(&mut |index, _, fold| {
+        speckled.folds(2).visit(|index, _, fold| {
             let index = match turned {
                 true => [index[1], index[0]],
                 false => [index[0], index[1]],
@@ -363,7 +363,7 @@ fn listed_cells_have_the_folds_of_an_array() {
         let folds = speckled.folds(0);
         for fold in 0..5 {
             let (mut held, train) = (0.0, speckled.train(&folds, fold).unwrap());
-            folds.visit(&mut |_, value, of| held += if of == Some(fold) { value } else { 0.0 });
+            folds.visit(|_, value, of| held += if of == Some(fold) { value } else { 0.0 });
             assert_eq!(train.total() + held, sparse.total());
         }
     }

@@ -57,7 +57,9 @@ pub(super) fn squared<T: Real>(
     let mut values = points(&x0, &x1, &x2);
     trial.parameters.change(|j, block| {
         let values = values.by_ref().take(block.len());
-        specs[j].1.extrapolate(block, values.map(|x| (point(x, a), x[2])));
+        specs[j]
+            .1
+            .extrapolate(block, values.map(|x| (point(x, a), x[2])));
     });
     let of_columns = |term| match term {
         Term::Sums(sums) => sums,

@@ -179,11 +179,11 @@ pub(crate) fn stop(problem: &Problem) -> Stop {
         .check_every(3)
 }
 
+/// Data as stored, and cell by cell.
+type Cells<T> = (Box<dyn Data<T>>, Table<f64>);
+
 /// The data of a problem as stored, and cell by cell.
-pub(crate) fn data_of<T: Real>(
-    problem: &Problem,
-    unit: f64,
-) -> Result<(Box<dyn Data<T>>, Table<f64>), TestCaseError> {
+pub(crate) fn data_of<T: Real>(problem: &Problem, unit: f64) -> Result<Cells<T>, TestCaseError> {
     let table = problem.table::<T>(unit);
     let cells = Table {
         shape: table.shape.clone(),

@@ -17,12 +17,15 @@ fn apart<T: Real>() -> f64 {
     }
 }
 
+/// A fit, and the unit of its objective.
+type Found<M, T> = (Fit<StateOf<M, T>>, f64);
+
 /// A fit by a solver and a stop rule, from the seed of the problem.
 fn fit_of<M: Measured, T: Real>(
     problem: &Problem,
     table: &Table<T>,
     stop: &Stop,
-) -> Result<Option<(Fit<StateOf<M, T>>, f64)>, TestCaseError> {
+) -> Result<Option<Found<M, T>>, TestCaseError> {
     let data = stored(table, problem.storage).map_err(|e| TestCaseError::fail(e.to_string()))?;
     fitted::<M, T, _>(problem, &*data, |run| {
         let unit = run.algorithm().unit();
