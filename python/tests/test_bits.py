@@ -143,6 +143,7 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
     found = [tmp_path / f"{name}.npz" for name in ("by-theirs", "by-ours")]
     for path, to in zip((out, saved), found):
         along = ["--along", "0"] if model in ("nmf-kl", "ntf-l2", "plca", "plca-vb", "pntf") else []
+        along += ["--each"] if model.startswith("skellam-cp") else []
         along += ["--tol", ours.transform_tol] if hasattr(ours, "transform_tol") else []
         plca("transform", path, tmp_path / "v.npy", "--output", to, "--quiet", *along)
     with np.load(found[0]) as a, np.load(found[1]) as b:
@@ -152,7 +153,7 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
         name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "tiplca": "impulses", "plsa": "mixture", "plsa-vb": "mixture", "pntf": "mixture"}
         name = name.get(model, "activations")
         if model == "skellam-cp":
-            assert np.array_equal(a["weights"] * a["factor_0"], ours.transform(X))
+            assert np.array_equal(a["weights"], ours.transform(X))
         elif model == "skellam-cp-vb":
             assert np.array_equal(a["factor_0"], ours.transform(X))
         elif not model.startswith("plca"):
