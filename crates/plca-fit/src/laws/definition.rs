@@ -97,7 +97,7 @@ impl FromIterator<f64> for Terms {
 /// };
 /// assert!(check_definition(&fit, 1e-10, likelihood).is_ok());
 /// // The fit of these parameters is not that of others.
-/// let other = fit.change(|at| at.change(|j, block| if j == 0 { block.swap_rows(0, 1) }))?;
+/// let other = fit.change(|at| at.change(|j, block| if j == 1 { block.swap_rows(0, 1) }))?;
 /// assert_eq!(check_definition(&other, 1e-10, likelihood).unwrap_err().law, Law::Definition);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

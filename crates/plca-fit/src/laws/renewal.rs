@@ -46,10 +46,10 @@ pub enum Renewal {
 /// let specs = [BlockSpec::<f64>::simplex("theta", (2, 1), Axis::Columns)];
 /// let before = Parameters::new(&specs, vec![dmatrix![0.5; 0.5]])?;
 /// let mut after = before.clone();
-/// after.change(|_, theta| theta[0] += 1e-6);
+/// after.change(|_, theta| theta[0] += 0.25);
 /// let violation = check_valid(&specs, &before, &after).unwrap_err();
 /// assert_eq!((violation.law, violation.block.as_deref()), (Law::Valid, Some("theta")));
-/// assert_eq!(violation.to_string(), "law `Valid` is broken by the step, in `theta`: column 0 sums to 1.000001, expected 1");
+/// assert_eq!(violation.to_string(), "law `Valid` is broken by the step, in `theta`: column 0 sums to 1.25, expected 1");
 /// # Ok::<(), plca_fit::FitError>(())
 /// ```
 pub fn check_valid<T: Real>(

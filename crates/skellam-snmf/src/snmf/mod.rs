@@ -154,12 +154,12 @@ impl<T: Real> SnmfBuilder<T> {
     /// use nalgebra::dmatrix;
     /// use plca_fit::{Init, Model};
     /// use plca_tensor::{DenseTensor, Order};
-    /// use skellam_snmf::{Entries, Prior, Snmf};
+    /// use skellam_snmf::{Entries, Prior, Replicates, Snmf};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// let v = DenseTensor::new(vec![1, 1], vec![4.0], Order::RowMajor)?;
     /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
-    /// let snmf = Snmf::builder(1).priors(priors).freeze("atoms").build()?;
+    /// let snmf = Snmf::builder(1).replicates(Replicates::Limit).priors(priors).freeze("atoms").build()?;
     /// let start = Init::default().block("atoms", dmatrix![1.0; 0.0]);
     /// let fit = snmf.on(&v)?.run(start, &mut rng)?;
     /// assert!(f64::abs(fit.state().activations()[0] - 3.0) < 1e-12);      // (4 + 3 - 1) / (1 + 1)
