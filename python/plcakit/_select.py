@@ -35,7 +35,7 @@ RULES = ("best", "one-se", "paired")
 class Selection:
     """The scores of several numbers of components, as :func:`select` returns them.
 
-    Attributes
+    Parameters
     ----------
     best : int
         The number of the smallest score; of scores that are equal to a relative 1e-9 the smallest number.

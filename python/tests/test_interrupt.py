@@ -110,7 +110,8 @@ def test_control_c_ends_the_transform_of_every_model(X, model):
         model.set_params(transform_tol=0)
     model.fit(X)
     many = X if isinstance(model, ShiftInvariantPLCA) else np.tile(X, (20, 1))
-    assert interrupted(lambda: model.transform(many)) < 5
+    # To its own end it would take minutes.
+    assert interrupted(lambda: model.transform(many)) < 20
     assert model.transform(X[:20, :] if many is not X else X[:30, :30]) is not None
 
 

@@ -66,7 +66,8 @@ print(json.dumps({"peak": peak, "size": size, "factors": 8 * 8 * sum(X.shape)}))
     [
         ("c", "fast", 0.25),
         ("c", "em", 0.25),
-        ("f", "fast", 0.25),
+        # Copied once into the order of the rows.
+        ("f", "fast", 1.25),
         ("some zeros", "fast", 0.25),
         ("csr", "fast", 1.5),
         ("csr", "em", 1.5),

@@ -96,7 +96,7 @@ def test_impossible_words_are_infinitely_surprising():
     # Where not even rounding is left.
     apart = {"basis": np.kron(np.eye(2), np.full((4, 1), 0.25)), "mixture": np.kron(np.eye(2), np.ones((1, 3)))}
     model = PLSA(2, solver="em", tol=0, max_iter=1).fit(X, start=apart)
-    model._explain = lambda known, observed: (apart["mixture"].T[:3], {"empty": []})
+    model._explain = lambda known, observed, each: (apart["mixture"].T[:3], {"empty": []})
     with pytest.warns(UserWarning, match="data with the sum 15 have the probability 0 .* 'dirichlet:1.05'"):
         assert model.perplexity(X[3:] * [0, 0, 0, 0, 0, 0, 0, 1], known=X[:3]) == np.inf
     smooth = PLSA(2, method="vb", random_state=0).fit(X)
