@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ RULES = ("best", "one-se", "paired")
 class Selection:
     """The scores of several numbers of components, as :func:`select` returns them.
 
-    Parameters
+    Attributes
     ----------
     best : int
         The number of the smallest score; of scores that are equal to a relative 1e-9 the smallest number.
@@ -60,12 +60,12 @@ class Selection:
     best: int
     table: Array
     criterion: str
-    rule: str = "best"
-    proposed: int = 0
-    one_se: int | None = None
-    paired: int | None = None
-    scores: Array | None = None
-    warnings: list[str] = field(default_factory=list)
+    rule: str
+    proposed: int
+    one_se: int | None
+    paired: int | None
+    scores: Array | None
+    warnings: list[str]
 
     @described
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -227,7 +227,7 @@ def select(
     if scores["best"] is None:
         raise ValueError("X: no score is a number")
     best = components[scores["best"]]
-    return _told(Selection(best, table, criterion, proposed=best, warnings=sentences))
+    return _told(Selection(best, table, criterion, rule="best", proposed=best, one_se=None, paired=None, scores=None, warnings=sentences))
 
 
 def _folding(criterion: str, rule: str, n_folds: int, n_repeats: int, zeros: str, smooth: float) -> dict[str, Any]:
