@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
-    Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin, check_shape,
-    in_unit, levels, nndsvd, no_mode, squares_in_unit, uncertified,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Ended, Explained, Factored, Fit,
+    FitError, Frozen, Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin,
+    check_shape, each, in_unit, levels, nndsvd, no_mode, squares_in_unit, uncertified,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real, exponent, times_power_of_two};
@@ -181,11 +181,35 @@ impl<T: Real> Ntf<T> {
         for j in (0..blocks.len()).filter(|&j| j != mode) {
             ntf.settings.freeze(format!("factor_{j}"), Frozen::Whole);
         }
+        blocks[mode] = DMatrix::zeros(1, k);
+        let found = each(data, mode, how, |_, one, how| {
+            // Nothing is explained by nothing.
+            if one.summary().absolute == 0.0 {
+                return Ok(None);
+            }
+            let algorithm = ntf.bind(one)?;
+            let start = begin(&*algorithm, blocks.clone())?;
+            let fit: Fit<NtfState<T>> = uncertified(algorithm, start, how)?;
+            let ended = (fit.iterations(), fit.status().clone());
+            Ok(Some((
+                fit.into_state().factor(mode).row(0).into_owned(),
+                ended,
+            )))
+        })?;
         blocks[mode] = DMatrix::zeros(data.shape()[mode], k);
+        let mut ended = Ended::default();
+        for (y, (row, (iterations, status))) in found
+            .iter()
+            .enumerate()
+            .filter_map(|(y, one)| Some((y, one.as_ref()?)))
+        {
+            blocks[mode].set_row(y, row);
+            ended.and(*iterations, status);
+        }
         let algorithm = ntf.bind(data)?;
-        let start = begin(&*algorithm, blocks)?;
+        let at = begin(&*algorithm, blocks)?;
         Ok(Explained {
-            fit: uncertified(algorithm, start, how)?,
+            fit: ended.fit(&*algorithm, at)?,
             gap: Vec::new(),
             dropped: 0.0,
             empty: Vec::new(),

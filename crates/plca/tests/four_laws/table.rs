@@ -129,15 +129,6 @@ const PENDING: &[(&str, &str)] = &[
         "logistic-normal",
         "a prior of Newton steps finds no maximum beside counts of 1e40 and more",
     ),
-    ("definition::siplca", WINDOW),
-    ("definition::tiplca", WINDOW),
-    ("definition::snmf_ding", GRAMS),
-    ("starts::nmf_kl", GUARD),
-    ("starts::plca", GUARD),
-    ("starts::plsa", GUARD),
-    ("starts::siplca", WINDOW),
-    ("starts::tiplca", WINDOW),
-    ("starts::snmf_ding", GRAMS),
     ("units::plca", GUARD),
     ("units::plsa", GUARD),
     ("units::nmf_kl", GUARD),
@@ -145,15 +136,10 @@ const PENDING: &[(&str, &str)] = &[
         "units::ntf_l2",
         "squares underflow, and the level of a start is a root of the unit",
     ),
-    ("units::snmf_ding", GRAMS),
-    ("neighbours::ntf_l2", PLACES),
 ];
 
-const WINDOW: &str = "what lies inside of the window is a difference of sums";
 const GUARD: &str =
     "the guard of the solver `fast` has no unit, and the divergence is rounded in that of the data";
-const GRAMS: &str = "the squares of single precision leave its range";
-const PLACES: &str = "rounding depends on where an observation stands in the batch";
 
 pub(crate) fn is_pending(property: &str) -> bool {
     let listed = PENDING.iter().any(|(name, _)| *name == property);
