@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ._base import COMMON, GAP, SOLVERS, Factorization
 from ._data import coordinates
 from ._docs import described
-from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start, available_if
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, available_if
 from ._warn import warn
 from .priors import Dirichlet
 
@@ -142,21 +142,6 @@ class TopicModel(MixtureModel):
             if "'method'" in str(error):
                 raise InvalidParameterError(f"{error} 'vb' is variational Bayes, which for PLSA is latent Dirichlet allocation (LDA).") from None
             raise
-
-    def _fit(self, X: Data, observed: Mask = None, start: Start = None) -> tuple[Any, Array | None]:
-        X, observed = super()._fit(X, observed, start)
-        values = X.data if sparse.issparse(X) else X
-        if self._vb and not np.array_equal(values, np.floor(values)):
-            for axis in range(X.ndim):
-                sums = np.asarray(X.sum(axis=tuple(other for other in range(X.ndim) if other != axis) if X.ndim > 2 else 1 - axis)).ravel()
-                sums = sums[sums != 0]
-                if len(sums) and np.allclose(sums, 1, rtol=0, atol=1e-3):
-                    warn(
-                        f"X are shares: all sums along dimension {axis} are 1, so that each weighs as one count against the priors: "
-                        "method='vb' is for counts, such as the shares times the counts that each was made of"
-                    )
-                    break
-        return X, observed
 
     def _instead(self, block: str) -> str:
         prior = (self.prior or {}).get(block)

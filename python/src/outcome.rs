@@ -20,6 +20,8 @@ pub(crate) struct Outcome {
     iterations: usize,
     status: Status,
     pub(crate) objective: f64,
+    /// The objective by which starts are compared, without the constant that all share.
+    pub(crate) compared: f64,
     /// The objective without priors, where it was asked for.
     pub(crate) likelihood: Option<f64>,
     /// Whether the objective has a density of a prior in it.
@@ -41,6 +43,7 @@ impl Outcome {
             iterations,
             status: fit.status().clone(),
             objective,
+            compared: fit.compared(),
             likelihood: None,
             posterior,
             trace: trace.collect(),

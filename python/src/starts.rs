@@ -58,8 +58,8 @@ impl Fitted {
 
     fn is_better_than(&self, other: &Self) -> bool {
         match self.maximised {
-            true => self.outcome.objective > other.outcome.objective,
-            false => self.outcome.objective < other.outcome.objective,
+            true => self.outcome.compared > other.outcome.compared,
+            false => self.outcome.compared < other.outcome.compared,
         }
     }
 }

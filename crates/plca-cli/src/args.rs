@@ -708,7 +708,7 @@ pub(crate) struct TransformArgs {
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Explains every observation alone, as a batch of one: plca, plca-vb, skellam-cp and skellam-cp-vb then write weights of every observation, which do
-    /// not depend on the others of the file. All other models do so anyway.
+    /// not depend on the others of the file. plsa, plsa-vb, nmf-kl, pntf, ntf-l2, skellam and skellam-vb do so anyway; shifted models explain one recording.
     #[arg(long)]
     pub(crate) each: bool,
     /// Threads [default: all].

@@ -386,8 +386,8 @@ impl<T: Scalar> Run<'_, T> {
         let outcome = Outcome {
             score: match (held_out_perplexity, sense) {
                 (Some(perplexity), _) => -perplexity,
-                (None, Sense::Maximise) => objective,
-                (None, Sense::Minimise) => -objective,
+                (None, Sense::Maximise) => fit.compared(),
+                (None, Sense::Minimise) => -fit.compared(),
             },
             status: fit.status().clone(),
             iterations,

@@ -113,7 +113,7 @@ where
     let mut best = start(0)?;
     for other in 1..args.restarts {
         let fit = start(other)?;
-        if fit.objective() > best.objective() {
+        if fit.compared() > best.compared() {
             best = fit;
         }
     }

@@ -634,16 +634,42 @@ pub(super) fn names<T: Real>(specs: &[BlockSpec<T>]) -> Vec<String> {
     specs.iter().map(|spec| spec.name.to_string()).collect()
 }
 
-/// Refuses blocks for which there is no memory, twice: an iteration has old and new ones.
-pub(super) fn check_blocks<T: Real>(specs: &[BlockSpec<T>]) -> Result<(), FitError> {
+/// The numbers of all blocks, twice: an iteration has old and new ones.
+fn numbers<T: Real>(specs: &[BlockSpec<T>]) -> (usize, Option<usize>) {
     let all = specs.iter().try_fold(0usize, |all, spec| {
         all.checked_add(spec.shape.0.checked_mul(spec.shape.1)?)
     });
     let components = specs.iter().map(BlockSpec::component_count).max();
-    check_room::<T>(
+    (
         components.unwrap_or(0),
         all.and_then(|all| all.checked_mul(2)),
     )
+}
+
+/// Refuses blocks that no machine could hold. Those of samples may be shared out among many, so what this one has does not count.
+pub(super) fn check_blocks<T: Real>(specs: &[BlockSpec<T>]) -> Result<(), FitError> {
+    /// Bytes that a process can address.
+    const ADDRESSABLE: u128 = 1 << 47;
+    let (components, all) = numbers(specs);
+    let bytes = |n: usize| n as u128 * size_of::<T>() as u128;
+    if all.is_some_and(|n| bytes(n) < ADDRESSABLE) {
+        return Ok(());
+    }
+    Err(no_room(components))
+}
+
+/// Refuses blocks for which there is no memory here.
+pub(super) fn check_memory<T: Real>(specs: &[BlockSpec<T>]) -> Result<(), FitError> {
+    let (components, all) = numbers(specs);
+    check_room::<T>(components, all)
+}
+
+fn no_room(components: usize) -> FitError {
+    FitError::Setting {
+        name: "components",
+        value: components as f64,
+        expected: "so few that memory holds the model",
+    }
 }
 
 /// Refuses a number of components whose numbers no memory holds; `None` for more than can be counted.
@@ -657,11 +683,7 @@ pub fn check_room<T: Real>(components: usize, numbers: Option<usize>) -> Result<
     if numbers.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok()) {
         return Ok(());
     }
-    Err(FitError::Setting {
-        name: "components",
-        value: components as f64,
-        expected: "so few that memory holds the model",
-    })
+    Err(no_room(components))
 }
 
 /// Refuses a name that no block has.

@@ -151,6 +151,7 @@ impl<S: State> Fit<S> {
     ) -> Result<Self, FitError> {
         let mut parameters = self.state.parameters().clone();
         change(&mut parameters);
+        self.checkpoint.parameters = parameters.clone();
         self.state = S::wrap(parameters)?;
         Ok(self)
     }

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use rand::Rng;
 
-use super::block::check_known;
+use super::block::{check_known, check_memory};
 use super::{Algorithm, BlockSpec, Draw, Fill, FitError, Frozen, Parameters, SCALE, State};
 
 /// The source of the blocks that a start does not give.
@@ -122,6 +122,7 @@ impl<T: Real> Init<T> {
         rng: &mut dyn Rng,
     ) -> Result<Parameters<T>, FitError> {
         let specs = algorithm.blocks();
+        check_memory(specs)?;
         check_known(specs, self.given.keys())?;
         let is_data = |spec: &BlockSpec<T>| matches!(spec.draw, Draw::Data(_));
         let missing = |spec: &&BlockSpec<T>| {

@@ -204,7 +204,8 @@ pub enum Status {
 
 impl Status {
     /// Whether the run was ended from outside, so that no other start is made.
-    pub(super) fn is_cut(&self) -> bool {
+    /// Whether the run was ended from outside: by the time limit, an interruption or an observer.
+    pub fn is_cut(&self) -> bool {
         matches!(self, Self::TimeLimit | Self::Interrupted | Self::Custom(_))
     }
 

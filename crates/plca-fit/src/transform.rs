@@ -311,12 +311,15 @@ pub fn bounded<S: State>(
     start: Parameters<S::Scalar>,
     how: &Transform,
 ) -> Result<Fit<S>, FitError> {
+    let deadline = how.stop.deadline();
     let plainly = how.clone().solver(Solver::Em);
     let plain = uncertified(Box::new(algorithm), start.clone(), &plainly)?;
     if matches!(how.solver, Solver::Auto | Solver::Em) || plain.status().is_cut() {
         return Ok(plain);
     }
-    let other: Fit<S> = uncertified(Box::new(algorithm), start, how)?;
+    let mut rest = how.clone();
+    rest.stop.time_limit = deadline.left();
+    let other: Fit<S> = uncertified(Box::new(algorithm), start, &rest)?;
     Ok(match other.compared() > plain.compared() {
         true => other,
         false => plain,

@@ -1,12 +1,15 @@
 //! Powers of two, by which a scale changes no bit.
 
-/// The exponent of the largest power of two that is not above a positive number: `floor(log2 x)`, exact.
+/// The exponent of the largest power of two that is not above a positive number: `floor(log2 x)`, exact; 0 of other numbers.
 ///
 /// ```
 /// use plca_tensor::exponent;
 /// assert_eq!([1.0, 1.999, 0.3, f64::from_bits(1)].map(exponent), [0, 0, -2, -1074]);
 /// ```
 pub fn exponent(x: f64) -> i32 {
+    if x <= 0.0 {
+        return 0;
+    }
     let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1023;
     match exponent {
         // Subnormal numbers.

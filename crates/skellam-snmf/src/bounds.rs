@@ -52,8 +52,8 @@ impl Bounds {
                 sums[group(i, j)] += block[(i, j)].to_f64();
             }
         }
-        // What was scaled down may be above by rounding.
-        let slack = 1.0 + 4.0 * (rows * columns) as f64 * T::EPSILON.to_f64();
+        // What was scaled down may be above by rounding: of every entry in its scalar, of the sum in double precision.
+        let slack = 1.0 + 4.0 * T::EPSILON.to_f64() + (rows * columns) as f64 * f64::EPSILON;
         let parts = sums.iter().zip(most).map(|(&sum, &most)| {
             // [SKELLAM 13] h <- h min(1, B / Σ h)
             if sum > most * slack { most / sum } else { 1.0 }

@@ -67,6 +67,11 @@ impl Replicates {
         matches!(self, Self::Limit | Self::Auto)
     }
 
+    /// Whether noise explains what no atom does.
+    pub(crate) fn is_noisy(self) -> bool {
+        self == Self::Auto
+    }
+
     /// What rates are measured in for data of this sum of absolute values: counts have a unit of their own.
     pub(crate) fn rate_unit(self, size: f64) -> f64 {
         if self.is_real() && size > 0.0 {

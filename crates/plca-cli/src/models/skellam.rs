@@ -102,7 +102,9 @@ pub(super) fn builder<T: Element>(signed: &SignedArgs, rank: usize) -> SnmfBuild
 pub(crate) fn asked(args: &FitArgs) -> String {
     match args.signed.m.unwrap_or_default() {
         // Other models have always had this word.
-        Replicates::Auto if !has(args.model, "--m") => "inf".into(),
+        Replicates::Auto if !has(args.model, "--m") || args.model.name().ends_with("-vb") => {
+            "inf".into()
+        }
         Replicates::Auto => "auto".into(),
         m => m.number().to_string(),
     }
@@ -131,9 +133,16 @@ pub(crate) fn told(
     metadata["bound"] = metadata["facts"]["bound"][0].clone();
     metadata["cancellation"] = json!(cancellation);
     summary["cancellation"] = json!(cancellation);
-    (m == Replicates::Limit && cancellation > AWAY).then(|| {
+    let unbounded =
+        m.is_real() && metadata["bound"].is_null() && !args.model.name().ends_with("-vb");
+    (unbounded && cancellation > AWAY).then(|| {
+        let remedy = if m == Replicates::Limit {
+            "--m auto bounds them"
+        } else {
+            "a prior on them has taken the bound away"
+        };
         format!(
-            "both rates together sum to {cancellation:.0} times the data: with --m inf the objective improves as they grow, whatever is reconstructed; --m auto bounds them"
+            "both rates together sum to {cancellation:.0} times the data: without a bound the objective improves as they grow, whatever is reconstructed; {remedy}"
         )
     })
 }

@@ -172,11 +172,13 @@ impl<T: Real> PlsaVb<T> {
             };
             let plain = words.explain((own, &counts), &prior, ends);
             let plain = plain.map_err(lost)?;
-            if !extrapolates(how) || counts.is_empty() {
+            if !extrapolates(how) || counts.is_empty() || plain.status.is_cut() {
                 return Ok(plain);
             }
             let means = words.means_of(own);
-            let other = config.extrapolated(means, &counts, prior, how)?;
+            let mut how = how.clone();
+            how.stop.time_limit = ends.limit.left();
+            let other = config.extrapolated(means, &counts, prior, &how)?;
             Ok(match other.bound > plain.bound {
                 true => other,
                 false => plain,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plca_dist::deviance;
 use plca_dist::key::{Generator, Key, Purpose};
-use plca_fit::{Fit, FitError, Model, Reconstruct, Run, Sense, Status};
+use plca_fit::{Fit, FitError, Model, Reconstruct, Run, Sense};
 use plca_tensor::parallel::apart;
 use plca_tensor::{CompensatedSum, Data};
 
@@ -241,10 +241,10 @@ impl CrossValidation {
                     let fit = fit(of, run)?;
                     Ok(Scored {
                         objective: match sense {
-                            Sense::Maximise => fit.objective(),
-                            Sense::Minimise => -fit.objective(),
+                            Sense::Maximise => fit.compared(),
+                            Sense::Minimise => -fit.compared(),
                         },
-                        cut: *fit.status() == Status::MaxIterations,
+                        cut: fit.status().is_warning(),
                         score: self.score(&repeats[repeat], fold, &bases[task], fit.state()),
                     })
                 };

@@ -499,10 +499,10 @@ fn probabilities_are_refused_as_shapes() {
     );
 }
 
-/// Words that no document has change nothing, but by their part of the topics' sums: neither the order nor the values of their shapes.
+/// Words that no document has change nothing, except by their part of the topics' sums.
 // [EXT 3]
 #[test]
-fn only_words_that_occur_are_looked_at() {
+fn words_that_no_document_has_change_nothing() {
     let (k, words) = (3, 50);
     let shapes = DMatrix::from_fn(words, k, |x, z| 0.5 + ((x * 7 + z * 3) % 10) as f64);
     let mut other = shapes.clone();

@@ -5,7 +5,7 @@ use plca_dist::draw_poisson;
 use plca_dist::key::Key;
 use plca_em::{
     CrossValidation, EmError, FitError, Init, Model, Nmf, Plca, Plsa, RankRule, RankScores,
-    RankTable, Reconstruct, Run, Solver, Stop, Update,
+    RankTable, Reconstruct, Run, Solver, Stop, Update, best_rank,
 };
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -479,4 +479,14 @@ fn starts_are_chosen_by_the_training_data() {
     let apart = (score(&one) - score(&left)).abs() / 2f64.sqrt();
     assert!((sd / apart - 1.0).abs() < 1e-9, "{sd} {apart}");
     assert_eq!(one.rows()[0].scores.start_sd, None);
+}
+
+/// Scores within a relative 1e-9 of the least are equal, and the smallest rank is taken, in whatever order they come; beyond it they are not.
+#[test]
+fn of_equal_scores_the_smallest_rank_is_best() {
+    let scores = |third: f64| [(4, 2.0), (3, 2.0 * (1.0 + 5e-10)), (2, 2.0 * (1.0 + third))];
+    assert_eq!(best_rank(&scores(2e-9)), Some(1));
+    assert_eq!(best_rank(&scores(8e-10)), Some(2));
+    assert_eq!(best_rank(&[(2, f64::NAN), (3, 1.0)]), Some(1));
+    assert_eq!(best_rank(&[(2, f64::NAN)]), None);
 }

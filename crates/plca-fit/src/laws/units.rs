@@ -89,6 +89,18 @@ pub fn check_units<S: State>(
         return broken(format!("{:?} becomes {:?}", ends[0], ends[1]));
     }
     let [one, other] = [here, there].map(|fit| fit.state().parameters());
+    let names = [one, other].map(|at| {
+        let blocks = at
+            .blocks()
+            .map(|(name, block)| format!("{name} {:?}", block.shape()));
+        let facts = at
+            .facts()
+            .map(|(name, numbers)| format!("{name} {}", numbers.len()));
+        blocks.chain(facts).collect::<Vec<_>>()
+    });
+    if names[0] != names[1] {
+        return broken(format!("{:?} becomes {:?}", names[0], names[1]));
+    }
     for ((name, before), (_, after)) in one.blocks().zip(other.blocks()) {
         let factor = (units.block)(name);
         for (at, (x, y)) in before.iter().zip(after.iter()).enumerate() {

@@ -119,6 +119,13 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         Ok(drawn(&self.cells, self.size, &self.specs, self.scale, rng))
     }
 
+    /// A start beyond the bound is brought within it, so that what is written is what was measured.
+    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+        let place = carrier(&self.specs);
+        self.bounds.hold(&mut blocks[place], &self.specs[place]);
+        Ok(())
+    }
+
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         let mut all = facts(&self.cells.folding, self.scale);
         all.extend(bounds::facts(self.noise, &self.bounds, Replicates::BOUND));

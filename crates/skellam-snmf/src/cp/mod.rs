@@ -21,7 +21,7 @@ mod transform;
 mod unfold;
 mod vb;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Data, Real};
 
 use crate::bounds::Bounds;
@@ -124,6 +124,9 @@ impl<T: Real> SignedCp<T> {
 
     /// Whether what carries the scale is to be bounded under noise: not where a prior is on it.
     fn is_bounded(&self, specs: &[BlockSpec<T>]) -> bool {
+        if specs[carrier(specs)].frozen == Frozen::Whole {
+            return false;
+        }
         let flat = (Entries::All(1.0), Entries::All(0.0));
         match self.priors.any() {
             true => self

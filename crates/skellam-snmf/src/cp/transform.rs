@@ -63,7 +63,11 @@ impl<T: Real> SignedCp<T> {
             blocks[j] = specs[j].even();
         }
         let others = cells.others(Others::new(&blocks, scale));
-        let dropped = cells.possible([&plus, &minus], &others, how.impossible)?;
+        let dropped = if self.replicates.is_noisy() {
+            0.0
+        } else {
+            cells.possible([&plus, &minus], &others, how.impossible)?
+        };
         let empty = empty_of(&cells, data.shape()[along], along);
         let mut config = self.clone();
         (config.components, config.signed_mode, config.scale_mode) = (k, mode, scale);

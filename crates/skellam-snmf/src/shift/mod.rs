@@ -160,7 +160,8 @@ impl<T: Real> ShiftedSnmf<T> {
         let (size, observed) = (placed.size, placed.observed);
         let noise = self.replicates.noise(size, observed);
         let split = placed.split.with_noise(noise);
-        let free = self.gamma == [Entries::All(1.0), Entries::All(0.0)];
+        let free = self.gamma == [Entries::All(1.0), Entries::All(0.0)]
+            && specs[1].frozen != Frozen::Whole;
         let bounds = match noise > 0.0 && free {
             true => {
                 let all = placed.cells.len();
@@ -185,6 +186,9 @@ impl<T: Real> ShiftedSnmf<T> {
         atoms: &DMatrix<T>,
         impossible: Impossible,
     ) -> Result<(Placed<T>, f64), FitError> {
+        if self.replicates.is_noisy() {
+            return Ok((placed, 0.0));
+        }
         let everywhere = vec![T::one(); placed.window.spots() * atoms.ncols()];
         let blocks = [atoms.as_slice(), &everywhere];
         let lost = placed.unsupported(&placed.window.rates(blocks, None));
@@ -517,6 +521,12 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
         self.engine.placed.size
+    }
+
+    /// A start beyond the bound is brought within it, so that what is written is what was measured.
+    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+        self.bounds.hold(&mut blocks[1], &self.specs[1]);
+        Ok(())
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {

@@ -1,5 +1,6 @@
 //! Expected counts.
 
+use nalgebra::DMatrix;
 use plca_fit::{BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
 use plca_tensor::{Real, SignedWanted};
 
@@ -65,6 +66,12 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
         let [plus, minus] = split(at.at(0));
         let lost = unsupported(&self.data.cells, [&plus, &minus], at.at(1));
         Ok(lost.map(|(at, value)| (at.to_vec(), value)))
+    }
+
+    /// A start beyond the bound is brought within it, so that what is written is what was measured.
+    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+        self.bounds.hold(&mut blocks[1], &self.specs[1]);
+        Ok(())
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {

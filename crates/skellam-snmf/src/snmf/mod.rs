@@ -21,7 +21,7 @@ mod transform;
 use std::sync::Arc;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Prior as BlockPrior,
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Prior as BlockPrior,
     Settings,
 };
 use plca_tensor::arrange::Signed;
@@ -130,8 +130,11 @@ impl<T: Real> Snmf<T> {
         }))
     }
 
-    /// Whether activations are to be bounded under noise: not where a prior is on them.
+    /// Whether activations are to be bounded under noise: not where a prior is on them, or where all are given.
     fn is_bounded(&self, specs: &[BlockSpec<T>]) -> bool {
+        if specs[1].frozen == Frozen::Whole {
+            return false;
+        }
         match &self.priors {
             Some(priors) => priors.shape == Entries::All(1.0) && priors.rate == Entries::All(0.0),
             None => self.floor > 0.0 || specs[1].prior.is_none(),

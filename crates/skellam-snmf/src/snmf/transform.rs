@@ -48,7 +48,11 @@ impl<T: Real> Snmf<T> {
         let mut cells = Signed::new(data)?;
         let (k, n) = (learnt.components(), cells.shape().1);
         let ones = DMatrix::from_element(k, n, T::one());
-        let dropped = possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
+        let dropped = if self.replicates.is_noisy() {
+            0.0
+        } else {
+            possible(&mut cells, [&plus, &minus], &ones, how.impossible)?
+        };
         let empty = empty(|visit| cells.for_each(visit), n, |_, column| column);
         let mut config = self.clone();
         config.components = k;
@@ -74,7 +78,9 @@ impl<T: Real> Snmf<T> {
         let [plus, minus] = split(learnt.atoms());
         let mut cells = Signed::new(column)?;
         let ones = DMatrix::from_element(learnt.components(), 1, T::one());
-        possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
+        if !self.replicates.is_noisy() {
+            possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
+        }
         let algorithm = self.on_cells(cells)?;
         let size = algorithm.0.data.size;
         let each = match size > 0.0 {

@@ -221,6 +221,8 @@ impl Setup {
         let steps = self.run(data, start, iterations);
         let seen = steps.iter().fold(1.0, |least: f64, s| s.seen.min(least));
         let renewal = match self.kind {
+            // Entries below 1e-154 of their row's largest count as 0, and cells that they alone explain are lost with the others renewed.
+            _ if self.wide => Renewal::Otherwise,
             Kind::Nmf(Update::Sequential) => Renewal::FirstToLast,
             Kind::Nmf(Update::Simultaneous) => Renewal::Together,
             // Its weights change with every factor.
@@ -231,7 +233,7 @@ impl Setup {
             iterations,
             renewal,
             // A hidden cell of NMF is imputed at the scale of the data.
-            counts: data.is_complete() || !matches!(self.kind, Kind::Nmf(_)),
+            counts: !self.wide && (data.is_complete() || !matches!(self.kind, Kind::Nmf(_))),
             settles: 0,
             ..Claims::new(rounding::<T>(data.total(), seen))
         };

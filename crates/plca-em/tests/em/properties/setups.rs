@@ -49,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) freeze_weights: bool,
     /// Masked multiplicative updates of PLCA; NMF has them as its sequential form.
     pub(crate) multiplicative: bool,
+    /// The start has entries so small that blocks renewed alone leave cells without probability: see [`super::wide`].
+    pub(crate) wide: bool,
 }
 
 impl From<Kind> for Setup {
@@ -61,6 +63,7 @@ impl From<Kind> for Setup {
             freeze_first: false,
             freeze_weights: false,
             multiplicative: false,
+            wide: false,
         }
     }
 }
