@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let atoms = fit.state().signed_atoms();
     let first = atoms * fit.state().activations().column(0);
     println!(
-        "the first sample, its missing cells filled: {:.3}",
+        "the first sample, its missing cells filled: {:.1}",
         first.transpose()
     );
     Ok(())

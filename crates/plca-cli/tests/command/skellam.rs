@@ -571,3 +571,24 @@ fn new_data_in_small_units() {
     };
     assert_eq!(fitted("v.npy"), fitted("small.npy"));
 }
+
+/// Of several starts the same is the best in every unit: the constant of the objective does not hide what they differ by.
+#[test]
+fn the_best_start_has_no_unit() {
+    let folder = Folder::new();
+    let small: Vec<f64> = noisy().iter().map(|v| v * 2f64.powi(-80)).collect();
+    folder.npy("v.npy", &[8, 60], &noisy());
+    folder.npy("small.npy", &[8, 60], &small);
+    let atoms = |data: &str, more: &str| {
+        folder.json(&format!(
+            "fit skellam {data} --rank 4 --max-iter 20 --seed 3 --output o.npz --quiet {more}"
+        ));
+        folder.model("o.npz").arrays["atoms"].values.clone()
+    };
+    assert_eq!(
+        atoms("v.npy", "--restarts 6"),
+        atoms("small.npy", "--restarts 6")
+    );
+    // The first start is not the best.
+    assert_ne!(atoms("v.npy", "--restarts 6"), atoms("v.npy", ""));
+}

@@ -435,13 +435,16 @@ fn a_mode_stands_beside_the_signed_one() {
     let factors = [3, 40].map(|n| DMatrix::from_element(n, 1, 1.0 / n as f64));
     let weights = DVector::from_element(1, 1.0);
     let learnt = SignedCpState::new(&half, &none, &weights, factors.to_vec(), 0).unwrap();
-    let refused = learnt.transform(&data, &Transform::default().along(2));
+    // Noise would explain them.
+    let model = SignedCp::builder(1).replicates(Replicates::Limit);
+    let model = model.build().unwrap();
+    let refused = model.transform(&learnt, &data, &Transform::default().along(2));
     let Err(FitError::Impossible { index, value }) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!((index, value), (vec![1, 2, 5], -4.0));
     let how = Transform::default().impossible(Impossible::Drop);
-    let explained = learnt.transform(&data, &how.along(2)).unwrap();
+    let explained = model.transform(&learnt, &data, &how.along(2)).unwrap();
     assert_eq!(explained.dropped, 4.0);
     assert!((explained.fit.state().weights()[0] - 240.0).abs() < 1e-2);
 }

@@ -27,7 +27,8 @@ prop_compose! {
     ) -> Problem {
         let v: Vec<f64> = v.into_iter().map(f64::from).collect();
         let mut atoms = DMatrix::from_column_slice(2 * rows, k, &atoms);
-        atoms.column_mut(0).apply(|x| *x += 0.1);
+        // An atom has some mass; other rows may have none.
+        atoms.row_mut(0).apply(|x| *x += 0.1);
         plca_tensor::normalise_columns(&mut atoms);
         let hidden = DMatrix::from_column_slice(rows, columns, &hidden);
         Problem { v: DMatrix::from_column_slice(rows, columns, &v), atoms, hidden }

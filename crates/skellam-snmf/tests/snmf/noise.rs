@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_dist::skellam_divergence;
-use plca_fit::{Init, Model, Reconstruct, Solver, State, Stop};
-use plca_tensor::{DenseTensor, Order};
+use plca_fit::{Impossible, Init, Model, Reconstruct, Solver, State, Stop, Transform};
+use plca_tensor::{DenseTensor, Order, Real};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Ding, Reach, Replicates, ShiftedSnmf, SignedCp, Snmf, SnmfState};
@@ -199,4 +199,73 @@ fn zeros() {
     };
     let [few, many] = [20, 2000].map(after);
     assert!(many <= 0.0 && many > 1e-2 * few, "{few} {many}");
+}
+
+/// New data that no atom reaches are explained by noise: by every column as by a fit of that column alone with the atoms frozen.
+#[test]
+fn what_no_atom_reaches_is_noise() {
+    let (plus, minus) = (
+        nalgebra::dmatrix![0.0, 0.5; 0.5, 0.25],
+        nalgebra::dmatrix![0.5, 0.25; 0.0, 0.0],
+    );
+    let learnt = SnmfState::new(&plus, &minus, DMatrix::from_element(2, 1, 1.0)).unwrap();
+    // Nothing is minus in the second row.
+    let column = tensor(&nalgebra::dmatrix![3.0; -2.0]);
+    let model = Snmf::builder(2).build().unwrap();
+    let how = Transform::default()
+        .solver(Solver::Em)
+        .stop(Stop::default().tol(None).max_iter(50));
+    let explained = model.transform(&learnt, &column, &how).unwrap();
+    assert_eq!(explained.dropped, 0.0);
+    let frozen = Snmf::builder(2).freeze("atoms").build().unwrap();
+    let even = DMatrix::from_element(2, 1, 5.0 / 2.0);
+    let start = Init::from(&learnt).block("activations", even);
+    let run = frozen.on(&column).unwrap().solver(Solver::Em);
+    let run = run.stop(Stop::default().tol(None).max_iter(50));
+    let alone = run.run(start, &mut rng(0)).unwrap();
+    assert_eq!(
+        explained.fit.state().activations(),
+        alone.state().activations()
+    );
+    let limit = Snmf::builder(2)
+        .replicates(Replicates::Limit)
+        .build()
+        .unwrap();
+    let drop = how.impossible(Impossible::Drop);
+    let found = limit.transform(&learnt, &column, &drop).unwrap();
+    assert_eq!(found.dropped, 2.0);
+}
+
+/// The activations of every column stay within the bound, in either precision and whatever the number of columns is, from a start beyond it too.
+#[test]
+fn bounds_hold() {
+    fn of<T: Real>(rounding: f64) {
+        let v = bumps(4, 6000, 2, 0.5, 9);
+        let values = v.transpose().iter().map(|&x| T::lit(x)).collect();
+        let data = DenseTensor::<T>::new(vec![4, 6000], values, Order::RowMajor).unwrap();
+        let model = Snmf::<T>::builder(6).build().unwrap();
+        for (iterations, from) in [(0, 1e3), (30, 1.0)] {
+            let start =
+                Init::default().block("activations", DMatrix::from_element(6, 6000, T::lit(from)));
+            let run = model.on(&data).unwrap().solver(Solver::Momentum);
+            let run = run.stop(Stop::default().tol(None).max_iter(iterations));
+            let fit = run.run(start, &mut rng(2)).unwrap();
+            for (y, column) in v.column_iter().enumerate() {
+                let bound = 6.0 * column.iter().map(|x| x.abs()).sum::<f64>();
+                let sum: f64 = fit
+                    .state()
+                    .activations()
+                    .column(y)
+                    .iter()
+                    .map(|x| x.to_f64())
+                    .sum();
+                assert!(
+                    sum <= bound * (1.0 + rounding),
+                    "{iterations}, column {y}: {sum} {bound}"
+                );
+            }
+        }
+    }
+    of::<f64>(1e-11);
+    of::<f32>(1e-5);
 }
