@@ -445,9 +445,10 @@ impl<T: Scalar> Run<'_, T> {
         }
         merge(&mut model.metadata, self.describe(posterior));
         if has(args.model, "--m") {
-            let mut absolute = 0.0;
-            let visited = data.visit(&mut |_, value| absolute += value.abs());
-            visited.map_err(|e| Failure::by(&args.data, e))?;
+            let observed = data.observed().map_err(|e| Failure::by(&args.data, e))?;
+            let cells: f64 = data.shape().iter().map(|&n| n as f64).product();
+            // As much for a hidden cell as for an observed one.
+            let absolute = data.summary().absolute / observed * cells;
             warnings.extend(skellam::told(args, absolute, &mut model, &mut summary));
         }
         warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);

@@ -4,7 +4,7 @@ mod cv;
 
 use plca_em::{Plca, Selection, best_rank, effective_parameters, not_counts};
 use plca_fit::{Init, Model, Reconstruct, Solver, Status};
-use plca_tensor::{Data, DataError, Mask};
+use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -146,18 +146,6 @@ pub(crate) struct Fitted {
 }
 
 type Density = dyn Fn(&[usize]) -> f64;
-
-/// How many cells were observed.
-pub(crate) fn observed(data: &dyn Data<f64>) -> Result<f64, DataError> {
-    let cells = data.shape().iter().map(|&n| n as f64).product::<f64>();
-    let mut listed = 0.0;
-    data.visit_mask(&mut |_| listed += 1.0)?;
-    Ok(match data.summary().mask {
-        Mask::Complete => cells,
-        Mask::Hidden => cells - listed,
-        Mask::Observed => listed,
-    })
-}
 
 /// The density of a fitted state.
 fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Cp, Data, DataError, Expected, Modes, Real, Request, Rule};
 
-/// Expected counts and the observed-data objective of the multinomial models.
+/// Expected counts, in this unit, and the observed-data objective of the multinomial models.
 ///
 /// With hidden cells these are the counts of `M∘V + (1-M)∘s P`, `s = v_obs / Σ_obs P`, which is never formed:
 /// `C_j = C_j(observed) + s (F_j's whole mass - X_j)`; the objective is `Σ_obs V ln P - v_obs ln Σ_obs P`.
@@ -12,8 +12,10 @@ pub(crate) fn completed<T: Real>(
     model: &Cp<'_, T>,
     modes: Modes,
     measure: bool,
+    unit: f64,
 ) -> Result<Expected<T>, DataError> {
-    let expected = data.e_step(model, &Request::counts(modes).value(measure))?;
+    let wanted = Request::counts(modes).value(measure).count_unit(unit);
+    let expected = data.e_step(model, &wanted)?;
     if data.is_complete() {
         return Ok(expected);
     }
@@ -22,7 +24,7 @@ pub(crate) fn completed<T: Real>(
     // [SPEC 4] L_M = Σ_obs V ln P - v_obs ln Σ_obs P
     let value = measure.then(|| expected.value() - data.total() * seen.value().ln());
     // [SPEC 4] s = v_obs / Σ_obs P
-    let s = T::lit(data.total() / seen.value());
+    let s = T::lit(data.total() / unit / seen.value());
     Ok(with_hidden(expected, &seen, model, s, value))
 }
 

@@ -44,6 +44,12 @@ pub(crate) fn check_measured<T: Real>(
     }
 }
 
+/// What counts of these data are told in: their unit, within what the scalar can hold of it and its inverse.
+pub(crate) fn count_unit<T: Real>(data: &dyn Data<T>) -> f64 {
+    let most = 2f64.powi(T::MAX_EXPONENT - 2);
+    data.unit().clamp(1.0 / most, most)
+}
+
 /// A block to a power, entry by entry.
 pub(crate) fn power<T: Real>(block: &DMatrix<T>, power: T) -> DMatrix<T> {
     block.map(|x| x.powf(power))

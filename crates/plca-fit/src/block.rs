@@ -438,13 +438,37 @@ impl<T: Real> BlockSpec<T> {
     /// [`FitError::Prior`].
     pub fn m_step(
         &self,
+        counts: DMatrix<T>,
+        old: &DMatrix<T>,
+        exposure: Option<Exposure<T>>,
+        iteration: usize,
+    ) -> Result<(DMatrix<T>, bool), FitError> {
+        self.m_step_in(counts, 1.0, old, exposure, iteration)
+    }
+
+    /// The same from counts in a unit, a power of two, in which an exposure of every entry is too.
+    ///
+    /// # Errors
+    ///
+    /// As [`m_step`](Self::m_step).
+    pub fn m_step_in(
+        &self,
         mut counts: DMatrix<T>,
+        unit: f64,
         old: &DMatrix<T>,
         exposure: Option<Exposure<T>>,
         iteration: usize,
     ) -> Result<(DMatrix<T>, bool), FitError> {
         let shared = self.shared();
         if let Some(prior) = &self.prior {
+            // A prior is weighed against counts in no unit, unless it adds nothing to them.
+            let mut exposure = exposure;
+            if unit != 1.0 && !self.is_flat(prior) {
+                counts *= T::lit(unit);
+                if let Some(Exposure::PerEntry(x)) = &mut exposure {
+                    *x *= T::lit(unit);
+                }
+            }
             let mut new = old.clone();
             let columns = match self.components {
                 Axis::Columns => self.frozen_components(),
@@ -474,12 +498,19 @@ impl<T: Real> BlockSpec<T> {
                 }
             }
             (Constraint::NonNegative, Some(exposure)) => {
-                return Ok((self.divided(counts, old, exposure), false));
+                return Ok((self.divided_in(counts, unit, old, exposure), false));
             }
             (Constraint::NonNegative, None) | (Constraint::Positive | Constraint::Free, _) => {}
         }
         self.keep(old, &mut counts);
         Ok((counts, false))
+    }
+
+    /// Whether a prior of distributions leaves the counts as they are.
+    fn is_flat(&self, prior: &Prior<T>) -> bool {
+        let added = || prior.rules().pseudo_counts(self.shape);
+        let nothing = |added: DMatrix<f64>| added.iter().all(|&x| x == 0.0);
+        self.constraint == Constraint::Simplex && added().is_some_and(nothing)
     }
 
     /// What the counts of each entry are divided by: 0 where nothing is known of it.
@@ -508,7 +539,18 @@ impl<T: Real> BlockSpec<T> {
     /// exposure keeps its value, and so do frozen components.
     pub fn divided(
         &self,
+        counts: DMatrix<T>,
+        old: &DMatrix<T>,
+        exposure: Exposure<T>,
+    ) -> DMatrix<T> {
+        self.divided_in(counts, 1.0, old, exposure)
+    }
+
+    /// The same from counts in a unit, a power of two, in which an exposure of every entry is too.
+    fn divided_in(
+        &self,
         mut counts: DMatrix<T>,
+        unit: f64,
         old: &DMatrix<T>,
         exposure: Exposure<T>,
     ) -> DMatrix<T> {
@@ -519,14 +561,14 @@ impl<T: Real> BlockSpec<T> {
                 });
             }
             Exposure::PerComponent(exposure) => {
-                let rows = counts.nrows();
+                let (rows, unit) = (counts.nrows(), T::lit(unit));
                 let both = counts.as_mut_slice().iter_mut().zip(old.as_slice());
                 for (at, (c, &old)) in both.enumerate() {
                     let x = match self.components {
                         Axis::Rows => exposure[at % rows],
                         Axis::Columns | Axis::None => exposure[at / rows],
                     };
-                    *c = if x > T::zero() { *c / x } else { old };
+                    *c = if x > T::zero() { *c / x * unit } else { old };
                 }
             }
         }

@@ -124,6 +124,20 @@ impl Ended {
         at: Parameters<S::Scalar>,
     ) -> Result<Fit<S>, FitError> {
         let compared = algorithm.objective(&at)?;
+        self.fit_compared(algorithm, at, compared)
+    }
+
+    /// The same with another objective than that of the algorithm, without its constant.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`State::wrap`].
+    pub fn fit_compared<S: State>(
+        &self,
+        algorithm: &dyn Algorithm<S::Scalar>,
+        at: Parameters<S::Scalar>,
+        compared: f64,
+    ) -> Result<Fit<S>, FitError> {
         let mut fit = self.fit_of(scaled(algorithm, at)?, compared + algorithm.constant())?;
         fit.compared = compared;
         Ok(fit)

@@ -20,6 +20,8 @@ pub struct Wanted<'a> {
     pub blocks: &'a [bool],
     /// Whether the log-likelihood, or the divergence, is wanted.
     pub value: bool,
+    /// The unit in which the counts are wanted: 1, or the model's own [`count_unit`](Expectation::count_unit).
+    pub count_unit: f64,
 }
 
 /// The answer of an E-step: expected counts, and the objective without priors.
@@ -154,6 +156,12 @@ pub trait Expectation<T: Real>: Debug + Sync {
     fn rate_unit(&self, block: usize) -> Option<f64> {
         let _ = block;
         None
+    }
+
+    /// The power of two that counts are best told in, of data in any unit: counts of small entries would otherwise leave the range of numbers. A model
+    /// that says another number than 1, the default, heeds [`Wanted::count_unit`].
+    fn count_unit(&self) -> f64 {
+        1.0
     }
 
     /// The sum of the data, if the model is one of distributions; default 1.
@@ -299,7 +307,7 @@ pub(super) fn extrapolates<T: Real>(
 }
 
 impl<E> Em<E> {
-    /// Makes blocks of their expected counts, one or `None` for every block, and counts an iteration; returns the places of those that got
+    /// Makes blocks of their expected counts in a unit, one or `None` for every block, and counts an iteration; returns the places of those that got
     /// their support back.
     ///
     /// # Errors
@@ -310,6 +318,7 @@ impl<E> Em<E> {
         &self,
         at: &mut Parameters<T>,
         mut counts: Vec<Option<DMatrix<T>>>,
+        unit: f64,
     ) -> Result<Vec<usize>, FitError>
     where
         E: Expectation<T>,
@@ -324,7 +333,7 @@ impl<E> Em<E> {
             };
             let renewed = Renewed { old: at, new: &new };
             let exposure = self.0.exposure(j, renewed);
-            let (mut block, lost) = spec.m_step(counts, at.at(j), exposure, iteration)?;
+            let (mut block, lost) = spec.m_step_in(counts, unit, at.at(j), exposure, iteration)?;
             if let Some(anneal) = self.0.anneal(j) {
                 raise(spec, at.at(j), &mut block, anneal.power(iteration));
             }
@@ -364,6 +373,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         let wanted = Wanted {
             blocks: &blocks,
             value: measure && !powers::<T, E>(&self.0).any(|(_, power)| power.moves(iteration)),
+            count_unit: self.0.count_unit(),
         };
         let counts = self.0.expect(at, &wanted)?;
         // Of hidden cells the value is a difference, which is no number where both terms are infinite.
@@ -373,7 +383,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         let value = counts
             .value
             .map(|value| with_priors(value, self.0.sense(), specs, at));
-        let restored = self.m_step(at, counts.blocks)?;
+        let restored = self.m_step(at, counts.blocks, wanted.count_unit)?;
         Ok(Stepped { value, restored })
     }
 
@@ -387,6 +397,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         let wanted = Wanted {
             blocks: &none,
             value: true,
+            count_unit: 1.0,
         };
         Ok(self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN))
     }

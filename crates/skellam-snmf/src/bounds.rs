@@ -26,6 +26,11 @@ impl Bounds {
     /// h \gets h \min \left( 1, \frac{B}{\sum h} \right)
     /// ```
     pub(crate) fn hold<T: Real>(&self, block: &mut DMatrix<T>, spec: &BlockSpec<T>) {
+        self.hold_in(1.0, block, spec);
+    }
+
+    /// The same of counts in this unit.
+    pub(crate) fn hold_in<T: Real>(&self, unit: f64, block: &mut DMatrix<T>, spec: &BlockSpec<T>) {
         let (rows, columns) = block.shape();
         let is_free = |i: usize, j: usize| match &spec.frozen {
             Frozen::No => true,
@@ -55,6 +60,7 @@ impl Bounds {
         // What was scaled down may be above by rounding: of every entry in its scalar, of the sum in double precision.
         let slack = 1.0 + 4.0 * T::EPSILON.to_f64() + (rows * columns) as f64 * f64::EPSILON;
         let parts = sums.iter().zip(most).map(|(&sum, &most)| {
+            let most = most / unit;
             // [SKELLAM 13] h <- h min(1, B / Σ h)
             if sum > most * slack { most / sum } else { 1.0 }
         });

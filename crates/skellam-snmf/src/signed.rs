@@ -148,13 +148,14 @@ impl<T: Real> SignedData<T> {
         Bounds::Columns(Bounds::of(&sums, &observed, rows, Replicates::BOUND))
     }
 
-    /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
+    /// Expected counts of atoms and of activations in this unit, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
     /// activations are not numbers.
     pub(crate) fn counts(
         &self,
         specs: &[BlockSpec<T>],
         [atoms, activations]: [&DMatrix<T>; 2],
         wanted: SignedWanted,
+        unit: f64,
     ) -> Result<Counts<T>, FitError> {
         let [plus, minus] = split(atoms);
         let scale = self.split.scale();
@@ -171,13 +172,17 @@ impl<T: Real> SignedData<T> {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
             scaled(&specs[0].name, &mut left, atoms)?;
-            left *= T::lit(1.0 / scale);
+            left *= T::lit(1.0 / scale / unit);
             blocks[0] = Some(left);
         }
         if wanted.right {
             // [SKELLAM 5] H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
             let mut right = sums.right;
-            scaled(&specs[1].name, &mut right, activations)?;
+            scaled(
+                &specs[1].name,
+                &mut right,
+                &scale_by(activations, 1.0 / unit),
+            )?;
             blocks[1] = Some(right);
         }
         Ok(Counts {
@@ -313,16 +318,16 @@ pub(crate) fn explained_by_bound<S: State>(
 }
 
 /// Columns that were explained alone, as one: `algorithm` is that of all of them, and its `start` what columns keep that have nothing, where it is not `nothing`.
-/// Blocks from the second on have a column for every column of the data.
+/// Blocks from the second on have a column for every column of the data. `own` is the likelihood, where it is not that of all of them.
 ///
 /// # Errors
 ///
 /// Those of the start, of the objective and of the state.
 pub(crate) fn joined<S: State>(
     algorithm: &dyn Algorithm<S::Scalar>,
-    start: Vec<DMatrix<S::Scalar>>,
+    (start, nothing): (Vec<DMatrix<S::Scalar>>, Option<S::Scalar>),
     columns: &[Option<Explained<S>>],
-    nothing: Option<S::Scalar>,
+    own: Option<f64>,
     empty: Vec<usize>,
     dropped: f64,
 ) -> Result<Explained<S>, FitError> {
@@ -337,9 +342,13 @@ pub(crate) fn joined<S: State>(
             }
         }
     });
+    let mut compared = algorithm.objective(&at)?;
+    if let Some(own) = own {
+        compared = own + (compared - algorithm.likelihood(&at)?);
+    }
     let ended = Ended::of(columns.iter().flatten());
     Ok(Explained {
-        fit: ended.fit(algorithm, at)?,
+        fit: ended.fit_compared(algorithm, at, compared)?,
         gap: Vec::new(),
         dropped,
         empty,

@@ -116,7 +116,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
     ));
     Ok(Table {
         criterion: "elbo",
-        sample_size: select::observed(&*data).map_err(|e| Failure::by(&args.data, e))?,
+        sample_size: data.observed().map_err(|e| Failure::by(&args.data, e))?,
         rows,
         cut,
         warnings,

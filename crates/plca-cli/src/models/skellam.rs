@@ -113,7 +113,7 @@ pub(crate) fn asked(args: &FitArgs) -> String {
 /// Rates that sum to more than this many times the data have run away.
 const AWAY: f64 = 10.0;
 
-/// Writes into a model of data of this sum of absolute values, and into its summary, how they were taken: the number of replicates, the bound, and what both rates sum
+/// Writes into a model of data of this sum of absolute values, over all cells, and into its summary, how they were taken: the number of replicates, the bound, and what both rates sum
 /// to in parts of the data. A warning where they have run away.
 pub(crate) fn told(
     args: &FitArgs,

@@ -155,7 +155,7 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
     });
     Ok(Table {
         criterion: "elbo",
-        sample_size: select::observed(data).map_err(|e| Failure::by(&args.data, e))?,
+        sample_size: data.observed().map_err(|e| Failure::by(&args.data, e))?,
         rows: rows.collect::<Result<_, FitError>>().map_err(about)?,
         cut: found
             .iter()

@@ -6,15 +6,13 @@ use plca_fit::{
     Product, Renewed, Sense, Separable, Start, Wanted, nndsvd, refuse, transpose_to,
 };
 use plca_tensor::arrange::Products;
-use plca_tensor::{
-    Cp, Data, Expected, Factor, Mask, Modes, Real, Request, Rule, normalise_columns,
-};
+use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
 use rand::Rng;
 
 use super::{Nmf, NmfState};
 use crate::blocks::{is_free, largest, residual};
 use crate::expectation::{completed, with_hidden};
-use crate::product::unsupported;
+use crate::product::{count_unit, unsupported};
 
 pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     for spec in specs {
@@ -33,18 +31,6 @@ pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Pl
         pseudo: vec![None, None],
         weights: None,
         given: None,
-    })
-}
-
-/// The number of observed cells.
-fn observed<T: Real>(data: &dyn Data<T>) -> Result<f64, FitError> {
-    let all: f64 = data.shape().iter().map(|&n| n as f64).product();
-    let mut listed = 0u64;
-    data.visit_mask(&mut |_| listed += 1)?;
-    Ok(match data.summary().mask {
-        Mask::Complete => all,
-        Mask::Hidden => all - listed as f64,
-        Mask::Observed => listed as f64,
     })
 }
 
@@ -81,14 +67,16 @@ impl<T: Real> NmfCounts<'_, T> {
         })
     }
 
-    /// Expected counts, with hidden cells imputed; the model's mass in the observed cells, if any is hidden.
+    /// Expected counts in this unit, with hidden cells imputed; the model's mass in the observed cells, if any is hidden.
     fn counts(
         &self,
         at: &Parameters<T>,
         modes: Modes,
         value: bool,
+        unit: f64,
     ) -> Result<(Expected<T>, Option<f64>), FitError> {
         let wanted = Request::counts(modes).value(value).unit(self.data.unit());
+        let wanted = wanted.count_unit(unit);
         NmfState::with_model_at(at, |cp| {
             let e = self.data.e_step(cp, &wanted)?;
             let ln_lik = value.then(|| e.value());
@@ -98,17 +86,28 @@ impl<T: Real> NmfCounts<'_, T> {
             let exposure = Request::counts(modes.with(0))
                 .value(true)
                 .rule(Rule::Exposure);
-            let seen = self.data.e_step(cp, &exposure)?;
-            let mass = seen.value();
-            let s = match self.specs.iter().any(|spec| spec.prior.is_some()) {
-                // A prior has a scale: the model is taken at its own, not at that of the data.
-                true => T::one(),
-                // [SPEC 4] s = v_obs / Σ_obs P
-                false => T::lit(self.data.total() / mass),
-            };
-            Ok((with_hidden(e, &seen, cp, s, ln_lik), Some(mass)))
+            in_unit(cp, unit, |cp| {
+                let seen = self.data.e_step(cp, &exposure)?;
+                let mass = seen.value() * unit;
+                let s = match self.specs.iter().any(|spec| spec.prior.is_some()) {
+                    // A prior has a scale: the model is taken at its own, not at that of the data.
+                    true => T::one(),
+                    // [SPEC 4] s = v_obs / Σ_obs P
+                    false => T::lit(self.data.total() / mass),
+                };
+                Ok((with_hidden(e, &seen, cp, s, ln_lik), Some(mass)))
+            })
         })
     }
+}
+
+/// Calls `f` with the model divided by a unit.
+pub(super) fn in_unit<T: Real, O>(cp: &Cp<'_, T>, unit: f64, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+    let weights = vec![T::lit(1.0 / unit); cp.components()];
+    f(&Cp {
+        weights: Some(&weights),
+        factors: cp.factors,
+    })
 }
 
 impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
@@ -118,7 +117,7 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let modes: Modes = (0..2).filter(|&j| wanted.blocks[j]).collect();
-        let (mut e, mass) = self.counts(at, modes, wanted.value)?;
+        let (mut e, mass) = self.counts(at, modes, wanted.value, wanted.count_unit)?;
         let value = match (wanted.value, mass) {
             (false, _) => None,
             (true, Some(mass)) => Some(self.divergence(e.value(), mass)),
@@ -148,7 +147,7 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             return Err(FitError::NoStart { start });
         };
         let k = self.specs[0].shape.1;
-        let observed = observed(self.data)?;
+        let observed = self.data.observed()?;
         let factors = nndsvd(&Products::new(self.data)?, observed, k, fill, rng)?;
         for (block, factor) in blocks.iter_mut().zip(factors) {
             block.get_or_insert(factor);
@@ -171,7 +170,7 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             factors: &columns,
         };
         let free = (0..2).filter(|&j| is_free(&self.specs[j])).collect();
-        let e = match completed(self.data, &cp, free, false) {
+        let e = match completed(self.data, &cp, free, false, self.count_unit()) {
             Ok(e) => e,
             Err(error) => return Some(Err(error.into())),
         };
@@ -181,6 +180,7 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             let Some(counts) = e.get(mode) else { continue };
             // [SPEC 3] W H = v P where it is the model of the data: P(z) is the mass of a component beside that of the completed data
             let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
+            let mass = mass / self.count_unit();
             let weights = weights.map(|w| T::lit(w.to_f64() * mass / total));
             let residual = residual(counts, factor, weights.as_slice(), [true; 2]);
             worst = largest(worst, residual);
@@ -206,6 +206,10 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
 
     fn unit(&self) -> f64 {
         self.data.total()
+    }
+
+    fn count_unit(&self) -> f64 {
+        count_unit(self.data)
     }
 }
 

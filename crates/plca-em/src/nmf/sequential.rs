@@ -8,7 +8,7 @@ use plca_fit::{
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
 use super::NmfState;
-use super::counts::NmfCounts;
+use super::counts::{NmfCounts, in_unit};
 use crate::blocks::is_free;
 use crate::product::check_measured;
 use crate::sequential::Sweep;
@@ -17,8 +17,14 @@ use crate::sequential::Sweep;
 type Half<T> = (Option<(DMatrix<T>, Exposure<T>)>, Option<f64>);
 
 impl<T: Real> NmfCounts<'_, T> {
-    /// The pass over the data that renews a factor; with `measure`, the divergence.
-    fn half(&self, at: &Parameters<T>, mode: usize, measure: bool) -> Result<Half<T>, FitError> {
+    /// The pass over the data that renews a factor, in this unit; with `measure`, the divergence.
+    fn half(
+        &self,
+        at: &Parameters<T>,
+        mode: usize,
+        measure: bool,
+        unit: f64,
+    ) -> Result<Half<T>, FitError> {
         let Self { data, specs, .. } = self;
         let free = is_free(&specs[mode]);
         if !free && !measure {
@@ -26,17 +32,18 @@ impl<T: Real> NmfCounts<'_, T> {
         }
         let wanted = Request::counts(Modes::one(mode))
             .value(measure)
-            .unit(data.unit());
+            .unit(data.unit())
+            .count_unit(unit);
         let mut e = NmfState::with_model_at(at, |cp| data.e_step(cp, &wanted))?;
         let exposure = wanted.value(true).rule(Rule::Exposure);
         let mut seen = match self.complete {
             true => None,
             false => Some(NmfState::with_model_at(at, |cp| {
-                data.e_step(cp, &exposure)
+                in_unit(cp, unit, |cp| data.e_step(cp, &exposure))
             })?),
         };
         let value = measure.then(|| {
-            let seen = seen.as_ref().map(|seen| seen.value());
+            let seen = seen.as_ref().map(|seen| seen.value() * unit);
             let mass = seen.unwrap_or_else(|| NmfState::with_model_at(at, |cp| cp.mass()));
             self.divergence(e.value(), mass)
         });
@@ -60,7 +67,7 @@ impl<T: Real> NmfCounts<'_, T> {
         measure: bool,
     ) -> Result<Stepped, FitError> {
         let specs = &self.specs;
-        let (counts, value) = self.half(at, mode, measure)?;
+        let (counts, value) = self.half(at, mode, measure, self.count_unit())?;
         if value == Some(f64::INFINITY) {
             NmfState::with_model_at(at, |cp| {
                 check_measured(Some(f64::NEG_INFINITY), self.data, cp)
@@ -69,8 +76,9 @@ impl<T: Real> NmfCounts<'_, T> {
         let value = value.map(|value| with_priors(value, Sense::Minimise, specs, at));
         let mut stepped = Stepped::of(value);
         if let Some((counts, exposure)) = counts {
-            let (mut new, lost) = specs[mode].m_step(
+            let (mut new, lost) = specs[mode].m_step_in(
                 counts,
+                self.count_unit(),
                 at.at(mode),
                 Some(exposure),
                 at.iteration().saturating_add(1),
@@ -104,7 +112,7 @@ impl<T: Real> Sweep<T> for NmfCounts<'_, T> {
 
 impl<T: Real> InTurn<T> for NmfCounts<'_, T> {
     fn count(&self, at: &Parameters<T>, value: bool) -> Result<Divided<T>, FitError> {
-        let (half, value) = self.half(at, 0, value)?;
+        let (half, value) = self.half(at, 0, value, 1.0)?;
         let (counts, exposure) = half.unzip();
         let blocks = vec![counts, None];
         Ok((Counts { blocks, value }, vec![exposure, None]))

@@ -162,11 +162,18 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
     let request = Wanted {
         blocks: &wanted,
         value: true,
+        count_unit: em.0.count_unit(),
     };
     let mut found = em.0.expect(&at, &request)?;
     let shared = (0..specs.len()).filter(|&j| !is_local(j));
-    let counts = shared.filter_map(|j| found.blocks[j].take()).collect();
-    let restored = em.m_step(&mut at, found.blocks)?.into_iter();
+    let counts = shared.filter_map(|j| found.blocks[j].take());
+    // Batches are added up in no unit.
+    let counts = counts
+        .map(|counts| counts * T::lit(request.count_unit))
+        .collect();
+    let restored = em
+        .m_step(&mut at, found.blocks, request.count_unit)?
+        .into_iter();
     Ok(Explanation {
         counts,
         state: S::wrap(at)?,

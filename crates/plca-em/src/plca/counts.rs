@@ -12,7 +12,7 @@ use super::{Plca, PlcaState};
 use crate::blocks::{any_partly_frozen, is_free, largest, residual};
 use crate::expectation::{apart, completed};
 use crate::online::Streamed;
-use crate::product::{power, seen_mass, unsupported};
+use crate::product::{count_unit, power, seen_mass, unsupported};
 
 /// PLCA on data.
 #[derive(Debug)]
@@ -66,10 +66,11 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
         at: &Parameters<T>,
         modes: Modes,
         value: bool,
+        unit: f64,
     ) -> Result<Expected<T>, FitError> {
         if at.power() == 1.0 || modes.is_empty() {
             return Ok(PlcaState::with_model_at(at, |model| {
-                completed(self.data, model, modes, value)
+                completed(self.data, model, modes, value, unit)
             })?);
         }
         // [SPEC 1.4] the ordinary step on (P(z)^s, F^b); neither is normalised and that does not matter
@@ -84,7 +85,7 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
             weights: Some(weights.as_slice()),
             factors: &factors,
         };
-        Ok(completed(self.data, &tempered, modes, false)?)
+        Ok(completed(self.data, &tempered, modes, false, unit)?)
     }
 }
 
@@ -111,10 +112,10 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let modes = Self::modes(wanted.blocks);
-        let mut e = self.counts(at, modes, wanted.value)?;
+        let mut e = self.counts(at, modes, wanted.value, wanted.count_unit)?;
         let value = match wanted.value {
             true if at.power() == 1.0 || modes.is_empty() => Some(e.value()),
-            true => Some(self.counts(at, Modes::NONE, true)?.value()),
+            true => Some(self.counts(at, Modes::NONE, true, 1.0)?.value()),
             false => None,
         };
         let blocks = Self::of_blocks(&mut e, wanted.blocks);
@@ -150,7 +151,7 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
             return None;
         }
         let free: Vec<bool> = self.specs.iter().map(is_free).collect();
-        let counts = match self.counts(at, Self::modes(&free), false) {
+        let counts = match self.counts(at, Self::modes(&free), false, self.count_unit()) {
             Ok(counts) => counts,
             Err(error) => return Some(Err(error)),
         };
@@ -170,6 +171,10 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
 
     fn unit(&self) -> f64 {
         self.data.total()
+    }
+
+    fn count_unit(&self) -> f64 {
+        count_unit(self.data)
     }
 
     fn mass(&self) -> f64 {

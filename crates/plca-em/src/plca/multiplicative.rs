@@ -1,6 +1,6 @@
 //! Masked multiplicative updates.
 
-use plca_fit::{Factored, FitError, Parameters, Stepped};
+use plca_fit::{Expectation, Factored, FitError, Parameters, Stepped};
 use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
 use super::PlcaState;
@@ -15,7 +15,8 @@ impl<T: Real> Sweep<T> for PlcaCounts<'_, T> {
         let mut value = None;
         for mode in 0..2 {
             let measured = measure && mode == 0;
-            let wanted = Request::counts(Modes::one(mode));
+            let unit = self.count_unit();
+            let wanted = Request::counts(Modes::one(mode)).count_unit(unit);
             let exposure = wanted.value(true).rule(Rule::Exposure);
             let (e, seen) = PlcaState::with_model_at(at, |cp| {
                 let e = self.data.e_step(cp, &wanted.value(measured))?;
@@ -30,7 +31,7 @@ impl<T: Real> Sweep<T> for PlcaCounts<'_, T> {
                 continue;
             }
             // [SPEC 4] F <- F ∘ C / (s X), s = v_obs / Σ_obs P: the model keeps its scale, and so do rows that were not seen
-            let s = T::lit(total / seen.value());
+            let s = T::lit(total / unit / seen.value());
             let mut factor = at.at(mode + 1).clone();
             for ((f, &c), &x) in factor.iter_mut().zip(e.counts(mode)).zip(seen.counts(mode)) {
                 if x > T::zero() {

@@ -13,7 +13,7 @@ use crate::Given;
 use crate::blocks::is_free;
 use crate::expectation::add_hidden;
 use crate::online::Streamed;
-use crate::product::{conflict, power, seen_mass, unsupported};
+use crate::product::{conflict, count_unit, power, seen_mass, unsupported};
 
 fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     let (explained, given) = (model.given.explained(), model.given.mode());
@@ -88,15 +88,16 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
         })
     }
 
-    /// Expected counts of the modes, with hidden cells imputed.
+    /// Expected counts of the modes in this unit, with hidden cells imputed.
     fn counts(
         &self,
         basis: &DMatrix<T>,
         mixture: &DMatrix<T>,
         modes: Modes,
         value: bool,
+        unit: f64,
     ) -> Result<Expected<T>, FitError> {
-        let request = Request::counts(modes).value(value);
+        let request = Request::counts(modes).value(value).count_unit(unit);
         let given = self.model.given;
         let mut e = with_model(given, basis, mixture, |cp| self.data.e_step(cp, &request))?;
         if self.data.is_complete() {
@@ -117,7 +118,7 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
         });
         let mut scaled = mixture.clone();
         for (y, (&v, &mass)) in self.marginal.iter().zip(&masses).enumerate() {
-            let s = T::lit(if mass > 0.0 { v / mass } else { 0.0 });
+            let s = T::lit(if mass > 0.0 { v / unit / mass } else { 0.0 });
             scaled.column_mut(y).iter_mut().for_each(|x| *x *= s);
             seen.column_mut(y).iter_mut().for_each(|x| *x *= s);
         }
@@ -148,16 +149,16 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
         let order = [self.model.given.explained(), self.model.given.mode()];
         let blocks = (0..2).filter(|&j| wanted.blocks[j]);
         let modes: Modes = blocks.map(|j| order[j]).collect();
-        let (basis, mixture) = (at.at(0), at.at(1));
+        let (basis, mixture, unit) = (at.at(0), at.at(1), wanted.count_unit);
         let (mut e, value) = if at.power() == 1.0 || modes.is_empty() {
-            let e = self.counts(basis, mixture, modes, wanted.value)?;
+            let e = self.counts(basis, mixture, modes, wanted.value, unit)?;
             let value = wanted.value.then(|| e.value());
             (e, value)
         } else {
             // [HOFMANN alg. TEM] [SPEC 1.4] both factors of the asymmetric model
             let b = T::lit(at.power());
-            let e = self.counts(&power(basis, b), &power(mixture, b), modes, false)?;
-            let untempered = || self.counts(basis, mixture, Modes::NONE, true);
+            let e = self.counts(&power(basis, b), &power(mixture, b), modes, false, unit)?;
+            let untempered = || self.counts(basis, mixture, Modes::NONE, true, unit);
             let value = wanted.value.then(untempered).transpose()?;
             (e, value.map(|e| e.value()))
         };
@@ -182,6 +183,10 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
 
     fn unit(&self) -> f64 {
         self.data.total()
+    }
+
+    fn count_unit(&self) -> f64 {
+        count_unit(self.data)
     }
 
     fn mass(&self) -> f64 {

@@ -26,6 +26,7 @@ fn sides<T: Real>(
     let wanted = Wanted {
         blocks: &blocks,
         value: false,
+        count_unit: 1.0,
     };
     let counts = model.expect(at, &wanted)?.blocks;
     let none = vec![None; specs.len()];

@@ -308,6 +308,7 @@ fn counted<T: Real>(
     let wanted = Wanted {
         blocks: &blocks,
         value: false,
+        count_unit: 1.0,
     };
     Some(model.expect(at, &wanted).ok()?.blocks)
 }

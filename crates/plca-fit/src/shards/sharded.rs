@@ -906,6 +906,7 @@ impl<T: Real> On<'_, T> {
         let wanted = Wanted {
             blocks: &wanted,
             value: ask.value,
+            count_unit: 1.0,
         };
         if let Some(model) = self.bound.in_turn().filter(|_| ask.counts) {
             let (counts, exposures) = model.count(&at, ask.value)?;

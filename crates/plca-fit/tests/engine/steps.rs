@@ -43,6 +43,7 @@ fn an_iteration_is_the_steps_of_its_blocks() {
                 let wanted = Wanted {
                     blocks: &[true; 4],
                     value: true,
+                    count_unit: 1.0,
                 };
                 let mut expected = em.0.expect(&at, &wanted).unwrap();
                 let before = at.clone();

@@ -279,6 +279,22 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         self.summary().mask == Mask::Complete
     }
 
+    /// The number of observed cells, zeros included.
+    ///
+    /// # Errors
+    ///
+    /// As [`visit`](Self::visit).
+    fn observed(&self) -> Result<f64, DataError> {
+        let all: f64 = self.shape().iter().map(|&n| n as f64).product();
+        let mut listed = 0.0;
+        self.visit_mask(&mut |_| listed += 1.0)?;
+        Ok(match self.summary().mask {
+            Mask::Complete => all,
+            Mask::Hidden => all - listed,
+            Mask::Observed => listed,
+        })
+    }
+
     /// The sum of the observed cells for every index of mode `j`.
     ///
     /// ```math

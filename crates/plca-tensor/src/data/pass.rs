@@ -79,14 +79,15 @@ impl<T: Real> Stored<'_, T> {
                 // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
                 let rule = Ratio::Ratio { log: request.value };
                 let sums = self.cells.accumulate(&pass.panels, rule, &modes);
-                let scales = [T::one(), T::lit(scale)];
+                let [own, told] = [scale, scale / request.count_unit];
+                let scales = [T::one(), T::lit(told)];
                 let value = match request.value {
                     false => None,
-                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows, request.unit)?),
+                    true => Some(sums.ln_lik * own - pass.ln_scale(data, rows, request.unit)?),
                 };
                 let gradient = matches!(request.rule, Rule::Gradient);
                 let counts = match self.sparing {
-                    _ if gradient => wanted(&modes, |j| pass.alone(&sums.modes[j], j, rows, scale)),
+                    _ if gradient => wanted(&modes, |j| pass.alone(&sums.modes[j], j, rows, told)),
                     true => pass.unpack_in_place(sums.modes, &modes, scales),
                     false => pass.unpack(&sums.modes, &modes, scales),
                 };

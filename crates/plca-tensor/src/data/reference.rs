@@ -144,11 +144,13 @@ pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
         Rule::Poisson => data.visit(&mut |index, v| {
             let p = sums.go_to(index);
             sums.value += v * (p.ln() - ln_unit);
+            let v = v / request.count_unit;
             sums.add(index, |joint| v * (joint / p));
         })?,
         Rule::Gradient => data.visit(&mut |index, v| {
             let p = sums.go_to(index);
             sums.value += v * (p.ln() - ln_unit);
+            let v = v / request.count_unit;
             sums.add_gradient(index, v / p.max(f64::MIN_POSITIVE));
         })?,
         Rule::Exposure => for_each_observed(data, false, &mut |index| {

@@ -144,6 +144,8 @@ pub struct Request<'a, T> {
     pub rule: Rule<'a, T>,
     /// A power of two: of [`Rule::Poisson`] and [`Rule::Gradient`] the value is `Σ v ln (p / unit)`. Default 1.
     pub unit: f64,
+    /// A power of two: counts and gradients of [`Rule::Poisson`] and [`Rule::Gradient`] are told in this unit. Default 1.
+    pub count_unit: f64,
 }
 
 impl<'a, T> Request<'a, T> {
@@ -154,6 +156,7 @@ impl<'a, T> Request<'a, T> {
             value: false,
             rule: Rule::Poisson,
             unit: 1.0,
+            count_unit: 1.0,
         }
     }
 
@@ -169,6 +172,14 @@ impl<'a, T> Request<'a, T> {
     #[must_use]
     pub fn unit(mut self, unit: f64) -> Self {
         self.unit = unit;
+        self
+    }
+
+    /// Sets the unit of counts, a power of two such as [`Data::unit`](crate::Data::unit): those of the smallest entries then stay in the range of numbers
+    /// whatever the data are measured in.
+    #[must_use]
+    pub fn count_unit(mut self, unit: f64) -> Self {
+        self.count_unit = unit;
         self
     }
 

@@ -105,9 +105,14 @@ impl<'a, T: Real> Panel<'a, T> {
         let exponent = balancing_exponent(overall_largest(factor.values()).to_f64());
         let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
         let scale: T = pow2(exponent);
-        let scales: Vec<T> = match weights {
-            Some(weights) => weights.iter().map(|&w| w * scale).collect(),
-            None => vec![scale; k],
+        let (scales, exponent): (Vec<T>, i32) = match weights {
+            Some(weights) => {
+                let own = balancing_exponent(overall_largest(weights).to_f64());
+                let [a, b] = pow2_halves::<T>(own);
+                let scaled = weights.iter().map(|&w| w * a * b * scale);
+                (scaled.collect(), exponent + own)
+            }
+            None => (vec![scale; k], exponent),
         };
         let mut values = pool.take(rows * stride);
         let height = part_rows(stride).next_multiple_of(BLOCK);

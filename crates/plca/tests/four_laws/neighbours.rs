@@ -2,6 +2,7 @@
 
 use plca::fit::laws::check_neighbours;
 use plca::prelude::*;
+use plca::tensor::DataError;
 use proptest::prelude::*;
 
 use super::models::*;
@@ -17,7 +18,6 @@ fn of<M: Explains, T: Real>(
         let run = run.stop(stop(problem));
         run.run(Init::default(), &mut plca::seed(problem.seed))
     })?;
-    let Some(fit) = fit else { return Ok(()) };
     let (table, along) = (problem.table::<T>(M::unit(problem)), M::along(problem));
     let n = table.shape[along];
     let sums: Vec<f64> = (0..n)
@@ -27,13 +27,10 @@ fn of<M: Explains, T: Real>(
             seen.map(|at| table.values[at].to_f64().abs()).sum()
         })
         .collect();
-    // Observations without counts are not looked at alone.
-    let whole: Vec<usize> = (0..n).filter(|&of| sums[of] > 0.0).take(12).collect();
     let how = Transform::default().impossible(Impossible::Drop);
     let how = how.stop(Stop::default().tol(1e-12).residual_tol(1e-6).max_iter(25));
-    let explain = |batch: &[usize]| -> Result<Vec<Vec<u64>>, FitError> {
-        let of: Vec<usize> = batch.iter().map(|&at| whole[at]).collect();
-        let part = table.select(along, &of);
+    let explained = |of: &[usize]| -> Result<Vec<Vec<u64>>, FitError> {
+        let part = table.select(along, of);
         M::explain(
             problem,
             fit.state(),
@@ -41,6 +38,16 @@ fn of<M: Explains, T: Real>(
             &how,
         )
     };
+    // Observations without a count that the model explains have nothing to be explained by alone.
+    let nothing = |of: usize| {
+        sums[of] <= 0.0 || matches!(explained(&[of]), Err(FitError::Data(DataError::NoMass)))
+    };
+    let whole: Vec<usize> = (0..n).filter(|&of| !nothing(of)).take(12).collect();
+    let explain =
+        |batch: &[usize]| explained(&batch.iter().map(|&at| whole[at]).collect::<Vec<_>>());
+    if whole.is_empty() {
+        return Ok(());
+    }
     let batches = batches
         .iter()
         .map(|b| b.iter().map(|at| at % whole.len()).collect());

@@ -88,6 +88,12 @@ impl Problem {
         plain
     }
 
+    /// The same problem with this choice of a setting.
+    pub(crate) fn with(mut self, which: usize, choice: u8) -> Self {
+        self.choices[which] = choice;
+        self
+    }
+
     /// The unit that the data are in, at most this many powers of ten away from 1.
     pub(crate) fn power_of_ten(&self, most: [f64; 2]) -> f64 {
         10f64.powf(self.unit * most[usize::from(self.single)])

@@ -15,9 +15,7 @@ fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
         run = run.stop(stop(problem)).restarts(problem.starts);
         run.run(M::init::<T>(problem), &mut plca::seed(problem.seed))
     };
-    let Some(best) = fitted::<M, T, _>(problem, &*data, several)? else {
-        return Ok(());
-    };
+    let best = fitted::<M, T, _>(problem, &*data, several)?;
     // One generator for all of them.
     let mut rng = plca::seed(problem.seed);
     let mut single = Vec::new();
@@ -30,13 +28,9 @@ fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
                 .run(M::init::<T>(problem), &mut own)?;
             Ok((fit, own))
         };
-        match fitted::<M, T, _>(problem, &*data, one)? {
-            Some((fit, after)) => {
-                single.push(fit);
-                rng = after;
-            }
-            None => return Ok(()),
-        }
+        let (fit, after) = fitted::<M, T, _>(problem, &*data, one)?;
+        single.push(fit);
+        rng = after;
     }
     let model = M::model::<T>(problem).map_err(|e| TestCaseError::fail(e.to_string()))?;
     let sense = model.bind(&*data).map(|bound| bound.sense());
@@ -48,9 +42,7 @@ fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
         let run = run.stop(stop(problem));
         run.run(given.state(), &mut plca::seed(problem.seed))
     };
-    let Some(again) = fitted::<M, T, _>(problem, &*data, again)? else {
-        return Ok(());
-    };
+    let again = fitted::<M, T, _>(problem, &*data, again)?;
     if !M::monotone(problem) {
         return Ok(());
     }

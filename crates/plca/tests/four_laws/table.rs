@@ -34,22 +34,16 @@ pub(crate) trait Subject {
     fn monotone(_: &Problem) -> bool {
         true
     }
-
-    /// Whether such an error is right: a number that is needed leaves the range.
-    fn refuses(_: &Problem, _: &FitError) -> bool {
-        false
-    }
 }
 
 pub(crate) type StateOf<M, T> = <<M as Subject>::Model<T> as Model>::State;
 
-/// What a run makes of the model and data of a problem, by its solver, or by plain iterations where the model does not take it; `None` where the
-/// model is right to refuse.
+/// What a run makes of the model and data of a problem, by its solver, or by plain iterations where the model does not take it.
 pub(crate) fn fitted<M: Subject, T: Real, R>(
     problem: &Problem,
     data: &dyn Data<T>,
     run: impl Fn(Run<'_, StateOf<M, T>>) -> Result<R, FitError>,
-) -> Result<Option<R>, TestCaseError> {
+) -> Result<R, TestCaseError> {
     let by = |solver| {
         let model = M::model::<T>(problem)?;
         run(model.on(data)?.solver(solver))
@@ -60,11 +54,7 @@ pub(crate) fn fitted<M: Subject, T: Real, R>(
         }
         other => Err(other),
     });
-    match fit {
-        Ok(fit) => Ok(Some(fit)),
-        Err(error) if M::refuses(problem, &error) => Ok(None),
-        Err(error) => Err(TestCaseError::fail(format!("refused: {error}"))),
-    }
+    fit.map_err(|error| TestCaseError::fail(format!("refused: {error}")))
 }
 
 /// A model whose equations have units.
@@ -124,22 +114,10 @@ pub(crate) fn few(cases: u32) -> ProptestConfig {
 }
 
 /// Properties that do not hold yet, and why. The variable `FOUR_LAWS_PENDING` runs those with its value in their name all the same.
-const PENDING: &[(&str, &str)] = &[
-    (
-        "logistic-normal",
-        "a prior of Newton steps finds no maximum beside counts of 1e40 and more",
-    ),
-    ("units::plca", GUARD),
-    ("units::plsa", GUARD),
-    ("units::nmf_kl", GUARD),
-    (
-        "units::ntf_l2",
-        "squares underflow, and the level of a start is a root of the unit",
-    ),
-];
-
-const GUARD: &str =
-    "the guard of the solver `fast` has no unit, and the divergence is rounded in that of the data";
+const PENDING: &[(&str, &str)] = &[(
+    "logistic-normal",
+    "a prior of Newton steps finds no maximum beside counts of 1e40 and more",
+)];
 
 pub(crate) fn is_pending(property: &str) -> bool {
     let listed = PENDING.iter().any(|(name, _)| *name == property);

@@ -25,7 +25,7 @@ fn fit_of<M: Measured, T: Real>(
     problem: &Problem,
     table: &Table<T>,
     stop: &Stop,
-) -> Result<Option<Found<M, T>>, TestCaseError> {
+) -> Result<Found<M, T>, TestCaseError> {
     let data = stored(table, problem.storage).map_err(|e| TestCaseError::fail(e.to_string()))?;
     fitted::<M, T, _>(problem, &*data, |run| {
         let unit = run.algorithm().unit();
@@ -61,13 +61,8 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     };
     let s_of = T::lit(s);
     let table = problem.table::<T>(1.0);
-    let there = fit_of::<M, T>(&problem, &table.clone().scaled(s_of), &stop)?;
-    let Some((there, _)) = there else {
-        return Ok(());
-    };
-    let Some((here, size)) = fit_of::<M, T>(&problem, &table, &stop)? else {
-        return Ok(());
-    };
+    let (there, _) = fit_of::<M, T>(&problem, &table.clone().scaled(s_of), &stop)?;
+    let (here, size) = fit_of::<M, T>(&problem, &table, &stop)?;
     let s = s_of.to_f64();
     let units = Units {
         block: Box::new(|name| M::block(&problem, name, s)),
@@ -95,9 +90,7 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
         for v in &mut moved.values {
             *v *= T::one() + T::EPSILON * T::lit(f64::from(rng.sign()));
         }
-        let Some((other, _)) = fit_of::<M, T>(&problem, &moved, &stop)? else {
-            continue;
-        };
+        let (other, _) = fit_of::<M, T>(&problem, &moved, &stop)?;
         if check_per_unit(&here, &other, &same).is_err() {
             #[expect(clippy::print_stdout, reason = "`cargo xtask soak` counts them")]
             {

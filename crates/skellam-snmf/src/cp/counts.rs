@@ -73,7 +73,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             None,
         )?;
         let mut blocks = vec![None; self.specs.len()];
-        let unit = T::lit(1.0 / self.split.scale());
+        let unit = T::lit(self.count_unit() / wanted.count_unit);
         blocks[0] = passed.atoms.map(|mut counts| {
             counts *= unit;
             if self.specs[0].prior.is_none() {
@@ -90,7 +90,8 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         }
         let place = carrier(&self.specs);
         if let Some(counts) = &mut blocks[place] {
-            self.bounds.hold(counts, &self.specs[place]);
+            self.bounds
+                .hold_in(wanted.count_unit, counts, &self.specs[place]);
         }
         Ok(Counts {
             blocks,
@@ -134,6 +135,10 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
 
     fn rate_unit(&self, _: usize) -> Option<f64> {
         Some(self.split.replicates.rate_unit(self.size))
+    }
+
+    fn count_unit(&self) -> f64 {
+        1.0 / self.split.scale()
     }
 
     /// The sum of the absolute values.

@@ -462,7 +462,7 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
         let (split, activations) = self.scaled(at);
         let both = [at.at(0).as_slice(), activations.as_slice()];
         let blocks = [wanted.blocks[0], wanted.blocks[1]];
-        let unit = T::lit(1.0 / split.scale());
+        let unit = T::lit(self.count_unit() / wanted.count_unit);
         let (counts, value) =
             (self.engine).expect(split.of_scaled_rates(), both, blocks, wanted.value, None)?;
         let mut blocks = vec![None, None];
@@ -472,7 +472,7 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
                 let counts = DMatrix::from_vec(spec.shape.0, spec.shape.1, counts);
                 let mut counts = counts * unit;
                 if j == 1 {
-                    self.bounds.hold(&mut counts, spec);
+                    self.bounds.hold_in(wanted.count_unit, &mut counts, spec);
                 }
                 blocks[j] = Some(counts);
             }
@@ -511,6 +511,10 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
         let mut atoms = DMatrix::from_fn(taps, k, |_, _| T::lit(random::exponential(rng)));
         plca_tensor::normalise_columns(&mut atoms);
         Ok(vec![atoms, self.specs[1].drawn(rng)])
+    }
+
+    fn count_unit(&self) -> f64 {
+        1.0 / self.engine.placed.split.scale()
     }
 
     fn rate_unit(&self, _: usize) -> Option<f64> {

@@ -32,9 +32,12 @@ impl<T: Real> SnmfCounts<T> {
         };
         let activations = self.bounds.held(at.at(1), &self.specs[1]);
         let factors = [at.at(0), &*activations];
-        let mut counts = self.data.counts(&self.specs, factors, pass)?;
+        let mut counts = self
+            .data
+            .counts(&self.specs, factors, pass, wanted.count_unit)?;
         if let Some(activations) = &mut counts.blocks[1] {
-            self.bounds.hold(activations, &self.specs[1]);
+            self.bounds
+                .hold_in(wanted.count_unit, activations, &self.specs[1]);
         }
         Ok(counts)
     }
@@ -80,6 +83,10 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
 
     fn rate_unit(&self, _: usize) -> Option<f64> {
         Some(self.data.split.replicates.rate_unit(self.data.size))
+    }
+
+    fn count_unit(&self) -> f64 {
+        1.0 / self.data.split.scale()
     }
 
     /// The sum of the absolute values.

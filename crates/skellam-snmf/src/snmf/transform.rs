@@ -1,7 +1,9 @@
 //! New data under learnt atoms.
 
 use nalgebra::DMatrix;
-use plca_fit::{Explained, FitError, Frozen, Reconstruct, Transform, check_shape, each};
+use plca_fit::{
+    Algorithm, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
+};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
@@ -59,22 +61,27 @@ impl<T: Real> Snmf<T> {
         config.settings.freeze("atoms".into(), Frozen::Whole);
         config.settings.freeze("activations".into(), Frozen::No);
         let algorithm = config.on_cells(cells)?;
-        let columns = each(data, 1, how, |y, column, how| {
+        let found = each(data, 1, how, |y, column, how| {
             let mut config = config.clone();
             config.priors = config.priors.map(|priors| priors.of_column(y));
             config.alone(learnt, column, how)
         })?;
         let start = vec![learnt.atoms().clone(), ones];
-        joined(&algorithm, start, &columns, Some(T::zero()), empty, dropped)
+        // The noise is that of each column.
+        let likelihoods = found.iter().flatten().map(|(_, likelihood)| likelihood);
+        let own = (self.replicates.is_noisy()).then(|| likelihoods.sum());
+        let columns: Vec<_> = found.into_iter().map(|one| Some(one?.0)).collect();
+        let start = (start, Some(T::zero()));
+        joined(&algorithm, start, &columns, own, empty, dropped)
     }
 
-    /// The activations of one column; nothing of one that has nothing to explain and no prior.
+    /// The activations of one column and its likelihood; nothing of one that has nothing to explain and no prior.
     fn alone(
         &self,
         learnt: &SnmfState<T>,
         column: &dyn Data<T>,
         how: &Transform,
-    ) -> Result<Option<Explained<SnmfState<T>>>, FitError> {
+    ) -> Result<Option<(Explained<SnmfState<T>>, f64)>, FitError> {
         let [plus, minus] = split(learnt.atoms());
         let mut cells = Signed::new(column)?;
         let ones = DMatrix::from_element(learnt.components(), 1, T::one());
@@ -89,7 +96,9 @@ impl<T: Real> Snmf<T> {
             false => 1.0,
         };
         let start = vec![learnt.atoms().clone(), ones.map(|_| T::lit(each))];
-        explained(algorithm, start, how, Vec::new(), 0.0).map(Some)
+        let found: Explained<SnmfState<T>> = explained(&algorithm, start, how, Vec::new(), 0.0)?;
+        let likelihood = algorithm.likelihood(found.fit.state().parameters())?;
+        Ok(Some((found, likelihood)))
     }
 }
 

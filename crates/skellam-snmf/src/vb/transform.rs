@@ -76,7 +76,7 @@ impl<T: Real> SnmfVb<T> {
             let start = start(&bound)?;
             explained_by_bound(&bound, start, how, Vec::new()).map(Some)
         })?;
-        joined(&whole, start(&whole)?, &columns, None, empty, 0.0)
+        joined(&whole, (start(&whole)?, None), &columns, None, empty, 0.0)
     }
 }
 

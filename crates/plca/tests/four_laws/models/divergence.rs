@@ -7,7 +7,7 @@ use plca::priors::RatePriors;
 use plca::tensor::strategies::Table;
 
 use super::{
-    SimplexLaw, block, bounded, by_columns, factors, hides, likelihood, observed, product,
+    SimplexLaw, block, bounded, by_columns, factors, hides, likelihood, observed, product, root,
     with_prior,
 };
 use crate::problem::{Kind, Problem};
@@ -17,6 +17,11 @@ use crate::table::{Explains, Measured, StateOf, Subject};
 pub(crate) struct Plcas;
 
 const PLCA_BLOCKS: &[&str] = &["weights", "factor_0"];
+
+/// Whether steps are tempered: they raise another objective.
+fn tempers(problem: &Problem, blocks: &[&str]) -> bool {
+    problem.choice(4, 8) == 1 && SimplexLaw::of(problem, blocks).is_none()
+}
 
 impl Subject for Plcas {
     type Model<T: Real> = Plca<T>;
@@ -38,14 +43,14 @@ impl Subject for Plcas {
         }
         if shape.len() == 2 && problem.choice(3, 4) == 1 {
             plca = plca.missing(Missing::Multiplicative);
-        } else if problem.choice(4, 8) == 1 {
+        } else if tempers(problem, PLCA_BLOCKS) {
             plca = plca.temper(0.9);
         }
         plca.build()
     }
 
     fn monotone(problem: &Problem) -> bool {
-        bounded(problem, PLCA_BLOCKS)
+        bounded(problem, PLCA_BLOCKS) && !tempers(problem, PLCA_BLOCKS)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -84,14 +89,14 @@ impl Subject for Plsas {
             };
             return plsa.prior(name, law.prior(name, size)?).build();
         }
-        if problem.choice(4, 8) == 1 {
+        if tempers(problem, PLSA_BLOCKS) {
             plsa = plsa.temper(0.9);
         }
         plsa.build()
     }
 
     fn monotone(problem: &Problem) -> bool {
-        bounded(problem, PLSA_BLOCKS)
+        bounded(problem, PLSA_BLOCKS) && !tempers(problem, PLSA_BLOCKS)
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -135,6 +140,14 @@ impl Subject for Nmfs {
 
     fn kind() -> Kind {
         Kind::counts(2..=2)
+    }
+
+    // Both factors of small data under a prior of one are as small as the data: their product must be a number.
+    fn unit(problem: &Problem) -> f64 {
+        match rates(problem) {
+            Some(_) => problem.power_of_ten([60.0, 6.0]),
+            None => problem.power_of_ten([240.0, 28.0]),
+        }
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Nmf<T>, FitError> {
@@ -195,7 +208,7 @@ impl Measured for Nmfs {
     const POWER: i32 = 1;
 
     fn block(_: &Problem, _: &str, s: f64) -> f64 {
-        s.sqrt()
+        root(s, 2)
     }
 
     fn root(_: &Problem) -> i32 {

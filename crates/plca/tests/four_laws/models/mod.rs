@@ -43,6 +43,15 @@ fn product(weights: Option<&DMatrix<f64>>, factors: &[&DMatrix<f64>], index: &[u
     (0..factors[0].ncols()).map(term).sum()
 }
 
+/// The root of a unit; that of a power of two whose exponent it divides is one too.
+fn root(unit: f64, n: i32) -> f64 {
+    let exponent = unit.log2();
+    match exponent.fract() == 0.0 && exponent as i32 % n == 0 {
+        true => 2f64.powi(exponent as i32 / n),
+        false => unit.powf(1.0 / f64::from(n)),
+    }
+}
+
 /// `Σ V ln P`, and where mass is lost or hidden `- v ln Σ P`.
 fn likelihood(cells: &Table<f64>, conditional: bool, p: impl Fn(&[usize]) -> f64) -> Terms {
     let mut terms = Terms::default();

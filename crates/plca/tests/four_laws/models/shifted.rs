@@ -80,21 +80,22 @@ pub(super) fn spots(problem: &Problem) -> Vec<usize> {
         .collect()
 }
 
-/// In one of three problems, entries from 1 down to 1e-60, in single precision 1e-15, of the blocks that runs begin with: most of a model may lie outside of the data.
-pub(super) fn scattered<T: Real>(problem: &Problem, blocks: [(&str, usize); 2]) -> Init<T> {
+/// In one of three problems, entries from 1 down to 1e-60, in single precision 1e-15, of the blocks that runs begin with, by name, rows and what columns sum to: most
+/// of a model may lie outside of the data.
+pub(super) fn scattered<T: Real>(problem: &Problem, blocks: [(&str, usize, f64); 2]) -> Init<T> {
     let mut init = Init::default();
     if problem.seed % 3 != 1 {
         return init;
     }
     let mut rng = plca::seed(problem.seed);
     let mut uniform = || f64::from(rng.next_u32()) / f64::from(u32::MAX);
-    for (name, rows) in blocks {
+    for (name, rows, size) in blocks {
         let most = if problem.single { 15.0 } else { 60.0 };
         let scattered = |_, _| 10f64.powf(-most * uniform());
         let mut block = DMatrix::from_fn(rows, problem.components, scattered);
         for mut column in block.column_iter_mut() {
             let sum = column.sum();
-            column /= sum;
+            column *= size / sum;
         }
         init = init.block(name, block.map(T::lit));
     }
@@ -155,7 +156,7 @@ impl Subject for Siplcas {
 
     fn init<T: Real>(problem: &Problem) -> Init<T> {
         let [taps, places] = [kernel(problem), spots(problem)].map(|n| n.iter().product());
-        scattered(problem, [("kernels", taps), ("impulses", places)])
+        scattered(problem, [("kernels", taps, 1.0), ("impulses", places, 1.0)])
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -244,7 +245,7 @@ impl Subject for Tiplcas {
     fn init<T: Real>(problem: &Problem) -> Init<T> {
         let sizes = maps(problem).map(|maps| [maps.kernel_cells(), maps.maps()]);
         let [taps, places] = sizes.unwrap_or([1, 1]);
-        scattered(problem, [("kernels", taps), ("impulses", places)])
+        scattered(problem, [("kernels", taps, 1.0), ("impulses", places, 1.0)])
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

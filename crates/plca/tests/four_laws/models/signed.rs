@@ -17,23 +17,49 @@ fn replicates(problem: &Problem) -> Replicates {
     match problem.choice(0, 4) {
         1 => Replicates::One,
         2 => Replicates::Finite(3),
+        3 => Replicates::Auto,
         _ => Replicates::Limit,
     }
 }
 
-/// The powers of ten of data that a model takes, up to 1e150 and 2^63, where cells are up to 1e6.
-const LARGEST: [f64; 2] = [140.0, 12.0];
-
-/// Finite `M` counts: the unit is then 1.
-fn unit(problem: &Problem) -> f64 {
+/// Finite `M` counts: the unit is then 1. The product of rates of priors, which have no unit, and of those of the data must be a number.
+fn unit(problem: &Problem, prior: bool) -> f64 {
     match replicates(problem) {
-        Replicates::Limit => problem.power_of_ten(LARGEST),
+        Replicates::Limit | Replicates::Auto if prior => problem.power_of_ten([140.0, 12.0]),
+        Replicates::Limit | Replicates::Auto => problem.power_of_ten([240.0, 28.0]),
         _ => 1.0,
     }
 }
 
-/// `L_fit` of the logarithms of both rates of every cell. `[SKELLAM eq. 27]`, `[SKELLAM eq. 30]`
+/// Without numbers beside the data: no priors, and as many replicates that real data are taken.
+fn plain(problem: &Problem, priors: &[usize]) -> Problem {
+    problem
+        .without(priors)
+        .with(0, [0, 3][problem.choice(0, 2)])
+}
+
+/// The rate of noise on both sides: the mean of `|V|`. `[SKELLAM 13]`
+fn noise(problem: &Problem, cells: &Table<f64>) -> f64 {
+    let sizes: Vec<f64> = observed(cells).map(|(_, v)| v.abs()).collect();
+    match replicates(problem) {
+        Replicates::Auto => sizes.iter().sum::<f64>() / sizes.len() as f64,
+        _ => 0.0,
+    }
+}
+
+/// `L_fit` of the logarithms of both rates of every cell, noise added to the rates. `[SKELLAM eq. 27]`, `[SKELLAM eq. 30]`
 fn fit(problem: &Problem, cells: &Table<f64>, ln: impl Fn(&[usize]) -> [f64; 2]) -> Terms {
+    let noise = noise(problem, cells).ln();
+    let noisy = |index: &[usize]| ln(index).map(|rate| ln_sum_exp(&[rate, noise]));
+    without_noise(problem, cells, noisy)
+}
+
+/// The same of the rates as they are.
+fn without_noise(
+    problem: &Problem,
+    cells: &Table<f64>,
+    ln: impl Fn(&[usize]) -> [f64; 2],
+) -> Terms {
     let mut terms = Terms::default();
     for (index, v) in observed(cells) {
         let [p, q] = ln(&index);
@@ -159,7 +185,7 @@ impl Subject for Snmfs {
     }
 
     fn unit(problem: &Problem) -> f64 {
-        unit(problem)
+        unit(problem, problem.choice(3, 4) == 2)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Snmf<T>, FitError> {
@@ -200,7 +226,7 @@ impl Subject for SnmfVbs {
     }
 
     fn unit(problem: &Problem) -> f64 {
-        unit(problem)
+        unit(problem, true)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<SnmfVb<T>, FitError> {
@@ -214,7 +240,7 @@ impl Subject for SnmfVbs {
         let [shapes, s, r] = names.map(|name| block(at, name));
         let (atoms, activations) = (mean_ln(shapes), gamma_ln(s, r));
         let rows = atoms.nrows() / 2;
-        let mut terms = fit(problem, cells, |x| {
+        let mut terms = without_noise(problem, cells, |x| {
             both(atoms.ncols(), |side, z| {
                 atoms[(x[0] + side * rows, z)] + activations[(z, x[1])]
             })
@@ -265,7 +291,7 @@ impl Subject for Cps {
     }
 
     fn unit(problem: &Problem) -> f64 {
-        unit(problem)
+        unit(problem, problem.choice(3, 4) == 2)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<SignedCp<T>, FitError> {
@@ -325,7 +351,7 @@ impl Subject for CpVbs {
     }
 
     fn unit(problem: &Problem) -> f64 {
-        unit(problem)
+        unit(problem, true)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<SignedCpVb<T>, FitError> {
@@ -354,7 +380,7 @@ impl Subject for CpVbs {
         let ln: Vec<_> = others(problem).map(|j| (j, of(j))).collect();
         let ln_atoms = mean_ln(shapes);
         let weights = scale.is_none().then_some(&ln_carrier);
-        let mut terms = fit(problem, cells, |x| {
+        let mut terms = without_noise(problem, cells, |x| {
             cp_rates(signed, &ln_atoms, weights, &ln, x)
         });
         let row = weights.map(|w| w.transpose());
@@ -409,7 +435,7 @@ impl Subject for Shifts {
     }
 
     fn unit(problem: &Problem) -> f64 {
-        unit(problem)
+        unit(problem, problem.choice(7, 3) == 1)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<ShiftedSnmf<T>, FitError> {
@@ -428,7 +454,11 @@ impl Subject for Shifts {
 
     fn init<T: Real>(problem: &Problem) -> Init<T> {
         let [taps, places] = [kernel(problem), spots(problem)].map(|n| n.iter().product::<usize>());
-        scattered(problem, [("atoms", 2 * taps), ("activations", places)])
+        let unit = Self::unit(problem);
+        scattered(
+            problem,
+            [("atoms", 2 * taps, 1.0), ("activations", places, unit)],
+        )
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -454,7 +484,7 @@ impl Subject for ShiftVbs {
     }
 
     fn unit(problem: &Problem) -> f64 {
-        unit(problem)
+        unit(problem, true)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<ShiftedSnmfVb<T>, FitError> {
@@ -473,7 +503,7 @@ impl Subject for ShiftVbs {
         let [shapes, s, r] = names.map(|name| block(at, name));
         let (atoms, activations) = (mean_ln(shapes), gamma_ln(s, r));
         let rates = shifted_rates(problem, cells, &atoms, &activations);
-        let mut terms = fit(problem, cells, |index| rates[cell(index, cells)]);
+        let mut terms = without_noise(problem, cells, |index| rates[cell(index, cells)]);
         add_rates(&mut terms, &[&atoms, &activations]);
         Law::of(problem, true).add_bound(&mut terms, shapes, s, r);
         terms
@@ -484,15 +514,15 @@ impl Measured for Snmfs {
     const POWER: i32 = 1;
 
     fn plain(problem: &Problem) -> Problem {
-        problem.without(&[0, 1, 2, 3])
+        plain(problem, &[1, 2, 3])
     }
 
     fn block(_: &Problem, name: &str, s: f64) -> f64 {
-        if name == "activations" { s } else { 1.0 }
-    }
-
-    fn most(_: &Problem) -> [f64; 2] {
-        LARGEST
+        if ["activations", "noise"].contains(&name) {
+            s
+        } else {
+            1.0
+        }
     }
 }
 
@@ -500,17 +530,17 @@ impl Measured for Cps {
     const POWER: i32 = 1;
 
     fn plain(problem: &Problem) -> Problem {
-        problem.without(&[0, 1, 2, 3])
+        plain(problem, &[1, 2, 3])
     }
 
     fn block(problem: &Problem, name: &str, s: f64) -> f64 {
         let (_, scale) = modes(problem);
         let carrier = scale.map_or("weights".into(), |j| format!("factor_{j}"));
-        if name == carrier { s } else { 1.0 }
-    }
-
-    fn most(_: &Problem) -> [f64; 2] {
-        LARGEST
+        if name == carrier || name == "noise" {
+            s
+        } else {
+            1.0
+        }
     }
 }
 
@@ -518,15 +548,15 @@ impl Measured for Shifts {
     const POWER: i32 = 1;
 
     fn plain(problem: &Problem) -> Problem {
-        problem.without(&[0, 1, 2, 7])
+        plain(problem, &[1, 2, 7])
     }
 
     fn block(_: &Problem, name: &str, s: f64) -> f64 {
-        if name == "activations" { s } else { 1.0 }
-    }
-
-    fn most(_: &Problem) -> [f64; 2] {
-        LARGEST
+        if ["activations", "noise"].contains(&name) {
+            s
+        } else {
+            1.0
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use plca::l2::NtfUpdate;
 use plca::prelude::*;
 use plca::tensor::strategies::Table;
 
-use super::{block, by_columns, factors, observed, product};
+use super::{block, by_columns, factors, observed, product, root};
 use crate::problem::{Kind, Problem};
 use crate::table::{Explains, Measured, StateOf, Subject};
 
@@ -203,7 +203,7 @@ impl Measured for Ntfs {
     const POWER: i32 = 2;
 
     fn block(problem: &Problem, _: &str, s: f64) -> f64 {
-        s.powf(1.0 / f64::from(Self::root(problem)))
+        root(s, Self::root(problem))
     }
 
     fn root(problem: &Problem) -> i32 {
