@@ -318,7 +318,7 @@ pub(crate) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 
 /// [`Ntf`] bound to data.
 ///
-/// It works on data, and the first factor, divided by a power of two that brings the norm of the data near 1: squares neither overflow nor underflow,
+/// It works on data divided by a power of two that brings their norm near 1, of which every factor has its share: squares neither overflow nor underflow,
 /// and no bit depends on the unit of the data.
 #[derive(Debug)]
 struct Sweep<'a, T: Real> {
@@ -337,11 +337,17 @@ struct Sweep<'a, T: Real> {
 }
 
 impl<T: Real> Sweep<'_, T> {
-    /// The factors, the first one in the unit of work.
+    /// The exponent of a factor's share of the unit of work.
+    fn share(&self, mode: usize) -> i32 {
+        let modes = self.specs.len() as i32;
+        self.unit.div_euclid(modes) + i32::from((mode as i32) < self.unit.rem_euclid(modes))
+    }
+
+    /// The factors in the unit of work.
     fn factors(&self, at: &Parameters<T>) -> Vec<DMatrix<T>> {
-        let mut factors = at.matrices().to_vec();
-        factors[0] = in_unit(&factors[0], -self.unit);
-        factors
+        let factors = at.matrices().iter().enumerate();
+        let factors = factors.map(|(mode, factor)| in_unit(factor, -self.share(mode)));
+        factors.collect()
     }
 
     /// A square of the unit of work in the unit of the data.
@@ -379,20 +385,17 @@ impl<T: Real> Sweep<'_, T> {
         let kept = &self.kept[mode];
         // Of half the objective.
         let Penalty { linear, quadratic } = self.penalties[mode];
-        // In squares of the unit of work, by which the first factor was divided.
-        let by = |times: i32| times_power_of_two(0.5, -times * self.unit);
-        let (linear, quadratic) = match mode {
-            0 => (by(1) * linear, by(0) * quadratic),
-            _ => (by(2) * linear, by(2) * quadratic),
-        };
+        // In squares of the unit of work, of which the factor has a share.
+        let by = |times: i32| times_power_of_two(0.5, times * self.share(mode) - 2 * self.unit);
+        let (linear, quadratic) = (by(1) * linear, by(2) * quadratic);
         match self.model.update {
             NtfUpdate::Multiplicative => {
                 let old = (!kept.is_empty()).then(|| u.clone());
                 let below = &*u * gamma;
-                // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0
+                // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0; first the ratio of what may both be small
                 u.zip_zip_apply(m, &below, |u, m, b| {
                     let b = b + linear + quadratic * *u;
-                    *u = if b > 0.0 { *u * m / b } else { 0.0 }
+                    *u = if b > 0.0 { *u / b * m } else { 0.0 }
                 });
                 let Some(old) = old else { return };
                 for t in (0..u.ncols()).filter(|&t| is_kept(kept, t)) {
@@ -446,10 +449,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             }
             self.renew(mode, &mut u, &m, &gamma);
             let new = u.map(T::lit);
-            let own = match mode {
-                0 => in_unit(&new, self.unit),
-                _ => new.clone(),
-            };
+            let own = in_unit(&new, self.share(mode));
             // Factors whose products overflow lead nowhere.
             if let Some(bad) = own.iter().find(|x| !x.is_finite()) {
                 finite(

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems, stored};
-use super::table::{Explains, data_of, few, fitted, holds, pending, stop};
+use super::table::{Explains, data_of, few, fitted, holds, stop};
 
 fn of<M: Explains, T: Real>(
     problem: &Problem,
@@ -71,43 +71,36 @@ proptest! {
 
     #[test]
     fn plsa(problem in problems(Plsas::explained()), batches in batches()) {
-        pending!("neighbours::plsa");
         neighbours::<Plsas>(&problem, &batches)?;
     }
 
     #[test]
     fn nmf_kl(problem in problems(Nmfs::explained()), batches in batches()) {
-        pending!("neighbours::nmf_kl");
         neighbours::<Nmfs>(&problem, &batches)?;
     }
 
     #[test]
     fn plsa_vb(problem in problems(PlsaVbs::explained()), batches in batches()) {
-        pending!("neighbours::plsa_vb");
         neighbours::<PlsaVbs>(&problem, &batches)?;
     }
 
     #[test]
     fn pntf(problem in problems(Pntfs::explained()), batches in batches()) {
-        pending!("neighbours::pntf");
         neighbours::<Pntfs>(&problem, &batches)?;
     }
 
     #[test]
     fn ntf_l2(problem in problems(Ntfs::explained()), batches in batches()) {
-        pending!("neighbours::ntf_l2");
         neighbours::<Ntfs>(&problem, &batches)?;
     }
 
     #[test]
     fn skellam(problem in problems(Snmfs::explained()), batches in batches()) {
-        pending!("neighbours::skellam");
         neighbours::<Snmfs>(&problem, &batches)?;
     }
 
     #[test]
     fn skellam_vb(problem in problems(SnmfVbs::explained()), batches in batches()) {
-        pending!("neighbours::skellam_vb");
         neighbours::<SnmfVbs>(&problem, &batches)?;
     }
 }

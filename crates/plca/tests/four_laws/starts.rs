@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems};
-use super::table::{StateOf, Subject, data_of, few, fitted, holds, pending, relative, stop};
+use super::table::{StateOf, Subject, data_of, few, fitted, holds, relative, stop};
 
 fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
     let (data, cells) = data_of::<T>(problem, M::unit(problem))?;
@@ -70,103 +70,86 @@ proptest! {
 
     #[test]
     fn plca(problem in problems(Plcas::kind())) {
-        pending!("starts::plca");
         of::<Plcas>(&problem)?;
     }
 
     #[test]
     fn plsa(problem in problems(Plsas::kind())) {
-        pending!("starts::plsa");
         of::<Plsas>(&problem)?;
     }
 
     #[test]
     fn nmf_kl(problem in problems(Nmfs::kind())) {
-        pending!("starts::nmf_kl");
         of::<Nmfs>(&problem)?;
     }
 
     #[test]
     fn siplca(problem in problems(Siplcas::kind())) {
-        pending!("starts::siplca");
         of::<Siplcas>(&problem)?;
     }
 
     #[test]
     fn tiplca(problem in problems(Tiplcas::kind())) {
-        pending!("starts::tiplca");
         of::<Tiplcas>(&problem)?;
     }
 
     #[test]
     fn plca_vb(problem in problems(PlcaVbs::kind())) {
-        pending!("starts::plca_vb");
         of::<PlcaVbs>(&problem)?;
     }
 
     #[test]
     fn plsa_vb(problem in problems(PlsaVbs::kind())) {
-        pending!("starts::plsa_vb");
         of::<PlsaVbs>(&problem)?;
     }
 
     #[test]
     fn pntf(problem in problems(Pntfs::kind())) {
-        pending!("starts::pntf");
         of::<Pntfs>(&problem)?;
     }
 
     #[test]
     fn ntf_l2(problem in problems(Ntfs::kind())) {
-        pending!("starts::ntf_l2");
         of::<Ntfs>(&problem)?;
     }
 
     #[test]
     fn skellam(problem in problems(Snmfs::kind())) {
-        pending!("starts::skellam");
         of::<Snmfs>(&problem)?;
     }
 
     #[test]
     fn skellam_vb(problem in problems(SnmfVbs::kind())) {
-        pending!("starts::skellam_vb");
         of::<SnmfVbs>(&problem)?;
     }
 
     #[test]
     fn skellam_cp(problem in problems(Cps::kind())) {
-        pending!("starts::skellam_cp");
         of::<Cps>(&problem)?;
     }
 
     #[test]
     fn skellam_cp_vb(problem in problems(CpVbs::kind())) {
-        pending!("starts::skellam_cp_vb");
         of::<CpVbs>(&problem)?;
     }
 
     #[test]
     fn siskellam(problem in problems(Shifts::kind())) {
-        pending!("starts::siskellam");
         of::<Shifts>(&problem)?;
     }
 
     #[test]
     fn siskellam_vb(problem in problems(ShiftVbs::kind())) {
-        pending!("starts::siskellam_vb");
         of::<ShiftVbs>(&problem)?;
     }
 
     #[test]
     fn snmf_ding(problem in problems(Dings::kind())) {
-        pending!("starts::snmf_ding");
         of::<Dings>(&problem)?;
     }
 
     #[test]
     fn kmeans(problem in problems(KMeanss::kind())) {
-        pending!("starts::kmeans");
         of::<KMeanss>(&problem)?;
     }
 }

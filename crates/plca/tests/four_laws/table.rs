@@ -113,28 +113,6 @@ pub(crate) fn few(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Properties that do not hold yet, and why. The variable `FOUR_LAWS_PENDING` runs those with its value in their name all the same.
-const PENDING: &[(&str, &str)] = &[(
-    "logistic-normal",
-    "a prior of Newton steps finds no maximum beside counts of 1e40 and more",
-)];
-
-pub(crate) fn is_pending(property: &str) -> bool {
-    let listed = PENDING.iter().any(|(name, _)| *name == property);
-    let wanted = std::env::var("FOUR_LAWS_PENDING");
-    listed && !wanted.is_ok_and(|part| property.contains(&part))
-}
-
-/// Passes over a property that is listed in [`PENDING`].
-macro_rules! pending {
-    ($name:literal) => {
-        if $crate::table::is_pending($name) {
-            return Ok(());
-        }
-    };
-}
-pub(crate) use pending;
-
 /// As many iterations as a problem says, without a test of convergence.
 pub(crate) fn stop(problem: &Problem) -> Stop {
     Stop::default()

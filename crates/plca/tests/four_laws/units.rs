@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems, stored};
-use super::table::{Measured, StateOf, Subject, few, fitted, holds, pending, stop};
+use super::table::{Measured, StateOf, Subject, few, fitted, holds, stop};
 
 /// How far apart objectives per unit may be where data are rounded.
 fn apart<T: Real>() -> f64 {
@@ -83,7 +83,8 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
         block: Box::new(|_| 1.0),
         objective: 1.0,
         size,
-        apart: apart::<T>(),
+        // The largest of a few differences need not be as large as the first.
+        apart: apart::<T>() / 10.0,
     };
     for _ in 0..24 {
         let mut moved = table.clone();
@@ -129,73 +130,61 @@ proptest! {
 
     #[test]
     fn plca(problem in problems(Plcas::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::plca");
         units::<Plcas>(&problem, factor, way)?;
     }
 
     #[test]
     fn plsa(problem in problems(Plsas::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::plsa");
         units::<Plsas>(&problem, factor, way)?;
     }
 
     #[test]
     fn nmf_kl(problem in problems(Nmfs::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::nmf_kl");
         units::<Nmfs>(&problem, factor, way)?;
     }
 
     #[test]
     fn siplca(problem in problems(Siplcas::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::siplca");
         units::<Siplcas>(&problem, factor, way)?;
     }
 
     #[test]
     fn tiplca(problem in problems(Tiplcas::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::tiplca");
         units::<Tiplcas>(&problem, factor, way)?;
     }
 
     #[test]
     fn pntf(problem in problems(Pntfs::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::pntf");
         units::<Pntfs>(&problem, factor, way)?;
     }
 
     #[test]
     fn ntf_l2(problem in problems(Ntfs::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::ntf_l2");
         units::<Ntfs>(&problem, factor, way)?;
     }
 
     #[test]
     fn skellam(problem in problems(Snmfs::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::skellam");
         units::<Snmfs>(&problem, factor, way)?;
     }
 
     #[test]
     fn skellam_cp(problem in problems(Cps::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::skellam_cp");
         units::<Cps>(&problem, factor, way)?;
     }
 
     #[test]
     fn siskellam(problem in problems(Shifts::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::siskellam");
         units::<Shifts>(&problem, factor, way)?;
     }
 
     #[test]
     fn snmf_ding(problem in problems(Dings::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::snmf_ding");
         units::<Dings>(&problem, factor, way)?;
     }
 
     #[test]
     fn kmeans(problem in problems(KMeanss::kind()), factor in -1.0..1.0, way in 0..3u8) {
-        pending!("units::kmeans");
         units::<KMeanss>(&problem, factor, way)?;
     }
 }

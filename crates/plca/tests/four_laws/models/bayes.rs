@@ -48,8 +48,8 @@ fn bound(cells: &Table<f64>, weights: Option<&DMatrix<f64>>, ln: &[DMatrix<f64>]
 
 /// The shape of the prior of the block `which`.
 fn shape(problem: &Problem, which: usize) -> f64 {
-    // `e^ψ` of a shape below 1/87 is no number of single precision.
-    let small = if problem.single { 0.02 } else { 0.01 };
+    // `e^ψ` of smaller shapes is below what counts as 0 in single precision.
+    let small = if problem.single { 0.1 } else { 0.01 };
     [1.0, 0.1, 2.0, small][problem.choice(which, 4)]
 }
 

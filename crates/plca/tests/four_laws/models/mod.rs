@@ -15,7 +15,6 @@ use plca::priors::Priors;
 use plca::tensor::strategies::Table;
 
 use super::problem::Problem;
-use super::table::is_pending;
 
 pub(crate) use bayes::{PlcaVbs, PlsaVbs};
 pub(crate) use divergence::{Nmfs, Plcas, Plsas};
@@ -120,11 +119,7 @@ impl SimplexLaw {
         ];
         let some = problem.choice(0, 3) == 1;
         let block = blocks[problem.choice(1, blocks.len())];
-        let mut law = laws[problem.choice(2, laws.len())];
-        if law == Self::LogisticNormal(1.0) && problem.unit > 0.0 && is_pending("logistic-normal") {
-            law = Self::Dirichlet(1.5);
-        }
-        some.then_some((block, law))
+        some.then_some((block, laws[problem.choice(2, laws.len())]))
     }
 
     /// For a block of this shape.

@@ -99,8 +99,12 @@ impl Subject for Ntfs {
         Kind::counts(1..=4).complete()
     }
 
+    // A penalty of one factor alone is least where the others are without bound, the sooner the smaller the data are beside it.
     fn unit(problem: &Problem) -> f64 {
-        problem.power_of_ten(SQUARES)
+        match penalty(problem) {
+            Some(_) => problem.power_of_ten([6.0, 3.0]),
+            None => problem.power_of_ten(SQUARES),
+        }
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Ntf<T>, FitError> {
@@ -190,8 +194,9 @@ impl Subject for KMeanss {
 impl Measured for Pntfs {
     const POWER: i32 = 0;
 
+    // Under sparsity, and where empty components are drawn anew, rounding decides between equal components.
     fn plain(problem: &Problem) -> Problem {
-        problem.without(&[3])
+        problem.without(&[0, 3, 4])
     }
 
     fn block(_: &Problem, name: &str, s: f64) -> f64 {
