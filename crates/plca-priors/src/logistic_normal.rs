@@ -52,6 +52,9 @@ enum Precision {
     Full(DMatrix<f64>),
 }
 
+/// How far a step goes at most in the logarithm of an entry.
+const FARTHEST: f64 = 16.0;
+
 impl LogisticNormal {
     /// The prior of independent `η_i` with means `μ_i` and variances `S_ii`.
     ///
@@ -187,20 +190,24 @@ impl LogisticNormal {
                 break;
             };
             let decrement = g.dot(&step);
-            let mut length = 1.0;
-            let next = loop {
+            // Where an entry is far too small the curvature says nothing of the way to it.
+            let mut length = (FARTHEST / step.amax()).min(1.0);
+            // Beyond the digits of the objective the step is still right.
+            if decrement <= 1e-13 * value.abs().max(1.0) {
+                return &eta + step * length;
+            }
+            let shortest = 1e-10 * length;
+            (eta, value) = loop {
                 let next = &eta + &step * length;
                 let new = self.value(counts, total, &next);
-                if new >= value + 1e-4 * length * decrement || length < 1e-10 {
+                if new >= value + 1e-4 * length * decrement {
                     break (next, new);
                 }
                 length *= 0.5;
+                if length < shortest {
+                    return eta;
+                }
             };
-            // Beyond the digits of the objective the full step is still right.
-            if decrement <= 1e-13 * value.abs().max(1.0) {
-                return &eta + step;
-            }
-            (eta, value) = next;
         }
         eta
     }

@@ -397,6 +397,14 @@ impl<T: Real> Sweep<'_, T> {
                     let b = b + linear + quadratic * *u;
                     *u = if b > 0.0 { *u / b * m } else { 0.0 }
                 });
+                // What an E-step takes for 0 is 0: it could grow again in one unit, and has left the range of numbers in another.
+                let share = T::TINY.sqrt().to_f64();
+                for mut row in u.row_iter_mut() {
+                    let least = share * row.max();
+                    row.iter_mut()
+                        .filter(|u| **u < least)
+                        .for_each(|u| *u = 0.0);
+                }
                 let Some(old) = old else { return };
                 for t in (0..u.ncols()).filter(|&t| is_kept(kept, t)) {
                     u.set_column(t, &old.column(t));

@@ -63,7 +63,10 @@ impl<T: Real> NmfCounts<'_, T> {
             let exposure = Request::counts(Modes::NONE)
                 .value(true)
                 .rule(Rule::Exposure);
-            Ok(self.data.e_step(cp, &exposure)?.value())
+            let unit = self.count_unit();
+            in_unit(cp, unit, |cp| {
+                Ok(self.data.e_step(cp, &exposure)?.value() * unit)
+            })
         })
     }
 

@@ -31,7 +31,8 @@ impl fmt::Debug for Units<'_> {
 
 /// Checks two fits from one seed, of data and of the data times a number that rounds nothing, a power of two, against [`Law::Scale`]: they are the
 /// same model bit for bit, except for the unit, in iterations, status, blocks and facts; the objectives pass [`check_per_unit`]. Where an entry leaves
-/// the range of normal numbers in one of the units, blocks and facts are not compared: it has fewer digits there.
+/// the range of normal numbers in one of the units, or is below `√TINY` of the largest of its block and so counts as 0, it has fewer digits: blocks and facts
+/// are then not compared.
 ///
 /// That holds for models that put no absolute number beside their data.
 ///
@@ -102,7 +103,7 @@ pub fn check_units<S: State>(
     if names[0] != names[1] {
         return broken(format!("{:?} becomes {:?}", names[0], names[1]));
     }
-    if leaves_the_range(one, other, units) {
+    if lose_digits(one, other, units) {
         return check_per_unit(here, there, units);
     }
     for ((name, before), (_, after)) in one.blocks().zip(other.blocks()) {
@@ -132,18 +133,19 @@ pub fn check_units<S: State>(
     check_per_unit(here, there, units)
 }
 
-/// Whether an entry is subnormal in one of the units, or has become 0 there: it has fewer digits, and so has what follows from it.
-fn leaves_the_range<T: Real>(
-    one: &Parameters<T>,
-    other: &Parameters<T>,
-    units: &Units<'_>,
-) -> bool {
-    let tiny = |x: f64, there: f64| x != 0.0 && x.abs().min(there.abs()) < T::TINY.to_f64();
+/// Whether an entry has fewer digits in one of the units: it is subnormal there, or has become 0, or counts as 0 beside the largest of its block.
+fn lose_digits<T: Real>(one: &Parameters<T>, other: &Parameters<T>, units: &Units<'_>) -> bool {
     one.blocks().zip(other.blocks()).any(|((name, a), (_, b))| {
         let factor = (units.block)(name);
+        let share = T::TINY.sqrt().to_f64();
+        let [most_a, most_b] = [a, b].map(|block| block.amax().to_f64());
+        let few = |x: f64, there: f64, most: f64| {
+            let least = x.abs().min(there.abs());
+            x != 0.0 && (least < T::TINY.to_f64() || x.abs() < share * most)
+        };
         a.iter().zip(b.iter()).any(|(a, b)| {
             let (a, b) = (a.to_f64(), b.to_f64());
-            tiny(a, a * factor) || tiny(b, b / factor)
+            few(a, a * factor, most_a) || few(b, b / factor, most_b)
         })
     })
 }

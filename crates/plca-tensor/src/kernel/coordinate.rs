@@ -597,11 +597,11 @@ fn sums<T: Real, S: Simd, const N: usize>(
         for r in 0..N {
             let now = follow(r, p[r][at], last);
             p[r][at] = now;
-            // h, the length of a step, does without the correction.
+            // h, the length of a step, needs all digits too: an estimate would depend on the unit of the data.
             let [reciprocal, correction] = T::vreciprocal_parts(simd, now);
-            let q = T::vmul(simd, u, reciprocal);
+            let q = T::vmul(simd, u, T::vmul(simd, reciprocal, correction));
             let vq = T::vmul(simd, v[r][at], q);
-            g[r] = T::vmul_add(simd, vq, correction, g[r]);
+            g[r] = T::vadd(simd, vq, g[r]);
             h[r] = T::vmul_add(simd, vq, q, h[r]);
         }
     }

@@ -74,10 +74,10 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
         return holds(check_units(&here, &there, &units));
     }
     let checked = check_per_unit(&here, &there, &units);
-    if way == 1 || checked.is_ok() {
-        return holds(checked);
+    if checked.is_ok() {
+        return Ok(());
     }
-    // A run by a test of convergence may branch where rounding decides. Then it does so in one unit as well, by a rounding of the data.
+    // A run may branch where rounding decides. Then it does so in one unit as well, by a rounding of the data.
     let mut rng = TestRng::of(problem.seed);
     let same = Units {
         block: Box::new(|_| 1.0),
@@ -86,7 +86,7 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
         // The largest of a few differences need not be as large as the first.
         apart: apart::<T>() / 10.0,
     };
-    for _ in 0..24 {
+    for _ in 0..200 {
         let mut moved = table.clone();
         for v in &mut moved.values {
             *v *= T::one() + T::EPSILON * T::lit(f64::from(rng.sign()));

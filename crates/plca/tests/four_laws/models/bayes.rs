@@ -25,9 +25,14 @@ pub(super) fn subtract_dirichlet(terms: &mut Terms, shapes: &DMatrix<f64>, prior
     let ln = mean_ln(shapes);
     for (column, ln) in shapes.column_iter().zip(ln.column_iter()) {
         let n = column.len() as f64;
-        terms.extend([-ln_gamma(column.sum()), ln_gamma(n * prior)]);
+        // `ln Γ` is known to an error of 1, where it is 0 too.
+        let mut add = |x: f64| terms.add_of(x, x.abs().max(1.0));
+        [-ln_gamma(column.sum()), ln_gamma(n * prior)]
+            .into_iter()
+            .for_each(&mut add);
         for (&shape, ln) in column.iter().zip(ln.iter()) {
-            terms.extend([ln_gamma(shape), -ln_gamma(prior), (prior - shape) * ln]);
+            let all = [ln_gamma(shape), -ln_gamma(prior), (prior - shape) * ln];
+            all.into_iter().for_each(&mut add);
         }
     }
 }
