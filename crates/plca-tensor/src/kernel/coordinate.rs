@@ -130,6 +130,8 @@ impl<T: Real> Listed<'_, T> {
 
 /// Entries that are read at a time: they stay in the second-level cache.
 const BATCH: usize = 1 << 13;
+/// Slopes of up to this many roundings, in parts of the linear term, are none.
+const STATIONARY: f64 = 8.0;
 
 /// The problems of a group of rows.
 #[derive(Debug)]
@@ -342,12 +344,21 @@ impl<T: Real> RowGroup<'_, T> {
             up,
             lift: pow2(weight - exponent),
             goal,
-            least: goal * T::EPSILON.to_f64() / 2.0,
+            least: least(goal, linear),
             w,
             p,
             moved: Moved::nothing(),
             fell: false,
         }
+    }
+}
+
+/// What no coordinate falls below, so that it can rise again: too little to be seen in the sum, in whatever unit its terms are.
+pub(super) fn least<T: Real>(goal: f64, linear: &[T]) -> f64 {
+    let largest = linear.iter().fold(0.0, |most: f64, s| most.max(s.to_f64()));
+    match largest > 0.0 {
+        true => goal * T::EPSILON.to_f64() / 2.0 / largest,
+        false => 0.0,
     }
 }
 
@@ -628,8 +639,8 @@ impl<T: Real> Problem<'_, T> {
 
     /// What a coordinate does not fall below.
     #[inline(always)]
-    pub(super) fn floor(&self, z: usize) -> f64 {
-        (self.least / self.linear[z].to_f64().max(1.0)).max(T::TINY.to_f64())
+    pub(super) fn floor(&self) -> f64 {
+        self.least.max(T::TINY.to_f64())
     }
 
     /// One step of a coordinate, if it may move.
@@ -642,9 +653,14 @@ impl<T: Real> Problem<'_, T> {
         let (old, s) = (self.w[z].to_f64(), self.linear[z].to_f64());
         let c = self.pseudo.get(z).map_or(0.0, |c| c * self.up);
         let (g, h) = (g * self.lift + c / old, h * self.lift + c / old / old);
+        let slope = (g - s) / s;
+        // Of a coordinate that hardly shows in any cell the step is as long as the slope is small: rounding would move it far.
+        if slope.abs() <= STATIONARY * T::EPSILON.to_f64() {
+            return;
+        }
         // [SPEC 10.1] w <- w + (G / h) (G - s) / s
-        let new = old + (g / h) * ((g - s) / s);
-        let least = self.floor(z);
+        let new = old + (g / h) * slope;
+        let least = self.floor();
         let new = T::lit(if new > least { new } else { least });
         self.fell |= new.to_f64() < old / 2.0;
         self.moved = Moved {

@@ -19,7 +19,7 @@ use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
 use super::coordinate::{
-    Entries, Full, Listed, Moved, Problem, descend, gather, multiply, rescale,
+    Entries, Full, Listed, Moved, Problem, descend, gather, least, multiply, rescale,
 };
 use super::log;
 use super::panel::{Panel, pow2};
@@ -253,7 +253,7 @@ impl<T: Real> SolveGroup<'_, T> {
             up: pow2(exponent),
             lift: 1.0,
             goal,
-            least: goal * T::EPSILON.to_f64() / 2.0,
+            least: least(goal, linear),
             w,
             p,
             moved: Moved::nothing(),
@@ -445,7 +445,7 @@ impl<T: Real> Search<'_, T> {
         let row = &mut self.rows[0];
         for (a, &z) in free.iter().enumerate() {
             let share = target[a] / row.linear[z].to_f64();
-            row.w[z] = T::lit(share.max(row.floor(z)));
+            row.w[z] = T::lit(share.max(row.floor()));
         }
         let to: Vec<T> = row.w.to_vec();
         std::mem::swap(&mut self.rows[0].p, &mut self.ahead);
