@@ -413,13 +413,18 @@ impl<T: Real> Sweep<'_, T> {
             // `NtfUpdate::Hals`, and none besides.
             _ => {
                 let ones = vec![1.0; self.model.components];
+                // What rounding leaves of a difference is 0: as an entry it would keep a component alive that is empty in another unit.
+                let relative = 8.0 * T::EPSILON.to_f64();
+                let rounding = (&*u * gamma).zip_map(m, |u, m| relative * (u + m.abs()));
                 descend(u, m, gamma, &ones, |t, b, rho| {
                     let rho = rho + quadratic;
                     if is_kept(kept, t) || rho <= 0.0 {
                         return false;
                     }
-                    b.iter_mut()
-                        .for_each(|b| *b = ((*b - linear) / rho).max(0.0));
+                    for (b, rounding) in b.iter_mut().zip(&rounding.column(t)) {
+                        let left = *b - linear;
+                        *b = if left > *rounding { left / rho } else { 0.0 };
+                    }
                     true
                 });
             }

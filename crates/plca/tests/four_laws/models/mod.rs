@@ -89,7 +89,10 @@ impl SimplexLaw {
             // [SPEC 6] β Σ θ ln θ
             Self::Entropic(beta) => {
                 let positive = block.iter().filter(|&&x| x > 0.0);
-                terms.extend(positive.map(|x| beta * x * x.ln()));
+                // `θ` near 1 is known to its last digit, of which the term is a part.
+                positive.for_each(|x| {
+                    terms.add_of(beta * x * x.ln(), beta.abs() * x * x.ln().abs().max(1.0));
+                });
             }
             // [SPEC 7] about the mean of equal entries, at the best constant in η = ln θ + a
             Self::LogisticNormal(variance) => {
