@@ -114,9 +114,9 @@ pub struct BlockSpec<T: Real> {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Exposure<T: Real> {
-    /// One number for every component.
+    /// One number for every component; of blocks without components ([`Axis::None`]) for every column.
     PerComponent(Vec<T>),
-    /// What every old entry gave to the observed cells, as an E-step under [`Rule::Exposure`](plca_tensor::Rule) counts it.
+    /// What every old entry gave to the observed cells, the exposure times that entry, as an E-step under [`Rule::Exposure`](plca_tensor::Rule) counts it.
     PerEntry(#[cfg_attr(feature = "serde", serde(with = "crate::packed::matrix"))] DMatrix<T>),
 }
 

@@ -56,11 +56,11 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// The blocks, in the order of [`Parameters`].
     fn blocks(&self) -> &[BlockSpec<T>];
 
-    /// The E-step.
+    /// The E-step. The value of data that are impossible under the model is infinite.
     ///
     /// # Errors
     ///
-    /// What makes the counts unusable, such as data that cannot be read.
+    /// What makes the counts unusable, such as data that cannot be read, or counts that are no numbers because a cell is impossible.
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError>;
 
     /// The divisor of the counts of a block of rates. Blocks are renewed from the last to the first.
@@ -75,7 +75,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         None
     }
 
-    /// The first positive cell, in row-major order, to which the model gives the probability 0.
+    /// The first positive cell, in row-major order, to which the model gives the probability, or the mean, 0.
     ///
     /// # Errors
     ///

@@ -178,7 +178,18 @@ pub fn check_counts<T: Real>(
     if !claims.counts || at.power() != 1.0 {
         return Ok(());
     }
+    asked_for(model, at)?;
     let all = sides(model, at).map_err(refused)?;
+    // What was kept of one state is not that of another.
+    let elsewhere = model
+        .blocks()
+        .iter()
+        .position(|spec| !matches!(spec.frozen, Frozen::Whole) && frozen(spec).contains(&false));
+    if let Some(j) = elsewhere {
+        let free = frozen(&model.blocks()[j]).iter().position(|kept| !kept);
+        let moved = moved(model.blocks(), at, (j, free.unwrap_or(0)), 1.0);
+        let _ = sides(model, &moved);
+    }
     let again = sides(model, at).map_err(refused)?;
     for (j, pair) in all.iter().zip(&again).enumerate() {
         let (Some(once), Some(twice)) = pair else {
@@ -241,6 +252,50 @@ pub fn check_counts<T: Real>(
     );
     let name = model.blocks()[j].name.to_string();
     Err(Violation::new(law, details).at(name, Some(row_column(at.at(j), e))))
+}
+
+/// Checks that every block that is asked for is counted, in its shape, and that what else is asked for changes no count.
+fn asked_for<T: Real>(model: &dyn Expectation<T>, at: &Parameters<T>) -> Result<(), Violation> {
+    let specs = model.blocks();
+    // Posteriors are not counts.
+    let counts = |s: &BlockSpec<T>| {
+        s.frozen != Frozen::Whole
+            && matches!(s.constraint, Constraint::Simplex | Constraint::NonNegative)
+    };
+    let free: Vec<bool> = specs.iter().map(counts).collect();
+    let counted = |blocks: &[bool]| {
+        let wanted = Wanted {
+            blocks,
+            value: false,
+            count_unit: 1.0,
+        };
+        let counts = model.expect(at, &wanted);
+        counts.map_err(|e| refused(at.iteration(), &e))
+    };
+    let broken = |j: usize, details: String, entry| {
+        let violation = Violation::new(Law::Expectation, details);
+        Err(violation.at(specs[j].name.to_string(), entry))
+    };
+    let all = counted(&free)?.blocks;
+    for j in (0..specs.len()).filter(|&j| free[j]) {
+        let mut alone = vec![false; specs.len()];
+        alone[j] = true;
+        let own = counted(&alone)?.blocks;
+        let [Some(all), Some(own)] = [&all, &own].map(|blocks| blocks.get(j)?.as_ref()) else {
+            return broken(j, "it is asked for and not counted".into(), None);
+        };
+        if let Some(odd) = [all, own].into_iter().find(|c| c.shape() != specs[j].shape) {
+            let details = format!("{:?} counts of {:?} entries", odd.shape(), specs[j].shape);
+            return broken(j, details, None);
+        }
+        let rounding = 1024.0 * T::EPSILON.to_f64() * all.amax().to_f64();
+        let apart = |(a, b): (&T, &T)| (a.to_f64() - b.to_f64()).abs() > rounding;
+        if let Some(e) = all.iter().zip(own.iter()).position(apart) {
+            let details = format!("a count of {} with all blocks is {} alone", all[e], own[e]);
+            return broken(j, details, Some(row_column(at.at(j), e)));
+        }
+    }
+    Ok(())
 }
 
 /// The unit of the counts of a column: 1, unless it is that of a distribution whose M-step sees shares alone.
@@ -328,8 +383,8 @@ fn told_apart<T: Real>(
         && let (Some(here), Some(there)) = (implied(at), implied(&moved(specs, at, (j, e), 1.0)))
         && (here - there).abs() <= error
     {
-        // Without any, the mass of the model is not in the value; below 0, it is there with the other sign.
-        return match here < -error || here <= error && all(&rates) {
+        // Without any, or below 0, the mass of the model is not in the value, or with the other sign: no rate is without exposure.
+        return match here <= error {
             true => Law::Value,
             false => Law::Exposure,
         };

@@ -11,7 +11,8 @@ use crate::{Fit, Parameters, State};
 pub struct Units<'a> {
     /// By what a block, or a fact such as `scale`, is multiplied; it is told by its name.
     pub block: Box<dyn Fn(&str) -> f64 + 'a>,
-    /// By what the objective is multiplied; its constant has no unit.
+    /// By what the objective is multiplied; its constant has no unit. A log-likelihood of rates, to which a unit also adds, is no such objective: take its logarithms in a unit of the
+    /// data, such as [`Data::unit`](plca_tensor::Data::unit).
     pub objective: f64,
     /// What the objective sums over, in the first unit: see [`Algorithm::unit`](crate::Algorithm::unit).
     pub size: f64,

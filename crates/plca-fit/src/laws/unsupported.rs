@@ -61,6 +61,14 @@ fn impossible<T: Real>(algorithm: &dyn Algorithm<T>, at: &Parameters<T>) -> Opti
     }
 }
 
+/// All of a few lines; of many the first, one in the middle and the last.
+fn some(lines: usize) -> Vec<usize> {
+    match lines {
+        0..=16 => (0..lines).collect(),
+        _ => vec![0, lines / 2, lines - 1],
+    }
+}
+
 /// The start with lines of its blocks at 0: rows of factors, columns of activations, alone and beside a whole block of rates at 0.
 fn probes<T: Real>(specs: &[BlockSpec<T>], start: &Parameters<T>) -> Vec<Parameters<T>> {
     let rates = (0..specs.len()).filter(|&j| specs[j].constraint == Constraint::NonNegative);
@@ -84,9 +92,9 @@ fn probes<T: Real>(specs: &[BlockSpec<T>], start: &Parameters<T>) -> Vec<Paramet
             }
             let row = |i: usize| (0..columns).map(|z| z * rows + i).collect::<Vec<_>>();
             let column = |z: usize| (z * rows..(z + 1) * rows).collect::<Vec<_>>();
-            let mut lines = vec![row(0), row(rows / 2), row(rows - 1)];
+            let mut lines: Vec<_> = some(rows).into_iter().map(row).collect();
             if spec.constraint == Constraint::NonNegative {
-                lines.extend([column(0), column(columns / 2), column(columns - 1)]);
+                lines.extend(some(columns).into_iter().map(column));
             }
             let kept = frozen(spec);
             for line in lines {

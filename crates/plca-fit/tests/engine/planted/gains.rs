@@ -57,6 +57,12 @@ enum Mistake {
     LastCell,
     /// Mixtures are updated in their first column alone.
     OneColumn,
+    /// Counts of profiles are there only where those of gains are asked for.
+    Gated,
+    /// Counts of profiles take the mixture of the state before.
+    Kept,
+    /// Cells of the second column are never said to be without support.
+    BlindColumn,
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +78,7 @@ struct OnData<'a> {
     hidden: Vec<[usize; 2]>,
     specs: Vec<BlockSpec<f64>>,
     last: Mutex<Option<Vec<DMatrix<f64>>>>,
+    kept: Mutex<Option<DMatrix<f64>>>,
 }
 
 fn specs(rows: usize, columns: usize, k: usize) -> Vec<BlockSpec<f64>> {
@@ -102,6 +109,8 @@ impl Expectation<f64> for OnData<'_> {
         let (g, f, m) = (at.at(G), at.at(F), at.at(M));
         let mut counts = vec![g * 0.0, f * 0.0, m * 0.0];
         let (k, columns) = m.shape();
+        let kept = self.kept.lock().unwrap().replace(m.clone());
+        let kept = kept.filter(|_| self.mistake == Mistake::Kept);
         let mut count = |[i, j]: [usize; 2], q: f64| {
             for z in 0..k {
                 let of = match self.mistake {
@@ -113,6 +122,7 @@ impl Expectation<f64> for OnData<'_> {
                 if !(self.mistake == Mistake::LastComponent && z + 1 == k) {
                     counts[F][(i, z)] += match self.mistake {
                         Mistake::WrongIndex => c * g[(j + 1) % columns] / g[j],
+                        Mistake::Kept => kept.as_ref().map_or(c, |m| c * m[(z, j)] / of),
                         _ => c,
                     };
                 }
@@ -149,9 +159,11 @@ impl Expectation<f64> for OnData<'_> {
             let last = self.last.lock().unwrap().replace(counts.clone());
             counts = last.unwrap_or(counts);
         }
-        let blocks = counts.into_iter().zip(wanted.blocks);
+        let gated = self.mistake == Mistake::Gated && !wanted.blocks[G];
+        let blocks = counts.into_iter().zip(wanted.blocks).enumerate();
+        let blocks = blocks.map(|(j, (c, wanted))| (*wanted && !(gated && j == F)).then_some(c));
         Ok(Counts {
-            blocks: blocks.map(|(c, wanted)| wanted.then_some(c)).collect(),
+            blocks: blocks.collect(),
             value: wanted.value.then_some(value),
         })
     }
@@ -168,7 +180,8 @@ impl Expectation<f64> for OnData<'_> {
     fn unsupported(&self, at: &Parameters<f64>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let mut lost = Vec::new();
         self.data.visit(&mut |index, value| {
-            if self.rate(at, index[0], index[1]) <= 0.0 {
+            let seen = self.mistake != Mistake::BlindColumn || index[1] != 1;
+            if seen && self.rate(at, index[0], index[1]) <= 0.0 {
                 lost.push((index.to_vec(), value));
             }
         })?;
@@ -208,6 +221,7 @@ impl Model for Gains {
             hidden,
             specs,
             last: Mutex::new(None),
+            kept: Mutex::new(None),
         });
         Ok(match self.mistake {
             Mistake::Rows => Box::new(Spoiled(em, |j, _, block| {
@@ -310,6 +324,9 @@ fn each_mistake_is_found_in_its_block() {
         (Floor, is(Law::Stuck, "profiles")),
         (LastCell, is(Law::Unsupported, "")),
         (OneColumn, is(Law::Stuck, "mixture")),
+        (Gated, is(Law::Expectation, "profiles")),
+        (Kept, is(Law::MeasuringChangesNothing, "profiles")),
+        (BlindColumn, is(Law::Unsupported, "")),
     ] {
         let broken = first(|seed| {
             let (model, data, start) = problem(seed, mistake);

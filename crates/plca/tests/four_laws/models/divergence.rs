@@ -214,6 +214,11 @@ impl Measured for Nmfs {
     fn root(_: &Problem) -> i32 {
         2
     }
+
+    // What stands in hidden cells is free, and may be far more than the data.
+    fn most(_: &Problem) -> [f64; 2] {
+        [250.0, 20.0]
+    }
 }
 
 impl Explains for Plsas {
