@@ -15,7 +15,7 @@ use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::limits::reasonable;
-use crate::select::{self, Table, ranks};
+use crate::select::{Table, ranks};
 
 /// After the names of blocks of shapes.
 const SHAPE: &str = "_shape";

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::given;
 use crate::limits::reasonable;
 use crate::saved::Saved;
-use crate::select::{self, Table, ranks};
+use crate::select::{Table, ranks};
 use crate::shards;
 use crate::transform::{Found, along, explain};
 
