@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use nalgebra::{DMatrix, DVectorView};
 use plca_dist::random::{exponential, uniform};
 use plca_priors::Step;
-use plca_tensor::{Real, normalise_columns};
+use plca_tensor::{Real, exponent, normalise_columns, times_power_of_two};
 use rand::Rng;
 
 use super::{FitError, Prior};
@@ -561,14 +561,19 @@ impl<T: Real> BlockSpec<T> {
                 });
             }
             Exposure::PerComponent(exposure) => {
-                let (rows, unit) = (counts.nrows(), T::lit(unit));
+                let rows = counts.nrows();
+                // A half of the unit each: neither counts of small entries nor the exposure leave the range of numbers on the way.
+                let half = exponent(unit) / 2;
+                let up = T::lit(times_power_of_two(1.0, half));
+                let down = T::lit(times_power_of_two(1.0, half - exponent(unit)));
                 let both = counts.as_mut_slice().iter_mut().zip(old.as_slice());
                 for (at, (c, &old)) in both.enumerate() {
                     let x = match self.components {
                         Axis::Rows => exposure[at % rows],
                         Axis::Columns | Axis::None => exposure[at / rows],
                     };
-                    *c = if x > T::zero() { *c / x * unit } else { old };
+                    let x = x * down;
+                    *c = if x > T::zero() { *c * up / x } else { old };
                 }
             }
         }

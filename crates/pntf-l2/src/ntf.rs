@@ -395,7 +395,11 @@ impl<T: Real> Sweep<'_, T> {
                 // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0; first the ratio of what may both be small
                 u.zip_zip_apply(m, &below, |u, m, b| {
                     let b = b + linear + quadratic * *u;
-                    *u = if b > 0.0 { *u / b * m } else { 0.0 }
+                    *u = match b > 0.0 {
+                        true if b.is_infinite() => f64::NAN,
+                        true => *u / b * m,
+                        false => 0.0,
+                    }
                 });
                 // What an E-step takes for 0 is 0: it could grow again in one unit, and has left the range of numbers in another.
                 let share = T::TINY.sqrt().to_f64();

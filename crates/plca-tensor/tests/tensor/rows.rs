@@ -170,7 +170,7 @@ fn components_that_are_nearly_tied() {
     }
 }
 
-/// A component that a row has no use for ends at half a unit of rounding of the row's total: its share `s w`, or `w` itself where `s < 1`.
+/// A component that a row has no use for ends at half a unit of rounding of the row's total: its share `s w`, `s` the largest of the row.
 // [SPEC 10.1]
 #[test]
 fn useless_components_end_at_their_floor() {
@@ -191,7 +191,7 @@ fn useless_components_end_at_their_floor() {
             .unwrap()
             .improve(0, &factors, terms, &mut block, 60, false);
         for (i, total) in [4.0, 12.0].into_iter().enumerate() {
-            let floor = total / 16.0 * f64::EPSILON / 2.0 / f64::max(s, 1.0);
+            let floor = total / 16.0 * f64::EPSILON / 2.0 / s;
             let w = block[(1, i)];
             assert!((w - floor).abs() < 1e-9 * floor, "{s} {i}: {w:e} {floor:e}");
         }

@@ -80,7 +80,8 @@ fn mixed() {
                 fit.blocks
                     .iter()
                     .all(|b| b.iter().all(|x| x.is_finite() && *x >= 0.0)),
-                "{model:?}, {name}"
+                "{model:?}, {name}: {:?}",
+                fit.blocks
             );
         }
         let fit = Model::Plca.run(&*data, 1, [None, None], 1).unwrap();
