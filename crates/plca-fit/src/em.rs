@@ -60,7 +60,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// What makes the counts unusable, such as data that cannot be read, or counts that are no numbers because a cell is impossible.
+    /// What makes the counts unusable, such as data that cannot be read, or a cell that is impossible.
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError>;
 
     /// The divisor of the counts of a block of rates. Blocks are renewed from the last to the first.

@@ -11,6 +11,9 @@ use super::{Snmf, SnmfState};
 use crate::sides::split;
 use crate::signed::{along_columns, empty, explained, joined, possible};
 
+/// What was found of a column, and its likelihood.
+type Likely<T> = (Explained<SnmfState<T>>, f64);
+
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
     /// the objective can gain.
@@ -81,7 +84,7 @@ impl<T: Real> Snmf<T> {
         learnt: &SnmfState<T>,
         column: &dyn Data<T>,
         how: &Transform,
-    ) -> Result<Option<(Explained<SnmfState<T>>, f64)>, FitError> {
+    ) -> Result<Option<Likely<T>>, FitError> {
         let [plus, minus] = split(learnt.atoms());
         let mut cells = Signed::new(column)?;
         let ones = DMatrix::from_element(learnt.components(), 1, T::one());
