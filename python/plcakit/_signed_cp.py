@@ -173,7 +173,8 @@ class SkellamCP(SignedModel, MixtureModel):
 
     def _answer(self, blocks: Blocks) -> Array:
         # Of samples that were explained each alone there is one of them.
-        return blocks.get("factor_0", 1) * blocks.get("weights", 1)
+        found = [blocks[name] for name in ("factor_0", "weights") if name in blocks]
+        return found[0] if len(found) == 1 else found[0] * found[1]
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])

@@ -94,7 +94,8 @@ def test_batches_teach_nmf_what_they_teach_plsa(form):
         for batch in np.split(X, 8):
             stream.partial_fit(form(batch))
             other.partial_fit(form(batch))
-    assert np.array_equal(stream.components_, other.components_)
+    # The sum of a topic is 1 in one of them, and 1 but for rounding in the other.
+    assert np.allclose(stream.components_, other.components_, rtol=1e-9, atol=1e-12)
     assert stream.n_iter_ == 48 and len(stream.trace_) == 48
     # The divergence of the last batch, an iteration short of what was found of it.
     W = stream._blocks["w"]
