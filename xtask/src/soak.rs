@@ -29,7 +29,8 @@ pub(crate) struct Args {
     /// Cases that every property gets at least, however long they take.
     #[arg(long, default_value_t = 0, value_name = "N")]
     cases: u64,
-    /// Only properties with this in their name, such as `plca-em properties::monotone`; may be given again for others.
+    /// Only properties with this in their name, such as `plca-em properties::monotone`, or in that of their program, such as `four_laws`; may be given
+    /// again for others.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Builds this package alone, and runs no property of others; may be given again.
@@ -442,7 +443,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let first = args.seed.unwrap_or_else(drawn);
     let mut all = properties(&args.package)?;
     let wanted = |name: &str| args.only.iter().any(|o| name.contains(o.as_str()));
-    all.retain(|p| args.only.is_empty() || wanted(&p.name()));
+    let told = |p: &Property| format!("{} {}", p.name(), p.program.display());
+    all.retain(|p| args.only.is_empty() || wanted(&told(p)));
     all.sort_by_key(Property::name);
     if all.is_empty() {
         return Err(format!("no property has {:?} in its name", args.only).into());
