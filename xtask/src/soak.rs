@@ -69,6 +69,12 @@ impl Property {
     fn name(&self) -> String {
         format!("{} {}", self.package, self.test)
     }
+
+    /// What it can be asked for by: that, and its program without the folder.
+    fn told(&self) -> String {
+        let program = self.program.file_name().unwrap_or_default();
+        format!("{} {}", self.name(), program.to_string_lossy())
+    }
 }
 
 /// Names of the functions in `proptest!` blocks; a block ends at a brace as far from the margin as its beginning.
@@ -443,8 +449,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let first = args.seed.unwrap_or_else(drawn);
     let mut all = properties(&args.package)?;
     let wanted = |name: &str| args.only.iter().any(|o| name.contains(o.as_str()));
-    let told = |p: &Property| format!("{} {}", p.name(), p.program.display());
-    all.retain(|p| args.only.is_empty() || wanted(&told(p)));
+    all.retain(|p| args.only.is_empty() || wanted(&p.told()));
     all.sort_by_key(Property::name);
     if all.is_empty() {
         return Err(format!("no property has {:?} in its name", args.only).into());
@@ -627,6 +632,17 @@ mod tests {
             "// too many.\nlet list = vec![ 5, ];\nlet (a, b) = (false, 1.5);\n// after 3 cases that held\n"
         );
         assert_eq!(as_code("error: something else"), None);
+    }
+
+    /// A program is known by its own name, not by the folders that it lies in.
+    #[test]
+    fn programs_are_told() {
+        let one = Property {
+            program: "/somewhere/deps/four_laws-0123".into(),
+            ..this("counted")
+        };
+        assert!(one.told().contains("xtask soak::tests::counted four_laws"));
+        assert!(!one.told().contains("somewhere"));
     }
 
     #[test]

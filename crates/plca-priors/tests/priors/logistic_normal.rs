@@ -1,6 +1,6 @@
 //! The logistic-normal M-step: optimality, limits, and equality of its two forms.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::{DMatrix, DVector, dmatrix, dvector};
 use plca_priors::{LogisticNormal, SimplexPrior, Step, Weighted};
 use proptest::prelude::*;
 
@@ -143,5 +143,22 @@ fn huge_counts_are_not_lost_in_rounding() {
                 prior.update(&matrix, &mut theta, &Step::at(1)).unwrap();
             }
         }
+    }
+}
+
+/// From an entry that is far too small for its counts, where a step of Newton is of no use, the maximum is found.
+// [SPEC 7]
+#[test]
+fn far_starts_lead_to_the_maximum() {
+    let prior = LogisticNormal::independent(dvector![0.0, 0.0], &dvector![1.0, 1.0]).unwrap();
+    for (size, share) in [(1e162, 3.5e-4), (1e60, 0.25), (1e3, 0.25)] {
+        let counts = dmatrix![size * (1.0 - share); size * share];
+        let found = |small: f64| {
+            let mut theta = dmatrix![1.0 - small; small];
+            prior.update(&counts, &mut theta, &Step::at(1)).unwrap();
+            theta
+        };
+        let (near, far) = (found(0.3), found(1e-100));
+        assert!((&near - &far).amax() < 1e-9, "{size:e}: {near} {far}");
     }
 }

@@ -269,3 +269,25 @@ fn bounds_hold() {
     of::<f64>(1e-11);
     of::<f32>(1e-5);
 }
+
+/// The objective of new data is the sum of what each column has alone, with noise of its own: the columns here differ in loudness.
+#[test]
+fn objectives_of_new_data_are_those_of_each_column() {
+    let v = bumps(4, 6, 2, 0.5, 9);
+    let v = DMatrix::from_fn(4, 6, |i, y| v[(i, y)] * 10f64.powi(y as i32 - 3));
+    let model = Snmf::<f64>::builder(2).build().unwrap();
+    let stop = Stop::default().max_iter(5);
+    let data = tensor(&v);
+    let run = model.on(&data).unwrap().stop(stop.clone());
+    let learnt = run.run(Init::default(), &mut rng(1)).unwrap().into_state();
+    let how = Transform::default().solver(Solver::Em).stop(stop);
+    let objective = |v: &DMatrix<f64>| {
+        let explained = model.transform(&learnt, &tensor(v), &how).unwrap();
+        explained.fit.objective()
+    };
+    let alone = v
+        .column_iter()
+        .map(|c| objective(&DMatrix::from_columns(&[c])));
+    let (sum, all) = (alone.sum::<f64>(), objective(&v));
+    assert!((sum - all).abs() <= 1e-12 * all.abs(), "{sum} {all}");
+}
