@@ -6,6 +6,7 @@
 
 mod controls;
 mod definition;
+mod found;
 mod models;
 mod neighbours;
 mod problem;

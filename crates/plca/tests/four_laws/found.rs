@@ -1,0 +1,109 @@
+//! Problems on which data in another unit gave another model once.
+
+use plca::l2::NtfUpdate;
+use plca::prelude::*;
+use plca::tensor::strategies::Table;
+
+fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) -> Table<T> {
+    let value = |&v: &f64| T::lit(T::lit(v).to_f64() * unit);
+    Table {
+        shape: shape.to_vec(),
+        values: values.iter().map(value).collect(),
+        observed: (0..values.len()).map(|at| !hidden.contains(&at)).collect(),
+    }
+}
+
+/// The objective after some iterations.
+fn end<M: Model>(model: &M, data: &dyn Data<M::Scalar>, run: (Solver, usize, u32, u64)) -> f64 {
+    let (solver, iterations, starts, seed) = run;
+    let run = model.on(data).unwrap().solver(solver).restarts(starts);
+    let run = run.stop(Stop::default().max_iter(iterations));
+    let fit = run.run(Init::default(), &mut plca::seed(seed)).unwrap();
+    fit.compared()
+}
+
+/// Coordinates that hardly show in any cell, and a floor in no unit.
+#[test]
+fn coordinates_without_a_slope_stay() {
+    let values = [
+        0.0, 0.0, 0.0, 0.05, 8.7, 2.0, 8.0, 0.0, 0.0, 7.0, 0.0, 6.8, 0.0, 1.4, 1.0, 0.0, 0.0, 5.0,
+        2.0, 1.0, 7.2,
+    ];
+    let plsa = Plsa::<f64>::builder(5).build().unwrap();
+    for seed in 0..40 {
+        let objective = |unit: f64| {
+            let data = table::<f64>(&[3, 7], &values, &[1, 2, 12, 17, 19], unit);
+            let run = (Solver::Fast, 15, 1, seed);
+            end(&plsa, &data.stored_only().unwrap(), run) / unit
+        };
+        for unit in [1.1, 1.3, 1.5, 1.7, 1e150] {
+            let (one, other) = (objective(1.0), objective(unit));
+            assert!((one - other).abs() < 1e-9, "{seed}, {unit}: {one} {other}");
+        }
+    }
+}
+
+/// A slab without data, which rounding must not fill.
+#[test]
+fn what_rounding_leaves_is_nothing() {
+    let mut values = vec![
+        0.05, 0.0, 2.0, 1.0, 4.0, 2.0, 5.0, 0.0, 1.0, 4.0, 0.0, 3.2, 0.0, 0.0, 3.4, 0.0, 0.0, 0.0,
+        6.8, 0.0, 6.0, 0.0, 10.0, 508.8, 6.3, 8.0, 0.0,
+    ];
+    values.resize(54, 0.0);
+    let ntf = Ntf::<f64>::builder(6).update(NtfUpdate::Hals).build();
+    let ntf = ntf.unwrap();
+    for seed in 0..40 {
+        let objective = |unit: f64| {
+            let data = table::<f64>(&[2, 3, 3, 3], &values, &[], unit);
+            end(&ntf, &data.sparse().unwrap(), (Solver::Em, 5, 1, seed)) / unit / unit
+        };
+        for unit in [1.1, 1.3, 1.5, 1.7] {
+            let (one, other) = (objective(1.0), objective(unit));
+            assert!((one - other).abs() < 1e-3, "{seed}, {unit}: {one} {other}");
+        }
+    }
+}
+
+/// What stands in hidden cells is free, and beyond single precision in a large unit: the divergence is none of it.
+#[test]
+fn hidden_cells_do_not_overflow_the_mass() {
+    let values = [
+        0.0,
+        0.0,
+        9.40767456343187,
+        3.695518612316799,
+        4.040482144199279,
+        0.012844794807099727,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        6.425358882257482,
+        0.0,
+        1.0,
+        0.0,
+        4.251444156544961,
+        0.0006003404246979206,
+        5.625872270731798,
+        38.66129855414839,
+        6.0,
+        0.0,
+        0.0,
+        0.0,
+        9.609032549478613,
+        0.8441892469716824,
+        9.398256884076302,
+        0.0,
+        0.0008735669070973821,
+        0.0,
+        0.0,
+        3.438866536508248,
+    ];
+    let nmf = Nmf::<f32>::builder(2).build().unwrap();
+    let unit = 10f64.powf(0.925781701780615 * 30.0);
+    let data = table::<f32>(&[5, 6], &values, &[8, 14, 19, 23, 25, 28], unit);
+    let run = (Solver::default(), 60, 3, 10794160060888335309);
+    let found = end(&nmf, &data.all_but().unwrap(), run) / unit;
+    assert!((found - 13.594).abs() < 1e-2, "{found}");
+}
