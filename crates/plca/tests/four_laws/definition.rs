@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems};
-use super::table::{Subject, data_of, few, fitted, holds, relative, stop};
+use super::table::{Subject, data_of, few, fitted, holds, in_one_thread, relative, stop};
 
 fn defined<M: Subject>(problem: &Problem) -> Result<(), TestCaseError> {
     fn of<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
@@ -19,10 +19,10 @@ fn defined<M: Subject>(problem: &Problem) -> Result<(), TestCaseError> {
             M::define(problem, &cells, at)
         }))
     }
-    match problem.single {
+    in_one_thread(|| match problem.single {
         true => of::<M, f32>(problem),
         false => of::<M, f64>(problem),
-    }
+    })
 }
 
 proptest! {

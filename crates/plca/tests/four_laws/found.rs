@@ -2,6 +2,7 @@
 
 use plca::l2::NtfUpdate;
 use plca::prelude::*;
+use plca::skellam::Prior;
 use plca::tensor::strategies::Table;
 
 fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) -> Table<T> {
@@ -106,4 +107,23 @@ fn hidden_cells_do_not_overflow_the_mass() {
     let run = (Solver::default(), 60, 3, 10794160060888335309);
     let found = end(&nmf, &data.all_but().unwrap(), run) / unit;
     assert!((found - 13.594).abs() < 1e-2, "{found}");
+}
+
+/// Counts of hidden cells, which are a difference of sums, must not make a shape negative.
+#[test]
+fn posteriors_beside_hidden_cells_are_positive() {
+    let shape = Entries::All(1.5);
+    let prior = Prior {
+        plus: shape.clone(),
+        minus: shape,
+        rate: Entries::All(0.5),
+        ..Prior::flat()
+    };
+    let vb = SnmfVb::<f64>::builder(3).replicates(Replicates::Auto);
+    let vb = vb.real_data().priors(prior).build().unwrap();
+    let data = table::<f64>(&[2, 2], &[0.0, -1.0, 0.0, 0.0], &[3], 1e20);
+    let data = data.stored_only().unwrap();
+    for seed in 0..40 {
+        assert!(end(&vb, &data, (Solver::Squarem, 4, 1, seed)).is_finite());
+    }
 }

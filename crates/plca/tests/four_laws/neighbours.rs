@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems, stored};
-use super::table::{Explains, data_of, few, fitted, holds, stop};
+use super::table::{Explains, data_of, few, fitted, holds, in_one_thread, stop};
 
 fn of<M: Explains, T: Real>(
     problem: &Problem,
@@ -56,10 +56,10 @@ fn of<M: Explains, T: Real>(
 }
 
 fn neighbours<M: Explains>(problem: &Problem, batches: &[Vec<usize>]) -> Result<(), TestCaseError> {
-    match problem.single {
+    in_one_thread(|| match problem.single {
         true => of::<M, f32>(problem, batches),
         false => of::<M, f64>(problem, batches),
-    }
+    })
 }
 
 fn batches() -> impl Strategy<Value = Vec<Vec<usize>>> {

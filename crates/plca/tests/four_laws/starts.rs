@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems};
-use super::table::{StateOf, Subject, data_of, few, fitted, holds, relative, stop};
+use super::table::{StateOf, Subject, data_of, few, fitted, holds, in_one_thread, relative, stop};
 
 fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
     let (data, cells) = data_of::<T>(problem, M::unit(problem))?;
@@ -59,10 +59,10 @@ fn starts<M: Subject, T: Real>(problem: &Problem) -> Result<(), TestCaseError> {
 }
 
 fn of<M: Subject>(problem: &Problem) -> Result<(), TestCaseError> {
-    match problem.single {
+    in_one_thread(|| match problem.single {
         true => starts::<M, f32>(problem),
         false => starts::<M, f64>(problem),
-    }
+    })
 }
 
 proptest! {

@@ -113,6 +113,17 @@ pub(crate) fn few(cases: u32) -> ProptestConfig {
     }
 }
 
+/// What `case` says, computed in one thread: waking others takes longer than such small problems, whose results do not depend on it.
+pub(crate) fn in_one_thread(
+    case: impl FnOnce() -> Result<(), TestCaseError> + Send,
+) -> Result<(), TestCaseError> {
+    thread_local! {
+        static POOL: rayon::ThreadPool =
+            rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread more");
+    }
+    POOL.with(|pool| pool.install(case))
+}
+
 /// As many iterations as a problem says, without a test of convergence.
 pub(crate) fn stop(problem: &Problem) -> Stop {
     Stop::default()

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::models::*;
 use super::problem::{Problem, problems, stored};
-use super::table::{Measured, StateOf, Subject, few, fitted, holds, stop};
+use super::table::{Measured, StateOf, Subject, few, fitted, holds, in_one_thread, stop};
 
 /// How far apart objectives per unit may be where data are rounded.
 fn apart<T: Real>() -> f64 {
@@ -119,10 +119,10 @@ impl TestRng {
 }
 
 fn units<M: Measured>(problem: &Problem, factor: f64, way: u8) -> Result<(), TestCaseError> {
-    match problem.single {
+    in_one_thread(|| match problem.single {
         true => of::<M, f32>(problem, factor, way),
         false => of::<M, f64>(problem, factor, way),
-    }
+    })
 }
 
 proptest! {

@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::NAMES;
 use super::state::posterior;
-use crate::check::not_finite;
+use crate::check::{not_finite, scaled};
 use crate::faint::{self, Logs, Watch};
 use crate::sides::{split, stack};
 use crate::signed::SignedData;
@@ -119,12 +119,13 @@ impl<T: Real> VbCounts<T> {
                 sums
             }
         };
+        // What hidden cells add is a difference of sums, and may come out below 0.
         if wanted.left {
-            sums.plus.component_mul_assign(&means.plus);
-            sums.minus.component_mul_assign(&means.minus);
+            scaled(NAMES[0], &mut sums.plus, &means.plus)?;
+            scaled(NAMES[0], &mut sums.minus, &means.minus)?;
         }
         if wanted.right {
-            sums.right.component_mul_assign(&means.activations);
+            scaled(NAMES[1], &mut sums.right, &means.activations)?;
         }
         Ok(sums)
     }
