@@ -629,6 +629,16 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
+    /// Whether a value of the block tells components apart: of several entries each, they do not all have the same.
+    pub fn tells_apart(&self, block: &DMatrix<T>) -> bool {
+        let (rows, columns) = block.shape();
+        match self.components {
+            Axis::Columns => rows > 1 && (1..columns).any(|z| block.column(z) != block.column(0)),
+            Axis::Rows => columns > 1 && (1..rows).any(|z| block.row(z) != block.row(0)),
+            Axis::None => false,
+        }
+    }
+
     /// Adds a small value to every entry: `q <- (q + 1e-12) / (1 + 1e-12 I)`, except for frozen components. Rates get 1e-12 times the largest of them.
     pub fn restore(&self, block: &mut DMatrix<T>) {
         let old = block.clone();

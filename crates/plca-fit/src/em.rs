@@ -10,7 +10,7 @@ use rand::Rng;
 use super::anneal::{Annealing, raise};
 use super::{
     Algorithm, Anneal, BlockSpec, Constraint, Exposure, FitError, Frozen, Parameters, Sense,
-    Separable, Start,
+    Separable, Start, explain_given,
 };
 
 /// The parts of an E-step that the engine wants.
@@ -108,6 +108,16 @@ pub trait Expectation<T: Real>: Debug + Sync {
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
         let _ = (blocks, given);
         Ok(())
+    }
+
+    /// Blocks that tell no component from another, of models of which blocks that are not given are to [explain](super::explain_given) those that are.
+    /// Default: none, such blocks are drawn.
+    ///
+    /// # Errors
+    ///
+    /// As [`expect`](Self::expect).
+    fn even(&self) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        Ok(None)
     }
 
     /// Fills the blocks that a start does not give, as [`Algorithm::fill`](super::Algorithm::fill).
@@ -423,6 +433,9 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
     }
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        if let Some(even) = self.0.even()? {
+            explain_given(self, blocks, given, even)?;
+        }
         self.0.complete(blocks, given)
     }
 

@@ -194,6 +194,46 @@ pub fn begin<T: Real>(
     Ok(at)
 }
 
+/// Iterations in which blocks that are not given explain those that are.
+const EXPLAINED: usize = 50;
+
+/// Starts the blocks that are not given from those that are: they begin `even`, and are improved while those that are given stay. Drawn blocks would end at
+/// worse optima, and lead what is given there where it is free. Where what is given tells no component from another nothing is changed.
+///
+/// # Errors
+///
+/// Those of [`begin`] and of [`Algorithm::step`].
+pub fn explain_given<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    blocks: &mut [DMatrix<T>],
+    given: &[bool],
+    even: Vec<DMatrix<T>>,
+) -> Result<(), FitError> {
+    let specs = algorithm.blocks();
+    let tells = |j: usize| given[j] && !specs[j].follows && specs[j].tells_apart(&blocks[j]);
+    if given.iter().all(|&given| given) || !(0..specs.len()).any(tells) {
+        return Ok(());
+    }
+    let free = |j: &usize| !given[*j];
+    for (j, even) in even.into_iter().enumerate().filter(|(j, _)| free(j)) {
+        blocks[j] = even;
+    }
+    let mut at = begin(algorithm, blocks.to_vec())?;
+    let kept = at.matrices().to_vec();
+    for _ in 0..EXPLAINED {
+        algorithm.step(&mut at, false)?;
+        at.change(|j, block| {
+            if given[j] {
+                block.clone_from(&kept[j]);
+            }
+        });
+    }
+    for j in (0..specs.len()).filter(free) {
+        blocks[j].clone_from(at.at(j));
+    }
+    Ok(())
+}
+
 /// A warm start: all blocks of a state.
 impl<S: State> From<&S> for Init<S::Scalar> {
     fn from(state: &S) -> Self {

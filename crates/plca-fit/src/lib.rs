@@ -69,7 +69,7 @@ pub use em::with_priors;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
-pub use init::{Init, Start, begin};
+pub use init::{Init, Start, begin, explain_given};
 pub use interrupt::Interrupt;
 pub use layout::FileLayout;
 pub use model::{AnyModel, Blocks, Model, State};

@@ -9,7 +9,7 @@ use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, check_counts
 use rand::Rng;
 
 pub(super) use super::dirichlet::components;
-use super::dirichlet::{divergence, geometric, is_alike, means, refuse_probabilities};
+use super::dirichlet::{divergence, geometric, means, refuse_probabilities};
 use super::shards::{across, divergence_of_rows};
 use crate::Given;
 use crate::plsa::with_model;
@@ -175,7 +175,7 @@ impl<'a, T: Real> VbCounts<'a, T> {
     }
 
     /// A block that knows nothing: every component has the same share of the counts of an index.
-    pub(super) fn even(&self, block: usize) -> Result<DMatrix<T>, FitError> {
+    pub(super) fn even_block(&self, block: usize) -> Result<DMatrix<T>, FitError> {
         let spec = &self.specs[block];
         let (rows, columns) = spec.shape;
         let sums = match self.mode(block) {
@@ -279,36 +279,9 @@ impl<T: Real> Expectation<T> for VbCounts<'_, T> {
         Ok(value)
     }
 
-    /// What is not given begins with even counts and is explained by what is, as new data are. Drawn blocks would end at worse optima, and lead what is
-    /// given there where it is free.
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        let tells =
-            |j: usize| given[j] && self.mode(j).is_some() && !is_alike(&self.specs[j], &blocks[j]);
-        if given.iter().all(|&given| given) || !(0..given.len()).any(tells) {
-            return Ok(());
-        }
-        let wanted: Vec<bool> = given.iter().map(|given| !given).collect();
-        for j in (0..wanted.len()).filter(|&j| wanted[j]) {
-            blocks[j] = self.even(j)?;
-        }
-        let kept = blocks.iter().zip(&self.specs).zip(given);
-        let kept = kept
-            .map(|((block, spec), given)| given.then(|| geometric(&spec.name, block)).transpose());
-        let kept = kept.collect::<Result<Vec<_>, _>>()?;
-        for _ in 0..START {
-            let means = kept.iter().zip(&*blocks).zip(&self.specs);
-            let means = means.map(|((kept, block), spec)| match kept {
-                Some(means) => Ok(Cow::Borrowed(means)),
-                None => Ok(Cow::Owned(geometric(&spec.name, block)?)),
-            });
-            let (new, _) = self.update(&means.collect::<Result<_, FitError>>()?, &wanted, false)?;
-            for (block, new) in blocks.iter_mut().zip(new) {
-                if let Some(new) = new {
-                    *block = new;
-                }
-            }
-        }
-        Ok(())
+    fn even(&self) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        let all = (0..self.specs.len()).map(|j| self.even_block(j));
+        all.collect::<Result<_, _>>().map(Some)
     }
 
     fn unit(&self) -> f64 {

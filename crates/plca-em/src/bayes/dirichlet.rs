@@ -156,18 +156,3 @@ pub(super) fn refuse_probabilities<T: Real>(
     }
     Ok(())
 }
-
-/// Whether all columns of a block are alike, so that it tells no component from another.
-pub(super) fn is_alike<T: Real>(spec: &BlockSpec<T>, shapes: &DMatrix<T>) -> bool {
-    match spec.components {
-        Axis::Columns => {
-            let mut columns = shapes.column_iter();
-            let first = columns.next();
-            columns.all(|column| Some(column) == first)
-        }
-        Axis::Rows | Axis::None => shapes.column_iter().all(|column| {
-            let first = column.iter().next();
-            column.iter().all(|x| Some(x) == first)
-        }),
-    }
-}

@@ -129,7 +129,7 @@ impl<T: Real> PlcaVb<T> {
         }
         let mut em = config.on_data(&occurring.data)?;
         let blocks = fixed.iter().enumerate().map(|(j, means)| match means {
-            None => em.0.even(j),
+            None => em.0.even_block(j),
             // The shapes of a block whose means are fixed are not looked at.
             Some(means) => Ok(means.map(|_| T::one())),
         });

@@ -238,7 +238,7 @@ impl<T: Real> PlsaVb<T> {
         let counts = counts.iter().map(|&v| T::lit(v)).collect();
         let document = DenseTensor::new(shape, counts, Order::RowMajor)?;
         let mut em = config.on_data(&document)?;
-        let mixture = em.0.even(1)?;
+        let mixture = em.0.even_block(1)?;
         em.0.fixed[0] = Some(means);
         // The shapes of a block whose means are fixed are not looked at.
         let basis = DMatrix::from_element(n, k, T::one());

@@ -10,7 +10,7 @@ use plca_priors::{Components, Entries};
 use plca_tensor::{Data, Real};
 
 use super::counts::{Form, START, VbCounts, add};
-use super::dirichlet::{divergence, means, sums};
+use super::dirichlet::{divergence, means, refuse_probabilities, sums};
 use super::plca::specs as plca_specs;
 use super::plsa::{TOTALS, specs as plsa_specs};
 use super::{PlcaVb, PlsaVb, Priors};
@@ -125,6 +125,32 @@ fn whole<T: Real>(
     })
 }
 
+/// Blocks that know nothing but how much was counted, each as much of it as any other, under their priors.
+fn even<T: Real>(
+    (specs, priors): (Vec<BlockSpec<T>>, Vec<Entries>),
+    survey: &Survey,
+) -> Option<Vec<DMatrix<T>>> {
+    let blocks = specs.iter().zip(&priors).map(|(spec, prior)| {
+        let (rows, columns) = spec.shape;
+        let count = T::lit(survey.total / (rows * columns) as f64);
+        let mut block = DMatrix::from_element(rows, columns, count);
+        add(prior, spec, &mut block);
+        block
+    });
+    Some(blocks.collect())
+}
+
+/// What shapes of a posterior are given, as all data at once take them.
+fn given<T: Real>(
+    priors: &Priors,
+    spec: &BlockSpec<T>,
+    value: DMatrix<T>,
+) -> Result<DMatrix<T>, FitError> {
+    let value = spec.given(value)?;
+    refuse_probabilities(spec, &value, &priors.of_block(spec)?)?;
+    Ok(value)
+}
+
 /// The divergence of shared blocks from their priors.
 fn divergence_of<T: Real>(
     specs: &[BlockSpec<T>],
@@ -165,6 +191,14 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
 
     fn remembered(&self, known: &[&[f64]]) -> Vec<(&'static str, Vec<f64>)> {
         vec![(TOTALS, known.concat())]
+    }
+
+    fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        given(&self.priors, spec, value)
+    }
+
+    fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        Ok(even(self.blocks(&survey.shape)?, survey))
     }
 
     fn bind_shard<'a>(
@@ -209,6 +243,14 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
         whole(self.blocks(&survey.shape)?.0, &self.priors, survey)
+    }
+
+    fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        given(&self.priors, spec, value)
+    }
+
+    fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        Ok(even(self.blocks(&survey.shape)?, survey))
     }
 
     fn bind_shard<'a>(

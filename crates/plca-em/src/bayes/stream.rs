@@ -91,7 +91,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         let sums = batch.marginal(self.given.mode())?;
         let mixture = match start {
             Some(state) => state.mixture_shape().clone(),
-            None => em.0.even(1)?,
+            None => em.0.even_block(1)?,
         };
         let at = begin(&em, vec![basis.clone(), mixture])?;
         let total: f64 = sums.iter().sum();

@@ -1024,6 +1024,43 @@ fn given_shapes_are_those_of_one_piece() {
     );
 }
 
+/// A posterior of which one block is given: on shards, too, the others explain it, and probabilities in place of shapes are refused.
+#[test]
+fn one_block_given_is_explained_as_in_one_piece() {
+    let v = dense::<f64>(&[23, SAMPLES], 0.0);
+    let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
+    let plca = PlcaVb::<f64>::builder(K).prior("factor_0_shape", Entries::All(0.5));
+    let lda = PlsaVb::<f64>::builder(K).prior("mixture_shape", Entries::All(0.1));
+    let lda: Box<dyn Both<f64>> = Box::new(lda.build().unwrap());
+    let plca: Box<dyn Both<f64>> = Box::new(plca.build().unwrap());
+    let cases = [
+        (&lda, "basis_shape", (23, K)),
+        (&lda, "mixture_shape", (K, SAMPLES)),
+        (&plca, "factor_0_shape", (23, K)),
+        (&plca, "factor_1_shape", (SAMPLES, K)),
+    ];
+    for (model, name, (rows, columns)) in cases {
+        let mut drawn = rng();
+        let mut block = DMatrix::from_fn(rows, columns, |_, _| 9.0 * uniform(&mut drawn) + 1.0);
+        let init = Init::default().block(name, block.clone());
+        let one = init.parameters(&*model.piece().bind_to(&v).unwrap(), &mut rng());
+        let many = InProcess::new(model.sharded(), &shards).unwrap();
+        let starts = [7, 8].map(|seed| {
+            let seed = &mut ChaCha8Rng::seed_from_u64(seed);
+            init.parameters(&many, seed).unwrap()
+        });
+        assert_eq!(starts[0].matrices(), starts[1].matrices(), "{name}");
+        for (one, many) in one.unwrap().matrices().iter().zip(starts[0].matrices()) {
+            assert!((one - many).amax() <= 1e-9 * one.amax(), "{name}");
+        }
+        normalise_columns(&mut block);
+        let refused = Init::default().block(name, block);
+        let refused = refused.parameters(&many, &mut rng()).unwrap_err();
+        let is_right = matches!(&refused, FitError::Probabilities { block, .. } if block == name);
+        assert!(is_right, "{refused}");
+    }
+}
+
 /// Single entries of what all shards share are frozen as in one piece; those of what belongs to samples are refused.
 #[test]
 fn frozen_entries_are_those_of_one_piece() {

@@ -18,6 +18,7 @@ use super::{
 use crate::em::extrapolates;
 use crate::{
     Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Run, Sense, Stepped,
+    explain_given,
 };
 
 /// A source of shards: memory, or files that are read one by one.
@@ -389,8 +390,14 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
                 what: "a stepwise start is learnt from drawn blocks: none can be given".into(),
             });
         }
-        self.model.complete(blocks, given);
-        Ok(())
+        match self.model.even(&self.survey)? {
+            Some(even) => explain_given(self, blocks, given, even),
+            None => Ok(()),
+        }
+    }
+
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        self.model.given(&self.whole.blocks[block], value)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

@@ -252,9 +252,23 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         1.0
     }
 
-    /// Completes a start on all data, as [`Algorithm::complete`](crate::Algorithm::complete). Default: as it is.
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) {
-        let _ = (blocks, given);
+    /// What a given value of a block of all data stands for, as [`Algorithm::given`](crate::Algorithm::given). Default: [`BlockSpec::given`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BlockSpec::given`].
+    fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        spec.given(value)
+    }
+
+    /// Blocks of all data that tell no component from another, as [`Expectation::even`]. Default: none.
+    ///
+    /// # Errors
+    ///
+    /// As [`whole`](Self::whole).
+    fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        let _ = survey;
+        Ok(None)
     }
 
     /// The facts about a shard; those of all data are the sums over shards.

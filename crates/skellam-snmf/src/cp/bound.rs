@@ -98,7 +98,7 @@ impl<T: Real> CpBound<T> {
     }
 
     /// The posterior under even counts of the free blocks; the others are as they were learnt.
-    pub(super) fn even(
+    pub(super) fn even_but(
         &self,
         learnt: &[DMatrix<T>],
         is_free: impl Fn(&str) -> bool,
@@ -179,6 +179,10 @@ impl<T: Real> Expectation<T> for CpBound<T> {
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         check_held(at)?;
         Ok(None)
+    }
+
+    fn even(&self) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        Ok(Some(self.even_but(&[], |_| true)))
     }
 
     /// The update from factors as EM draws them.

@@ -248,7 +248,9 @@ impl<T: Real> SignedCpVb<T> {
             cp.settings.freeze(name.to_string(), frozen);
         }
         let algorithm = config.on_cells(cells)?;
-        let start = algorithm.0.even(learnt.parameters().matrices(), is_free);
+        let start = algorithm
+            .0
+            .even_but(learnt.parameters().matrices(), is_free);
         explained_by_bound(&algorithm, start, how, empty)
     }
 }

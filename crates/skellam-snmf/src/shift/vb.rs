@@ -148,11 +148,8 @@ impl<T: Real> ShiftedSnmfVb<T> {
         config.0.settings = Settings::default();
         config.0.settings.freeze(NAMES[0].into(), Frozen::Whole);
         let em = config.on_data(data)?;
-        let (places, k) = em.0.specs[1].shape;
-        let even = em.0.engine.placed.size.max(f64::MIN_POSITIVE) / (places * k) as f64;
-        let counts = vec![T::lit(even); places * k];
-        let shape = em.0.shapes_of(1, counts);
-        let start = vec![learnt.atoms_shape().clone(), shape, em.0.rates()];
+        let atoms = learnt.atoms_shape().clone();
+        let start = vec![atoms, em.0.even_shapes(1), em.0.rates()];
         explained_by_bound(&em, start, how, Vec::new())
     }
 }
@@ -248,6 +245,13 @@ impl<T: Real> ShiftBound<T> {
         DMatrix::from_vec(rows, k, counts)
     }
 
+    /// Shapes of a block from counts that are all alike and sum to the data.
+    fn even_shapes(&self, block: usize) -> DMatrix<T> {
+        let (rows, k) = self.specs[block].shape;
+        let even = self.engine.placed.size.max(f64::MIN_POSITIVE) / (rows * k) as f64;
+        self.shapes_of(block, vec![T::lit(even); rows * k])
+    }
+
     /// `b̂ = b + 1`.
     fn rates(&self) -> DMatrix<T> {
         let (places, k) = self.specs[2].shape;
@@ -324,6 +328,14 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         check_held(at)?;
         Ok(None)
+    }
+
+    fn even(&self) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        Ok(Some(vec![
+            self.even_shapes(0),
+            self.even_shapes(1),
+            self.rates(),
+        ]))
     }
 
     /// The update from factors as EM draws them.

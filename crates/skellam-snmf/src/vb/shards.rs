@@ -7,7 +7,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use super::counts::{VbCounts, atoms_shapes, factors};
-use super::start::complete;
+use super::start::at_prior;
 use super::{SnmfVb, drawn};
 use crate::Posterior;
 use crate::faint::Logs;
@@ -136,8 +136,9 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
         Ok(-atoms.dirichlet_terms(&self.priors)?)
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) {
-        let shape = blocks[1].shape();
-        complete(&self.priors, shape, blocks, given);
+    fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
+        let shape = shards::shape(survey, Some(&self.priors), "activations_shape")?;
+        let specs = self.specs_of(shape, survey)?;
+        Ok(Some(at_prior(&self.priors, &specs, 0.0, || 0.0)))
     }
 }

@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
     Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, State, Stepped, begin,
+    explain_given,
 };
 use plca_priors::Components;
 use plca_tensor::arrange::Signed;
@@ -55,31 +56,20 @@ fn activations<T: Real>(
     [shapes, rates(prior, shape)]
 }
 
-/// Atoms alone meet the prior of activations of this shape.
-pub(super) fn complete<T: Real>(
+/// The prior itself, shapes raised by up to `most`.
+pub(super) fn at_prior<T: Real>(
     prior: &Prior,
-    shape: (usize, usize),
-    blocks: &mut [DMatrix<T>],
-    given: &[bool],
-) {
-    if given == [true, false, false] {
-        let prior = activations(prior, shape, 0.0, || 0.0);
-        blocks[1..].iter_mut().zip(prior).for_each(|(x, p)| *x = p);
-    }
-}
-
-impl<T: Real> Bound<T> {
-    /// The prior itself, shapes raised by up to `most`.
-    fn prior(&self, most: f64, mut draw: impl FnMut() -> f64) -> Vec<DMatrix<T>> {
-        let VbCounts { prior, specs, .. } = &self.0.0;
-        let (rows, k) = specs[0].shape;
-        let shape = (rows / 2, k);
-        let columns = Components::Columns(rows / 2);
-        let mut side = |entries| expanded(entries, shape, columns, most, &mut draw);
-        let (plus, minus) = (side(&prior.plus), side(&prior.minus));
-        let [shape, rate] = activations(prior, specs[1].shape, most, draw);
-        vec![stack(&plus, &minus), shape, rate]
-    }
+    specs: &[BlockSpec<T>],
+    most: f64,
+    mut draw: impl FnMut() -> f64,
+) -> Vec<DMatrix<T>> {
+    let (rows, k) = specs[0].shape;
+    let shape = (rows / 2, k);
+    let columns = Components::Columns(rows / 2);
+    let mut side = |entries| expanded(entries, shape, columns, most, &mut draw);
+    let (plus, minus) = (side(&prior.plus), side(&prior.minus));
+    let [shape, rate] = activations(prior, specs[1].shape, most, draw);
+    vec![stack(&plus, &minus), shape, rate]
 }
 
 impl<T: Real> Algorithm<T> for Bound<T> {
@@ -113,8 +103,7 @@ impl<T: Real> Algorithm<T> for Bound<T> {
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
         let VbCounts { prior, specs, .. } = &self.0.0;
-        complete(prior, specs[1].shape, blocks, given);
-        Ok(())
+        explain_given(self, blocks, given, at_prior(prior, specs, 0.0, || 0.0))
     }
 
     /// Refuses shapes too small to be fitted.
@@ -164,7 +153,8 @@ impl<T: Real> SnmfVb<T> {
             });
         }
         let bound = self.on_cells(Signed::new(data)?)?;
-        let blocks = bound.prior(jitter, || random::uniform(rng));
+        let VbCounts { prior, specs, .. } = &bound.0.0;
+        let blocks = at_prior(prior, specs, jitter, || random::uniform(rng));
         SnmfVbState::wrap(begin(&bound, blocks)?)
     }
 

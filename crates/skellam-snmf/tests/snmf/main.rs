@@ -5,6 +5,7 @@ mod acceleration;
 mod baselines;
 mod edges;
 mod extensions;
+mod given;
 mod golden;
 mod hyper;
 mod instruction_sets;

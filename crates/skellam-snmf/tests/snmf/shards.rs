@@ -249,7 +249,7 @@ fn no_order_of_shards_changes_a_bit() {
     }
 }
 
-/// A start that gives the atoms alone begins with the prior of the activations, and shapes that cannot be held are refused.
+/// A start that gives the atoms alone is explained as in one piece, and shapes that cannot be held are refused.
 #[test]
 fn given_starts_of_variational_bayes_are_those_of_one_piece() {
     let data = data::<f64>(true);

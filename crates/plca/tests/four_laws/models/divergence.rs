@@ -8,7 +8,7 @@ use plca::tensor::strategies::Table;
 
 use super::{
     SimplexLaw, block, bounded, by_columns, factors, hides, likelihood, observed, product, root,
-    with_prior,
+    unit, with_prior,
 };
 use crate::problem::{Kind, Problem};
 use crate::special::{ln_gamma, times_ln};
@@ -28,6 +28,10 @@ impl Subject for Plcas {
 
     fn kind() -> Kind {
         Kind::counts(1..=4)
+    }
+
+    fn unit(problem: &Problem) -> f64 {
+        unit(problem, PLCA_BLOCKS)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Plca<T>, FitError> {
@@ -77,6 +81,10 @@ impl Subject for Plsas {
 
     fn kind() -> Kind {
         Kind::counts(2..=2)
+    }
+
+    fn unit(problem: &Problem) -> f64 {
+        unit(problem, PLSA_BLOCKS)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Plsa<T>, FitError> {

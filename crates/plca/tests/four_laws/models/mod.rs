@@ -141,6 +141,12 @@ impl SimplexLaw {
     }
 }
 
+/// The unit of data beside the prior of a problem, which has none. Small counts let it empty entries, of which an E-step multiplies two.
+fn unit(problem: &Problem, blocks: &[&str]) -> f64 {
+    let beside = SimplexLaw::of(problem, blocks).is_some();
+    problem.power_of_ten(if beside { [70.0, 8.0] } else { [240.0, 28.0] })
+}
+
 /// Whether the prior of a problem has a maximum. With pseudo-counts below 0 it has none: entries are clipped, and leave the density.
 fn bounded(problem: &Problem, blocks: &[&str]) -> bool {
     let law = SimplexLaw::of(problem, blocks);

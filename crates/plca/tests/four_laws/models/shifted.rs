@@ -7,7 +7,7 @@ use plca::prelude::*;
 use plca::tensor::strategies::Table;
 use rand_chacha::rand_core::Rng;
 
-use super::{SimplexLaw, block, bounded, hides, likelihood, with_prior};
+use super::{SimplexLaw, block, bounded, hides, likelihood, unit, with_prior};
 use crate::problem::{Kind, Problem};
 use crate::table::{Measured, Subject};
 
@@ -138,6 +138,10 @@ impl Subject for Siplcas {
         Kind::counts(1..=3)
     }
 
+    fn unit(problem: &Problem) -> f64 {
+        unit(problem, BLOCKS)
+    }
+
     fn model<T: Real>(problem: &Problem) -> Result<Shifted<T>, FitError> {
         let (k, extents) = (problem.components, kernel(problem));
         let (taps, spots) = (extents.iter().product(), spots(problem).iter().product());
@@ -225,6 +229,10 @@ impl Subject for Tiplcas {
 
     fn kind() -> Kind {
         Kind::counts(2..=3)
+    }
+
+    fn unit(problem: &Problem) -> f64 {
+        unit(problem, BLOCKS)
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Transformed<T>, FitError> {
