@@ -127,3 +127,26 @@ fn posteriors_beside_hidden_cells_are_positive() {
         assert!(end(&vb, &data, (Solver::Squarem, 4, 1, seed)).is_finite());
     }
 }
+
+/// Where the model is nearly all in hidden cells, what it has in the others is a small difference.
+#[test]
+fn errors_beside_large_hidden_cells_keep_their_digits() {
+    let pntf = Pntf::<f32>::builder(1).normalise(false).build().unwrap();
+    let values = [0.0, 5.0, 2.0, 0.0];
+    let data = table::<f32>(&[2, 2], &values, &[0], 1.0);
+    let data = data.all_but().unwrap();
+    for seed in 0..40 {
+        let run = pntf.on(&data).unwrap().solver(Solver::Momentum);
+        let run = run.stop(Stop::default().tol(None).max_iter(37));
+        let fit = run.run(Init::default(), &mut plca::seed(seed)).unwrap();
+        let at = fit.state().parameters().widened();
+        let [rows, columns] = ["factor_0", "factor_1"].map(|name| at.block(name).unwrap());
+        let scale = at.block("mass").unwrap()[0] * at.block("weights").unwrap()[0];
+        let error: f64 = (1..4)
+            .map(|cell| values[cell] - scale * rows[cell / 2] * columns[cell % 2])
+            .map(|apart| apart * apart)
+            .sum();
+        let apart = (fit.objective() - error).abs();
+        assert!(apart < 2e-5 * 58.0, "{seed}: {} {error}", fit.objective());
+    }
+}
