@@ -64,6 +64,9 @@ fn storages<T: Real>() -> Vec<(&'static str, Box<dyn Data<T>>)> {
     ]
 }
 
+/// The residual of a run that ends.
+const NEAR: f64 = 1e-3;
+
 /// What a model may be asked for.
 type Asked<S> = fn(&S, &dyn Data<<S as State>::Scalar>) -> Result<(), FitError>;
 
@@ -149,6 +152,18 @@ where
         let path = folder.path().join(name);
         plca::io::save(&path, state).unwrap();
         same(&plca::io::load(&path).unwrap(), name);
+    }
+    // What a run calls stationary is so by the file alone.
+    if algorithm.residual(start.parameters()).is_ok() {
+        let near = Stop::default().tol(None).residual_tol(NEAR).max_iter(400);
+        let near = model.on(data)?.solver(solver).stop(near);
+        let near = near.run(&start, &mut plca::seed(2))?;
+        assert_eq!(near.status(), &Status::Stationary);
+        let path = folder.path().join("near.npz");
+        plca::io::save(&path, near.state()).unwrap();
+        let read: M::State = plca::io::load(&path).unwrap();
+        let residual = algorithm.residual(read.parameters())?;
+        assert!(residual <= NEAR, "{residual}");
     }
     let text = serde_json::to_string(state).unwrap();
     same(&serde_json::from_str(&text).unwrap(), "serde");
