@@ -284,7 +284,9 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
         "model": args.model.name(),
         "criterion": criterion,
         "sample_size": sample_size,
+        "rule": "best",
         "best": of_best("rank"),
+        "proposed": of_best("rank"),
         "table": rows,
         "warnings": warnings,
     });

@@ -1,8 +1,9 @@
 //! Problems on which data in another unit gave another model once.
 
 use plca::l2::NtfUpdate;
+use plca::nalgebra::DMatrix;
 use plca::prelude::*;
-use plca::skellam::Prior;
+use plca::skellam::{Prior, SignedCp};
 use plca::tensor::strategies::Table;
 
 fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) -> Table<T> {
@@ -149,4 +150,32 @@ fn errors_beside_large_hidden_cells_keep_their_digits() {
         let apart = (fit.objective() - error).abs();
         assert!(apart < 2e-5 * 58.0, "{seed}: {} {error}", fit.objective());
     }
+}
+/// A small share of large rates, in a unit near the end of single precision.
+#[test]
+fn small_shares_in_large_units_keep_their_digits() {
+    let model = SignedCp::<f32>::builder(4).replicates(Replicates::Auto);
+    let model = model.real_data().signed_mode(2).scale_mode(Some(1));
+    let model = model.build().unwrap();
+    let atoms = DMatrix::from_element(2, 4, 0.5);
+    let rows = DMatrix::from_fn(2, 4, |i, z| {
+        let small = 0.3f32.powi(12 + z as i32);
+        if i == 0 { small } else { 1.0 - small }
+    });
+    let step = |unit: f64| {
+        let data = table::<f32>(&[2, 1, 1], &[0.0, -6e4], &[], unit);
+        let data = data.sparse().unwrap();
+        let algorithm = model.bind(&data).unwrap();
+        let rates = DMatrix::from_fn(1, 4, |_, z| (1e4 * (z + 1) as f64 * unit) as f32);
+        let blocks = [("atoms", &atoms), ("factor_0", &rows), ("factor_1", &rates)];
+        let init = blocks
+            .into_iter()
+            .fold(Init::default(), |init, (name, block)| {
+                init.block(name, block.clone())
+            });
+        let mut at = init.parameters(&*algorithm, &mut plca::seed(0)).unwrap();
+        algorithm.step(&mut at, false).unwrap();
+        at.block("factor_0").unwrap().clone()
+    };
+    assert_eq!(step(1.0), step(2f64.powi(92)));
 }

@@ -38,14 +38,15 @@ pub(super) struct CpCounts<T: Real> {
 impl<T: Real> CpCounts<T> {
     /// The factors beside the atoms, for data of about 1.
     fn scaled(&self, at: &Parameters<T>) -> Others<T> {
-        let place = carrier(&self.specs);
+        let (place, scale) = (carrier(&self.specs), self.split.scale());
         let mut matrices = Cow::Borrowed(at.matrices());
-        if !matches!(self.bounds, Bounds::None) {
+        if scale != 1.0 || !matches!(self.bounds, Bounds::None) {
             let own = &mut matrices.to_mut()[place];
             self.bounds.hold(own, &self.specs[place]);
+            // Rates first: a small share of the unit of the data might be no normal number.
+            *own *= T::lit(scale);
         }
-        let others = Others::new(&matrices, self.scale);
-        self.cells.others(others.scaled(self.split.scale()))
+        self.cells.others(Others::new(&matrices, self.scale))
     }
 }
 

@@ -42,13 +42,6 @@ impl<T: Real> Others<T> {
             merged: 0,
         }
     }
-
-    /// Of rates that are this number times as large.
-    pub(super) fn scaled(mut self, scale: f64) -> Self {
-        self.weights.iter_mut().for_each(|w| *w *= T::lit(scale));
-        self
-    }
-
     /// With the first factors as rows.
     pub(super) fn merging(self, merged: usize) -> Self {
         Self { merged, ..self }
