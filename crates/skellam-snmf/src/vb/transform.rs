@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use plca_fit::{Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, check_shape, each};
+use plca_fit::{Explained, FitError, Frozen, Reconstruct, Transform, check_shape, each};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
-use super::counts::Held;
-use super::start::Bound;
+use super::counts::{Held, VbCounts};
+use super::start::{Bound, at_prior};
 use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
 use crate::signed::{along_columns, empty, explained_by_bound, joined};
@@ -61,9 +61,10 @@ impl<T: Real> SnmfVb<T> {
             config.settings.freeze(name.into(), frozen);
         }
         let start = |bound: &Bound<T>| {
-            let mut blocks = vec![learnt.atoms_shape().clone(); 3];
-            bound.complete(&mut blocks, &[true, false, false])?;
-            Ok::<_, FitError>(blocks)
+            let VbCounts { prior, specs, .. } = &bound.0.0;
+            let mut blocks = at_prior(prior, specs, 0.0, || 0.0);
+            blocks[0].clone_from(learnt.atoms_shape());
+            blocks
         };
         let mut whole = config.on_cells(cells)?;
         let held = Arc::new(Held::new(&learnt.posterior(), &self.priors)?);
@@ -73,10 +74,10 @@ impl<T: Real> SnmfVb<T> {
             config.priors = config.priors.of_column(y);
             let mut bound = config.on_cells(Signed::new(column)?)?;
             bound.0.0.held = Some(held.clone());
-            let start = start(&bound)?;
+            let start = start(&bound);
             explained_by_bound(&bound, start, how, Vec::new()).map(Some)
         })?;
-        joined(&whole, (start(&whole)?, None), &columns, None, empty, 0.0)
+        joined(&whole, (start(&whole), None), &columns, None, empty, 0.0)
     }
 }
 

@@ -3,6 +3,7 @@
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{FitError, Init, Model, Reconstruct, Solver, State, Transform};
 use plca_tensor::{DenseTensor, Order, Real};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Entries, Prior, SnmfState, SnmfVb, SnmfVbBuilder, SnmfVbState};
 
 use super::{
@@ -76,13 +77,15 @@ fn starts() {
         let atoms = Init::default().block("atoms_shape", drawn.atoms_shape().clone());
         let start = now.init(&*data, atoms.clone(), &mut rng()).unwrap();
         assert_eq!(start.atoms_shape(), drawn.atoms_shape());
-        assert_eq!(start.activations_shape(), prior.activations_shape());
         assert_eq!(start.activations_rate(), prior.activations_rate());
-        // With something else given beside them the rest is drawn.
+        // What is given beside them stays, and the rest is explained again.
         let rate = DMatrix::from_element(3, 5, 2.0);
         let both = atoms.block("activations_rate", rate.clone());
-        let start = now.init(&*data, both, &mut rng()).unwrap();
-        assert_eq!(start.activations_shape(), drawn.activations_shape());
+        let start = now.init(&*data, both.clone(), &mut rng()).unwrap();
+        let mut other = ChaCha8Rng::seed_from_u64(77);
+        let again = now.init(&*data, both, &mut other).unwrap();
+        assert_ne!(start.activations_shape(), drawn.activations_shape());
+        assert_eq!(start.activations_shape(), again.activations_shape());
         assert_eq!(start.activations_rate(), &rate);
     }
 }
@@ -148,7 +151,11 @@ fn new_columns_are_explained() {
             let how = how.solver(solver);
             let explained = model.transform(learnt, &*other, &how).unwrap();
             for (y, column) in columns([7, 9]).into_iter().enumerate() {
-                let alone = new(&frozen, &column, start.clone(), solver);
+                let prior = model.at_prior(&column, 0.0, &mut rng()).unwrap();
+                let shape = prior.activations_shape().clone();
+                let start = start.clone().block("activations_shape", shape);
+                let start = start.block("activations_rate", prior.activations_rate().clone());
+                let alone = new(&frozen, &column, start, solver);
                 for block in [1, 2] {
                     let [all, own] =
                         [explained.fit.state(), alone.state()].map(|s| s.parameters().at(block));
