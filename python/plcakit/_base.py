@@ -369,7 +369,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._warn(result)
         if self._model() in ("plca-vb", "plsa-vb") and (sum_of_each := _core.shares(data)) is not None:
             warn(
-                f"X looks like shares: it has fractions, and the sum of every sample is {sum_of_each:.3g}, which method='vb' takes for its number "
+                f"X looks like shares: it has fractions, and all rows or all columns sum to {sum_of_each:.3g}, which method='vb' takes for numbers "
                 "of counts beside the priors: give counts, or multiply every sample by its number of counts"
             )
         return X, observed

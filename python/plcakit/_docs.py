@@ -53,6 +53,8 @@ n_iter_ : int
     Iterations made.
 objective_ : float
     The log-likelihood, or the log-posterior, or the bound of variational Bayes.
+cancellation_ : float
+    What both rates sum to, divided by the sum of the absolute values of the data: 1 where nothing cancels. Above 10 without a bound there is a warning.
 converged_ : bool
     Whether the stop rule ended the fit.
 stop_reason_ : str

@@ -66,6 +66,7 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
         Where and how strongly the kernels lie, :math:`H`, in the units of the data.
     objective_ : float
         The log-posterior, or the lower bound of the log-evidence.
+    %(cancellation_)s
     %(ended)s
 
     References

@@ -64,6 +64,7 @@ class SkellamCP(SignedModel, MixtureModel):
         Its sides.
     objective_ : float
         The log-posterior, or the lower bound of the log-evidence.
+    %(cancellation_)s
     %(ended)s
     %(features)s
 

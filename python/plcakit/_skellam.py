@@ -11,8 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ._base import COMMON, EXTRAPOLATED, Factorization
 from ._docs import described
 from ._mixtures import MixtureModel
-from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
+from ._warn import warn
 
+
+#: Rates that sum to more than this many times the data have run away.
+AWAY = 10.0
 
 #: Settings of models of data of either sign.
 SIGNED: dict[str, Any] = {
@@ -27,6 +31,8 @@ class SignedModel(Factorization):
     method: str
     replicates: float | str
     real_data: bool
+    prior: Priors
+    cancellation_: float
 
     _counts = False
     _per = "observed"
@@ -43,6 +49,31 @@ class SignedModel(Factorization):
 
     def _objective_name(self) -> str:
         return "elbo" if self._vb else "log_posterior"
+
+    def _scaled(self) -> str:
+        """The block that carries the scale."""
+        return "activations"
+
+    def _fit(self, X: Data, observed: Mask = None, start: Start = None) -> tuple[Any, Array | None]:
+        X, observed = super()._fit(X, observed, start)
+        values = np.asarray(X if isinstance(X, np.ndarray) else X.data)
+        if observed is not None and observed.shape == values.shape:
+            values = values[observed]
+        size = float(np.nansum(np.abs(values), dtype=float))
+        self.cancellation_ = float(self._blocks[self._scaled()].sum(dtype=float) / size) if size > 0 else 0.0
+        bounded = self.replicates == "auto" and not self._vb and not self.prior
+        real = self.replicates == "auto" or np.isinf(float(self.replicates))
+        if real and not bounded and self.cancellation_ > AWAY:
+            remedy = (
+                "the priors do not bound them: they have the unit of the data, give one of the activations, 'gamma:SHAPE,RATE'"
+                if self._vb
+                else "replicates='auto' without a prior of the activations bounds them"
+            )
+            warn(
+                f"both rates together sum to {self.cancellation_:.0f} times the data: without a bound the objective improves as they grow, "
+                f"whatever is reconstructed; {remedy}"
+            )
+        return X, observed
 
     def _file_settings(self) -> dict[str, Any]:
         m = "auto" if self.replicates == "auto" else "inf" if np.isinf(float(self.replicates)) else str(int(self.replicates))
@@ -89,6 +120,7 @@ class SkellamSNMF(SignedModel, MixtureModel):
         Both sides.
     objective_ : float
         The log-posterior, or the lower bound of the log-evidence.
+    %(cancellation_)s
     %(ended)s
     %(features)s
 

@@ -237,8 +237,9 @@ pub(crate) struct SignedArgs {
     /// Draws averaged in each cell: 1 for differences of counts [default: auto]
     ///
     /// Each cell is modelled as the mean of this many draws: 1 for differences of counts, or any larger number. auto is for real data with noise: the limit of many
-    /// draws between rates that have noise added, with a bound on what the rates sum to, both in parts of the data. inf is the limit without either, for data without
-    /// noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is inf: its priors bound the rates.
+    /// draws between rates that have noise added, with a bound on what the rates sum to; noise and bound are multiples of the mean absolute value of the data. inf is
+    /// the limit without either, for data without noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is
+    /// inf: priors with the unit of the data bound the rates.
     #[arg(long, value_name = "auto|1|M|inf", value_parser = replicates, help_heading = MODEL)]
     pub(crate) m: Option<Replicates>,
     /// Accepts data that are not whole numbers with --m 1 or --m M.
@@ -704,7 +705,7 @@ pub(crate) struct TransformArgs {
     /// --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
-    /// Algorithm of the iterations; by variational Bayes auto makes plain iterations, and no other ends lower than these.
+    /// Algorithm of the iterations. By variational Bayes auto is em, and other solvers end at a bound that is at least as good as that of em.
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Explains every observation alone, as a batch of one: plca, plca-vb, skellam-cp and skellam-cp-vb then write weights of every observation, which do
@@ -867,7 +868,7 @@ pub(crate) struct SelectArgs {
     /// Prints one JSON line.
     #[arg(long)]
     pub(crate) json: bool,
-    /// No progress bar.
+    /// No progress bar, and no warnings.
     #[arg(long)]
     pub(crate) quiet: bool,
 }

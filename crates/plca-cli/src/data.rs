@@ -187,7 +187,7 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         // Of the sum as many digits as it has in common.
         let sum: f64 = format!("{sum:.2e}").parse().unwrap_or(sum);
         warnings.push(format!(
-            "the data look like shares: they have fractions, and the sum of every sample is {sum}, which a model by variational Bayes takes for its number of counts beside the priors: give counts, or multiply every sample by its number of counts"
+            "the data look like shares: they have fractions, and all indices of one dimension sum to {sum}, which a model by variational Bayes takes for numbers of counts beside the priors: give counts, or multiply every sample by its number of counts"
         ));
     }
     // Models that take no negative values have refused them.

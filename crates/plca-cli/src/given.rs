@@ -57,8 +57,19 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
             "--fix {fix}: it has no initial value: --init FILE must hold the block"
         )));
     }
+    let alone = |n: &&String| mean(n) && !given.contains_key(&format!("{n}_shape"));
+    if let (Some(name), Some(path)) = (given.keys().find(alone), &args.init) {
+        let what = format!(
+            "`{name}` is the mean of `{name}_shape` and starts nothing: give `{name}_shape`, the prior plus counts, such as 1 + 1000 times a probability"
+        );
+        return Err(Failure::of(path, what));
+    }
     // The others always come from the data or the fit.
     given.retain(|name, _| free.contains(name));
+    if let (true, Some(path)) = (given.is_empty(), &args.init) {
+        let what = format!("no block starts a fit; expected one of {}", free.join(", "));
+        return Err(Failure::of(path, what));
+    }
     if let (Precision::F32, Some(path)) = (args.precision, &args.init) {
         check_single(path, &given)?;
     }

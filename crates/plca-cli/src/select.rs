@@ -211,7 +211,7 @@ pub(crate) fn table<'a>(
                 ""
             };
             return Err(Failure::usage(format!(
-                "{name} has no criterion {other}; there are {cv}bic, aic, held-out"
+                "{name} has no criterion {other}; its criteria are {cv}bic, aic, held-out"
             )));
         }
     };
@@ -227,26 +227,28 @@ pub(crate) fn table<'a>(
     let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     if let Some(why) = not_counts(data).map_err(|e| Failure::by(&args.data, e))? {
         let remedy = match args.model.cross_validates() {
-            true => "; --criterion cv, which holds out cells, is right for them",
+            true => "; --criterion cv, which holds out cells, is for them",
             false => "",
         };
         warnings.push(format!(
             "the data are {why}; {label} takes them for counts{remedy}"
         ));
     }
+    let remedy = match args.model.cross_validates() {
+        true => "; --criterion cv does not",
+        false => "; --criterion held-out does not",
+    };
     match criterion {
         plca_em::Criterion::HeldOut if !counts => warnings.push(
             "the data are not counts: cells are held out instead of counts, and the score is their divergence per unit of data"
                 .into(),
         ),
         plca_em::Criterion::Aic if !counts => warnings.push(
-            "the data are not counts: AIC weighs their sum against the number of parameters, which depends on the unit of the data; --criterion held-out does not"
-                .into(),
+            "the data are not counts: AIC weighs their sum against the number of parameters, which depends on the unit of the data".to_string() + remedy,
         ),
         // [SPEC 9]
         plca_em::Criterion::Bic if !counts => warnings.push(
-            "the data are not counts: BIC uses their sum as the sample size, which depends on the unit of the data; --criterion held-out does not"
-                .into(),
+            "the data are not counts: BIC uses their sum as the sample size, which depends on the unit of the data".to_string() + remedy,
         ),
         _ => {}
     }

@@ -197,6 +197,17 @@ pub(crate) fn explain<A: Into<Answer>>(
     blocks: &[&str],
     explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<A, FitError>,
 ) -> Result<Found, Failure> {
+    if args.each
+        && model
+            .options()
+            .split(' ')
+            .any(|option| option == "--kernel")
+    {
+        return Err(Failure::usage(format!(
+            "--each: a file is one recording for {}: transform every file by itself",
+            model.name()
+        )));
+    }
     let mut file = read_for(model, &args.data, &args.hidden)?;
     let mut warnings = widened(&mut file, args);
     let Arranged {

@@ -43,7 +43,7 @@ impl std::fmt::Display for NotCounts {
         match self {
             Self::Values { value } => write!(
                 f,
-                "whole numbers, but hardly counts: too many are {value} for how few are {}, as of ratings or levels",
+                "whole numbers, but hardly counts: {value} is frequent and {} is rare, as in ratings or levels",
                 value + 1
             ),
             Self::Sums { mode, mean } => write!(

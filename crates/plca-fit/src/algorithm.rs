@@ -75,7 +75,7 @@ pub trait Algorithm<T: Real>: Debug {
     /// The unit of the objective, which a tolerance is relative to.
     fn unit(&self) -> f64;
 
-    /// What rates of a block are measured in beside distributions, where the length of an extrapolated step depends on both. `None`, the default: the sum of
+    /// The number by which changes of rates are divided before they are added to changes of distributions, where the length of an extrapolated step depends on both. `None`, the default: the sum of
     /// their absolute values.
     fn rate_unit(&self, block: usize) -> Option<f64> {
         let _ = block;

@@ -461,7 +461,7 @@ impl<T: Real> BlockSpec<T> {
     ) -> Result<(DMatrix<T>, bool), FitError> {
         let shared = self.shared();
         if let Some(prior) = &self.prior {
-            // A prior is weighed against counts in no unit, unless it adds nothing to them.
+            // Priors need plain counts, so the unit is multiplied back; a flat prior does not.
             let mut exposure = exposure;
             if unit != 1.0 && !self.is_flat(prior) {
                 counts *= T::lit(unit);
@@ -500,7 +500,11 @@ impl<T: Real> BlockSpec<T> {
             (Constraint::NonNegative, Some(exposure)) => {
                 return Ok((self.divided_in(counts, unit, old, exposure), false));
             }
-            (Constraint::NonNegative, None) | (Constraint::Positive | Constraint::Free, _) => {}
+            (Constraint::NonNegative, None) | (Constraint::Positive | Constraint::Free, _) => {
+                if unit != 1.0 {
+                    counts *= T::lit(unit);
+                }
+            }
         }
         self.keep(old, &mut counts);
         Ok((counts, false))

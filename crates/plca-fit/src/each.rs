@@ -64,7 +64,7 @@ fn of_observation(mut error: FitError, along: usize, y: usize) -> FitError {
     error
 }
 
-/// How the explanations of many observations ended: like that which came least far.
+/// How the explanations of many observations ended: with the status of the observation that got least far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// The most iterations of an observation.
@@ -191,8 +191,7 @@ pub struct Each {
     pub ended: Ended,
 }
 
-/// Explains every observation along a mode by `one` as a batch of one, so that it is bit-identical in any batch. `row` says what describes an observation, from its state;
-/// from `None` what describes one that has nothing to explain, as all do of which nothing was observed, and, if these are `counts`, those without any.
+/// Explains every observation along a mode by `one` as a batch of one, so that it is bit-identical in any batch. `row` describes an observation by its state. It is given `None` for an observation with no observed cell, or, with `counts`, with no count.
 ///
 /// # Errors
 ///

@@ -110,7 +110,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(())
     }
 
-    /// Blocks that tell no component from another, of models of which blocks that are not given are to [explain](super::explain_given) those that are.
+    /// Blocks in which all components are equal. Of a model that returns them, blocks that are not given start from them and are [fitted to the given ones](super::explain_given).
     /// Default: none, such blocks are drawn.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         None
     }
 
-    /// The power of two that counts are best told in, of data in any unit: counts of small entries would otherwise leave the range of numbers. A model
+    /// The power of two by which counts are divided so that small ones do not underflow: counts of small entries would otherwise leave the range of numbers. A model
     /// that says another number than 1, the default, heeds [`Wanted::count_unit`].
     fn count_unit(&self) -> f64 {
         1.0

@@ -140,7 +140,8 @@ impl<S: State> Fit<S> {
         &self.state
     }
 
-    /// The same fit with other blocks, which take the place of the fitted ones.
+    /// The same fit with other blocks, which take the place of the fitted ones: a run goes on from them as from a start. Objective and trace stay those of the fitted
+    /// blocks.
     ///
     /// # Errors
     ///
@@ -151,7 +152,10 @@ impl<S: State> Fit<S> {
     ) -> Result<Self, FitError> {
         let mut parameters = self.state.parameters().clone();
         change(&mut parameters);
-        self.checkpoint.parameters = parameters.clone();
+        self.checkpoint = Checkpoint {
+            iteration: self.checkpoint.iteration,
+            ..Checkpoint::new(parameters.clone())
+        };
         self.state = S::wrap(parameters)?;
         Ok(self)
     }

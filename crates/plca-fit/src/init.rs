@@ -197,8 +197,7 @@ pub fn begin<T: Real>(
 /// Iterations in which blocks that are not given explain those that are.
 const EXPLAINED: usize = 50;
 
-/// Starts the blocks that are not given from those that are: they begin `even`, and are improved while those that are given stay. Drawn blocks would end at
-/// worse optima, and lead what is given there where it is free. Where what is given tells no component from another nothing is changed.
+/// Starts the blocks that are not given from those that are: they begin `even`, and are improved while those that are given stay. Drawn blocks would lead to a worse optimum, and pull given blocks that are not frozen there, too. Where what is given tells no component from another nothing is changed.
 ///
 /// # Errors
 ///

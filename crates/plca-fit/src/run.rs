@@ -170,7 +170,8 @@ impl<'a, S: State> Run<'a, S> {
         &*self.algorithm
     }
 
-    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept.
+    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept. Where nothing is drawn, since what is given says all,
+    /// the starts are alike and one is enough.
     pub fn restarts(mut self, starts: u32) -> Self {
         self.restarts = starts;
         self
@@ -226,8 +227,15 @@ impl<'a, S: State> Run<'a, S> {
         }
         let mut ends = self.prepare()?;
         let mut best: Option<Fit<S>> = None;
+        let mut first = None;
         for start in 0..self.restarts {
             let at = init.parameters(&*self.algorithm, rng)?;
+            if first.as_ref() == Some(&at) {
+                break;
+            }
+            if start == 0 && self.restarts > 1 {
+                first = Some(at.clone());
+            }
             let fit = self.go_on(start, Checkpoint::new(at), &mut ends)?;
             let is_last = fit.status().is_cut();
             // Not a number never displaces a number.

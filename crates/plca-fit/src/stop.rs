@@ -203,8 +203,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether the run was ended from outside, so that no other start is made.
-    /// Whether the run was ended from outside: by the time limit, an interruption or an observer.
+    /// Whether the run was ended from outside: by the time limit, an interruption or an observer. No further start is made then.
     pub fn is_cut(&self) -> bool {
         matches!(self, Self::TimeLimit | Self::Interrupted | Self::Custom(_))
     }

@@ -300,8 +300,8 @@ pub fn uncertified<S: State>(
     run.stop(stop).resume(Checkpoint::new(start))
 }
 
-/// The same from an even start of variational Bayes, whose bound has many optima. `Auto` is plain iterations; where a solver that extrapolates ends lower than
-/// plain iterations do, the end of these is kept.
+/// As [`uncertified`], for variational Bayes from equal components. `Auto` makes plain iterations; where a solver that extrapolates ends lower than they do,
+/// their end is kept.
 ///
 /// # Errors
 ///

@@ -5,11 +5,13 @@ use plca_tensor::{Real, exponent, times_power_of_two};
 
 use super::FitError;
 
-/// What the entries of `factors` factors are drawn around so that a product of one entry of each has this level: numbers as equal as can be of
-/// which a power of two in the level changes the exponents alone. A model of data in another unit then starts, and goes on, bit-identical.
+/// What the entries of `factors` factors are drawn around so that a product of one entry of each has this level: nearly equal numbers; multiplying `level` by a power of two changes only their exponents. A model of data in another unit then starts, and goes on, bit-identical.
 pub fn levels(level: f64, factors: usize) -> Vec<f64> {
     if !(level > 0.0 && level.is_finite()) {
         return vec![level; factors];
+    }
+    if factors == 0 {
+        return Vec::new();
     }
     let (n, e) = (factors as i32, exponent(level));
     let share = times_power_of_two(level, -e).powf(1.0 / factors as f64);

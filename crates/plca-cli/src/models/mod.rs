@@ -153,7 +153,7 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = args;
         let name = self.name();
         Err(Failure::usage(format!(
-            "{name} has no criterion cv; expected plca, plsa or nmf-kl"
+            "{name} has no criterion cv, which is for the models plca, plsa and nmf-kl"
         )))
     }
     /// The model with this number of components of `plca consensus`.

@@ -133,13 +133,14 @@ pub(crate) fn told(
     metadata["bound"] = metadata["facts"]["bound"][0].clone();
     metadata["cancellation"] = json!(cancellation);
     summary["cancellation"] = json!(cancellation);
-    let unbounded =
-        m.is_real() && metadata["bound"].is_null() && !args.model.name().ends_with("-vb");
+    let unbounded = m.is_real() && metadata["bound"].is_null();
     (unbounded && cancellation > AWAY).then(|| {
-        let remedy = if m == Replicates::Limit {
-            "--m auto bounds them"
-        } else {
-            "a prior on them has taken the bound away"
+        let remedy = match m {
+            _ if args.model.name().ends_with("-vb") => {
+                "the priors do not bound them: they have the unit of the data, give one of the activations with --prior BLOCK=gamma:SHAPE,RATE"
+            }
+            Replicates::Limit => "--m auto bounds them",
+            _ => "a prior of them has taken the bound away: leave it out, or raise its rate",
         };
         format!(
             "both rates together sum to {cancellation:.0} times the data: without a bound the objective improves as they grow, whatever is reconstructed; {remedy}"

@@ -120,6 +120,14 @@ where
     interrupt::iterating();
     let table = settings.run(data, &ranks, &make, &fit);
     let table = table.map_err(|e| e.about(path))?;
+    let most = data.shape().iter().min().unwrap_or(&0);
+    if data.shape().len() == 2 && ranks.iter().all(|rank| rank > most) {
+        let what = format!(
+            "--ranks: expected at most {most}, which is all that data of shape {:?} can have",
+            data.shape()
+        );
+        return Err(Failure::usage(what));
+    }
     let wrong = |row: &&RankRow| row.score.is_some_and(|score| !score.is_finite());
     if let Some(row) = table.rows().iter().find(wrong) {
         let what = format!("rank {}: the score cv is not finite", row.scores.rank);
@@ -128,7 +136,7 @@ where
     let mut warnings = data::warnings(args.model, data);
     if !data.summary().integers {
         warnings.push(
-            "the data are not counts: the score, a deviance, has their unit; ranks are compared all the same".into(),
+            "the data are not counts: the scores have the unit of the data, the choice of the rank does not depend on it".into(),
         );
     }
     warnings.extend(doubts(args, &table, data.shape()));
@@ -164,10 +172,23 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
             ));
         } else if ranks().min() == Some(proposed) {
             warnings.push(match proposed {
-                1 => "the proposed rank 1 is the smallest that was tried: more components predict no better, in data with few counts whatever they were made of".into(),
+                1 => format!(
+                    "the proposed rank 1 is the smallest that was tried: more components predicted no better; raise --restarts, now {}, and compare other criteria",
+                    args.restarts
+                ),
                 _ => format!("the proposed rank {proposed} is the smallest that was tried: smaller ones may be better"),
             });
         }
+    }
+    let torn = |row: &&&RankRow| row.score.zip(row.se).is_some_and(|(m, se)| se > 0.5 * m);
+    let torn: Vec<_> = (fitted.iter().filter(torn))
+        .map(|row| row.scores.rank.to_string())
+        .collect();
+    if !torn.is_empty() {
+        warnings.push(format!(
+            "a few cells decide the score of these ranks, which were predicted to be near 0: {}; raise --restarts or --smooth",
+            torn.join(", ")
+        ));
     }
     let cut = fitted.iter().any(|row| row.scores.cut);
     warnings.extend(unfinished(cut, args.ends.max_iter, args.ends.tol));
@@ -361,8 +382,12 @@ impl Validated {
         ));
         if args.criterion.is_none() {
             text.push_str(&format!(
-                "cv is what select {} does without --criterion: it is right for counts and for other data; bic, aic and held-out are for counts\n",
-                args.model.name()
+                "cv is what select {} does without --criterion: it needs no counts, and with few counts a component it says too few; {}\n",
+                args.model.name(),
+                match args.model.name() {
+                    "plsa" => "for texts take --criterion held-out",
+                    _ => "bic, aic and held-out are for counts",
+                }
             ));
         }
         text

@@ -124,4 +124,21 @@ fn shares_and_probabilities_are_not_counts() {
         line,
         &["`basis_shape`", "expected shapes", "1 + 1000 times"],
     );
+    // Means beside no shapes, and blocks of which none starts a fit, are not passed over.
+    folder.arrays(
+        "means.npz",
+        &[("basis", &[3, 2], &[0.7, 0.1, 0.2, 0.3, 0.1, 0.6])],
+    );
+    let line = "fit plsa-vb counts.csv --rank 2 --init means.npz --output m.npz";
+    folder.fails(
+        1,
+        line,
+        &["means.npz", "`basis` is the mean of `basis_shape`"],
+    );
+    folder.arrays("facts.npz", &[("marginal", &[3], &[0.2, 0.3, 0.5])]);
+    let line = "fit plsa counts.csv --rank 2 --init facts.npz --output m.npz";
+    folder.fails(1, line, &["facts.npz", "no block", "basis, mixture"]);
+    folder.ok("fit siplca counts.csv --rank 1 --kernel 1x1 --output s.npz --quiet");
+    let line = "transform s.npz counts.csv --each --output t.npz";
+    folder.fails(2, line, &["--each", "siplca", "every file by itself"]);
 }

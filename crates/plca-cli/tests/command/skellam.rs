@@ -540,6 +540,23 @@ fn bounds_and_rates_that_run_away() {
         assert_eq!((&file["m"], file["bound"].is_null()), (&"1".into(), true));
         assert!(!warned);
     }
+    // Priors have a unit: in that of the data they bound the rates, in another they do not.
+    let small: Vec<f64> = noisy().iter().map(|x| 1e-9 * x).collect();
+    folder.npy("small.npy", &[8, 60], &small);
+    let warned = |data: &str, prior: &str| {
+        let line = format!("fit skellam-vb {data} --rank 3 {prior} --seed 1 --output o.npz");
+        let summary = folder.json(&format!("{line} --quiet"));
+        let rates = summary["cancellation"].as_f64().unwrap();
+        let warnings = folder.model("o.npz").metadata["warnings"].to_string();
+        assert_eq!(
+            warnings.contains("the priors do not bound them"),
+            rates > 10.0
+        );
+        rates > 10.0
+    };
+    assert!(warned("small.npy", ""));
+    assert!(!warned("small.npy", "--prior activations=gamma:1,1e9"));
+    assert!(!warned("v.npy", "--prior activations=gamma:1,1"));
 }
 
 /// New data in small units are explained as well as the same in other units, and files without a word about the noise are of the limit.

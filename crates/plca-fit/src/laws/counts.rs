@@ -104,11 +104,10 @@ struct Wrong {
 ///
 /// (of a divergence with the other sign). Slopes are central differences of [`Algorithm::likelihood`], so the law knows no formula of the model.
 /// Where they disagree it says which of the three is wrong: counts and exposures of a right E-step are slopes of one function, so their own
-/// differences are symmetric. Where these are not, counts are wrong. Where they are, an exposure is if only what is subtracted from the counts is off,
-/// counts are if some block is right, and the value is if none is: or all counts are those of other data. The likelihood is not to depend on the
+/// differences are symmetric. Where these are not, counts are wrong. If they are symmetric, the exposure is wrong if only the subtracted part is off, the counts are wrong if at least one block agrees; otherwise the value is wrong, or all counts are of other data. The likelihood is not to depend on the
 /// number of iterations.
 ///
-/// An algorithm without [`Algorithm::expectation`] has only its value checked. Counts of a column of a distribution may have a unit of their own where no
+/// An algorithm without [`Algorithm::expectation`] is only checked for a likelihood that does not change with the iteration counter. Counts of a column of a distribution may have a unit of their own where no
 /// prior gives them one: only their shares matter.
 ///
 /// # Errors
@@ -161,7 +160,11 @@ pub fn check_counts<T: Real>(
     let exact = Exactness::of(algorithm, claims, here);
     let later = at.clone().at_iteration(iteration + 7);
     let there = value(&later).map_err(refused)?;
-    let near = (there - here).abs() <= exact.allowed || here.is_nan() && there.is_nan();
+    if here.is_nan() && algorithm.expectation().is_some() {
+        let details = format!("the likelihood is {here} after {iteration} iterations");
+        return Err(Violation::new(Law::Value, details));
+    }
+    let near = there == here || (there - here).abs() <= exact.allowed || here.is_nan();
     // Without an E-step the likelihood may be the objective with its priors, and these may change.
     let steady =
         algorithm.expectation().is_some() || algorithm.blocks().iter().all(|s| s.prior.is_none());
@@ -180,15 +183,14 @@ pub fn check_counts<T: Real>(
     }
     asked_for(model, at)?;
     let all = sides(model, at).map_err(refused)?;
-    // What was kept of one state is not that of another.
-    let elsewhere = model
-        .blocks()
-        .iter()
-        .position(|spec| !matches!(spec.frozen, Frozen::Whole) && frozen(spec).contains(&false));
-    if let Some(j) = elsewhere {
-        let free = frozen(&model.blocks()[j]).iter().position(|kept| !kept);
-        let moved = moved(model.blocks(), at, (j, free.unwrap_or(0)), 1.0);
-        let _ = sides(model, &moved);
+    // Counts that are kept of one state must not be those of another.
+    for (j, spec) in model.blocks().iter().enumerate() {
+        let kept = frozen(spec);
+        let free = (0..kept.len()).filter(|&e| !kept[e]);
+        let size = |&e: &usize| at.at(j)[e].to_f64();
+        if let Some(e) = free.max_by(|a, b| size(a).total_cmp(&size(b))) {
+            let _ = sides(model, &moved(model.blocks(), at, (j, e), 1.0));
+        }
     }
     let again = sides(model, at).map_err(refused)?;
     for (j, pair) in all.iter().zip(&again).enumerate() {
@@ -383,7 +385,7 @@ fn told_apart<T: Real>(
         && let (Some(here), Some(there)) = (implied(at), implied(&moved(specs, at, (j, e), 1.0)))
         && (here - there).abs() <= error
     {
-        // Without any, or below 0, the mass of the model is not in the value, or with the other sign: no rate is without exposure.
+        // An implied exposure of 0 or less means that the value lacks the model's mass, or has it with the wrong sign.
         return match here <= error {
             true => Law::Value,
             false => Law::Exposure,

@@ -99,7 +99,7 @@ pub fn agree(
     agree_at(law, got, want, |_, point| within(point))
 }
 
-/// The same, of points that are told by their places.
+/// The same, of points, whose tolerance also depends on their index.
 fn agree_at(
     law: Law,
     got: &[Point],
@@ -166,7 +166,9 @@ pub fn check_moved<T: Real>(
         .map(|point| {
             let here = point.objective;
             point.objective = objective(here);
-            (objective(here + claims.rounding.allowed(here)) - point.objective).abs()
+            let moved = objective(here + claims.rounding.allowed(here)) - point.objective;
+            // The objective there rounds, too, whatever is subtracted from it here.
+            moved.abs() + claims.rounding.relative * point.objective.abs()
         })
         .collect();
     let got = follow(there, &map(start), n, blocks)?;

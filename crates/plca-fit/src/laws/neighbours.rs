@@ -49,7 +49,10 @@ pub fn check_neighbours<R: PartialEq + Debug, E: Display>(
     let alone = alone.collect::<Result<Vec<_>, _>>()?;
     for batch in std::iter::once(&all).chain(batches) {
         for (&n, result) in batch.iter().zip(explained(batch)?) {
-            let own = &alone[n][0];
+            let Some([own]) = alone.get(n).map(Vec::as_slice) else {
+                let details = format!("{batch:?} names {n}, there are {observations} observations");
+                return Err(Violation::new(Law::Neighbours, details));
+            };
             if result != *own {
                 let details = format!("observation {n} is {result:?} in {batch:?}, {own:?} alone");
                 return Err(Violation::new(Law::Neighbours, details));

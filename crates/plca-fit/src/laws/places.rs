@@ -90,7 +90,7 @@ pub(super) fn some<I: Clone>(all: &[I], iteration: usize) -> Vec<I> {
     chosen.cloned().collect()
 }
 
-/// Moves an entry by `t` along its way: a positive value in parts of itself, other free entries of a distribution make room; a value of any
+/// Moves an entry by `t` along its way: a positive entry is multiplied by `1 + t`, and the free entries of a distribution are then rescaled; a value of any
 /// sign in parts of the largest of its block. An entry at 0 that may not be negative stays.
 pub(super) fn raise<T: Real>(
     spec: &BlockSpec<T>,
@@ -170,7 +170,7 @@ impl Exactness {
         } else {
             T::EPSILON.to_f64()
         };
-        // A larger step is none.
+        // The step is at most 0.05.
         let h = relative.cbrt().min(0.05);
         Self { allowed, size, h }
     }
@@ -181,9 +181,9 @@ impl Exactness {
     }
 
     /// The slope below which a step need not gain more than rounding. A step to the maximum along a way of slope `s` gains `s²/(2 c)` or
-    /// more, with `c`, the curvature, at most the size; one that goes an eighth of it is forgiven.
+    /// more, with `c`, the curvature, at most the size; a step with an eighth of that gain still passes.
     pub(super) fn without_gain(&self) -> f64 {
-        // Objectives err, however exact they are said to be.
+        // The claimed rounding may be 0: at least one epsilon of `f64` is assumed.
         let allowed = self.allowed.max(f64::EPSILON * self.size);
         4.0 * (self.size * allowed).sqrt() + self.of_slopes()
     }

@@ -363,9 +363,11 @@ pub fn check_steps<T: Real>(
         }
         let old = walk.at.clone();
         walk.step(false)?;
+        // Under one prior, where it changes on its way.
+        let new = walk.at.clone().at_iteration(old.iteration());
         let values = [
             objective_at(algorithm, &old)?,
-            objective_at(algorithm, &walk.at)?,
+            objective_at(algorithm, &new)?,
         ];
         step_laws(algorithm, [&old, &walk.at], values, claims)?;
     }
@@ -383,8 +385,9 @@ pub(super) fn settles<T: Real>(mut walk: Walk<'_, T>, claims: &Claims) -> Result
         }
         let old = walk.at.clone();
         walk.step(false)?;
-        let values = [value, walk.objective()?];
-        value = values[1];
+        let new = walk.at.clone().at_iteration(old.iteration());
+        let values = [value, objective_at(algorithm, &new)?];
+        value = walk.objective()?;
         let exact = Exactness::of(algorithm, claims, values[0]);
         if gain(algorithm.sense(), values) <= exact.allowed {
             check_valid(algorithm.blocks(), &old, &walk.at)?;

@@ -29,7 +29,7 @@ use crate::{Fit, Sense, State};
 /// let single = single.into_iter().collect::<Result<Vec<_>, FitError>>()?;
 /// let best = run(4)?.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert!(check_starts(Sense::Maximise, &single, &best).is_ok());
-/// // Whoever keeps the worst is found out.
+/// // Keeping the worst start breaks the law.
 /// assert_eq!(check_starts(Sense::Minimise, &single, &best).unwrap_err().law, Law::Starts);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

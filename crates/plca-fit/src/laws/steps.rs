@@ -130,7 +130,7 @@ pub fn check<T: Real>(
     Ok(())
 }
 
-/// The cause of an objective that gets worse or stays: the E-step behind the algorithm, or a block of a plain step from there, if it is one of them.
+/// The cause of an objective that gets worse or stays: the E-step behind the algorithm, or one block of a plain step, if either can be blamed; else the violation itself.
 fn traced<T: Real>(
     violation: Violation,
     algorithm: &dyn Algorithm<T>,
@@ -188,12 +188,11 @@ fn extrapolated<T: Real>(
             .fold(0.0, |most: f64, x| most.max(x.to_f64().abs()));
         let allowed = claims.rounding.relative.max(normalising) * largest;
         let close = |(a, b): (&T, &T)| (a.to_f64() - b.to_f64()).abs() <= allowed;
-        if old.shape() != new.shape() || !old.iter().zip(new).all(close) {
-            let e = old
-                .iter()
-                .zip(new)
-                .position(|pair| !close(pair))
-                .unwrap_or(0);
+        if old.shape() != new.shape() {
+            let details = format!("{:?} becomes {:?}", old.shape(), new.shape());
+            return Err(Violation::new(Law::Extrapolated, details).at(name.into(), None));
+        }
+        if let Some(e) = old.iter().zip(new).position(|pair| !close(pair)) {
             let details = format!("{} becomes {}", old[e], new[e]);
             let entry = Some((e % old.nrows(), e / old.nrows()));
             return Err(Violation::new(Law::Extrapolated, details).at(name.into(), entry));

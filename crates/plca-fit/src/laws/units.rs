@@ -158,7 +158,7 @@ fn lose_digits<T: Real>(one: &Parameters<T>, other: &Parameters<T>, units: &Unit
 /// ```
 ///
 /// `J` is the objective without its constant, [`Fit::compared`], and `u` is [`Units::objective`]. A number that is not a power of two
-/// rounds the data, and iterations amplify that: compare a few of them, of the same number.
+/// rounds the data, and iterations amplify that: compare after a few iterations, equally many in both fits.
 ///
 /// # Errors
 ///

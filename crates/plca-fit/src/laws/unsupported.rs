@@ -180,7 +180,7 @@ pub fn check_unsupported<M: Model>(
                         "entry {index:?} is named as {value}, but is {datum}"
                     ));
                 }
-                let right = upto(&index, false) != Some(true) && upto(&index, true) != Some(false);
+                let right = upto(&index, false) != Some(true) && upto(&index, true) == Some(true);
                 if !right {
                     let cell = first().map(|(index, _)| index.clone()).unwrap_or_default();
                     return broken(format!(

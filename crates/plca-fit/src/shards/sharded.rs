@@ -953,7 +953,7 @@ impl<T: Real> On<'_, T> {
                 (new, pending) = self.renewed(&at, counts.blocks, &mut stats.terms)?;
             }
         }
-        if ask.support || stats.value.is_some_and(f64::is_infinite) {
+        if ask.support || stats.value.is_some_and(|value| !value.is_finite()) {
             let along = shared.survey.along;
             stats.unsupported = self.bound.unsupported(&at)?.map(|(mut index, value)| {
                 index[along] += place.first;

@@ -15,8 +15,7 @@ use plca_tensor::Real;
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
 use crate::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Stepped};
 
-/// `|r|²` and `|u|²` of three points, entry by entry, in parts of `size`: 1 for distributions, and what has the unit of the data for rates, so that the length of a
-/// step does not depend on it.
+/// `|r|²` and `|u|²` of three points, entry by entry, divided by `size`: 1 for distributions and the unit of rates, so that the length of a step does not depend on it.
 pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>, size: f64) -> [f64; 2] {
     let (mut r2, mut u2) = (0.0, 0.0);
     for [x0, x1, x2] in points {
