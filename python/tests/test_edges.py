@@ -329,3 +329,24 @@ def test_a_prior_that_is_too_strong_is_warned_of_once(make):
 def test_one_number_of_components_is_scored(X):
     assert select(PLSA(random_state=0), np.round(X), 2).best == 2
     assert select(PLSA(random_state=0), np.round(X), np.array(2)).best == 2
+
+
+def test_rates_that_run_away_are_warned_of():
+    rng = np.random.default_rng(0)
+    bump = np.sin(np.pi * np.arange(60) / 60) ** 4
+    X = 10 * np.outer(bump, rng.normal(size=8)) + rng.normal(size=(60, 8))
+    settings = {"solver": "momentum", "tol": 1e-9, "max_iter": 600, "random_state": 0}
+    for make, size in ((SkellamSNMF, {}), (SkellamCP, {}), (ShiftInvariantSkellam, {"kernel": (1, 8)})):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            bounded = make(n_components=3, **size, **settings).fit(X)
+        assert 1 <= bounded.cancellation_ <= 6 + 1e-9
+        with pytest.warns(UserWarning, match="both rates together sum to .* replicates='auto'"):
+            away = make(n_components=3, replicates=np.inf, **size, **settings).fit(X)
+        assert away.cancellation_ > 10
+    with pytest.warns(UserWarning, match="the priors do not bound them"):
+        SkellamSNMF(n_components=3, method="vb", random_state=0).fit(1e-9 * X)
+    # What is hidden counts on neither side.
+    seen = np.ones(X.shape, bool)
+    seen[::7] = False
+    assert SkellamSNMF(n_components=3, random_state=0).fit(X, observed=seen).cancellation_ > 0

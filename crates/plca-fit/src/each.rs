@@ -105,10 +105,10 @@ impl Ended {
     }
 
     /// Of explained observations.
-    pub fn of<'a, S: State + 'a>(all: impl IntoIterator<Item = &'a Explained<S>>) -> Self {
+    pub fn of<'a, O: 'a>(all: impl IntoIterator<Item = &'a Alone<O>>) -> Self {
         let mut ended = Self::default();
         for one in all {
-            ended.and(one.fit.iterations(), one.fit.status());
+            ended.and(one.iterations, &one.status);
         }
         ended
     }
@@ -174,6 +174,38 @@ impl Ended {
     }
 }
 
+/// What is kept of an observation that was explained alone: what describes it, without what was learnt, which would be there once for every observation.
+#[derive(Clone, Debug)]
+pub struct Alone<O> {
+    /// What describes it.
+    pub own: O,
+    /// Its gap, if one is certified.
+    pub gap: Option<f64>,
+    /// The sum of its counts that were left out.
+    pub dropped: f64,
+    /// Whether it has no count.
+    pub is_empty: bool,
+    /// Its objective.
+    pub objective: f64,
+    iterations: usize,
+    status: Status,
+}
+
+impl<O> Alone<O> {
+    /// Of a batch of one, which `own` describes.
+    pub fn of<S: State>(found: &Explained<S>, own: impl FnOnce(&S) -> O) -> Self {
+        Self {
+            own: own(found.fit.state()),
+            gap: found.gap.first().copied(),
+            dropped: found.dropped,
+            is_empty: !found.empty.is_empty(),
+            objective: found.fit.objective(),
+            iterations: found.fit.iterations(),
+            status: found.fit.status().clone(),
+        }
+    }
+}
+
 /// Observations explained each as a batch of one, of a model that normalises over a batch.
 #[derive(Clone, Debug)]
 pub struct Each {
@@ -201,7 +233,7 @@ pub fn explain_each<S: State + Send>(
     (along, counts): (usize, bool),
     how: &Transform,
     one: impl Fn(&dyn Data<S::Scalar>, &Transform) -> Result<Explained<S>, FitError> + Sync,
-    row: impl Fn(Option<&S>) -> Result<Vec<(String, Vec<f64>)>, FitError>,
+    row: impl Fn(Option<&S>) -> Result<Vec<(String, Vec<f64>)>, FitError> + Sync,
 ) -> Result<Each, FitError> {
     how.stop.check()?;
     if counts {
@@ -214,7 +246,10 @@ pub fn explain_each<S: State + Send>(
             return Ok(None);
         }
         match one(observation, how) {
-            Ok(found) => Ok(Some((Some(found), 0.0))),
+            Ok(found) => {
+                let found = Alone::of(&found, |state| row(Some(state)));
+                Ok(Some((Some(found), 0.0)))
+            }
             Err(FitError::Data(DataError::NoMass)) if how.impossible == Impossible::Drop => {
                 Ok(Some(lost(observation)))
             }
@@ -226,30 +261,28 @@ pub fn explain_each<S: State + Send>(
             .iter()
             .map(|one| one.as_ref().and_then(|(run, _)| run.as_ref()))
     };
-    let mut blocks: Vec<(String, DMatrix<f64>)> = Vec::new();
+    let nothing = row(None)?;
+    let mut blocks: Vec<(String, DMatrix<f64>)> = (nothing.iter())
+        .map(|(name, row)| (name.clone(), DMatrix::zeros(found.len(), row.len())))
+        .collect();
     for (y, run) in runs().enumerate() {
-        let rows = row(run.map(|run| run.fit.state()))?;
-        if blocks.is_empty() {
-            let sized = |(name, row): &(String, Vec<f64>)| {
-                (name.clone(), DMatrix::zeros(found.len(), row.len()))
-            };
-            blocks = rows.iter().map(sized).collect();
-        }
-        for ((_, block), (_, row)) in blocks.iter_mut().zip(&rows) {
-            let entries = block.row_mut(y);
-            entries
-                .into_iter()
-                .zip(row)
-                .for_each(|(x, &value)| *x = value);
+        let rows = match run {
+            Some(run) => run.own.as_ref().map_err(Clone::clone)?,
+            None => &nothing,
+        };
+        for ((_, block), (_, row)) in blocks.iter_mut().zip(rows) {
+            let entries = block.row_mut(y).into_iter().zip(row);
+            entries.for_each(|(x, &value)| *x = value);
         }
     }
-    let gapped = runs().flatten().any(|run| !run.gap.is_empty());
-    let gap = |run: Option<&Explained<S>>| run.and_then(|run| run.gap.first().copied());
+    let gapped = runs().flatten().any(|run| run.gap.is_some());
     let unexplained = found.iter().flatten().map(|(_, lost)| lost).sum::<f64>();
-    let is_empty = |run: Option<&Explained<S>>| run.is_none_or(|run| !run.empty.is_empty());
+    let is_empty = |run: Option<&Alone<_>>| run.is_none_or(|run| run.is_empty);
     Ok(Each {
         gap: match gapped {
-            true => runs().map(|run| gap(run).unwrap_or(0.0)).collect(),
+            true => runs()
+                .map(|run| run.and_then(|run| run.gap).unwrap_or(0.0))
+                .collect(),
             false => Vec::new(),
         },
         dropped: runs().flatten().map(|run| run.dropped).sum::<f64>() + unexplained,
@@ -260,7 +293,7 @@ pub fn explain_each<S: State + Send>(
             .collect(),
         objective: runs()
             .flatten()
-            .map(|run| run.fit.objective())
+            .map(|run| run.objective)
             .collect::<CompensatedSum>()
             .value(),
         ended: Ended::of(runs().flatten()),

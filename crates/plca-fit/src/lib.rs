@@ -63,7 +63,7 @@ pub use block::check_room;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;
-pub use each::{Each, Ended, each, explain_each};
+pub use each::{Alone, Each, Ended, each, explain_each};
 #[doc(hidden)]
 pub use em::with_priors;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};

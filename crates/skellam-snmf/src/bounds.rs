@@ -20,7 +20,7 @@ pub(crate) enum Bounds {
 }
 
 impl Bounds {
-    /// Scales down what sums to more: of counts, the M-step under the bound; of a point, the one that stands for it. Frozen entries are left alone.
+    /// Scales down what sums to more: applied to counts, the M-step under the bound; applied to a point, the nearest allowed multiple of it. Frozen entries are left alone.
     ///
     /// ```math
     /// h \gets h \min \left( 1, \frac{B}{\sum h} \right)

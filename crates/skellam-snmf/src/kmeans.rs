@@ -163,6 +163,9 @@ struct KMeansSteps<T: Real> {
     specs: Vec<BlockSpec<T>>,
 }
 
+/// Squares below this may have lost digits.
+const SMALL: f64 = 1e-280;
+
 fn label<T: Real>(labels: &DMatrix<T>, n: usize) -> usize {
     labels[n].to_f64() as usize
 }
@@ -172,6 +175,17 @@ fn distance<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize
     let (sample, centre) = (data.column(n), centres.column(k));
     let terms = sample.iter().zip(centre.iter());
     terms.map(|(&x, &c)| (x - c).to_f64().powi(2)).sum()
+}
+
+/// The distance itself, a number where its square is none.
+fn length<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize) -> f64 {
+    let apart = || (0..data.nrows()).map(|i| data[(i, n)].to_f64() - centres[(i, k)].to_f64());
+    let largest = apart().fold(0.0, |most: f64, x| most.max(x.abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let terms = apart().map(|x| (x / largest).powi(2));
+    largest * terms.sum::<f64>().sqrt()
 }
 
 impl<T: Real> KMeansSteps<T> {
@@ -184,8 +198,17 @@ impl<T: Real> KMeansSteps<T> {
     fn nearest(&self, centres: &DMatrix<T>) -> DMatrix<T> {
         let (data, centres) = (&self.data.values, &self.at_work(centres));
         let nearest = |n: usize| {
-            let all = (0..centres.ncols()).map(|k| (k, distance(data, n, centres, k)));
-            all.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(k, _)| k)
+            let mut all: Vec<f64> = (0..centres.ncols())
+                .map(|k| distance(data, n, centres, k))
+                .collect();
+            // The unit of the data may be far from that of this sample.
+            if all.iter().any(|d| !(SMALL..f64::INFINITY).contains(d)) {
+                all = (0..all.len())
+                    .map(|k| length(data, n, centres, k))
+                    .collect();
+            }
+            let all = all.iter().enumerate();
+            all.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(k, _)| k)
         };
         let labels = (0..data.ncols()).map(|n| T::lit(nearest(n) as f64));
         DMatrix::from_iterator(data.ncols(), 1, labels)

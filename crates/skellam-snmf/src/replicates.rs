@@ -50,7 +50,7 @@ pub enum Replicates {
     Limit,
     /// Real data with noise (default): the limit between rates to each of which the mean of `|V|` is added, and with activations of a column, or weights, that
     /// sum to at most [`BOUND`](Self::BOUND) times what the data sum to. So the reconstruction is near that of least squares. Both follow from the data and
-    /// scale with them. Variational Bayes, whose priors bound the rates, takes the limit; so do activations and weights that have a prior, as for the bound.
+    /// scale with them. Variational Bayes, whose priors are to bound the rates, uses [`Limit`](Self::Limit). Activations or weights with a prior have the noise but no bound.
     /// `[SKELLAM 13]`
     #[default]
     Auto,

@@ -5,7 +5,7 @@ use plca_dist::{
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::parallel::wide;
-use plca_tensor::{CompensatedSum, Real, SplitRule};
+use plca_tensor::{CompensatedSum, Real, SplitRule, exponent};
 
 use crate::Replicates;
 
@@ -13,8 +13,7 @@ use crate::Replicates;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     pub(crate) replicates: Replicates,
-    /// A power of two that brings the data to about 1, so that no product leaves the exponent, and the unit of the data is that of no result; 1 for counts, which
-    /// have one. [SKELLAM eq. 32]
+    /// A power of two that brings real data near 1, so that no product overflows or underflows and no bit depends on the unit; 1 for counts. [SKELLAM eq. 32]
     scale: f64,
     /// What the rates that are met are still to be multiplied by.
     rates: f64,
@@ -37,7 +36,7 @@ impl Split {
         let scale = if largest > 0.0 && replicates.is_real() {
             // Both it and its inverse are numbers of the scalar.
             let most = T::MAX_EXPONENT - 2;
-            2f64.powi(-(largest.log2().floor() as i32).clamp(-most, most))
+            2f64.powi(-exponent(largest).clamp(-most, most))
         } else {
             1.0
         };
@@ -73,7 +72,7 @@ impl Split {
         self.scale
     }
 
-    /// What the rates that are met are of those of the data.
+    /// The rates passed in, divided by the rates in the unit of the data.
     pub(crate) fn met(self) -> f64 {
         self.scale / self.rates
     }

@@ -1,8 +1,8 @@
 //! What the models of data of either sign share.
 
-use nalgebra::{DMatrix, DVectorView, RowDVector};
+use nalgebra::{DMatrix, DVector, DVectorView, RowDVector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
+    Algorithm, Alone, Axis, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
     Transform, begin, bounded, uncertified,
 };
 use plca_tensor::arrange::Signed;
@@ -317,7 +317,15 @@ pub(crate) fn explained_by_bound<S: State>(
     })
 }
 
-/// Columns that were explained alone, as one: `algorithm` is that of all of them, and its `start` what columns keep that have nothing, where it is not `nothing`.
+/// What is kept of a column that was explained alone: its column of every block but the first, the atoms.
+pub(crate) fn alone<S: State>(found: &Explained<S>) -> Alone<Vec<DVector<S::Scalar>>> {
+    Alone::of(found, |state| {
+        let own = state.parameters().matrices()[1..].iter();
+        own.map(|block| block.column(0).into_owned()).collect()
+    })
+}
+
+/// Columns that were explained alone, as one: `algorithm` is that of all of them, and columns without a result are filled with `nothing`, or keep their `start` if that is `None`.
 /// Blocks from the second on have a column for every column of the data. `own` is the likelihood, where it is not that of all of them.
 ///
 /// # Errors
@@ -326,7 +334,7 @@ pub(crate) fn explained_by_bound<S: State>(
 pub(crate) fn joined<S: State>(
     algorithm: &dyn Algorithm<S::Scalar>,
     (start, nothing): (Vec<DMatrix<S::Scalar>>, Option<S::Scalar>),
-    columns: &[Option<Explained<S>>],
+    columns: &[Option<Alone<Vec<DVector<S::Scalar>>>>],
     own: Option<f64>,
     empty: Vec<usize>,
     dropped: f64,
@@ -335,8 +343,7 @@ pub(crate) fn joined<S: State>(
     at.change(|j, block| {
         for (y, column) in columns.iter().enumerate().filter(|_| j > 0) {
             if let Some(column) = column {
-                let own = column.fit.state().parameters().at(j);
-                block.set_column(y, &own.column(0));
+                block.set_column(y, &column.own[j - 1]);
             } else if let Some(nothing) = nothing {
                 block.column_mut(y).fill(nothing);
             }

@@ -44,7 +44,7 @@ pub(super) struct VbCounts<'a, T: Real> {
     /// Whether the data are a part of all, a batch or a shard: of the blocks that all parts share the counts alone are expected, and their divergence is not
     /// counted.
     pub(super) is_part: bool,
-    /// Whether by means of the posteriors in place of geometric means, which is EM.
+    /// Whether to use posterior means instead of geometric means, which makes the step one of EM.
     pub(super) by_means: bool,
     /// The means that are taken of blocks that stay as they are; none of the others.
     pub(super) fixed: Vec<Option<DMatrix<T>>>,

@@ -92,8 +92,7 @@ impl<T: Real> PlcaVb<T> {
     /// Transforms new data along one mode: the posteriors of the other factors are kept, and weights and factor of the mode start from their priors and even
     /// counts. The bound is that of the new data alone, without the divergences of what is kept. There are no gaps.
     ///
-    /// `Auto` makes plain iterations. Of a solver that extrapolates the end is taken where its bound is higher than that of plain iterations. Indices of
-    /// other modes that have no data cost nothing but the sums of the factors.
+    /// `Auto` makes plain iterations. With a solver that extrapolates plain iterations are made, too, and the end with the higher bound is returned. Indices of other modes that have no data take no part in the iterations.
     ///
     /// # Errors
     ///

@@ -3,9 +3,9 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model, Parameters,
-    Prior, State, Transform, begin, certify, each, empty, gaps, one_by_one, possible, share,
-    uncertified,
+    Algorithm, Alone, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model,
+    Parameters, Prior, State, Transform, begin, certify, each, empty, gaps, one_by_one, possible,
+    share, uncertified,
 };
 use plca_tensor::{Data, Factor, Real, normalise_columns};
 
@@ -199,8 +199,8 @@ impl<T: Real> Nmf<T> {
         let found = each(data, along, how, |_, observation, how| {
             if observation.total() > 0.0 {
                 let found = config.together(learnt, observation, along, how)?;
-                let block = found.fit.state().0.at(along).clone();
-                return Ok(Some((block, Some(found))));
+                let found = Alone::of(&found, |state| state.0.at(along).clone());
+                return Ok(Some((found.own.clone(), Some(found))));
             }
             // Without counts a rate is 0, or what its prior says.
             let mut one = spec.clone();
@@ -233,7 +233,7 @@ impl<T: Real> Nmf<T> {
         };
         let ended = Ended::of(runs().flatten());
         let gaps = runs().map(|run| match run {
-            Some(run) => run.gap.first().copied(),
+            Some(run) => run.gap,
             None => prior.is_none().then_some(0.0),
         });
         Ok(Explained {

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Blocks, Ended, Explained, Factored, FitError, Model, Parameters, SCALE, State, Transform, each,
-    empty, gaps, one_by_one, possible,
+    Alone, Blocks, Ended, Explained, Factored, FitError, Model, Parameters, SCALE, State,
+    Transform, each, empty, gaps, one_by_one, possible,
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -110,33 +110,38 @@ impl<T: Real> PlsaState<T> {
         }
         let found = each(data, along, how, |_, observation, how| {
             match observation.total() > 0.0 {
-                true => self.alone(&config, observation, &factors, how).map(Some),
+                true => {
+                    let found = self.alone(&config, observation, &factors, how)?;
+                    let own =
+                        |state: &Self| (state.mixture().column(0).into_owned(), state.scale(0));
+                    Ok(Some(Alone::of(&found, own)))
+                }
                 false => Ok(None),
             }
         })?;
         let write = |j: usize, block: &mut DMatrix<T>| {
             for (y, one) in found.iter().enumerate().filter(|_| j == 1) {
                 if let Some(one) = one {
-                    block.set_column(y, &one.fit.state().mixture().column(0));
+                    block.set_column(y, &one.own.0);
                 }
             }
         };
         let ended = Ended::of(found.iter().flatten());
         let fit = written(&*algorithm, learnt, &ended, write)?;
         // What an observation is multiplied by where cells are hidden is its own, too.
-        let scale = |one: &Option<Explained<Self>>| {
-            one.as_ref().map_or(0.0, |one| one.fit.state().scale(0))
-        };
-        let scales = found.iter().map(scale).collect();
+        let scales = found
+            .iter()
+            .map(|one| one.as_ref().map_or(0.0, |one| one.own.1));
+        let scales = scales.collect();
         let of_each = |at: &mut Parameters<T>| {
             if at.fact(SCALE).is_some() {
                 *at = at.clone().with_fact(SCALE, scales);
             }
         };
-        let gap = |one: &Option<Explained<Self>>| one.as_ref().map_or(0.0, |one| one.gap[0]);
+        let gaps = found.iter().map(|one| one.as_ref().and_then(|one| one.gap));
         Ok(Explained {
             fit: fit.change(of_each)?,
-            gap: found.iter().map(gap).collect(),
+            gap: gaps.map(|gap| gap.unwrap_or(0.0)).collect(),
             dropped,
             empty,
         })

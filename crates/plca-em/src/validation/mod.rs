@@ -149,7 +149,7 @@ impl CrossValidation {
     ///
     /// # Errors
     ///
-    /// [`EmError::Number`], [`EmError::Share`].
+    /// [`EmError::Number`], [`EmError::Smoothing`].
     pub fn check(&self) -> Result<(), EmError> {
         let numbers = [
             ("folds", self.folds, 2),

@@ -364,9 +364,9 @@ impl<'a, T: Real> Products<'a, T> {
                     at_hidden = squares;
                 }
                 let mut outside = norm - at_stored - at_hidden;
-                // Of this part of the norm its own rounding is too much.
+                // Below this part of the norm the difference is mostly rounding.
                 let least = if T::MAX_EXPONENT < 1000 { 0.02 } else { 1e-5 };
-                if outside < least * norm {
+                if outside + stored < least * norm {
                     let mut lists = vec![cells];
                     lists.extend(match hidden {
                         Hidden::Listed(hidden) => Some(hidden),

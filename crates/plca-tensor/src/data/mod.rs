@@ -265,7 +265,7 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         self.summary().total
     }
 
-    /// The largest power of two that is not above the sum of the observed cells; 1 without mass. Logarithms of data and models in this unit
+    /// The largest power of two that is not above the sum of the observed cells, for subnormal sums `2^-1023`; 1 without mass. Logarithms of data and models in this unit
     /// are those of shares, whatever the data are measured in.
     fn unit(&self) -> f64 {
         match self.total() {

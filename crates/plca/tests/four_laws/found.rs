@@ -179,3 +179,48 @@ fn small_shares_in_large_units_keep_their_digits() {
     };
     assert_eq!(step(1.0), step(2f64.powi(92)));
 }
+
+/// The mass of a model that is nearly all in a hidden cell is fitted to the others: no iteration is worse.
+#[test]
+fn masses_beside_large_hidden_cells_are_fitted() {
+    for storage in 0..2 {
+        let table = table::<f64>(&[2, 2], &[0.0, 1.0, 1.0, 1e-8], &[0], 1.0);
+        let data: Box<dyn Data<f64>> = match storage {
+            0 => Box::new(table.all_but().unwrap()),
+            _ => Box::new(table.masked(Order::RowMajor).unwrap()),
+        };
+        let pntf = Pntf::<f64>::builder(1).normalise(false).build().unwrap();
+        let column = DMatrix::from_column_slice(2, 1, &[1.0 - 1e-8, 1e-8]);
+        let init = Init::default().block("factor_0", column.clone());
+        let init = init.block("factor_1", column);
+        let init = init.block("weights", DMatrix::from_element(1, 1, 1.0));
+        let init = init.block("mass", DMatrix::from_element(1, 1, 1.3e8));
+        let run = pntf.on(&*data).unwrap().solver(Solver::Em);
+        let run = run.stop(Stop::default().tol(None).max_iter(20).check_every(1));
+        let fit = run.run(init, &mut plca::seed(0)).unwrap();
+        for pair in fit.trace().windows(2) {
+            let [before, after] = [pair[0].objective, pair[1].objective];
+            assert!(
+                after <= before * (1.0 + 1e-6) + 1e-9,
+                "{storage}: {before} {after}"
+            );
+        }
+    }
+}
+
+/// A sample's nearest centre is that whatever other samples there are.
+#[test]
+fn labels_do_not_follow_from_other_samples() {
+    let centres = |values: &[f64]| DMatrix::from_row_slice(1, values.len(), values);
+    for (centres, samples, label) in [
+        (centres(&[1e-20, 2e-20]), vec![2e-20, 1e150], 1.0),
+        (centres(&[2e60, 1e60]), vec![1e-100, 1e-100], 1.0),
+    ] {
+        let model = KMeans::<f64>::builder(2).freeze("centres").build().unwrap();
+        let data = table::<f64>(&[1, samples.len()], &samples, &[], 1.0);
+        let data = data.dense(Order::RowMajor).unwrap();
+        let init = Init::default().block("centres", centres);
+        let at = model.init(&data, init, &mut plca::seed(0)).unwrap();
+        assert_eq!(at.parameters().block("labels").unwrap()[0], label);
+    }
+}

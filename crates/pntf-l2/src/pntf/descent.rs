@@ -123,12 +123,14 @@ impl<T: Real> Descent<'_, T> {
         let l = at.at(0).column(0).map(|w| w.to_f64());
         let s = mass(at);
         let linear: f64 = f.iter().zip(l.iter()).map(|(f, l)| f * l).sum();
-        let slope = linear - s * (hadamard(&grams(factors(at)), None) * &l).dot(&l);
+        let mut slope = linear - s * (hadamard(&grams(factors(at)), None) * &l).dot(&l);
         let mut squares = self.norm - 2.0 * s * slope - squared_error;
-        if cancels::<T>(squares, self.norm) {
+        // Both are differences of sums over all cells, hidden ones included.
+        if cancels::<T>(squares, self.norm.max(s * linear.abs())) {
             // The squared error of data without mass.
             let weights: Vec<T> = scaled_weights(at).into_iter().map(T::lit).collect();
             squares = self.data.completed_mttkrp(0.0, &weights, factors(at), 0).1;
+            slope = (self.norm - squared_error - squares) / (2.0 * s);
         }
         let best = s + slope / (squares / (s * s));
         if squares > 0.0 && best.is_finite() && best > 0.0 {

@@ -195,9 +195,9 @@ impl<T: Real> Expectation<T> for CpBound<T> {
         Ok(new.into_iter().flatten().collect())
     }
 
-    /// The sum of the absolute values.
+    /// The sum of the absolute values, 1 of data that are all 0.
     fn unit(&self) -> f64 {
-        self.size
+        if self.size > 0.0 { self.size } else { 1.0 }
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {

@@ -142,9 +142,9 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         1.0 / self.split.scale()
     }
 
-    /// The sum of the absolute values.
+    /// The sum of the absolute values, 1 of data that are all 0.
     fn unit(&self) -> f64 {
-        self.size
+        if self.size > 0.0 { self.size } else { 1.0 }
     }
 }
 

@@ -522,9 +522,13 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
         Some(placed.split.replicates.rate_unit(placed.size))
     }
 
-    /// The sum of the absolute values.
+    /// The sum of the absolute values, 1 of data that are all 0.
     fn unit(&self) -> f64 {
-        self.engine.placed.size
+        if self.engine.placed.size > 0.0 {
+            self.engine.placed.size
+        } else {
+            1.0
+        }
     }
 
     /// A start beyond the bound is brought within it, so that what is written is what was measured.

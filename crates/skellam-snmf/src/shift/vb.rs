@@ -358,9 +358,13 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
         Ok(new.into_iter().flatten().collect())
     }
 
-    /// The sum of the absolute values.
+    /// The sum of the absolute values, 1 of data that are all 0.
     fn unit(&self) -> f64 {
-        self.engine.placed.size
+        if self.engine.placed.size > 0.0 {
+            self.engine.placed.size
+        } else {
+            1.0
+        }
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {

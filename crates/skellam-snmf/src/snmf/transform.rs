@@ -1,18 +1,18 @@
 //! New data under learnt atoms.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
+    Algorithm, Alone, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
 use super::{Snmf, SnmfState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty, explained, joined, possible};
+use crate::signed::{alone, along_columns, empty, explained, joined, possible};
 
 /// What was found of a column, and its likelihood.
-type Likely<T> = (Explained<SnmfState<T>>, f64);
+type Likely<T> = (Alone<Vec<DVector<T>>>, f64);
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
@@ -101,7 +101,7 @@ impl<T: Real> Snmf<T> {
         let start = vec![learnt.atoms().clone(), ones.map(|_| T::lit(each))];
         let found: Explained<SnmfState<T>> = explained(&algorithm, start, how, Vec::new(), 0.0)?;
         let likelihood = algorithm.likelihood(found.fit.state().parameters())?;
-        Ok(Some((found, likelihood)))
+        Ok(Some((alone(&found), likelihood)))
     }
 }
 

@@ -10,14 +10,14 @@ use super::counts::{Held, VbCounts};
 use super::start::{Bound, at_prior};
 use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty, explained_by_bound, joined};
+use crate::signed::{alone, along_columns, empty, explained_by_bound, joined};
 
 impl<T: Real> SnmfVb<T> {
     /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
     /// There is no bound on what the objective can gain.
     ///
     /// Each column is explained alone, from its prior until its own bound no longer changes: its posterior is bit-identical in any batch, in any storage and for any
-    /// number of threads. `Auto` makes plain iterations. Of a solver that extrapolates the end is taken where its bound is higher than that of plain iterations.
+    /// number of threads. `Auto` makes plain iterations. With a solver that extrapolates plain iterations are made, too, and the end with the higher bound is returned.
     ///
     /// # Errors
     ///
@@ -75,7 +75,8 @@ impl<T: Real> SnmfVb<T> {
             let mut bound = config.on_cells(Signed::new(column)?)?;
             bound.0.0.held = Some(held.clone());
             let start = start(&bound);
-            explained_by_bound(&bound, start, how, Vec::new()).map(Some)
+            let found = explained_by_bound::<SnmfVbState<T>>(&bound, start, how, Vec::new())?;
+            Ok(Some(alone(&found)))
         })?;
         joined(&whole, (start(&whole), None), &columns, None, empty, 0.0)
     }

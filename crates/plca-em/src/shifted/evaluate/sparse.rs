@@ -1,4 +1,4 @@
-//! The sums as they are written, over a list of cells: time and memory are proportional to the number of cells that are not 0, not to the shape.
+//! The sums as they are written, over a list of cells: time and memory are proportional to the number of cells that are not 0, not to the shape, except where nearly all of the model is hidden: then all cells are summed.
 //!
 //! A cell takes part if it is positive or hidden. Where it is the observed cells that are listed, all others are hidden: then
 //! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.

@@ -314,7 +314,7 @@ fn each_mistake_is_found_in_its_block() {
         (PriorTwice, is(Law::Expectation, "mixture")),
         (NoImputation, is(Law::Value, "gains")),
         (Rows, is(Law::Valid, "profiles")),
-        (Stale, is(Law::MeasuringChangesNothing, "gains")),
+        (Stale, is(Law::Expectation, "profiles")),
         (Sign, is(Law::Value, "gains")),
         (LastComponent, is(Law::Expectation, "profiles")),
         (AllCells, is(Law::Value, "gains")),
@@ -325,7 +325,7 @@ fn each_mistake_is_found_in_its_block() {
         (LastCell, is(Law::Unsupported, "")),
         (OneColumn, is(Law::Stuck, "mixture")),
         (Gated, is(Law::Expectation, "profiles")),
-        (Kept, is(Law::MeasuringChangesNothing, "profiles")),
+        (Kept, is(Law::Expectation, "profiles")),
         (BlindColumn, is(Law::Unsupported, "")),
     ] {
         let broken = first(|seed| {
