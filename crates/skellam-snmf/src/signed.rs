@@ -318,7 +318,10 @@ pub(crate) fn explained_by_bound<S: State>(
 }
 
 /// What is kept of a column that was explained alone: its column of every block but the first, the atoms.
-pub(crate) fn alone<S: State>(found: &Explained<S>) -> Alone<Vec<DVector<S::Scalar>>> {
+pub(crate) type Column<T> = Alone<Vec<DVector<T>>>;
+
+/// That of a batch of one.
+pub(crate) fn alone<S: State>(found: &Explained<S>) -> Column<S::Scalar> {
     Alone::of(found, |state| {
         let own = state.parameters().matrices()[1..].iter();
         own.map(|block| block.column(0).into_owned()).collect()
@@ -334,7 +337,7 @@ pub(crate) fn alone<S: State>(found: &Explained<S>) -> Alone<Vec<DVector<S::Scal
 pub(crate) fn joined<S: State>(
     algorithm: &dyn Algorithm<S::Scalar>,
     (start, nothing): (Vec<DMatrix<S::Scalar>>, Option<S::Scalar>),
-    columns: &[Option<Alone<Vec<DVector<S::Scalar>>>>],
+    columns: &[Option<Column<S::Scalar>>],
     own: Option<f64>,
     empty: Vec<usize>,
     dropped: f64,

@@ -1,18 +1,18 @@
 //! New data under learnt atoms.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Alone, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
+    Algorithm, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
 use super::{Snmf, SnmfState};
 use crate::sides::split;
-use crate::signed::{alone, along_columns, empty, explained, joined, possible};
+use crate::signed::{Column, alone, along_columns, empty, explained, joined, possible};
 
 /// What was found of a column, and its likelihood.
-type Likely<T> = (Alone<Vec<DVector<T>>>, f64);
+type Likely<T> = (Column<T>, f64);
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
