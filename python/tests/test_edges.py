@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.decomposition import NMF as SklearnNMF
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import plcakit
 from plcakit import (
@@ -339,6 +339,7 @@ def test_rates_that_run_away_are_warned_of():
     for make, size in ((SkellamSNMF, {}), (SkellamCP, {}), (ShiftInvariantSkellam, {"kernel": (1, 8)})):
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
             bounded = make(n_components=3, **size, **settings).fit(X)
         assert 1 <= bounded.cancellation_ <= 6 + 1e-9
         with pytest.warns(UserWarning, match="both rates together sum to .* replicates='auto'"):
