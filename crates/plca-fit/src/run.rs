@@ -170,8 +170,8 @@ impl<'a, S: State> Run<'a, S> {
         &*self.algorithm
     }
 
-    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept. Where nothing is drawn, since what is given says all,
-    /// the starts are alike and one is enough.
+    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept. A start that is the first one again, since what is given
+    /// says all, is not iterated again.
     pub fn restarts(mut self, starts: u32) -> Self {
         self.restarts = starts;
         self
@@ -230,8 +230,9 @@ impl<'a, S: State> Run<'a, S> {
         let mut first = None;
         for start in 0..self.restarts {
             let at = init.parameters(&*self.algorithm, rng)?;
+            // The same start ends where it ended before; a later one may be another.
             if first.as_ref() == Some(&at) {
-                break;
+                continue;
             }
             if start == 0 && self.restarts > 1 {
                 first = Some(at.clone());

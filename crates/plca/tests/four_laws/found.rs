@@ -224,3 +224,25 @@ fn labels_do_not_follow_from_other_samples() {
         assert_eq!(at.parameters().block("labels").unwrap()[0], label);
     }
 }
+
+/// Of starts that are drawn alike the later ones count, too.
+#[test]
+fn starts_that_coincide_do_not_end_the_others() {
+    let model = KMeans::<f64>::builder(1).build().unwrap();
+    let data = table::<f64>(&[1, 3], &[0.0, 0.0, 1.0], &[], 1.0);
+    let data = data.dense(Order::RowMajor).unwrap();
+    let run = |starts: u32| {
+        let run = model.on(&data).unwrap().restarts(starts);
+        run.stop(Stop::default().max_iter(0))
+    };
+    for seed in 0..40 {
+        let mut rng = plca::seed(seed);
+        let best = run(4).run(Init::default(), &mut rng).unwrap().objective();
+        let mut rng = plca::seed(seed);
+        let single = (0..4).map(|_| {
+            let fit = run(1).run(Init::default(), &mut rng).unwrap();
+            fit.objective()
+        });
+        assert_eq!(best, single.fold(f64::INFINITY, f64::min), "{seed}");
+    }
+}
