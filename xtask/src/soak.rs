@@ -414,21 +414,27 @@ impl Kept {
     }
 }
 
-/// What the committed sources that a package's tests depend on are known by: its own, those of the libraries, and what is locked.
-fn sources_of(folder: &Path) -> Result<String> {
+/// The committed sources that a package's tests depend on: its own, those of the libraries, and what is locked.
+fn paths_of(folder: &Path) -> Vec<String> {
     let own = folder.to_string_lossy();
-    let mut paths = vec![
-        "--",
-        "Cargo.lock",
-        "Cargo.toml",
-        "crates/*/src",
-        "crates/*/Cargo.toml",
-    ];
-    paths.extend([":(exclude)crates/plca-cli", &*own]);
-    let paths = match folder.ends_with("plca-cli") {
-        true => vec!["--", "Cargo.lock", "Cargo.toml", "crates"],
-        false => paths,
-    };
+    let mut paths = vec!["--", "Cargo.lock", "Cargo.toml"];
+    match folder.ends_with("plca-cli") {
+        true => paths.push("crates"),
+        // A pattern must match whole files.
+        false => paths.extend([
+            "crates/*/src/*",
+            "crates/*/Cargo.toml",
+            ":(exclude)crates/plca-cli",
+            &*own,
+        ]),
+    }
+    paths.into_iter().map(String::from).collect()
+}
+
+/// What they are known by.
+fn sources_of(folder: &Path) -> Result<String> {
+    let paths = paths_of(folder);
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let git = |arguments: &[&str]| output(&root(), "git", &[arguments, &paths].concat());
     let changed = String::from_utf8(git(&["status", "--porcelain"])?)?;
     if let Some(first) = changed.lines().next() {
@@ -632,6 +638,27 @@ mod tests {
             "// too many.\nlet list = vec![ 5, ];\nlet (a, b) = (false, 1.5);\n// after 3 cases that held\n"
         );
         assert_eq!(as_code("error: something else"), None);
+    }
+
+    #[test]
+    fn a_tally_is_of_all_sources_of_the_libraries() {
+        let listed = |folder: &str| {
+            let paths = paths_of(&root().join(folder));
+            let mut arguments = vec!["ls-files"];
+            arguments.extend(paths.iter().map(String::as_str));
+            String::from_utf8(output(&root(), "git", &arguments).unwrap()).unwrap()
+        };
+        let own = listed("crates/plca");
+        for file in [
+            "crates/plca-fit/src/run.rs",
+            "crates/skellam-snmf/src/vb/counts.rs",
+            "crates/plca-tensor/Cargo.toml",
+            "crates/plca/tests/four_laws/found.rs",
+        ] {
+            assert!(own.lines().any(|line| line == file), "{file}");
+        }
+        assert!(!own.contains("crates/plca-cli/"));
+        assert!(listed("crates/plca-cli").contains("crates/plca-cli/src/"));
     }
 
     /// A program is known by its own name, not by the folders that it lies in.

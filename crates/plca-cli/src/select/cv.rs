@@ -94,6 +94,14 @@ where
         let cells = [&[COPIES], data.shape()].concat();
         plca_io::room::<f64>(&cells).map_err(|e| Failure::of(path, e).and(ZEROS))?;
     }
+    let most = data.shape().iter().min().unwrap_or(&0);
+    if data.shape().len() == 2 && ranks.iter().all(|rank| rank > most) {
+        let what = format!(
+            "--ranks: expected at most {most}, which is all that data of shape {:?} can have",
+            data.shape()
+        );
+        return Err(Failure::usage(what));
+    }
     let starts = match &how.init {
         Some(path) => starts(args, path, &ranks, data.shape().len())?,
         None => BTreeMap::new(),
@@ -120,14 +128,6 @@ where
     interrupt::iterating();
     let table = settings.run(data, &ranks, &make, &fit);
     let table = table.map_err(|e| e.about(path))?;
-    let most = data.shape().iter().min().unwrap_or(&0);
-    if data.shape().len() == 2 && ranks.iter().all(|rank| rank > most) {
-        let what = format!(
-            "--ranks: expected at most {most}, which is all that data of shape {:?} can have",
-            data.shape()
-        );
-        return Err(Failure::usage(what));
-    }
     let wrong = |row: &&RankRow| row.score.is_some_and(|score| !score.is_finite());
     if let Some(row) = table.rows().iter().find(wrong) {
         let what = format!("rank {}: the score cv is not finite", row.scores.rank);
