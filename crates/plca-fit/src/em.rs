@@ -433,7 +433,9 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
     }
 
     fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        if let Some(even) = self.0.even()? {
+        if given.contains(&true)
+            && let Some(even) = self.0.even()?
+        {
             explain_given(self, blocks, given, even)?;
         }
         self.0.complete(blocks, given)

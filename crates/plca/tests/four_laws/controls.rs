@@ -115,6 +115,21 @@ fn a_constant_that_no_page_knows() {
     assert_eq!(law(checked), Some(Law::Definition));
 }
 
+/// Beside a term without bound no value is near, and blocks that are changed are a start.
+#[test]
+fn data_that_are_impossible() {
+    let one = fit(1.0, Mistake::None, 1, &mut plca::seed(0));
+    let impossible = |_: &Parameters<f64>| [f64::NEG_INFINITY, 1.0].into_iter().collect();
+    let checked = check_definition(&one, 1e-10, impossible);
+    assert_eq!(law(checked), Some(Law::Definition));
+    let (model, data) = (Nmf::<f64>::builder(2).build().unwrap(), data(1.0));
+    let ended = model.fit(&data, &mut plca::seed(0)).unwrap();
+    let moved = ended.change(|at| at.change(|_, block| block[0] *= 2.0));
+    let moved = moved.unwrap();
+    let on = model.on(&data).unwrap().resume(moved.checkpoint().clone());
+    assert!(on.unwrap().iterations() > moved.iterations());
+}
+
 #[test]
 fn a_guard_that_has_no_unit() {
     let s = 2f64.powi(-60);
@@ -182,6 +197,8 @@ fn a_transform_that_normalises_over_the_batch() {
             .collect())
     };
     assert_eq!(law(check_neighbours(4, &[], plca)), Some(Law::Neighbours));
+    let checked = check_neighbours(4, &[vec![7]], |of| Ok::<_, FitError>(vec![0; of.len()]));
+    assert_eq!(law(checked), Some(Law::Neighbours));
 }
 
 #[test]
