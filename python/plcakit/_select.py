@@ -272,6 +272,11 @@ def _validated(estimator: Factorization, found: dict[str, Any], components: list
         sentences.append(f"the proposed number, {proposed}, is the largest that was tried: larger ones may be better")
     elif proposed == min(components):
         sentences.append(f"the proposed number, {proposed}, is the smallest that was tried")
+    if found["unsettled"]:
+        sentences.append(
+            f"in {found['unsettled']} folds the model of independent dimensions, which has a share in every prediction, did not converge:"
+            " too few values above 0 are left beside the hidden cells, and the scores depend on it; raise n_folds or lower smooth"
+        )
     if found["cut"] and estimator.max_iter > 0 and estimator.tol > 0:
         sentences.append(f"max_iter={estimator.max_iter} ended fits before they converged: raise max_iter or tol")
     return _told(

@@ -634,6 +634,7 @@ fn validate<'py>(
     }
     result.set_item("limit", table.limit())?;
     result.set_item("cut", rows.iter().any(|row| row.scores.cut))?;
+    result.set_item("unsettled", table.unsettled_folds())?;
     result.set_item("counts", validated.counts)?;
     Ok(result)
 }

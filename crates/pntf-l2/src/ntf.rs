@@ -401,13 +401,18 @@ impl<T: Real> Sweep<'_, T> {
                         false => 0.0,
                     }
                 });
-                // What an E-step takes for 0 is 0: it could grow again in one unit, and has left the range of numbers in another.
+                // What an E-step takes for 0 is 0: it could grow again in one unit, and has left the range of numbers in another. Components are compared
+                // by what they add to the model, since their scales may lie in any of their factors.
                 let share = T::TINY.sqrt().to_f64();
+                let norms: Vec<f64> = gamma.diagonal().iter().map(|g| g.sqrt()).collect();
                 for mut row in u.row_iter_mut() {
-                    let least = share * row.max();
-                    row.iter_mut()
-                        .filter(|u| **u < least)
-                        .for_each(|u| *u = 0.0);
+                    let size = |(&u, &norm): (&f64, &f64)| u * norm;
+                    let most = row.iter().zip(&norms).map(size).fold(0.0, f64::max);
+                    for (u, norm) in row.iter_mut().zip(&norms) {
+                        if *u * norm < share * most {
+                            *u = 0.0;
+                        }
+                    }
                 }
                 let Some(old) = old else { return };
                 for t in (0..u.ncols()).filter(|&t| is_kept(kept, t)) {

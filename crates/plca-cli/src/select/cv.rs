@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use plca_em::{CrossValidation, EmError, OfFold, Plca, RankRow, RankRule, RankTable};
-use plca_fit::{Fit, Init, Iteration, Model, Reconstruct, Run, Solver, Status};
+use plca_fit::{Fit, FitError, Init, Iteration, Model, Reconstruct, Run, Solver, Status};
 use plca_tensor::{DataError, Mask};
 use serde_json::{Value, json};
 
@@ -120,7 +120,10 @@ where
             return Err(interrupt::failure());
         }
         let of = format!("rank {}, fold {}: ", fold.rank, fold.fold);
-        let fit = fit.map_err(|e| Failure::from(e).within(&of))?;
+        let fit = fit.map_err(|e| match (&e, &how.init) {
+            (FitError::Shape { .. }, Some(init)) => Failure::from(e).within(&of).about(init),
+            _ => Failure::from(e).within(&of),
+        })?;
         let mut seconds = seconds.lock().unwrap_or_else(PoisonError::into_inner);
         *seconds.entry(fold.rank).or_insert(0.0) += begun.elapsed().as_secs_f64();
         Ok(fit)
@@ -188,6 +191,13 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
         warnings.push(format!(
             "a few cells decide the score of these ranks, which were predicted to be near 0: {}; raise --restarts or --smooth",
             torn.join(", ")
+        ));
+    }
+    let unsettled = table.unsettled_folds();
+    if unsettled > 0 {
+        warnings.push(format!(
+            "in {unsettled} folds the model of independent dimensions, whose share of every prediction is --smooth {}, did not converge: too few values above 0 are left beside the hidden cells, and the scores depend on it; raise --folds or lower --smooth",
+            args.validation.smooth
         ));
     }
     let cut = fitted.iter().any(|row| row.scores.cut);

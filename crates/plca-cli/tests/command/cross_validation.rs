@@ -459,7 +459,7 @@ fn turned_data_and_starts_that_lack_are_told() {
     folder.fails(
         1,
         &format!("select nmf-kl v.npy {start} --ranks 2..3"),
-        &["v.npy", "rank 3", "`w`"],
+        &["starts.npz", "rank 3", "`w`"],
     );
     let table = folder.json(&format!(
         "select nmf-kl v.npy {start} --transpose --ranks 2..3"

@@ -7,7 +7,7 @@ use plca_fit::{
     Parameters, Prior, State, Transform, begin, certify, each, empty, gaps, one_by_one, possible,
     share, uncertified,
 };
-use plca_tensor::{Data, Factor, Real, normalise_columns};
+use plca_tensor::{Cp, Data, Factor, Real, exponent, normalise_columns, times_power_of_two};
 
 use super::counts::image;
 use super::{Nmf, specs};
@@ -348,6 +348,36 @@ impl<T: Real> Factored for NmfState<T> {
 
     fn scale(&self, _: usize) -> f64 {
         1.0
+    }
+
+    /// Where components have their scales in different factors, with both factors of each of about the same size: an E-step takes entries for 0 that are
+    /// far below others of their row.
+    fn with_model_at<O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let (weights, factors) = Self::product(at);
+        let sums = |j: usize| factors[j].component_sums();
+        let exponents =
+            |sums: &[T]| -> Vec<i32> { sums.iter().map(|x| exponent(x.to_f64())).collect() };
+        let mut first = sums(0);
+        let own = exponents(&first);
+        first.retain(|&x| x > T::zero());
+        let alive = exponents(&first);
+        let ends = alive.iter().min().zip(alive.iter().max());
+        let apart = ends.map_or(0, |(least, most)| most - least);
+        // A third of the digits by which such entries are below the others.
+        if apart <= -exponent(T::TINY.to_f64()) / 6 {
+            let factors = &factors;
+            return f(&Cp { weights, factors });
+        }
+        let second = exponents(&sums(1));
+        let (mut w, mut h) = (at.at(0).clone(), at.at(1).clone());
+        for (z, (first, second)) in own.iter().zip(&second).enumerate() {
+            let e = (second - first) / 2;
+            let by = |x: &mut T, e| *x = T::lit(times_power_of_two(x.to_f64(), e));
+            w.column_mut(z).iter_mut().for_each(|x| by(x, e));
+            h.row_mut(z).iter_mut().for_each(|x| by(x, -e));
+        }
+        let factors = &[Factor::Columns(&w), Factor::Rows(&h)];
+        f(&Cp { weights, factors })
     }
 }
 

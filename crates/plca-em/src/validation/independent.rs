@@ -22,8 +22,14 @@ const MOST: usize = 10_000;
 ///
 /// Of complete data it is the product of the marginals, `r c / v` of a matrix. With hidden cells the factors are found one after the other from the
 /// equations of their modes, to a relative change of 1e-15.
+///
+/// Where observed zeros surround a hidden cell the likelihood may have no maximum: it rises as `q` of the hidden cell grows without end.
 #[derive(Clone, Debug)]
-pub(super) struct Independent(Vec<Vec<f64>>);
+pub(super) struct Independent {
+    factors: Vec<Vec<f64>>,
+    /// Whether the iterations came to an end of their own.
+    pub(super) settled: bool,
+}
 
 impl Independent {
     pub(super) fn of(data: &dyn Data<f64>) -> Result<Self, FitError> {
@@ -33,7 +39,7 @@ impl Independent {
         // Factors but the last sum to 1: no product of sums can leave the range of numbers.
         let mut factors: Vec<DMatrix<f64>> = sums.iter().map(|sums| column(shares(sums))).collect();
         factors[order - 1] = column(sums[order - 1].clone());
-        let (mut least, mut idle) = (f64::INFINITY, 0);
+        let (mut least, mut idle, mut settled) = (f64::INFINITY, 0, false);
         for _ in 0..MOST {
             let mut change = 0.0f64;
             for mode in 0..order {
@@ -55,16 +61,20 @@ impl Independent {
             }
             idle = if change < least { 0 } else { idle + 1 };
             least = least.min(change);
-            if change <= SETTLED || least <= ROUNDING && idle >= PATIENCE {
+            settled = change <= SETTLED || least <= ROUNDING && idle >= PATIENCE;
+            if settled {
                 break;
             }
         }
         let factors = factors.iter().map(|factor| factor.as_slice().to_vec());
-        Ok(Self(factors.collect()))
+        Ok(Self {
+            factors: factors.collect(),
+            settled,
+        })
     }
 
     pub(super) fn cell(&self, index: &[usize]) -> f64 {
-        let factors = self.0.iter().zip(index);
+        let factors = self.factors.iter().zip(index);
         factors.map(|(factor, &i)| factor[i]).product()
     }
 }

@@ -214,6 +214,7 @@ impl CrossValidation {
             Ok(Independent::of(&*train)?)
         });
         let bases = bases.into_iter().collect::<Result<Vec<_>, E>>()?;
+        let unsettled = bases.iter().filter(|base| !base.settled).count();
         let fits = |&rank: &usize| match *data.shape() {
             [rows, columns] => rank <= rows.min(columns),
             _ => true,
@@ -262,7 +263,7 @@ impl CrossValidation {
                 },
             }
         });
-        Ok(RankTable::new(rows.collect()))
+        Ok(RankTable::new(rows.collect()).unsettled(unsettled))
     }
 
     /// The scores of the fits of one rank.

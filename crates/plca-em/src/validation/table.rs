@@ -88,6 +88,7 @@ pub struct RankRow {
 pub struct RankTable {
     rows: Vec<RankRow>,
     best: Option<usize>,
+    unsettled: usize,
 }
 
 /// The numbers among some scores.
@@ -145,7 +146,18 @@ impl RankTable {
         Self {
             rows: scores.into_iter().zip(means).map(row).collect(),
             best,
+            unsettled: 0,
         }
+    }
+
+    pub(super) fn unsettled(self, unsettled: usize) -> Self {
+        Self { unsettled, ..self }
+    }
+
+    /// The number of folds, of all repeats, whose model of independent dimensions did not converge. There, hidden cells have no model of independent
+    /// dimensions (its likelihood rises as their values grow), and the scores depend on where the iterations were ended.
+    pub fn unsettled_folds(&self) -> usize {
+        self.unsettled
     }
 
     /// The rows, in the order of the ranks as they were given.

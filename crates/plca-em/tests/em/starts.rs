@@ -1,9 +1,10 @@
 //! Starts that are drawn.
 
 use nalgebra::DMatrix;
-use plca_em::Nmf;
-use plca_fit::{Init, Model};
-use plca_tensor::{DenseTensor, Order};
+use plca_dist::random;
+use plca_em::{Nmf, Update};
+use plca_fit::{Init, Model, Stop};
+use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// Entries of a factor of an NMF are uniform between half and one and a half times a level. The product of both levels is `mean / K`, so that `W H` has the mean
@@ -44,4 +45,49 @@ fn starts_of_nmf_have_the_mean_of_the_data() {
         let mean = (start.w() * start.h()).mean();
         assert!((mean / v.mean() - 1.0).abs() < 0.2, "{mean}");
     }
+}
+
+/// In which of its factors a component has its scale does not change what is explained: for NMF it is another start of the same model.
+#[test]
+fn the_scale_of_a_component_may_be_in_either_factor_of_nmf() {
+    fn of<T: Real>(exponents: &[i32], rounding: f64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut value = |_, _| T::lit(random::exponential(&mut rng));
+        let (v, w) = (
+            DMatrix::from_fn(12, 10, &mut value),
+            DMatrix::from_fn(12, 3, &mut value),
+        );
+        let h = DMatrix::from_fn(3, 10, &mut value);
+        let data = DenseTensor::new(vec![12, 10], v.as_slice().to_vec(), Order::ColumnMajor);
+        let data = data.unwrap();
+        let mut values = v.as_slice().to_vec();
+        values[5] = T::lit(f64::NAN);
+        let some = DenseTensor::masked(vec![12, 10], values, Order::ColumnMajor).unwrap();
+        for (data, update) in [
+            (&data, Update::Simultaneous),
+            (&data, Update::Sequential),
+            (&some, Update::Simultaneous),
+        ] {
+            let nmf = Nmf::builder(3).update(update).build().unwrap();
+            let trace = |e: i32| {
+                let by = |x: T, e: i32| T::lit(times_power_of_two(x.to_f64(), e));
+                let (mut w, mut h) = (w.clone(), h.clone());
+                w.column_mut(0).apply(|x| *x = by(*x, e));
+                h.row_mut(0).apply(|x| *x = by(*x, -e));
+                let init = Init::default().block("w", w).block("h", h);
+                let run = nmf.on(data).unwrap();
+                let run = run.stop(Stop::default().max_iter(25).tol(0.0).check_every(1));
+                let fit = run.run(init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap();
+                let trace = fit.trace().iter().map(|point| point.objective);
+                trace.collect::<Vec<f64>>()
+            };
+            for e in exponents.iter().flat_map(|&e| [e, -e]) {
+                for (x, y) in trace(0).into_iter().zip(trace(e)) {
+                    assert!((x / y - 1.0).abs() < rounding, "{update:?} {e}: {x} {y}");
+                }
+            }
+        }
+    }
+    of::<f64>(&[30, 510], 1e-11);
+    of::<f32>(&[15, 60], 1e-4);
 }

@@ -490,3 +490,44 @@ fn of_equal_scores_the_smallest_rank_is_best() {
     assert_eq!(best_rank(&[(2, f64::NAN), (3, 1.0)]), Some(1));
     assert_eq!(best_rank(&[(2, f64::NAN)]), None);
 }
+
+/// Of a diagonal matrix the model of independent dimensions has no maximum where all cells from some rows to the columns of others are hidden, and one of
+/// those back is seen to be 0: the weight of these rows can rise without end.
+#[test]
+fn folds_without_a_model_of_independent_dimensions_are_counted() {
+    let cells = (0..9).map(|n| if n % 4 == 0 { 5.0 } else { 0.0 }).collect();
+    let data = DenseTensor::<f64>::new(vec![3, 3], cells, Order::RowMajor).unwrap();
+    let (mut counted, mut all) = (0, 0);
+    for seed in 0..20 {
+        let settings = CrossValidation::default().folds(2).starts(1).seed(seed);
+        let speckled = settings.speckled(&data).unwrap();
+        let mut folds = [[None; 3]; 3];
+        speckled
+            .folds(0)
+            .visit(|index, _, of| folds[index[0]][index[1]] = of);
+        let rises = |fold: &usize| {
+            (1..7u32).any(|set| {
+                let within = |i: usize| set >> i & 1 == 1;
+                let across = (0..9)
+                    .map(|n| (n / 3, n % 3))
+                    .filter(|&(i, j)| within(i) && !within(j));
+                let hidden = |i: usize, j: usize| folds[i][j] == Some(*fold);
+                across.clone().all(|(i, j)| hidden(i, j))
+                    && across.clone().any(|(i, j)| !hidden(j, i))
+            })
+        };
+        let expected = (0..2).filter(rises).count();
+        let table = settings.run(
+            &data,
+            &[1],
+            &|rank| Plca::builder(rank).build().map_err(EmError::from),
+            &|fold, run| {
+                let run = run.stop(Stop::default().max_iter(5));
+                Ok(run.run(Init::default(), &mut fold.draws())?)
+            },
+        );
+        assert_eq!(table.unwrap().unsettled_folds(), expected, "seed {seed}");
+        (counted, all) = (counted + expected, all + 2);
+    }
+    assert!(counted > 0 && counted < all, "{counted} of {all}");
+}

@@ -113,6 +113,34 @@ fn any_unit_gives_the_same_fit() {
     }
 }
 
+/// In which of its factors a component has its scale does not change what is explained.
+// [PNTF 5]
+#[test]
+fn the_scale_of_a_component_may_be_in_any_factor() {
+    let data = data::<f32>(&[12, 10], |x| x);
+    for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
+        let ntf = Ntf::builder(3).update(update).build().unwrap();
+        let trace = |e: i32| {
+            let mut rng = rng(8);
+            let mut factor = |n: usize, e: i32| {
+                let mut factor =
+                    DMatrix::from_fn(n, 3, |_, _| random::exponential(&mut rng) as f32);
+                let mut first = factor.column_mut(0);
+                first.apply(|x| *x = times_power_of_two(f64::from(*x), e) as f32);
+                factor
+            };
+            let init = Init::default().block("factor_0", factor(12, e));
+            let init = init.block("factor_1", factor(10, -e));
+            let run = ntf.on(&data).unwrap().stop(exactly(25).check_every(1));
+            let fit = run.run(init, &mut crate::support::rng(0)).unwrap();
+            let trace = fit.trace().iter().map(|point| point.objective);
+            trace.collect::<Vec<f64>>()
+        };
+        assert_eq!(trace(0), trace(70), "{update:?}");
+        assert_eq!(trace(0), trace(-70), "{update:?}");
+    }
+}
+
 /// A penalty has a unit: in squares of the data for squares of entries.
 // [PNTF 5]
 #[test]

@@ -12,9 +12,10 @@ pub(crate) struct Scaled<T> {
     pub(crate) exponent: i32,
 }
 
-/// The exponent of the largest entry of a block, if it has one that is not 0.
-pub(crate) fn exponent_of<T: Real>(block: &DMatrix<T>) -> Option<i32> {
-    let largest = block.iter().map(|x| x.to_f64().abs()).fold(0.0, f64::max);
+/// The exponent of the largest of some entries, if one is not 0.
+pub(crate) fn exponent_of<'a, T: Real>(entries: impl IntoIterator<Item = &'a T>) -> Option<i32> {
+    let largest = entries.into_iter().map(|x| x.to_f64().abs());
+    let largest = largest.fold(0.0, f64::max);
     (largest > 0.0 && largest.is_finite()).then(|| exponent(largest))
 }
 

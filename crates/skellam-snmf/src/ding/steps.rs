@@ -11,8 +11,8 @@ use crate::check::not_finite;
 
 /// Semi-NMF in squared error on data.
 ///
-/// It works on data and a basis that are divided by powers of two, so that the largest entries are near 1, and on the activations that belong to
-/// them: squares neither overflow nor underflow, and no bit depends on the units of any of them.
+/// It works on data and columns of the basis that are divided by powers of two, so that the largest entries are near 1, and on the activations that belong
+/// to them: squares neither overflow nor underflow, and no bit depends on the units of any of them.
 #[derive(Debug)]
 pub(super) struct DingSteps<T: Real> {
     data: Scaled<T>,
@@ -33,11 +33,18 @@ impl<T: Real> DingSteps<T> {
         })
     }
 
-    /// The basis near 1, the activations that belong to it, and the exponent of the basis.
-    fn balanced(&self, at: &Parameters<T>) -> (DMatrix<T>, DMatrix<T>, i32) {
-        let e = exponent_of(at.at(0)).unwrap_or(self.data.exponent);
-        let h = in_unit(at.at(1), e - self.data.exponent);
-        (in_unit(at.at(0), -e), h, e)
+    /// The basis with columns near 1, the activations that belong to it, and the exponents of the columns.
+    fn balanced(&self, at: &Parameters<T>) -> (DMatrix<T>, DMatrix<T>, Vec<i32>) {
+        let exponents = at.at(0).column_iter().map(exponent_of);
+        let exponents = exponents.map(|e| e.unwrap_or(self.data.exponent));
+        let exponents: Vec<i32> = exponents.collect();
+        let w = columns_in_unit(at.at(0), &exponents, |e| -e);
+        (w, self.to_balanced(at.at(1), &exponents), exponents)
+    }
+
+    /// The activations that belong to a basis without these exponents.
+    fn to_balanced(&self, h: &DMatrix<T>, exponents: &[i32]) -> DMatrix<T> {
+        rows_in_unit(h, exponents, |e| e - self.data.exponent)
     }
 
     /// The norm of the data over that of a basis, in the units of activations.
@@ -52,12 +59,43 @@ impl<T: Real> DingSteps<T> {
     }
 }
 
+/// Every column times the power of two that belongs to its exponent.
+fn columns_in_unit<T: Real>(
+    block: &DMatrix<T>,
+    exponents: &[i32],
+    of: impl Fn(i32) -> i32,
+) -> DMatrix<T> {
+    let mut block = block.clone();
+    for (mut column, &e) in block.column_iter_mut().zip(exponents) {
+        column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), of(e))));
+    }
+    block
+}
+
+/// Every row times the power of two that belongs to its exponent.
+fn rows_in_unit<T: Real>(
+    block: &DMatrix<T>,
+    exponents: &[i32],
+    of: impl Fn(i32) -> i32,
+) -> DMatrix<T> {
+    let mut block = block.clone();
+    for mut column in block.column_iter_mut() {
+        for (x, &e) in column.iter_mut().zip(exponents) {
+            *x = T::lit(times_power_of_two(x.to_f64(), of(e)));
+        }
+    }
+    block
+}
+
 /// Iterations of a singular value decomposition at most; it takes a few for every value.
 const SWEEPS: usize = 100_000;
 
 /// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
-/// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost.
+/// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost. Rows are taken near 1: a small one is no dependent one.
 fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+    let exponents = h.row_iter().map(|row| exponent_of(row).unwrap_or(0));
+    let exponents: Vec<i32> = exponents.collect();
+    let h = rows_in_unit(h, &exponents, |e| -e);
     let cutoff = h.amax() * T::lit(h.len() as f64) * T::EPSILON;
     if !cutoff.is_finite() {
         return Err(not_finite("activations", f64::NAN));
@@ -69,7 +107,7 @@ fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitErr
         .try_svd(true, true, T::EPSILON * T::lit(5.0), SWEEPS);
     let inverse = svd.and_then(|svd| svd.pseudo_inverse(cutoff).ok());
     match inverse.map(|inverse| data * q * inverse) {
-        Some(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
+        Some(w) if w.iter().all(|x| x.is_finite()) => Ok(columns_in_unit(&w, &exponents, |e| -e)),
         _ => Err(not_finite("basis", f64::NAN)),
     }
 }
@@ -101,19 +139,19 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         let value = measure.then(|| self.objective(at)).transpose()?;
-        let (mut w, mut h, e) = self.balanced(at);
+        let (mut w, mut h, exponents) = self.balanced(at);
         if self.is_free(1) {
             h = multiplied(&self.data.values, &w, &h);
         }
-        let mut own = in_unit(&h, self.data.exponent - e);
+        let mut own = rows_in_unit(&h, &exponents, |e| self.data.exponent - e);
         if self.is_free(1) {
             self.specs[1].keep_frozen(at.at(1), &mut own);
-            h = in_unit(&own, e - self.data.exponent);
+            h = self.to_balanced(&own, &exponents);
         }
         if self.is_free(0) {
             w = left(&self.data.values, &h)?;
         }
-        let (w, h) = (in_unit(&w, e), own);
+        let (w, h) = (columns_in_unit(&w, &exponents, |e| e), own);
         if let Some(bad) = h.iter().find(|x| !x.is_finite()) {
             return Err(not_finite("activations", bad.to_f64()));
         }

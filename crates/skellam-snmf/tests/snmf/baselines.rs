@@ -1,7 +1,9 @@
 //! Ding's semi-NMF and k-means.
 
 use nalgebra::DMatrix;
+use plca_dist::random;
 use plca_fit::{Fit, FitError, Init, Model, Status, Stop};
+use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Ding, DingState, KMeans, KMeansState, Seeding};
@@ -192,4 +194,44 @@ fn refusals() {
     );
     let start = from(DMatrix::from_element(1, 2, -1.0));
     assert!(ding(1).init(&tensor(&v), start, &mut rng).is_err());
+}
+
+/// In which factor a component has its scale does not change what is explained.
+#[test]
+fn the_scale_of_a_component_may_be_in_either_factor() {
+    fn of<T: Real>(exponents: &[i32], rounding: f64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut value = |sign: f64| T::lit(sign * random::exponential(&mut rng));
+        let v = DMatrix::from_fn(12, 10, |i, _| value(if i % 2 == 0 { 1.0 } else { -1.0 }));
+        let w = DMatrix::from_fn(12, 3, |_, _| value(1.0));
+        let h = DMatrix::from_fn(3, 10, |_, _| value(1.0));
+        let data = DenseTensor::new(vec![12, 10], v.as_slice().to_vec(), Order::ColumnMajor);
+        let data = data.unwrap();
+        let ding = Ding::builder(3).build().unwrap();
+        let trace = |e: i32, given: bool| {
+            let by = |x: T, e: i32| T::lit(times_power_of_two(x.to_f64(), e));
+            let (mut w, mut h) = (w.clone(), h.clone());
+            w.column_mut(0).apply(|x| *x = by(*x, e));
+            h.row_mut(0).apply(|x| *x = by(*x, -e));
+            let mut init = Init::default().block("activations", h);
+            if given {
+                init = init.block("basis", w);
+            }
+            let run = ding.on(&data).unwrap();
+            let run = run.stop(Stop::default().max_iter(25).tol(0.0).check_every(1));
+            let fit = run.run(init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap();
+            let trace = fit.trace().iter().map(|point| point.objective);
+            trace.collect::<Vec<f64>>()
+        };
+        for given in [true, false] {
+            let one = trace(0, given);
+            for e in exponents.iter().flat_map(|&e| [e, -e]) {
+                for (x, y) in one.iter().zip(trace(e, given)) {
+                    assert!((x / y - 1.0).abs() < rounding, "{e} {given}: {x} {y}");
+                }
+            }
+        }
+    }
+    of::<f64>(&[20, 40, 400], 1e-12);
+    of::<f32>(&[10, 20, 60], 1e-5);
 }
