@@ -40,7 +40,7 @@ fn from(h: DMatrix<f64>) -> Init<f64> {
 fn w_is_optimal_for_components_that_depend_on_each_other() {
     let v = DMatrix::from_row_slice(1, 2, &[4.131756739057387, 0.0]);
     let mut rng = ChaCha8Rng::seed_from_u64(14940614014930777158);
-    let h = DMatrix::from_fn(3, 2, |_, _| plca_dist::random::uniform(&mut rng));
+    let h = DMatrix::from_fn(3, 2, |_, _| random::uniform(&mut rng));
     let (three, data) = (ding(3), tensor(&v));
     let mut at = At::start(&three, &data, from(h));
     w_is_optimal(&v, &at.state()).unwrap();
@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn ding_never_loses(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let h = DMatrix::from_fn(k, v.ncols(), |_, _| plca_dist::random::uniform(&mut rng));
+        let h = DMatrix::from_fn(k, v.ncols(), |_, _| random::uniform(&mut rng));
         let (ding, data) = (ding(k), tensor(&v));
         let mut at = At::start(&ding, &data, from(h));
         let mut before = f64::INFINITY;
@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn a_step_of_ding_is_its_formula(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let h = DMatrix::from_fn(k, v.ncols(), |_, _| plca_dist::random::uniform(&mut rng));
+        let h = DMatrix::from_fn(k, v.ncols(), |_, _| random::uniform(&mut rng));
         let (ding, data) = (ding(k), tensor(&v));
         let mut at = At::start(&ding, &data, from(h));
         let before = at.state();
