@@ -1,6 +1,6 @@
 //! Fitted parameters, and what they say of data.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVectorView};
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Alone, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model,
@@ -340,6 +340,23 @@ fn alone<T: Real>(
     Ok(Some((fit, solved.gap)))
 }
 
+/// The exponent of the largest entry of a column, the least number where all are 0.
+fn magnitude<T: Real>(column: DVectorView<'_, T>) -> i32 {
+    // Several maxima at once, which the processor finds side by side.
+    let mut largest = [T::zero(); 8];
+    for entries in column.as_slice().chunks(largest.len()) {
+        for (largest, &x) in largest.iter_mut().zip(entries) {
+            if x > *largest {
+                *largest = x;
+            }
+        }
+    }
+    match largest.into_iter().fold(T::zero(), T::max) {
+        x if x > T::zero() => exponent(x.to_f64()),
+        _ => i32::MIN,
+    }
+}
+
 impl<T: Real> Factored for NmfState<T> {
     fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
         let factors = vec![Factor::Columns(at.at(0)), Factor::Rows(at.at(1))];
@@ -354,23 +371,20 @@ impl<T: Real> Factored for NmfState<T> {
     /// far below others of their row.
     fn with_model_at<O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let (weights, factors) = Self::product(at);
-        let sums = |j: usize| factors[j].component_sums();
-        let exponents =
-            |sums: &[T]| -> Vec<i32> { sums.iter().map(|x| exponent(x.to_f64())).collect() };
-        let mut first = sums(0);
-        let own = exponents(&first);
-        first.retain(|&x| x > T::zero());
-        let alive = exponents(&first);
-        let ends = alive.iter().min().zip(alive.iter().max());
-        let apart = ends.map_or(0, |(least, most)| most - least);
+        let first: Vec<i32> = at.at(0).column_iter().map(magnitude).collect();
+        let alive = || first.iter().filter(|&&e| e != i32::MIN);
+        let apart = (alive().max().zip(alive().min())).map_or(0, |(most, least)| most - least);
         // A third of the digits by which such entries are below the others.
         if apart <= -exponent(T::TINY.to_f64()) / 6 {
             let factors = &factors;
             return f(&Cp { weights, factors });
         }
-        let second = exponents(&sums(1));
         let (mut w, mut h) = (at.at(0).clone(), at.at(1).clone());
-        for (z, (first, second)) in own.iter().zip(&second).enumerate() {
+        for (z, &first) in first.iter().enumerate() {
+            let second = magnitude(h.row(z).transpose().column(0));
+            if first == i32::MIN || second == i32::MIN {
+                continue;
+            }
             let e = (second - first) / 2;
             let by = |x: &mut T, e| *x = T::lit(times_power_of_two(x.to_f64(), e));
             w.column_mut(z).iter_mut().for_each(|x| by(x, e));
