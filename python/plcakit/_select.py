@@ -272,10 +272,16 @@ def _validated(estimator: Factorization, found: dict[str, Any], components: list
         sentences.append(f"the proposed number, {proposed}, is the largest that was tried: larger ones may be better")
     elif proposed == min(components):
         sentences.append(f"the proposed number, {proposed}, is the smallest that was tried")
+    torn = [k for k, score, se in zip(components, table["score"], table["se"]) if se > 0.5 * score]
+    if torn:
+        sentences.append(
+            f"a few cells decide the score of {torn} components, because the cells beside them do not determine them and they were predicted far too"
+            " large: raise n_folds, or try fewer components"
+        )
     if found["unsettled"]:
         sentences.append(
-            f"in {found['unsettled']} folds the model of independent dimensions, which has a share in every prediction, did not converge:"
-            " too few values above 0 are left beside the hidden cells, and the scores depend on it; raise n_folds or lower smooth"
+            f"the cells held out of {found['unsettled']} of the folds are not determined by the others: the model of independent dimensions did not"
+            " converge there, and scores are of any size; an X with so few values above 0 needs another criterion than 'cv', or more n_folds"
         )
     if found["cut"] and estimator.max_iter > 0 and estimator.tol > 0:
         sentences.append(f"max_iter={estimator.max_iter} ended fits before they converged: raise max_iter or tol")

@@ -189,15 +189,14 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
         .collect();
     if !torn.is_empty() {
         warnings.push(format!(
-            "a few cells decide the score of these ranks, which were predicted to be near 0: {}; raise --restarts or --smooth",
+            "a few cells decide the score of these ranks, because the cells beside them do not determine them and they were predicted far too large: {}; raise --folds, or try fewer components",
             torn.join(", ")
         ));
     }
     let unsettled = table.unsettled_folds();
     if unsettled > 0 {
         warnings.push(format!(
-            "in {unsettled} folds the model of independent dimensions, whose share of every prediction is --smooth {}, did not converge: too few values above 0 are left beside the hidden cells, and the scores depend on it; raise --folds or lower --smooth",
-            args.validation.smooth
+            "the cells held out of {unsettled} of the folds are not determined by the others: the model of independent dimensions did not converge there, and scores are of any size; data with so few values above 0 need another criterion than cv, or more --folds",
         ));
     }
     let cut = fitted.iter().any(|row| row.scores.cut);

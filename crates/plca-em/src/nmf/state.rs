@@ -1,6 +1,6 @@
 //! Fitted parameters, and what they say of data.
 
-use nalgebra::{DMatrix, DVectorView};
+use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Alone, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model,
@@ -340,21 +340,26 @@ fn alone<T: Real>(
     Ok(Some((fit, solved.gap)))
 }
 
-/// The exponent of the largest entry of a column, the least number where all are 0.
-fn magnitude<T: Real>(column: DVectorView<'_, T>) -> i32 {
+/// The largest number at each of `n` places, over and over.
+fn largest<T: Real>(entries: &[T], n: usize) -> Vec<T> {
     // Several maxima at once, which the processor finds side by side.
-    let mut largest = [T::zero(); 8];
-    for entries in column.as_slice().chunks(largest.len()) {
-        for (largest, &x) in largest.iter_mut().zip(entries) {
-            if x > *largest {
-                *largest = x;
+    let lanes = n * (16usize.div_ceil(n.max(1)));
+    let mut found = vec![T::zero(); lanes];
+    for entries in entries.chunks(lanes.max(1)) {
+        for (found, &x) in found.iter_mut().zip(entries) {
+            if x > *found {
+                *found = x;
             }
         }
     }
-    match largest.into_iter().fold(T::zero(), T::max) {
-        x if x > T::zero() => exponent(x.to_f64()),
-        _ => i32::MIN,
-    }
+    let of = |z: usize| {
+        found[z..]
+            .iter()
+            .step_by(n)
+            .copied()
+            .fold(T::zero(), T::max)
+    };
+    (0..n).map(of).collect()
 }
 
 impl<T: Real> Factored for NmfState<T> {
@@ -368,11 +373,20 @@ impl<T: Real> Factored for NmfState<T> {
     }
 
     /// Where components have their scales in different factors, with both factors of each of about the same size: an E-step takes entries for 0 that are
-    /// far below others of their row.
+    /// far below others of their row, whatever the other factor makes of them.
     fn with_model_at<O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let (weights, factors) = Self::product(at);
-        let first: Vec<i32> = at.at(0).column_iter().map(magnitude).collect();
-        let alive = || first.iter().filter(|&&e| e != i32::MIN);
+        let ends = at
+            .at(0)
+            .column_iter()
+            .map(|column| largest(column.as_slice(), 1)[0]);
+        let ends = ends.zip(largest(at.at(1).as_slice(), at.at(0).ncols()));
+        let exponents = ends.map(|(w, h)| {
+            let is_alive = w > T::zero() && h > T::zero();
+            is_alive.then(|| exponent(h.to_f64()) - exponent(w.to_f64()))
+        });
+        let exponents: Vec<Option<i32>> = exponents.collect();
+        let alive = || exponents.iter().flatten();
         let apart = (alive().max().zip(alive().min())).map_or(0, |(most, least)| most - least);
         // A third of the digits by which such entries are below the others.
         if apart <= -exponent(T::TINY.to_f64()) / 6 {
@@ -380,12 +394,8 @@ impl<T: Real> Factored for NmfState<T> {
             return f(&Cp { weights, factors });
         }
         let (mut w, mut h) = (at.at(0).clone(), at.at(1).clone());
-        for (z, &first) in first.iter().enumerate() {
-            let second = magnitude(h.row(z).transpose().column(0));
-            if first == i32::MIN || second == i32::MIN {
-                continue;
-            }
-            let e = (second - first) / 2;
+        for (z, e) in exponents.iter().enumerate() {
+            let e = e.unwrap_or(0) / 2;
             let by = |x: &mut T, e| *x = T::lit(times_power_of_two(x.to_f64(), e));
             w.column_mut(z).iter_mut().for_each(|x| by(x, e));
             h.row_mut(z).iter_mut().for_each(|x| by(x, -e));

@@ -154,8 +154,8 @@ impl RankTable {
         Self { unsettled, ..self }
     }
 
-    /// The number of folds, of all repeats, whose model of independent dimensions did not converge. There, hidden cells have no model of independent
-    /// dimensions (its likelihood rises as their values grow), and the scores depend on where the iterations were ended.
+    /// The number of folds, of all repeats, whose model of independent dimensions did not converge: its likelihood rises as the predictions of hidden cells
+    /// grow without end. That of a fit does so too, and scores are then of any size.
     pub fn unsettled_folds(&self) -> usize {
         self.unsettled
     }

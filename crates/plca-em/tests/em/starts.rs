@@ -91,3 +91,51 @@ fn the_scale_of_a_component_may_be_in_either_factor_of_nmf() {
     of::<f64>(&[30, 510], 1e-11);
     of::<f32>(&[15, 60], 1e-4);
 }
+
+/// Of two components that share no cell one is far smaller: it may be so in either factor, or in both.
+#[test]
+fn a_small_component_may_be_small_in_either_factor_of_nmf() {
+    fn of<T: Real>(small: i32, rounding: f64) {
+        let by = |x: T, e: i32| T::lit(times_power_of_two(x.to_f64(), e));
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        let mut factor = |rows: usize, columns: usize| {
+            DMatrix::from_fn(rows, columns, |_, _| {
+                T::lit(1.0 + random::exponential(&mut rng))
+            })
+        };
+        let (mut w, mut h) = (factor(8, 2), factor(2, 10));
+        let noise = factor(8, 10);
+        for i in 0..8 {
+            w[(i, usize::from(i < 4))] = T::zero();
+        }
+        let mut v = (&w * &h).component_mul(&noise);
+        v.rows_mut(4, 4).apply(|x| *x = by(*x, small));
+        let data = DenseTensor::new(vec![8, 10], v.as_slice().to_vec(), Order::ColumnMajor);
+        let data = data.unwrap();
+        let nmf = Nmf::builder(2).build().unwrap();
+        let h0 = h.clone();
+        let mut end = |first: i32, second: i32| {
+            let mut w = w.clone();
+            w.column_mut(1).apply(|x| *x = by(*x, first));
+            h = h0.clone();
+            h.row_mut(1).apply(|x| *x = by(*x, second));
+            let init = Init::default().block("w", w).block("h", h.clone());
+            let run = nmf.on(&data).unwrap();
+            let run = run.stop(Stop::default().max_iter(25).tol(0.0));
+            let fit = run.run(init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap();
+            (&fit.state().w().clone() * fit.state().h()).map(|x| x.to_f64())
+        };
+        let one = end(small, 0);
+        for (first, second) in [(0, small), (small / 2, small / 2)] {
+            for (x, y) in one.iter().zip(end(first, second).iter()) {
+                let apart = (x - y).abs();
+                assert!(
+                    apart <= rounding * x,
+                    "2^{first} in W, 2^{second} in H: {x:e} {y:e}"
+                );
+            }
+        }
+    }
+    of::<f64>(-540, 1e-12);
+    of::<f32>(-70, 1e-5);
+}

@@ -107,7 +107,8 @@ struct Wrong {
 /// differences are symmetric. Where these are not, counts are wrong. If they are symmetric, the exposure is wrong if only the subtracted part is off, the counts are wrong if at least one block agrees; otherwise the value is wrong, or all counts are of other data. The likelihood is not to depend on the
 /// number of iterations.
 ///
-/// An algorithm without [`Algorithm::expectation`] is only checked for a likelihood that does not change with the iteration counter. Counts of a column of a distribution may have a unit of their own where no
+/// An algorithm without [`Algorithm::expectation`] is only checked for a likelihood that does not change with the iteration counter, and that only without
+/// priors. Counts of a column of a distribution may have a unit of their own where no
 /// prior gives them one: only their shares matter.
 ///
 /// # Errors

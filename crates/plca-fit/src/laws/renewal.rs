@@ -436,7 +436,8 @@ pub(super) fn borders<T: Real>(
                 Err(error) => return Err(refused(at.iteration(), &error)),
                 Ok(_) => {}
             }
-            let now = objective_at(algorithm, &after)?;
+            let now = after.clone().at_iteration(at.iteration());
+            let now = objective_at(algorithm, &now)?;
             step_laws(algorithm, [&at, &after], [before, now], claims)?;
         }
     }

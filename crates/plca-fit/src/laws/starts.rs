@@ -43,7 +43,8 @@ pub fn check_starts<S: State>(
     for (start, fit) in single.iter().enumerate() {
         let better = |&of: &usize| {
             let old = single[of].compared();
-            old.is_nan() || !fit.compared().is_nan() && !sense.not_worse(old, fit.compared())
+            let new = fit.compared();
+            !new.is_nan() && (old.is_nan() || !sense.not_worse(old, new))
         };
         if first.as_ref().is_none_or(better) {
             first = Some(start);

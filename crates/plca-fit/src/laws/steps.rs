@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::places::unequal;
+use super::places::{objective_at, unequal};
 use super::renewal::{borders, settles, stands, step_laws};
 use super::{Claims, Law, Rounding, Violation, Walk, check_counts, check_steps, check_valid};
 use crate::{Algorithm, Checkpoint, FitError, Memory, Parameters, Sense, Solver};
@@ -108,7 +108,12 @@ pub fn check<T: Real>(
         let after = walk.objective()?;
         let values = [before, after];
         let held = match solver {
-            Solver::Em => step_laws(algorithm, [&old, &walk.at], values, claims),
+            Solver::Em => {
+                // Under one prior, where it changes on its way.
+                let at = walk.at.clone().at_iteration(old.iteration());
+                let values = [before, objective_at(algorithm, &at)?];
+                step_laws(algorithm, [&old, &walk.at], values, claims)
+            }
             _ => check_valid(algorithm.blocks(), &old, &walk.at),
         };
         let held = match claims.monotone {

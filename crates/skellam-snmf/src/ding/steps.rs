@@ -106,9 +106,15 @@ fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitErr
         .transpose()
         .try_svd(true, true, T::EPSILON * T::lit(5.0), SWEEPS);
     let inverse = svd.and_then(|svd| svd.pseudo_inverse(cutoff).ok());
-    match inverse.map(|inverse| data * q * inverse) {
-        Some(w) if w.iter().all(|x| x.is_finite()) => Ok(columns_in_unit(&w, &exponents, |e| -e)),
-        _ => Err(not_finite("basis", f64::NAN)),
+    let w = inverse.map(|inverse| columns_in_unit(&(data * q * inverse), &exponents, |e| -e));
+    finite(w.ok_or_else(|| not_finite("basis", f64::NAN))?)
+}
+
+/// A basis of numbers. One that belongs to very small activations may be none.
+fn finite<T: Real>(w: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+    match w.iter().find(|x| !x.is_finite()) {
+        Some(bad) => Err(not_finite("basis", bad.to_f64())),
+        None => Ok(w),
     }
 }
 
@@ -151,7 +157,7 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
         if self.is_free(0) {
             w = left(&self.data.values, &h)?;
         }
-        let (w, h) = (columns_in_unit(&w, &exponents, |e| e), own);
+        let (w, h) = (finite(columns_in_unit(&w, &exponents, |e| e))?, own);
         if let Some(bad) = h.iter().find(|x| !x.is_finite()) {
             return Err(not_finite("activations", bad.to_f64()));
         }
@@ -199,7 +205,7 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
         if !given[0] {
             let e = exponent_of(&blocks[1]).unwrap_or(0);
             let w = left(&self.data.values, &in_unit(&blocks[1], -e))?;
-            blocks[0] = in_unit(&w, self.data.exponent - e);
+            blocks[0] = finite(in_unit(&w, self.data.exponent - e))?;
         }
         Ok(())
     }

@@ -235,3 +235,20 @@ fn the_scale_of_a_component_may_be_in_either_factor() {
     of::<f64>(&[20, 40, 400], 1e-12);
     of::<f32>(&[10, 20, 60], 1e-5);
 }
+
+/// Where the activations of a component are so small that its basis is beyond the numbers, this is an error, at the start and on the way.
+#[test]
+fn a_basis_beyond_the_numbers_is_refused() {
+    let v = DMatrix::from_row_slice(2, 3, &[1e12f32, 2e12, -3e12, 4e12, 5e12, -1e12]);
+    let data = DenseTensor::new(vec![2, 3], v.as_slice().to_vec(), Order::ColumnMajor).unwrap();
+    let ding = Ding::<f32>::builder(2).build().unwrap();
+    let h = DMatrix::from_row_slice(2, 3, &[1.0f32, 2.0, 1.0, 1e-30, 3e-30, 4e-30]);
+    let w = DMatrix::from_row_slice(2, 2, &[1e12f32, 3e38, 2e12, 3e38]);
+    let only = Init::default().block("activations", h);
+    for init in [only.clone(), only.block("basis", w)] {
+        let run = ding.on(&data).unwrap().stop(Stop::default().max_iter(5));
+        let told = run.run(init, &mut ChaCha8Rng::seed_from_u64(0));
+        let told = told.map(|fit| fit.state().basis().clone());
+        assert!(matches!(told, Err(FitError::NotFinite { .. })), "{told:?}");
+    }
+}
