@@ -1,5 +1,6 @@
 //! Held-out data under a model that is mixed with a simple one, so that nothing is impossible.
 
+use plca_dist::deviance;
 use rand::Rng;
 
 /// A value that was held out, and what is expected of it.
@@ -97,9 +98,7 @@ fn crossed(cells: &[Judged], whole: bool, mut halves: impl FnMut(f64) -> [Option
         let of = |cell: &Judged| {
             let (v, y) = (cell.value, cell.mixed(share));
             match whole {
-                // In one logarithm, which has no unit.
-                true if v > 0.0 => v * (v / y).ln() - v + y,
-                true => y,
+                true => deviance(v, y),
                 false if v > 0.0 => -v * y.ln(),
                 false => 0.0,
             }

@@ -273,8 +273,8 @@ impl<T: Real> SimplexPrior<T> for LogisticNormal {
                 return f64::NEG_INFINITY;
             }
             // The best constant a in η = ln θ + a
-            let along = ones.dot(&d);
-            -0.5 * (d.dot(&self.times_precision(&d)) - along * along / ones.sum())
+            let rest = d.add_scalar(-ones.dot(&d) / ones.sum());
+            -0.5 * rest.dot(&self.times_precision(&rest))
         };
         (0..theta.ncols()).map(column).sum()
     }

@@ -168,7 +168,11 @@ fn mend<T: Real>(
             } else {
                 rest[z].value()
             };
-            into[at] = T::lit(weight * own * rest);
+            let mended = weight * own * rest;
+            // Products of the other factors that leave the range of numbers have no digits to give.
+            if whole[z].value() > 1e-280 && mended.is_finite() {
+                into[at] = T::lit(mended);
+            }
         }
     }
 }

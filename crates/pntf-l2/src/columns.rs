@@ -375,8 +375,8 @@ impl<T: Real> ColumnNmfState<T> {
         self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)
     }
 
-    /// The squared error of every column that [`transform`](Self::transform) explained, divided by its sum; `None` of a state that comes from
-    /// elsewhere.
+    /// The squared error of every column that [`transform`](Self::transform) explained, divided by its sum, exact up to rounding of the
+    /// sum of its squares; `None` of a state that comes from elsewhere.
     pub fn squared_errors(&self) -> Option<&[f64]> {
         self.0.fact(exact::ERRORS)
     }

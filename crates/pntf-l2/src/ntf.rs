@@ -579,8 +579,8 @@ impl<T: Real> NtfState<T> {
         self.0.matrices()
     }
 
-    /// The squared error of every observation that [`transform`](Self::transform) explained, in the units of the data squared; `None` of a
-    /// state that comes from elsewhere.
+    /// The squared error of every observation that [`transform`](Self::transform) explained, in the units of the data squared, exact up to
+    /// rounding of the sum of its squares; `None` of a state that comes from elsewhere.
     pub fn squared_errors(&self) -> Option<&[f64]> {
         self.0.fact(exact::ERRORS)
     }

@@ -3,6 +3,9 @@
 use super::ratio::ratios_of;
 use crate::{DistError, counts::LARGEST, error::domain};
 
+/// Rates from which on the normal law is nearer than the digits of the Skellam law's slope reach: there both are right to about 1e-7.
+const NORMAL: f64 = 2e7;
+
 /// The rates under which the samples are most likely.
 pub(crate) fn maximum_likelihood(samples: &[i64]) -> Result<(f64, f64), DistError> {
     domain(
@@ -49,6 +52,11 @@ fn lesser_rate(samples: &[i64], sign: f64, mean: f64) -> f64 {
         }
     }
     let spread = values().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
+    // The slope is a difference from 1 of about 1 / q, whose digits are lost as q grows; the law tends to the normal one, of variance p + q, to about 1 / q.
+    let of_normal = 0.5 * (spread - mean);
+    if of_normal > NORMAL && mean < 8.0 * of_normal {
+        return of_normal;
+    }
     let (mut low, mut high) = (1.0f64.max(spread), 1.0f64.max(spread));
     let (mut at_low, mut at_high) = (slope(low), slope(high));
     while at_low < 0.0 && low > 1e-300 {

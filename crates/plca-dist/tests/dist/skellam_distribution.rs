@@ -213,3 +213,19 @@ proptest! {
         }
     }
 }
+
+/// The law tends to the normal one: of samples `±x` both rates are `x²/2 (1 + c/x²)`, also where the slope of the likelihood has no digits.
+#[test]
+fn large_rates_are_fitted() {
+    for x in [1_000i64, 5_000, 7_000, 1_000_000, 40_000_000] {
+        let law = Skellam::fit(&[x, -x]).unwrap();
+        let expected = 0.5 * (x as f64).powi(2);
+        let apart = (law.minus() / expected - 1.0).abs();
+        assert!(
+            apart < 2.0 / expected + 1e-6 && law.mean() == 0.0,
+            "{x}: {law:?}"
+        );
+    }
+    let law = Skellam::fit(&[3_000_000, 1_000_000]).unwrap();
+    assert!((law.minus() / 0.5e12 - 1.0).abs() < 1e-5, "{law:?}");
+}

@@ -51,7 +51,11 @@ impl<T: Real> NmfCounts<'_, T> {
     /// The divergence from `Σ V ln (Y / u)` and `Σ Y`.
     pub(super) fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
         // [SPEC 0] [SPEC 4] D = Σ_obs V ln(V/Y) - V + Y, both logarithms in the unit of the data
-        self.self_information - ln_lik - self.data.total() + mass
+        match self.self_information - ln_lik - self.data.total() + mass {
+            // Below 0 it is rounding.
+            d if d < 0.0 => 0.0,
+            d => d,
+        }
     }
 
     /// The model's mass in the observed cells.

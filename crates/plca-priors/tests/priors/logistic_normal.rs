@@ -162,3 +162,20 @@ fn far_starts_lead_to_the_maximum() {
         assert!((&near - &far).amax() < 1e-9, "{size:e}: {near} {far}");
     }
 }
+
+/// A common offset of the mean changes nothing, and costs no digits but those of the mean itself.
+#[test]
+fn densities_do_not_depend_on_an_offset_of_the_mean() {
+    let theta = dmatrix![0.5; 0.5];
+    for offset in [0.0, 1e4, 1e8] {
+        let independent =
+            LogisticNormal::independent(dvector![offset, offset + 1.0], &dvector![1.0, 1.0]);
+        let full =
+            LogisticNormal::new(dvector![offset, offset + 1.0], dmatrix![1.0, 0.5; 0.5, 1.0]);
+        // d = (1/2, -1/2) beside the offset, and -1/2 d'Pd
+        for (prior, expected) in [(independent, -0.25), (full, -0.5)] {
+            let density = prior.unwrap().ln_density(&theta, &Step::at(1));
+            assert!((density - expected).abs() < 1e-7, "{offset}: {density}");
+        }
+    }
+}

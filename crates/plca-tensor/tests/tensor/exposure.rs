@@ -132,13 +132,19 @@ fn many_modes_neither_underflow_nor_overflow() {
     }
 }
 
-/// What is left of the first mode's indices, the last of which is wholly hidden; for factors of these magnitudes, component by component.
-fn beside_a_hidden_slice<T: Real>(magnitudes: [[f64; 2]; 3]) -> DMatrix<T> {
+/// What is left of the first mode's indices, the last of which is wholly hidden, but for this cell; for factors of these magnitudes, component by component.
+fn beside_a_hidden_slice<T: Real>(
+    magnitudes: [[f64; 2]; 3],
+    seen: Option<(usize, usize)>,
+) -> DMatrix<T> {
     let shape = [2, 2, 3];
     let (mut entries, mut hidden) = (Coordinates::empty(&shape), Coordinates::empty(&shape));
     for (j, k) in (0..2).flat_map(|j| (0..3).map(move |k| (j, k))) {
         entries.push(&[0, j, k], T::one());
-        hidden.push(&[1, j, k], T::one());
+        match seen == Some((j, k)) {
+            true => entries.push(&[1, j, k], T::one()),
+            false => hidden.push(&[1, j, k], T::one()),
+        }
     }
     let data = SparseTensor::all_but(entries, hidden).unwrap();
     let entry = |m: usize, i: usize, z: usize| 1.0 + ((m * 3 + i * 5 + z * 2) % 7) as f64;
@@ -163,7 +169,7 @@ fn beside_a_hidden_slice<T: Real>(magnitudes: [[f64; 2]; 3]) -> DMatrix<T> {
 #[test]
 fn nothing_is_left_of_a_hidden_slice() {
     fn check<T: Real>(magnitudes: [[f64; 2]; 3]) {
-        let left = beside_a_hidden_slice::<T>(magnitudes);
+        let left = beside_a_hidden_slice::<T>(magnitudes, None);
         assert!(left.row(0).iter().all(|&x| x > T::zero()), "{left}");
         assert!(left.row(1).iter().all(|&x| x == T::zero()), "{left}");
     }
@@ -174,4 +180,21 @@ fn nothing_is_left_of_a_hidden_slice() {
     check::<f64>([[1e-200; 2], [1e155; 2], [1e155; 2]]);
     check::<f64>(beside(1e-160));
     check::<f32>(beside(1e-24));
+}
+
+/// What is left where nearly all is hidden is a number also where the products of the other factors are none, or have few digits.
+#[test]
+fn what_is_left_is_a_number_where_products_are_none() {
+    let left = |magnitudes| beside_a_hidden_slice::<f64>(magnitudes, Some((1, 0)));
+    let one = left([[1.0; 2]; 3]);
+    assert!(one.row(1).iter().all(|&x| x > 0.0));
+    for [a, b] in [[1e-200, 1e155], [1e200, 1e-160], [1e200, 1e-145]] {
+        let scaled = left([[a; 2], [b; 2], [b; 2]]);
+        for (x, y) in one.iter().zip(&scaled) {
+            assert!(
+                (y / (a * b * b) / x - 1.0).abs() < 1e-12,
+                "{a:e} {b:e}: {one} {scaled}"
+            );
+        }
+    }
 }
