@@ -413,6 +413,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"the prior of '{block}' set entries to 0 that the data need: 1e-12 was added to every entry, so the "
                 f"objective may have fallen{self._instead(block)}"
             )
+        if far := result.get("far"):
+            index, value, largest = far
+            where = tuple(index[::-1] if self._transposed else index)
+            warn(
+                f"the approximation of the hidden cell {where} is {value:.3g}, {abs(value) / largest:.0f} times the largest of the data: the observed cells do "
+                "not determine it; fewer components or a prior do, and solver='em' comes less far"
+            )
         if result["status"] == "max_iterations" and self.tol > 0:
             warn(
                 f"{name} made all {self.max_iter} iterations and its objective still changes by more than tol={self.tol} "

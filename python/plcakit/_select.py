@@ -272,12 +272,14 @@ def _validated(estimator: Factorization, found: dict[str, Any], components: list
         sentences.append(f"the proposed number, {proposed}, is the largest that was tried: larger ones may be better")
     elif proposed == min(components):
         sentences.append(f"the proposed number, {proposed}, is the smallest that was tried")
-    torn = [k for k, score, se in zip(components, table["score"], table["se"]) if se > 0.5 * score]
-    if torn:
+    if found["far"]:
         sentences.append(
-            f"a few cells decide the score of {torn} components, because the cells beside them do not determine them and they were predicted far too"
-            " large: raise n_folds, or try fewer components"
+            "held-out cells that the other cells do not determine were predicted to be more than 10 times the largest of X, and decide the score of "
+            f"{found['far']} components: raise n_folds, try fewer components, or solver='em', which comes less far"
         )
+    torn = [k for k, score, se in zip(components, table["score"], table["se"]) if se > 0.5 * score and k not in found["far"]]
+    if torn:
+        sentences.append(f"a few cells decide the score of {torn} components: raise n_folds")
     if found["unsettled"]:
         sentences.append(
             f"the cells held out of {found['unsettled']} of the folds are not determined by the others: the model of independent dimensions did not"

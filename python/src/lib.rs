@@ -137,6 +137,8 @@ fn fit_as<'py, T: Scalar>(
     result.set_item("metadata", fitted.file.metadata.to_string())?;
     fitted.outcome.tell(&result)?;
     result.set_item("restored", fitted.restored)?;
+    let far = fitted.far.map(|far| (far.index, far.value, far.largest));
+    result.set_item("far", far)?;
     Ok(result)
 }
 
@@ -635,6 +637,9 @@ fn validate<'py>(
     result.set_item("limit", table.limit())?;
     result.set_item("cut", rows.iter().any(|row| row.scores.cut))?;
     result.set_item("unsettled", table.unsettled_folds())?;
+    let far = rows.iter().filter(|row| row.scores.far);
+    let far: Vec<usize> = far.map(|row| row.scores.rank).collect();
+    result.set_item("far", far)?;
     result.set_item("counts", validated.counts)?;
     Ok(result)
 }

@@ -10,11 +10,11 @@ use plca::em::{
 };
 use plca::fit::{
     AnyModel, Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver,
-    State, Status, Stop, Transform,
+    State, Status, Stop, Transform, far_hidden_cell,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;
-use plca::tensor::{Data, Order};
+use plca::tensor::{Data, Order, Real};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
@@ -133,7 +133,13 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             likelihood: self.likelihood,
             control: self.control,
         };
-        starts.best::<K::State<T>>(&model, &*data)
+        let mut fitted = starts.best::<K::State<T>>(&model, &*data)?;
+        fitted.far = far_hidden_cell(&*data, || {
+            let state = state::<K, T>(fitted.file.clone())?;
+            let cells = state.reconstruct()?.into_parts().1;
+            Ok::<_, Refused>(cells.into_iter().map(Real::to_f64).collect())
+        })?;
+        Ok(fitted)
     }
 }
 

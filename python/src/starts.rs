@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use plca::fit::{
-    AnyModel, Checkpoint, Event, Fit, Init, Iteration, Parameters, Sense, Solver, State, Status,
-    Stop,
+    AnyModel, Checkpoint, Event, FarCell, Fit, Init, Iteration, Parameters, Sense, Solver, State,
+    Status, Stop,
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;
@@ -39,6 +39,8 @@ pub(crate) struct Fitted {
     pub(crate) file: ModelFile,
     pub(crate) outcome: Outcome,
     pub(crate) restored: Vec<String>,
+    /// A hidden cell that is approximated by far more than any datum.
+    pub(crate) far: Option<FarCell>,
     maximised: bool,
 }
 
@@ -51,6 +53,7 @@ impl Fitted {
         Self {
             outcome,
             restored: events.collect(),
+            far: None,
             maximised,
             file: ModelFile::of_parameters::<S>(&fit.state().widened()),
         }

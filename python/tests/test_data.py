@@ -1,5 +1,7 @@
 """Every container gives the same numbers, and what is wrong is refused by name."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -311,3 +313,14 @@ def test_arrays_within_bytes():
     for there, here in [(within(X), X), (within(X).T, X.T), (inside, rows)]:
         models = [NMF(2, random_state=0, max_iter=5, tol=0).fit(data) for data in (there, here)]
         np.testing.assert_array_equal(models[0].components_, models[1].components_)
+
+
+@pytest.mark.parametrize("make", [PLCA, NMF])
+def test_an_approximation_far_from_all_data_is_told(make):
+    X = np.array([[np.nan, 1, 3], [1, 0, 0], [2, 0, 0]])
+    # Beside the hidden cell all is 0 but in its own row and column: it may be as large as it likes.
+    with pytest.warns(UserWarning, match=r"hidden cell \(0, 0\).*fewer components"):
+        make(1, missing="nan", random_state=0, solver="fast").fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(1, missing="nan", random_state=0).fit(np.array([[np.nan, 2, 3], [2, 4, 6], [3, 6, 9.0]]))

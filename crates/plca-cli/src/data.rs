@@ -66,6 +66,7 @@ pub(crate) fn observed<T: Element>(
 ) -> Result<Loaded<T>, Failure> {
     let takes = model.takes();
     let data = tensor(path, args, file)?;
+    precision::check_size(path, args, &*data)?;
     match takes {
         Takes::Counts => {
             check_counts(&*data).map_err(|e| {

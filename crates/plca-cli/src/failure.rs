@@ -198,6 +198,12 @@ impl From<plca_media::MediaError> for Failure {
     }
 }
 
+impl From<plca_tensor::DataError> for Failure {
+    fn from(e: plca_tensor::DataError) -> Self {
+        plca_fit::FitError::from(e).into()
+    }
+}
+
 impl From<plca_fit::FitError> for Failure {
     fn from(e: plca_fit::FitError) -> Self {
         use plca_fit::FitError as E;

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
     Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model,
-    Sense, Status, Stop,
+    Sense, Status, Stop, far_hidden_cell,
 };
 use plca_io::{Element, MANIFEST, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
@@ -35,7 +35,7 @@ use crate::precision;
 use crate::ranks;
 use crate::refit;
 use crate::restored::Restored;
-use crate::saved;
+use crate::saved::{self, Saved};
 use crate::separate::along_frequency;
 use crate::shards;
 use crate::solver;
@@ -451,6 +451,7 @@ impl<T: Scalar> Run<'_, T> {
             let absolute = data.summary().absolute / observed * cells;
             warnings.extend(skellam::told(args, absolute, &mut model, &mut summary));
         }
+        warnings.extend(far(args, &model, data)?);
         warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);
         warnings.extend(named::repeated(&self.names));
         warnings.extend(numbered(args, &self.names, data)?);
@@ -466,6 +467,29 @@ impl<T: Scalar> Run<'_, T> {
         warnings.extend(left_out);
         leave(args, model, summary, warnings, trace)
     }
+}
+
+/// A warning of hidden cells that are approximated by far more than any datum.
+fn far<T: Scalar>(
+    args: &FitArgs,
+    model: &ModelFile,
+    data: &dyn Data<T>,
+) -> Result<Option<String>, Failure> {
+    let far = far_hidden_cell(data, || {
+        let fitted = args.model.approximation(Saved::of(&args.output, model))?;
+        match fitted.shape() == data.shape() {
+            true => fitted.cells(),
+            false => Ok(Vec::new()),
+        }
+    })?;
+    Ok(far.map(|far| {
+        format!(
+            "the approximation of the hidden cell {:?} is {:.3e}, {:.0} times the largest of the data: the observed cells do not determine it; fewer components or a prior do, and plain iterations, --solver em, come less far",
+            far.index,
+            far.value,
+            far.value.abs() / far.largest
+        )
+    }))
 }
 
 /// The dimension of the observations.

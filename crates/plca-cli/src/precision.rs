@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plca_io::{DataFile, Element, ReadOptions};
-use plca_tensor::DataError;
+use plca_tensor::{Data, DataError};
 
 use crate::args::DataArgs;
 use crate::blocks::Arrays;
@@ -37,17 +37,28 @@ fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &DataError) -> Optio
             x.is_finite()
                 .then(|| beyond(&format!("entry {index:?}"), x))
         }
-        DataError::NoMass => {
-            let (index, x) = first_positive(read()?)?;
-            // Whatever is larger was hidden.
-            (x < f64::from(f32::MIN_POSITIVE)).then(|| {
-                let least = f32::MIN_POSITIVE;
-                format!(
-                    "entry {index:?} is {x:?}, below f32, whose least normal number is {least:?}"
-                )
-            })
-        }
+        DataError::NoMass => first_below(read()?),
         _ => None,
+    }
+}
+
+/// Refuses data of which single precision holds no digits: all of them are below its normal numbers, and some are not 0 in the file.
+pub(crate) fn check_size<T: Element>(
+    path: &Path,
+    args: &DataArgs,
+    data: &dyn Data<T>,
+) -> Result<(), Failure> {
+    if T::DESCR != f32::DESCR {
+        return Ok(());
+    }
+    let mut largest = 0.0f64;
+    data.visit(&mut |_, x| largest = largest.max(x.abs()))?;
+    if largest >= f64::from(f32::MIN_POSITIVE) {
+        return Ok(());
+    }
+    match in_the_file::<T>(path, args, &DataError::NoMass) {
+        Some(what) => Err(Failure::of(path, what)),
+        None => Ok(()),
     }
 }
 
@@ -63,11 +74,14 @@ fn value_at(file: DataFile<f64>, index: &[usize]) -> f64 {
     sum
 }
 
-fn first_positive(file: DataFile<f64>) -> Option<(Vec<usize>, f64)> {
-    let mut first = None;
+/// The first entry that single precision takes for 0, or for a number without all digits.
+fn first_below(file: DataFile<f64>) -> Option<String> {
+    let (mut first, least) = (None, f32::MIN_POSITIVE);
     visit(file, |at, x| {
-        if x > 0.0 && first.is_none() {
-            first = Some((at.to_vec(), x));
+        if x != 0.0 && x.abs() < f64::from(least) && first.is_none() {
+            first = Some(format!(
+                "entry {at:?} is {x:?}, below f32, whose least normal number is {least:?}"
+            ));
         }
     });
     first

@@ -50,6 +50,15 @@ pub(crate) fn array<'a>(
 }
 
 impl Saved {
+    /// A file that is about to be written.
+    pub(crate) fn of(path: &Path, file: &ModelFile) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            arrays: file.arrays.clone(),
+            metadata: file.metadata.clone(),
+        }
+    }
+
     /// Reads a model file, and which model it holds.
     pub(crate) fn read(path: &Path) -> Result<(Kind, Self), Failure> {
         let ModelFile { arrays, metadata } = read(path)?;

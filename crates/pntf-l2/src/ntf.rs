@@ -441,6 +441,12 @@ impl<T: Real> Sweep<'_, T> {
     }
 }
 
+/// By how many powers of two the factors of a component may be apart where it starts.
+const APART: i32 = 40;
+
+/// The exponent of the largest entry of a column up to which its squared norm is a number.
+const SQUARES: i32 = 480;
+
 impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.specs
@@ -511,6 +517,51 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    /// Components whose scales are far apart in their factors get the same in all, where no factor is frozen or penalised: squares would leave the range
+    /// of numbers.
+    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+        let is_bound = |(spec, penalty): (&BlockSpec<T>, &Penalty)| {
+            spec.frozen != Frozen::No || penalty.is_some()
+        };
+        if self.specs.iter().zip(&self.penalties).any(is_bound) {
+            return Ok(());
+        }
+        for t in 0..self.model.components {
+            let sizes = blocks.iter().map(|block| block.column(t).amax().to_f64());
+            let exponents: Vec<i32> = sizes.clone().map(exponent).collect();
+            let (least, most) = (exponents.iter().min(), exponents.iter().max());
+            let apart = most.zip(least).map_or(0, |(most, least)| most - least);
+            if apart <= APART || sizes.clone().any(|size| size == 0.0) {
+                continue;
+            }
+            let (all, n) = (exponents.iter().sum::<i32>(), exponents.len() as i32);
+            let (share, rest) = (all.div_euclid(n), all.rem_euclid(n));
+            for (j, (block, e)) in blocks.iter_mut().zip(exponents).enumerate() {
+                let by = share + i32::from((j as i32) < rest) - e;
+                let times = |x: &mut T| *x = T::lit(times_power_of_two(x.to_f64(), by));
+                block.column_mut(t).iter_mut().for_each(times);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses factors whose squares leave the range of numbers.
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        for (mode, factor) in self.factors(at).iter().enumerate() {
+            for (t, column) in factor.column_iter().enumerate() {
+                let size = column.amax().to_f64();
+                let e = if size > 0.0 { exponent(size) } else { 0 };
+                if e.abs() > SQUARES {
+                    return Err(FitError::Beyond {
+                        what: format!("the squared norm of component {t} of `factor_{mode}`"),
+                        decimal: (f64::from(2 * e) * std::f64::consts::LOG10_2).floor(),
+                    });
+                }
+            }
+        }
         Ok(())
     }
 

@@ -183,14 +183,20 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
             });
         }
     }
-    let torn = |row: &&&RankRow| row.score.zip(row.se).is_some_and(|(m, se)| se > 0.5 * m);
-    let torn: Vec<_> = (fitted.iter().filter(torn))
-        .map(|row| row.scores.rank.to_string())
-        .collect();
-    if !torn.is_empty() {
+    let ranks = |of: &dyn Fn(&RankRow) -> bool| {
+        let rows = fitted.iter().filter(|row| of(row));
+        let ranks: Vec<_> = rows.map(|row| row.scores.rank.to_string()).collect();
+        (!ranks.is_empty()).then(|| ranks.join(", "))
+    };
+    if let Some(ranks) = ranks(&|row| row.scores.far) {
         warnings.push(format!(
-            "a few cells decide the score of these ranks, because the cells beside them do not determine them and they were predicted far too large: {}; raise --folds, or try fewer components",
-            torn.join(", ")
+            "held-out cells that the other cells do not determine were predicted to be more than 10 times the largest of the data, and decide the score of these ranks: {ranks}; raise --folds, try fewer components, or --solver em, which comes less far"
+        ));
+    }
+    let torn = |row: &RankRow| row.score.zip(row.se).is_some_and(|(m, se)| se > 0.5 * m);
+    if let Some(ranks) = ranks(&|row| torn(row) && !row.scores.far) {
+        warnings.push(format!(
+            "a few cells decide the score of these ranks: {ranks}; raise --folds"
         ));
     }
     let unsettled = table.unsettled_folds();

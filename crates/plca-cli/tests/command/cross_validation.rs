@@ -255,12 +255,33 @@ fn scores_that_a_few_cells_decide_are_told() {
     survey(&folder);
     let torn = |ranks: &str| {
         let line = format!("select plsa counts.csv --ranks {ranks} --restarts 1 --smooth 1e-12");
-        warned(&folder.json(&line), "a few cells decide")
+        let table = folder.json(&line);
+        ["decide the score of these ranks", "10 times the largest"].map(|part| warned(&table, part))
     };
-    assert!(torn("10..12"));
-    assert!(!torn("1..3"));
+    assert_eq!(torn("10..12"), [true; 2]);
+    assert_eq!(torn("1..3"), [false; 2]);
     let line = "select plsa counts.csv --ranks 37..38";
     folder.fails(2, line, &["--ranks", "at most 36"]);
+}
+
+/// A hidden cell beside which all is 0 but in its own row and column may be as large as it likes: a fit that makes it so says it.
+#[test]
+fn runaway_predictions_are_told() {
+    let folder = Folder::new();
+    folder.text("corner.csv", "nan,1,3\n1,0,0\n2,0,0\n");
+    let line = "fit plca corner.csv --missing nan --rank 1 --output m.npz --solver";
+    let told = folder.told(&format!("{line} fast"));
+    assert!(told.contains("the hidden cell [0, 0]"), "{told}");
+    assert!(
+        !folder
+            .told(&format!("{line} em --max-iter 5"))
+            .contains("hidden cell [")
+    );
+    folder.text("plain.csv", "1,2,3\n2,4,7\n3,6,9\n5,9,15\n");
+    assert!(!warned(
+        &folder.json("select plca plain.csv --ranks 1..2"),
+        "10 times the largest"
+    ));
 }
 
 #[test]

@@ -144,6 +144,20 @@ fn values_beyond_single_precision_are_named_as_they_stand_in_the_file() {
         &format!("fit plca tiny.npy {single}"),
         &["tiny.npy", "[0, 1]", "1e-310", "below f32"],
     );
+    folder.npy("signed.npy", &[2, 2], &[1e-310, -1e-50, 1e-50, 2e-50]);
+    for model in [
+        "skellam",
+        "skellam-cp",
+        "snmf-ding",
+        "kmeans",
+        "ntf-l2 --update hals",
+    ] {
+        folder.fails(
+            1,
+            &format!("fit {model} signed.npy {single}"),
+            &["signed.npy", "[0, 0]", "1e-310", "below f32"],
+        );
+    }
     folder.text("p.csv", "1,2\n3,4\n");
     folder.arrays("i.npz", &[("w", &[2, 1], &[1.0, 1e300])]);
     folder.fails(

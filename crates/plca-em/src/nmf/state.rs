@@ -149,6 +149,9 @@ impl<T: Real> Nmf<T> {
         how: &Transform,
     ) -> Result<Explained<NmfState<T>>, FitError> {
         let along = how.mode(2)?;
+        if let Some(explained) = self.evenly(learnt, data, how, along)? {
+            return Ok(explained);
+        }
         let both = [Factor::Columns(learnt.w()), Factor::Rows(learnt.h())];
         let mut kept = both.map(Some);
         kept[along] = None;
@@ -244,6 +247,56 @@ impl<T: Real> Nmf<T> {
         })
     }
 
+    /// The same by components of about the same size where those of the learnt factor are far apart: an even start would be one of the largest alone.
+    /// `None` where they are not, or where a prior says in which unit they are.
+    fn evenly(
+        &self,
+        learnt: &NmfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+        along: usize,
+    ) -> Result<Option<Explained<NmfState<T>>>, FitError> {
+        let (k, kept) = (learnt.w().ncols(), 1 - along);
+        let sizes = match kept {
+            0 => learnt.w().column_iter().map(|w| w.max()).collect(),
+            _ => largest(learnt.h().as_slice(), k),
+        };
+        let exponents = sizes.iter().filter(|&&x| x > T::zero());
+        let exponents: Vec<i32> = exponents.map(|x| exponent(x.to_f64())).collect();
+        let ends = exponents.iter().min().zip(exponents.iter().max());
+        let prior = self.settings.prior_of(if along == 0 { "w" } else { "h" });
+        if prior.is_some() || ends.is_none_or(|(least, most)| most - least <= APART) {
+            return Ok(None);
+        }
+        let scaled = |block: &DMatrix<T>, rows: bool| {
+            let mut block = block.clone();
+            for (z, size) in sizes.iter().enumerate() {
+                let e = -exponent(size.to_f64());
+                let times = |x: &mut T| *x = T::lit(times_power_of_two(x.to_f64(), e));
+                match rows {
+                    true => block.row_mut(z).iter_mut().for_each(times),
+                    false => block.column_mut(z).iter_mut().for_each(times),
+                }
+            }
+            block
+        };
+        let [w, h] = [learnt.w(), learnt.h()];
+        let even = match kept {
+            0 => NmfState::new(scaled(w, false), h.clone())?,
+            _ => NmfState::new(w.clone(), scaled(h, true))?,
+        };
+        let mut explained = self.transform(&even, data, how)?;
+        explained.fit = explained.fit.change(|at| {
+            at.change(|j, block| {
+                *block = match j == along {
+                    true => scaled(block, j == 1),
+                    false => learnt.0.at(j).clone(),
+                }
+            });
+        })?;
+        Ok(Some(explained))
+    }
+
     /// The same of data as they are, by a model whose other factor is frozen.
     fn together(
         &self,
@@ -297,6 +350,9 @@ impl<T: Real> Nmf<T> {
         })
     }
 }
+
+/// By how many powers of two the largest entries of learnt components may be apart.
+const APART: i32 = 10;
 
 /// Explained observations and their gaps.
 type Gapped<T> = (Fit<NmfState<T>>, Vec<f64>);

@@ -133,11 +133,16 @@ impl OfFold {
     }
 }
 
+/// How many times the largest of the data a prediction is far from them.
+const FAR: f64 = 10.0;
+
 /// A fit that has been scored.
 struct Scored {
     /// Larger is better.
     objective: f64,
     score: Option<f64>,
+    /// The largest prediction of a cell that was scored.
+    largest: f64,
     cut: bool,
 }
 
@@ -240,23 +245,32 @@ impl CrossValidation {
                     let run = model.on(&*train)?;
                     let sense = run.algorithm().sense();
                     let fit = fit(of, run)?;
+                    let (score, largest) =
+                        self.score(&repeats[repeat], fold, &bases[task], fit.state());
                     Ok(Scored {
                         objective: match sense {
                             Sense::Maximise => fit.compared(),
                             Sense::Minimise => -fit.compared(),
                         },
                         cut: fit.status().is_warning(),
-                        score: self.score(&repeats[repeat], fold, &bases[task], fit.state()),
+                        score,
+                        largest,
                     })
                 };
                 (0..self.starts).map(start).collect()
             })
         });
         let done = done.into_iter().collect::<Result<Vec<_>, E>>()?;
+        let mut largest = 0.0f64;
+        data.visit(&mut |_, x| largest = largest.max(x))
+            .map_err(FitError::from)?;
         let rows = ranks.iter().map(|&rank| {
             let place = fitted.iter().position(|&fitted| fitted == rank);
             match place {
-                Some(place) => self.row(rank, &done[place * per_rank..(place + 1) * per_rank]),
+                Some(place) => {
+                    let done = &done[place * per_rank..(place + 1) * per_rank];
+                    self.row(rank, done, FAR * largest)
+                }
                 None => RankScores {
                     rank,
                     ..RankScores::default()
@@ -267,7 +281,7 @@ impl CrossValidation {
     }
 
     /// The scores of the fits of one rank.
-    fn row(&self, rank: usize, fits: &[Vec<Scored>]) -> RankScores {
+    fn row(&self, rank: usize, fits: &[Vec<Scored>], far: f64) -> RankScores {
         // Not a number is never the best; of equal ones the first.
         fn best(starts: &[Scored]) -> &Scored {
             let mut best = &starts[0];
@@ -295,18 +309,19 @@ impl CrossValidation {
                 .collect(),
             start_sd: variance(&of_starts).map(f64::sqrt),
             cut: bests.iter().any(|best| best.cut),
+            far: bests.iter().any(|best| best.largest > far),
         }
     }
 
-    /// The mean deviance of the cells of a fold.
+    /// The mean deviance of the cells of a fold, and the largest prediction of one.
     fn score<S: Reconstruct>(
         &self,
         folds: &Folds<'_>,
         fold: usize,
         base: &Independent,
         state: &S,
-    ) -> Option<f64> {
-        let (mut sum, mut cells) = (CompensatedSum::default(), 0u64);
+    ) -> (Option<f64>, f64) {
+        let (mut sum, mut cells, mut largest) = (CompensatedSum::default(), 0u64, 0.0f64);
         folds.visit(|index, x, of| {
             if of != Some(fold) {
                 return;
@@ -316,7 +331,9 @@ impl CrossValidation {
             // [SEL 2] d(x, y') = 2 (x log(x/y') - x + y')
             sum += 2.0 * deviance(x, y);
             cells += 1;
+            largest = largest.max(y);
         });
-        (cells > 0).then(|| sum.value() / cells as f64)
+        let score = (cells > 0).then(|| sum.value() / cells as f64);
+        (score, largest)
     }
 }

@@ -51,6 +51,9 @@ pub struct RankScores {
     pub start_sd: Option<f64>,
     /// Whether a fit was ended by its largest number of iterations.
     pub cut: bool,
+    /// Whether a held-out cell was predicted to be more than 10 times the largest of the data: the other cells do not determine it, and it decides the
+    /// score.
+    pub far: bool,
 }
 
 /// A row of a [`RankTable`].

@@ -6,7 +6,7 @@ use plca_fit::{
     Explained, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Solver, State, Status,
     Transform,
 };
-use plca_tensor::{Data, DenseTensor, Order, normalise_columns};
+use plca_tensor::{Data, DenseTensor, Order, normalise_columns, times_power_of_two};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -339,4 +339,37 @@ fn of_other_modes() {
     let rows = Transform::default().along(0);
     let refused = of_basis(even(2)).transform(&data, &rows).unwrap_err();
     assert!(matches!(refused, FitError::Conflict { .. }), "{refused}");
+}
+
+/// Which of its two factors has the scale of a learnt component changes nothing that NMF says of new data, by any solver.
+#[test]
+fn the_scale_of_a_learnt_component_changes_nothing() {
+    let w = DMatrix::from_fn(6, 2, |i, z| 1.0 + ((3 * i + 5 * z) % 7) as f64);
+    let h = DMatrix::from_fn(2, 3, |z, j| 1.0 + ((z + 2 * j) % 3) as f64);
+    let cells = (0..18).map(|i| ((7 * i) % 11) as f64).collect();
+    let data = DenseTensor::new(vec![6, 3], cells, Order::RowMajor).unwrap();
+    for (along, solver) in [0, 1]
+        .into_iter()
+        .flat_map(|mode| Solver::ALL.iter().map(move |&s| (mode, s)))
+    {
+        let how = Transform::default().solver(solver).along(along);
+        let end = |e: i32| {
+            let (mut w, mut h) = (w.clone(), h.clone());
+            w.column_mut(0).apply(|x| *x = times_power_of_two(*x, e));
+            h.row_mut(0).apply(|x| *x = times_power_of_two(*x, -e));
+            let learnt = NmfState::new(w, h).unwrap();
+            let explained = learnt.transform(&data, &how).unwrap();
+            let kept = [learnt.w(), learnt.h()];
+            let state = explained.fit.state();
+            assert_eq!([state.w(), state.h()][1 - along], kept[1 - along]);
+            (state.w() * state.h(), explained.gap)
+        };
+        let (one, _) = end(0);
+        for e in [-830, -70, 12, 70, 830] {
+            let (other, gap) = end(e);
+            let apart = (&other - &one).amax();
+            assert!(apart < 1e-2, "{solver} along {along}, 2^{e}: {other} {one}");
+            assert!(gap.iter().all(|&gap| gap < 1e-5), "{solver} 2^{e}: {gap:?}");
+        }
+    }
 }

@@ -11,7 +11,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::{Algorithm, FitError, Parameters, Stepped};
+use crate::{Algorithm, Constraint, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
 pub(crate) const FIRST: f64 = 0.5;
@@ -35,6 +35,34 @@ pub(crate) fn next(kept: bool, beta: f64, most: f64) -> (f64, f64) {
     match kept {
         true => ((GROWTH * beta).min(most), (BOUND * most).min(1.0)),
         false => (beta / FALL, beta),
+    }
+}
+
+/// Share of the largest entry of a column below which an entry is small.
+const SMALL: f64 = 1e-5;
+
+/// Small entries are not extrapolated downwards. A step of EM multiplies: what extrapolation has brought near 0 would take many to come back.
+fn hold_small<T: Real>(algorithm: &dyn Algorithm<T>, ahead: &mut [f64], now: &[f64]) {
+    if algorithm.expectation().is_none() {
+        return;
+    }
+    let mut place = 0;
+    for spec in algorithm.blocks() {
+        let (rows, columns) = spec.shape;
+        let values = place..place + rows * columns;
+        place = values.end;
+        if !matches!(spec.constraint, Constraint::Simplex | Constraint::NonNegative) {
+            continue;
+        }
+        let columns = ahead[values.clone()].chunks_mut(rows.max(1));
+        for (ahead, now) in columns.zip(now[values].chunks(rows.max(1))) {
+            let small = SMALL * now.iter().copied().fold(0.0, f64::max);
+            for (y, &x) in ahead.iter_mut().zip(now) {
+                if x < small && *y < x {
+                    *y = x;
+                }
+            }
+        }
     }
 }
 
@@ -62,6 +90,7 @@ fn ahead<T: Real>(
             before = std::mem::replace(&mut now, at.flat());
         }
         extrapolate(&mut before, &now, beta);
+        hold_small(algorithm, &mut before, &now);
         at = algorithm.extrapolated(&at, &before, &now);
         let Some(stepped) = unless_rejected(algorithm.step(&mut at, false))? else {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::{Init, Model, Solver, State, Transform};
+use plca_fit::{FitError, Init, Model, Solver, State, Transform};
 use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
 use pntf_l2::{ColumnNmf, Ntf, NtfUpdate, Pntf};
 
@@ -113,31 +113,55 @@ fn any_unit_gives_the_same_fit() {
     }
 }
 
-/// In which of its factors a component has its scale does not change what is explained.
+/// In which of its factors a component has its scale, or all have, does not change what is explained.
 // [PNTF 5]
 #[test]
 fn the_scale_of_a_component_may_be_in_any_factor() {
-    let data = data::<f32>(&[12, 10], |x| x);
-    for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-        let ntf = Ntf::builder(3).update(update).build().unwrap();
-        let trace = |e: i32| {
-            let mut rng = rng(8);
-            let mut factor = |n: usize, e: i32| {
-                let mut factor =
-                    DMatrix::from_fn(n, 3, |_, _| random::exponential(&mut rng) as f32);
-                let mut first = factor.column_mut(0);
-                first.apply(|x| *x = times_power_of_two(f64::from(*x), e) as f32);
-                factor
+    fn of<T: Real>(exponents: &[i32]) {
+        let data = data::<T>(&[12, 10], |x| x);
+        for (update, components) in [
+            (NtfUpdate::Multiplicative, 1),
+            (NtfUpdate::Multiplicative, 3),
+            (NtfUpdate::Hals, 1),
+            (NtfUpdate::Hals, 3),
+        ] {
+            let ntf = Ntf::builder(3).update(update).build().unwrap();
+            let trace = |e: i32| {
+                let mut rng = rng(8);
+                let mut factor = |n: usize, e: i32| {
+                    let mut factor =
+                        DMatrix::from_fn(n, 3, |_, _| T::lit(random::exponential(&mut rng)));
+                    let mut first = factor.columns_mut(0, components);
+                    first.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), e)));
+                    factor
+                };
+                let init = Init::default().block("factor_0", factor(12, e));
+                let init = init.block("factor_1", factor(10, -e));
+                let run = ntf.on(&data).unwrap().stop(exactly(25).check_every(1));
+                let fit = run.run(init, &mut crate::support::rng(0)).unwrap();
+                let trace = fit.trace().iter().map(|point| point.objective);
+                trace.collect::<Vec<f64>>()
             };
-            let init = Init::default().block("factor_0", factor(12, e));
-            let init = init.block("factor_1", factor(10, -e));
-            let run = ntf.on(&data).unwrap().stop(exactly(25).check_every(1));
-            let fit = run.run(init, &mut crate::support::rng(0)).unwrap();
-            let trace = fit.trace().iter().map(|point| point.objective);
-            trace.collect::<Vec<f64>>()
-        };
-        assert_eq!(trace(0), trace(70), "{update:?}");
-        assert_eq!(trace(0), trace(-70), "{update:?}");
+            for e in exponents.iter().flat_map(|&e| [e, -e]) {
+                assert_eq!(trace(0), trace(e), "{update:?} {components} 2^{e}");
+            }
+        }
+    }
+    of::<f64>(&[30, 530, 700]);
+    of::<f32>(&[30, 70]);
+}
+
+/// Where they cannot be brought together, since one is frozen, squares that are no numbers are refused.
+#[test]
+fn factors_whose_squares_are_no_numbers_are_refused() {
+    let data = data::<f64>(&[4, 3], |x| x);
+    let ntf = Ntf::builder(1).freeze("factor_0").build().unwrap();
+    for (a, b) in [(1e200, 1e-200), (1e-200, 1e200)] {
+        let init = Init::default().block("factor_0", DMatrix::from_element(4, 1, a));
+        let init = init.block("factor_1", DMatrix::from_element(3, 1, b));
+        let told = ntf.on(&data).unwrap().run(init, &mut rng(0));
+        let told = told.map(|fit| fit.objective());
+        assert!(matches!(told, Err(FitError::Beyond { .. })), "{told:?}");
     }
 }
 
