@@ -259,3 +259,19 @@ fn squares_beyond_the_range_of_numbers() {
         }
     }
 }
+
+/// The divergence of data that are met exactly is 0, or above it by rounding.
+#[test]
+fn divergences_are_not_below_0() {
+    let folder = Folder::new();
+    folder.npy("equal.npy", &[6, 7], &[3.0; 42]);
+    for precision in ["f32", "f64"] {
+        for solver in ["em", "fast", "momentum"] {
+            let line = format!(
+                "fit nmf-kl equal.npy --rank 3 --output o.npz --precision {precision} --solver {solver}"
+            );
+            let told = folder.json(&line)["objective"].as_f64().unwrap();
+            assert!((0.0..1e-4).contains(&told), "{line}: {told:e}");
+        }
+    }
+}
