@@ -418,7 +418,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             where = tuple(index[::-1] if self._transposed else index)
             warn(
                 f"the approximation of the hidden cell {where} is {value:.3g}, {abs(value) / largest:.0f} times the largest of the data: the observed cells do "
-                "not determine it; fewer components or a prior do, and solver='em' comes less far"
+                "not determine it, so take it for unknown; a prior, fewer components or fewer iterations, max_iter, keep it nearer"
             )
         if result["status"] == "max_iterations" and self.tol > 0:
             warn(

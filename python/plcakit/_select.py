@@ -275,15 +275,15 @@ def _validated(estimator: Factorization, found: dict[str, Any], components: list
     if found["far"]:
         sentences.append(
             "held-out cells that the other cells do not determine were predicted to be more than 10 times the largest of X, and decide the score of "
-            f"{found['far']} components: raise n_folds, try fewer components, or solver='em', which comes less far"
+            f"{found['far']} components: raise n_folds, or try fewer components or fewer iterations, max_iter"
         )
     torn = [k for k, score, se in zip(components, table["score"], table["se"]) if se > 0.5 * score and k not in found["far"]]
     if torn:
         sentences.append(f"a few cells decide the score of {torn} components: raise n_folds")
     if found["unsettled"]:
         sentences.append(
-            f"the cells held out of {found['unsettled']} of the folds are not determined by the others: the model of independent dimensions did not"
-            " converge there, and scores are of any size; an X with so few values above 0 needs another criterion than 'cv', or more n_folds"
+            f"the model of independent dimensions, which has a share in every prediction, did not converge in {found['unsettled']} of the folds: few cells or"
+            " none join those held out to the others, and scores may be of any size: raise n_folds, or take another criterion than 'cv'"
         )
     if found["cut"] and estimator.max_iter > 0 and estimator.tol > 0:
         sentences.append(f"max_iter={estimator.max_iter} ended fits before they converged: raise max_iter or tol")

@@ -484,7 +484,7 @@ fn far<T: Scalar>(
     })?;
     Ok(far.map(|far| {
         format!(
-            "the approximation of the hidden cell {:?} is {:.3e}, {:.0} times the largest of the data: the observed cells do not determine it; fewer components or a prior do, and plain iterations, --solver em, come less far",
+            "the approximation of the hidden cell {:?} is {:.3e}, {:.0} times the largest of the data: the observed cells do not determine it, so take it for unknown; a prior, fewer components or fewer iterations, --max-iter, keep it nearer",
             far.index,
             far.value,
             far.value.abs() / far.largest

@@ -58,7 +58,7 @@ pub fn far_hidden_cell<T: Real, E: From<DataError>>(
     let values = hidden.map(|(at, (&value, _))| (at, value));
     let far = values.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()));
     Ok(far
-        .filter(|(_, value)| value.abs() > FAR * largest)
+        .filter(|(_, value)| largest > 0.0 && value.abs() > FAR * largest)
         .map(|(mut at, value)| {
             let mut index = vec![0; shape.len()];
             for (i, &n) in index.iter_mut().zip(shape).rev() {

@@ -446,6 +446,8 @@ const APART: i32 = 40;
 
 /// The exponent of the largest entry of a column up to which its squared norm is a number.
 const SQUARES: i32 = 480;
+/// By how many powers of two a component is below the data where it does not count.
+const NEGLIGIBLE: i32 = 100;
 
 impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
@@ -550,16 +552,21 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// Refuses factors whose squares leave the range of numbers.
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        for (mode, factor) in self.factors(at).iter().enumerate() {
-            for (t, column) in factor.column_iter().enumerate() {
-                let size = column.amax().to_f64();
-                let e = if size > 0.0 { exponent(size) } else { 0 };
-                if e.abs() > SQUARES {
-                    return Err(FitError::Beyond {
-                        what: format!("the squared norm of component {t} of `factor_{mode}`"),
-                        decimal: (f64::from(2 * e) * std::f64::consts::LOG10_2).floor(),
-                    });
-                }
+        let factors = self.factors(at);
+        for t in 0..self.model.components {
+            let sizes = factors.iter().map(|f| f.column(t).amax().to_f64());
+            // A component without a part is none.
+            if sizes.clone().any(|size| size == 0.0) {
+                continue;
+            }
+            let exponents: Vec<i32> = sizes.map(exponent).collect();
+            let is_some = exponents.iter().sum::<i32>() > -NEGLIGIBLE;
+            let is_out = |&e: &i32| e > SQUARES || e < -SQUARES && is_some;
+            if let Some(mode) = exponents.iter().position(is_out) {
+                return Err(FitError::Beyond {
+                    what: format!("the squared norm of component {t} of `factor_{mode}`"),
+                    decimal: (f64::from(2 * exponents[mode]) * std::f64::consts::LOG10_2).floor(),
+                });
             }
         }
         Ok(())

@@ -190,7 +190,7 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
     };
     if let Some(ranks) = ranks(&|row| row.scores.far) {
         warnings.push(format!(
-            "held-out cells that the other cells do not determine were predicted to be more than 10 times the largest of the data, and decide the score of these ranks: {ranks}; raise --folds, try fewer components, or --solver em, which comes less far"
+            "held-out cells that the other cells do not determine were predicted to be more than 10 times the largest of the data, and decide the score of these ranks: {ranks}; raise --folds, or try fewer components or fewer iterations, --max-iter"
         ));
     }
     let torn = |row: &RankRow| row.score.zip(row.se).is_some_and(|(m, se)| se > 0.5 * m);
@@ -202,7 +202,7 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
     let unsettled = table.unsettled_folds();
     if unsettled > 0 {
         warnings.push(format!(
-            "the cells held out of {unsettled} of the folds are not determined by the others: the model of independent dimensions did not converge there, and scores are of any size; data with so few values above 0 need another criterion than cv, or more --folds",
+            "the model of independent dimensions, which has a share in every prediction, did not converge in {unsettled} of the folds: few cells or none join those held out to the others, and scores may be of any size; raise --folds, or take another criterion than cv",
         ));
     }
     let cut = fitted.iter().any(|row| row.scores.cut);

@@ -277,6 +277,10 @@ fn runaway_predictions_are_told() {
             .told(&format!("{line} em --max-iter 5"))
             .contains("hidden cell [")
     );
+    folder.text("zeros.csv", "nan,0,0\n0,0,0\n0,0,0\n");
+    let told =
+        folder.told("fit skellam zeros.csv --missing nan --rank 1 --output z.npz --max-iter 20");
+    assert!(!told.contains("hidden cell ["), "{told}");
     folder.text("plain.csv", "1,2,3\n2,4,7\n3,6,9\n5,9,15\n");
     assert!(!warned(
         &folder.json("select plca plain.csv --ranks 1..2"),

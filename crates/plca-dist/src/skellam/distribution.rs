@@ -60,7 +60,7 @@ impl Skellam {
     ///
     /// Its mean is the mean of the samples [SKELLAM 1]. So one unknown is left, the smaller rate. It is where the derivative of the
     /// log-likelihood is 0, found by the Illinois variant of false position, to about `1e-15` times the rate; from rates of 2e7 on that of the normal law, to
-    /// about 1 over the rate. If no sample has the opposite sign to the mean and the
+    /// about 1e-7, unless a sample is too far from the mean for that. If no sample has the opposite sign to the mean and the
     /// derivative is not positive at 0, the smaller rate is 0.
     ///
     /// Cost: `O(n)` for every step, for `n` samples.

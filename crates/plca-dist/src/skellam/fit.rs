@@ -53,8 +53,12 @@ fn lesser_rate(samples: &[i64], sign: f64, mean: f64) -> f64 {
     }
     let spread = values().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
     // The slope is a difference from 1 of about 1 / q, whose digits are lost as q grows; the law tends to the normal one, of variance p + q, to about 1 / q.
+    // Far out, where that one is another, the slope has its digits.
     let of_normal = 0.5 * (spread - mean);
-    if of_normal > NORMAL && mean < 8.0 * of_normal {
+    let farthest = values()
+        .map(|v| (v - mean) * (v - mean))
+        .fold(0.0, f64::max);
+    if of_normal > NORMAL && mean < 8.0 * of_normal && farthest < 1e-7 * spread * spread {
         return of_normal;
     }
     let (mut low, mut high) = (1.0f64.max(spread), 1.0f64.max(spread));

@@ -268,18 +268,11 @@ impl<T: Real> Nmf<T> {
         if prior.is_some() || ends.is_none_or(|(least, most)| most - least <= APART) {
             return Ok(None);
         }
-        let scaled = |block: &DMatrix<T>, rows: bool| {
-            let mut block = block.clone();
-            for (z, size) in sizes.iter().enumerate() {
-                let e = -exponent(size.to_f64());
-                let times = |x: &mut T| *x = T::lit(times_power_of_two(x.to_f64(), e));
-                match rows {
-                    true => block.row_mut(z).iter_mut().for_each(times),
-                    false => block.column_mut(z).iter_mut().for_each(times),
-                }
-            }
-            block
-        };
+        // As far as the rates that belong to them stay numbers.
+        let least = exponent(T::TINY.to_f64()) * 3 / 4;
+        let exponents = sizes.iter().map(|size| -exponent(size.to_f64()).max(least));
+        let exponents: Vec<i32> = exponents.collect();
+        let scaled = |block: &DMatrix<T>, rows: bool| times_powers(block, rows, &exponents);
         let [w, h] = [learnt.w(), learnt.h()];
         let even = match kept {
             0 => NmfState::new(scaled(w, false), h.clone())?,
@@ -396,6 +389,28 @@ fn alone<T: Real>(
     Ok(Some((fit, solved.gap)))
 }
 
+/// A factor with every component, a row or a column, times a power of two.
+fn times_powers<T: Real>(block: &DMatrix<T>, rows: bool, exponents: &[i32]) -> DMatrix<T> {
+    // In two steps: a power may leave the range of numbers where the product does not.
+    let power = |e: i32| T::lit(times_power_of_two(1.0, e));
+    let halves = |&e: &i32| (power(e / 2), power(e - e / 2));
+    let powers: Vec<(T, T)> = exponents.iter().map(halves).collect();
+    let mut block = block.clone();
+    for (z, mut column) in block.column_iter_mut().enumerate() {
+        match rows {
+            true => {
+                for (x, &(a, b)) in column.iter_mut().zip(&powers) {
+                    *x = *x * a * b;
+                }
+            }
+            false => column
+                .iter_mut()
+                .for_each(|x| *x = *x * powers[z].0 * powers[z].1),
+        }
+    }
+    block
+}
+
 /// The largest number at each of `n` places, over and over.
 fn largest<T: Real>(entries: &[T], n: usize) -> Vec<T> {
     // Several maxima at once, which the processor finds side by side.
@@ -449,13 +464,12 @@ impl<T: Real> Factored for NmfState<T> {
             let factors = &factors;
             return f(&Cp { weights, factors });
         }
-        let (mut w, mut h) = (at.at(0).clone(), at.at(1).clone());
-        for (z, e) in exponents.iter().enumerate() {
-            let e = e.unwrap_or(0) / 2;
-            let by = |x: &mut T, e| *x = T::lit(times_power_of_two(x.to_f64(), e));
-            w.column_mut(z).iter_mut().for_each(|x| by(x, e));
-            h.row_mut(z).iter_mut().for_each(|x| by(x, -e));
-        }
+        let halves = |sign: i32| -> Vec<i32> {
+            let halves = exponents.iter().map(|e| sign * (e.unwrap_or(0) / 2));
+            halves.collect()
+        };
+        let w = times_powers(at.at(0), false, &halves(1));
+        let h = times_powers(at.at(1), true, &halves(-1));
         let factors = &[Factor::Columns(&w), Factor::Rows(&h)];
         f(&Cp { weights, factors })
     }

@@ -157,8 +157,8 @@ impl RankTable {
         Self { unsettled, ..self }
     }
 
-    /// The number of folds, of all repeats, whose model of independent dimensions did not converge: its likelihood rises as the predictions of hidden cells
-    /// grow without end. That of a fit does so too, and scores are then of any size.
+    /// The number of folds, of all repeats, whose model of independent dimensions did not converge in 10000 iterations: few cells join those held out to the
+    /// others; or none do, and the likelihood rises as the predictions of hidden cells grow without end, that of a fit, too. Scores may be of any size then.
     pub fn unsettled_folds(&self) -> usize {
         self.unsettled
     }

@@ -371,5 +371,8 @@ fn the_scale_of_a_learnt_component_changes_nothing() {
             assert!(apart < 1e-2, "{solver} along {along}, 2^{e}: {other} {one}");
             assert!(gap.iter().all(|&gap| gap < 1e-5), "{solver} 2^{e}: {gap:?}");
         }
+        // Of a component that has died its rates stay numbers.
+        let (dead, _) = end(-1020);
+        assert!(dead.iter().all(|x| x.is_finite()), "{solver}: {dead}");
     }
 }

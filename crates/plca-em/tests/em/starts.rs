@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_em::{Nmf, Update};
-use plca_fit::{Init, Model, Stop};
+use plca_fit::{Init, Model, Solver, Stop};
 use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -69,21 +69,27 @@ fn the_scale_of_a_component_may_be_in_either_factor_of_nmf() {
             (&some, Update::Simultaneous),
         ] {
             let nmf = Nmf::builder(3).update(update).build().unwrap();
-            let trace = |e: i32| {
+            let trace = |e: i32, solver: Solver| {
                 let by = |x: T, e: i32| T::lit(times_power_of_two(x.to_f64(), e));
                 let (mut w, mut h) = (w.clone(), h.clone());
                 w.column_mut(0).apply(|x| *x = by(*x, e));
                 h.row_mut(0).apply(|x| *x = by(*x, -e));
                 let init = Init::default().block("w", w).block("h", h);
-                let run = nmf.on(data).unwrap();
+                let run = nmf.on(data).unwrap().solver(solver);
                 let run = run.stop(Stop::default().max_iter(25).tol(0.0).check_every(1));
                 let fit = run.run(init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap();
                 let trace = fit.trace().iter().map(|point| point.objective);
                 trace.collect::<Vec<f64>>()
             };
-            for e in exponents.iter().flat_map(|&e| [e, -e]) {
-                for (x, y) in trace(0).into_iter().zip(trace(e)) {
-                    assert!((x / y - 1.0).abs() < rounding, "{update:?} {e}: {x} {y}");
+            for solver in [Solver::Em, Solver::Momentum] {
+                let one = trace(0, solver);
+                for e in exponents.iter().flat_map(|&e| [e, -e]) {
+                    for (x, y) in one.iter().zip(trace(e, solver)) {
+                        assert!(
+                            (x / y - 1.0).abs() < rounding,
+                            "{update:?} {solver} 2^{e}: {x} {y}"
+                        );
+                    }
                 }
             }
         }

@@ -11,7 +11,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::{Algorithm, Constraint, FitError, Parameters, Stepped};
+use crate::{Algorithm, Axis, Constraint, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
 pub(crate) const FIRST: f64 = 0.5;
@@ -38,7 +38,7 @@ pub(crate) fn next(kept: bool, beta: f64, most: f64) -> (f64, f64) {
     }
 }
 
-/// Share of the largest entry of a column below which an entry is small.
+/// Share of the largest entry of a component below which an entry is small.
 const SMALL: f64 = 1e-5;
 
 /// Small entries are not extrapolated downwards. A step of EM multiplies: what extrapolation has brought near 0 would take many to come back.
@@ -54,13 +54,20 @@ fn hold_small<T: Real>(algorithm: &dyn Algorithm<T>, ahead: &mut [f64], now: &[f
         if !matches!(spec.constraint, Constraint::Simplex | Constraint::NonNegative) {
             continue;
         }
-        let columns = ahead[values.clone()].chunks_mut(rows.max(1));
-        for (ahead, now) in columns.zip(now[values].chunks(rows.max(1))) {
-            let small = SMALL * now.iter().copied().fold(0.0, f64::max);
-            for (y, &x) in ahead.iter_mut().zip(now) {
-                if x < small && *y < x {
-                    *y = x;
-                }
+        let (ahead, now) = (&mut ahead[values.clone()], &now[values]);
+        let component = |at: usize| match spec.components {
+            Axis::Columns => at / rows,
+            Axis::Rows => at % rows,
+            Axis::None => 0,
+        };
+        let mut largest = vec![0.0f64; rows.max(columns)];
+        for (at, &x) in now.iter().enumerate() {
+            let largest = &mut largest[component(at)];
+            *largest = largest.max(x);
+        }
+        for (at, (y, &x)) in ahead.iter_mut().zip(now).enumerate() {
+            if x < SMALL * largest[component(at)] && *y < x {
+                *y = x;
             }
         }
     }
