@@ -80,9 +80,20 @@ fn step<T: Real>(
         }
     };
     let value = algorithm.objective(at)?;
+    let two = |at: &mut Parameters<T>| -> Result<Vec<usize>, FitError> {
+        let mut restored = algorithm.step(at, false)?.restored;
+        restored.extend(algorithm.step(at, false)?.restored);
+        Ok(restored)
+    };
     let mut new = search(algorithm, at, [&x0, &x1, &x2], value)?;
-    let mut restored = algorithm.step(&mut new, false)?.restored;
-    restored.extend(algorithm.step(&mut new, false)?.restored);
+    // Where no step leads on from what the search has found, two plain ones are taken.
+    let restored = match unless_rejected(two(&mut new))? {
+        Some(restored) => restored,
+        None => {
+            new = at.clone();
+            two(&mut new)?
+        }
+    };
     *at = new;
     memory.points = vec![x1, x2];
     Ok(Stepped {

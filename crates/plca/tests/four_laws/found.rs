@@ -3,7 +3,8 @@
 use plca::l2::NtfUpdate;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
-use plca::skellam::{Prior, SignedCp};
+use plca::skellam::{Prior, Replicates, SignedCp, Snmf};
+use plca::tensor::Order;
 use plca::tensor::strategies::Table;
 
 fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) -> Table<T> {
@@ -244,5 +245,26 @@ fn starts_that_coincide_do_not_end_the_others() {
             fit.objective()
         });
         assert_eq!(best, single.fold(f64::INFINITY, f64::min), "{seed}");
+    }
+}
+
+/// Rates that run away under the limit law: a search that goes so far that no step leads on from there is not taken, and the fit goes on.
+#[test]
+fn rates_that_run_away_do_not_end_a_fit() {
+    let data = table::<f32>(&[1, 2], &[6.0, -6.33696347454033], &[], 1.0);
+    let data = data.dense(Order::RowMajor).unwrap();
+    let snmf = Snmf::<f32>::builder(1).replicates(Replicates::Limit);
+    let snmf = snmf.real_data().build().unwrap();
+    for solver in [
+        Solver::Em,
+        Solver::Squarem,
+        Solver::Parabolic,
+        Solver::Momentum,
+    ] {
+        let run = snmf.on(&data).unwrap().solver(solver);
+        let run = run.stop(Stop::default().max_iter(60).tol(None));
+        let fit = run.run(Init::default(), &mut plca::seed(2203165902244926822));
+        let found = fit.unwrap().objective();
+        assert!((0.0..1.0).contains(&-found), "{solver}: {found:e}");
     }
 }

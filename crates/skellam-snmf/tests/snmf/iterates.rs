@@ -227,5 +227,5 @@ fn iterates_are_as_before() {
             other => panic!("{other}"),
         }
     }
-    assert_eq!(runs, 78);
+    assert_eq!(runs, 66);
 }

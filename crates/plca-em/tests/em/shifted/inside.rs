@@ -13,7 +13,7 @@ use plca_fit::{
     Transform,
 };
 use plca_priors::{Entropic, SimplexPrior, Step};
-use plca_tensor::Real;
+use plca_tensor::{Real, normalise_columns};
 use proptest::prelude::*;
 
 use super::properties::{Problem, convolution, obeys, problems};
@@ -26,7 +26,7 @@ fn wild<T: Real>(rows: usize, columns: usize, orders: f64, seed: u64) -> DMatrix
     let mut block = DMatrix::from_fn(rows, columns, |_, _| {
         T::lit(10f64.powf(-orders * uniform()))
     });
-    plca_tensor::normalise_columns(&mut block);
+    normalise_columns(&mut block);
     block
 }
 
@@ -135,7 +135,7 @@ fn outside<T: Real>(p: &Problem, g: &Geometry, mut at: Parameters<T>) -> Paramet
                 _ => {}
             }
         }
-        plca_tensor::normalise_columns(block);
+        normalise_columns(block);
     });
     at
 }
@@ -299,8 +299,30 @@ fn fits_that_leave_the_window() {
             };
             let mut draws = rng(seed);
             let mut best = f64::NEG_INFINITY;
-            for _ in 0..3 {
-                let fit = run(80).run(Init::default(), &mut draws).unwrap();
+            // Three drawn starts, and one beside the window: all impulses where only the last entry of a kernel reaches the data, and that is nearly 0.
+            for start in 0..4 {
+                let init = match (start, support) {
+                    (3, Support::Full) => {
+                        let drawn = model.init(&data, Init::default(), &mut draws).unwrap();
+                        let beside = |name: &str, small: &dyn Fn(usize, usize) -> bool| {
+                            let mut block = drawn.parameters().block(name).unwrap().clone();
+                            let rows = block.nrows();
+                            for mut column in block.column_iter_mut() {
+                                let entries = column.iter_mut().enumerate();
+                                let small = entries.filter(|&(i, _)| small(i, rows));
+                                small.for_each(|(_, x)| *x *= 1e-20);
+                            }
+                            normalise_columns(&mut block);
+                            block
+                        };
+                        let init =
+                            Init::default().block("kernels", beside("kernels", &|i, n| i + 1 == n));
+                        init.block("impulses", beside("impulses", &|i, _| i > 0))
+                    }
+                    (3, _) => continue,
+                    _ => Init::default(),
+                };
+                let fit = run(80).run(init, &mut draws).unwrap();
                 let at = fit.state().parameters();
                 let [value, size] = posterior(&values, &g, at, &prior);
                 let told = fit.objective();
@@ -317,7 +339,9 @@ fn fits_that_leave_the_window() {
                 never_worse(Sense::Maximise, &trace)
                     .unwrap_or_else(|e| panic!("{seed} {solver:?}: {e}"));
                 outside += usize::from(fit.state().window_mass() < 1e-12);
-                best = best.max(value);
+                if start < 3 {
+                    best = best.max(value);
+                }
             }
             let fit = run(80).restarts(3).run(Init::default(), &mut rng(seed));
             let fit = fit.unwrap();
@@ -375,8 +399,8 @@ fn the_edge_of_a_model() {
         let mut impulse = DMatrix::from_element(15 * 9, 1, eps);
         // Above the data, in the middle of a row.
         impulse[3] = 1.0;
-        plca_tensor::normalise_columns(&mut kernel);
-        plca_tensor::normalise_columns(&mut impulse);
+        normalise_columns(&mut kernel);
+        normalise_columns(&mut impulse);
         let g = Geometry::new(&[14, 8], &[2, 2], &[Support::Full]).unwrap();
         let model = Shifted::<f64>::builder(1, vec![2, 2]).support(Support::Full);
         let model = model.build().unwrap();
