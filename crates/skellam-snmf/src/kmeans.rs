@@ -178,14 +178,17 @@ fn distance<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize
 }
 
 /// The distance itself, a number where its square is none.
-fn length<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize) -> f64 {
-    let apart = || (0..data.nrows()).map(|i| data[(i, n)].to_f64() - centres[(i, k)].to_f64());
-    let largest = apart().fold(0.0, |most: f64, x| most.max(x.abs()));
+fn far<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize) -> f64 {
+    length((0..data.nrows()).map(|i| data[(i, n)].to_f64() - centres[(i, k)].to_f64()))
+}
+
+/// The length of a vector, a number where its square is none.
+fn length(entries: impl Iterator<Item = f64> + Clone) -> f64 {
+    let largest = entries.clone().fold(0.0, |most: f64, x| most.max(x.abs()));
     if largest == 0.0 {
         return 0.0;
     }
-    let terms = apart().map(|x| (x / largest).powi(2));
-    largest * terms.sum::<f64>().sqrt()
+    largest * entries.map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
 }
 
 impl<T: Real> KMeansSteps<T> {
@@ -197,18 +200,29 @@ impl<T: Real> KMeansSteps<T> {
     /// The nearest centre of every sample, the first of several.
     fn nearest(&self, centres: &DMatrix<T>) -> DMatrix<T> {
         let (data, centres) = (&self.data.values, &self.at_work(centres));
+        let norm = |block: &DMatrix<T>, j: usize| {
+            let column = block.column(j);
+            length(column.iter().map(|x| x.to_f64()))
+        };
+        let norms: Vec<f64> = (0..centres.ncols()).map(|k| norm(centres, k)).collect();
+        let rounding = 4.0 * T::EPSILON.to_f64();
         let nearest = |n: usize| {
             let mut all: Vec<f64> = (0..centres.ncols())
                 .map(|k| distance(data, n, centres, k))
                 .collect();
             // The unit of the data may be far from that of this sample.
-            if all.iter().any(|d| !(SMALL..f64::INFINITY).contains(d)) {
-                all = (0..all.len())
-                    .map(|k| length(data, n, centres, k))
-                    .collect();
+            match all.iter().any(|d| !(SMALL..f64::INFINITY).contains(d)) {
+                true => {
+                    all = (0..all.len()).map(|k| far(data, n, centres, k)).collect();
+                }
+                false => all.iter_mut().for_each(|d| *d = d.sqrt()),
             }
-            let all = all.iter().enumerate();
-            all.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(k, _)| k)
+            let least = all.iter().copied().min_by(f64::total_cmp);
+            let least = least.unwrap_or(0.0);
+            let own = norm(data, n);
+            // Of centres that are equally near, but for rounding, the first: in another unit it is the same.
+            let near = |&(k, d): &(usize, &f64)| *d - least <= rounding * (own + norms[k]);
+            all.iter().enumerate().find(near).map_or(0, |(k, _)| k)
         };
         let labels = (0..data.ncols()).map(|n| T::lit(nearest(n) as f64));
         DMatrix::from_iterator(data.ncols(), 1, labels)
