@@ -51,7 +51,10 @@ fn hold_small<T: Real>(algorithm: &dyn Algorithm<T>, ahead: &mut [f64], now: &[f
         let (rows, columns) = spec.shape;
         let values = place..place + rows * columns;
         place = values.end;
-        if !matches!(spec.constraint, Constraint::Simplex | Constraint::NonNegative) {
+        if !matches!(
+            spec.constraint,
+            Constraint::Simplex | Constraint::NonNegative
+        ) {
             continue;
         }
         let (ahead, now) = (&mut ahead[values.clone()], &now[values]);
