@@ -93,4 +93,4 @@ pub use transform::{
     Explained, Impossible, Solved, Transform, bounded, certify, check_shape, empty, gap, gaps,
     improve, one_by_one, possible, reached, share, uncertified,
 };
-pub use units::{in_unit, levels, squares_in_unit};
+pub use units::{components_in_unit, in_unit, levels, squares_in_unit};

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, exponent, times_power_of_two};
 
-use super::FitError;
+use super::{Axis, FitError};
 
 /// What the entries of `factors` factors are drawn around so that a product of one entry of each has this level: nearly equal numbers; multiplying `level` by a power of two changes only their exponents. A model of data in another unit then starts, and goes on, bit-identical.
 pub fn levels(level: f64, factors: usize) -> Vec<f64> {
@@ -51,4 +51,32 @@ pub fn in_unit<T: Real>(block: &DMatrix<T>, exponent: i32) -> DMatrix<T> {
         0 => block.clone(),
         e => block.map(|x| T::lit(times_power_of_two(x.to_f64(), e))),
     }
+}
+
+/// A block, each component times `2^exponent` of its own.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_fit::{Axis, components_in_unit};
+/// let block = dmatrix![1.0, 2.0; 3.0, 4.0];
+/// assert_eq!(components_in_unit(&block, Axis::Columns, |z| [1, 0][z]), dmatrix![2.0, 2.0; 6.0, 4.0]);
+/// assert_eq!(components_in_unit(&block, Axis::Rows, |z| [1, 0][z]), dmatrix![2.0, 4.0; 3.0, 4.0]);
+/// ```
+pub fn components_in_unit<T: Real>(
+    block: &DMatrix<T>,
+    components: Axis,
+    exponent: impl Fn(usize) -> i32,
+) -> DMatrix<T> {
+    let mut block = block.clone();
+    for (column, mut values) in block.column_iter_mut().enumerate() {
+        for (row, x) in values.iter_mut().enumerate() {
+            let e = match components {
+                Axis::Columns => exponent(column),
+                Axis::Rows => exponent(row),
+                Axis::None => 0,
+            };
+            *x = T::lit(times_power_of_two(x.to_f64(), e));
+        }
+    }
+    block
 }

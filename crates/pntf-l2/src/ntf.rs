@@ -15,7 +15,8 @@ use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Ended, Explained, Factored, Fit,
     FitError, Frozen, Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin,
-    check_shape, each, in_unit, levels, nndsvd, no_mode, squares_in_unit, uncertified,
+    check_shape, components_in_unit, each, in_unit, levels, nndsvd, no_mode, squares_in_unit,
+    uncertified,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real, exponent, times_power_of_two};
@@ -531,6 +532,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         if self.specs.iter().zip(&self.penalties).any(is_bound) {
             return Ok(());
         }
+        let mut powers = vec![vec![0; self.model.components]; blocks.len()];
         for t in 0..self.model.components {
             let sizes = blocks.iter().map(|block| block.column(t).amax().to_f64());
             let exponents: Vec<i32> = sizes.clone().map(exponent).collect();
@@ -541,11 +543,12 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             }
             let (all, n) = (exponents.iter().sum::<i32>(), exponents.len() as i32);
             let (share, rest) = (all.div_euclid(n), all.rem_euclid(n));
-            for (j, (block, e)) in blocks.iter_mut().zip(exponents).enumerate() {
-                let by = share + i32::from((j as i32) < rest) - e;
-                let times = |x: &mut T| *x = T::lit(times_power_of_two(x.to_f64(), by));
-                block.column_mut(t).iter_mut().for_each(times);
+            for (j, e) in exponents.into_iter().enumerate() {
+                powers[j][t] = share + i32::from((j as i32) < rest) - e;
             }
+        }
+        for (block, powers) in blocks.iter_mut().zip(powers) {
+            *block = components_in_unit(block, Axis::Columns, |t| powers[t]);
         }
         Ok(())
     }

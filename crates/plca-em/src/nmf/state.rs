@@ -3,11 +3,11 @@
 use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Alone, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model,
-    Parameters, Prior, State, Transform, begin, certify, each, empty, gaps, one_by_one, possible,
-    share, uncertified,
+    Algorithm, Alone, Axis, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model,
+    Parameters, Prior, State, Transform, begin, certify, components_in_unit, each, empty, gaps,
+    one_by_one, possible, share, uncertified,
 };
-use plca_tensor::{Cp, Data, Factor, Real, exponent, normalise_columns, times_power_of_two};
+use plca_tensor::{Cp, Data, Factor, Real, exponent, normalise_columns};
 
 use super::counts::image;
 use super::{Nmf, specs};
@@ -272,17 +272,19 @@ impl<T: Real> Nmf<T> {
         let least = exponent(T::TINY.to_f64()) * 3 / 4;
         let exponents = sizes.iter().map(|size| -exponent(size.to_f64()).max(least));
         let exponents: Vec<i32> = exponents.collect();
-        let scaled = |block: &DMatrix<T>, rows: bool| times_powers(block, rows, &exponents);
+        let scaled =
+            |block: &DMatrix<T>, axis: Axis| components_in_unit(block, axis, |z| exponents[z]);
         let [w, h] = [learnt.w(), learnt.h()];
         let even = match kept {
-            0 => NmfState::new(scaled(w, false), h.clone())?,
-            _ => NmfState::new(w.clone(), scaled(h, true))?,
+            0 => NmfState::new(scaled(w, Axis::Columns), h.clone())?,
+            _ => NmfState::new(w.clone(), scaled(h, Axis::Rows))?,
         };
         let mut explained = self.transform(&even, data, how)?;
         explained.fit = explained.fit.change(|at| {
             at.change(|j, block| {
                 *block = match j == along {
-                    true => scaled(block, j == 1),
+                    true if j == 1 => scaled(block, Axis::Rows),
+                    true => scaled(block, Axis::Columns),
                     false => learnt.0.at(j).clone(),
                 }
             });
@@ -389,28 +391,6 @@ fn alone<T: Real>(
     Ok(Some((fit, solved.gap)))
 }
 
-/// A factor with every component, a row or a column, times a power of two.
-fn times_powers<T: Real>(block: &DMatrix<T>, rows: bool, exponents: &[i32]) -> DMatrix<T> {
-    // In two steps: a power may leave the range of numbers where the product does not.
-    let power = |e: i32| T::lit(times_power_of_two(1.0, e));
-    let halves = |&e: &i32| (power(e / 2), power(e - e / 2));
-    let powers: Vec<(T, T)> = exponents.iter().map(halves).collect();
-    let mut block = block.clone();
-    for (z, mut column) in block.column_iter_mut().enumerate() {
-        match rows {
-            true => {
-                for (x, &(a, b)) in column.iter_mut().zip(&powers) {
-                    *x = *x * a * b;
-                }
-            }
-            false => column
-                .iter_mut()
-                .for_each(|x| *x = *x * powers[z].0 * powers[z].1),
-        }
-    }
-    block
-}
-
 /// The largest number at each of `n` places, over and over.
 fn largest<T: Real>(entries: &[T], n: usize) -> Vec<T> {
     // Several maxima at once, which the processor finds side by side.
@@ -464,12 +444,9 @@ impl<T: Real> Factored for NmfState<T> {
             let factors = &factors;
             return f(&Cp { weights, factors });
         }
-        let halves = |sign: i32| -> Vec<i32> {
-            let halves = exponents.iter().map(|e| sign * (e.unwrap_or(0) / 2));
-            halves.collect()
-        };
-        let w = times_powers(at.at(0), false, &halves(1));
-        let h = times_powers(at.at(1), true, &halves(-1));
+        let half = |z: usize| exponents[z].unwrap_or(0) / 2;
+        let w = components_in_unit(at.at(0), Axis::Columns, half);
+        let h = components_in_unit(at.at(1), Axis::Rows, |z| -half(z));
         let factors = &[Factor::Columns(&w), Factor::Rows(&h)];
         f(&Cp { weights, factors })
     }

@@ -81,7 +81,8 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     if checked.is_ok() {
         return Ok(());
     }
-    // A run may branch where rounding decides. Then it does so in one unit as well, by a rounding of the data.
+    // A run may branch where rounding decides. Then it does so in one unit as well, by a few roundings of the data: by one at most, three cells would
+    // have no more than 26 neighbours.
     let mut rng = TestRng::of(problem.seed);
     let same = Units {
         block: Box::new(|_| 1.0),
@@ -93,7 +94,7 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     for _ in 0..200 {
         let mut moved = table.clone();
         for v in &mut moved.values {
-            *v *= T::one() + T::EPSILON * T::lit(f64::from(rng.sign()));
+            *v *= T::one() + T::EPSILON * T::lit(f64::from(rng.roundings()));
         }
         let (other, _) = fit_of::<M, T>(&problem, &moved, &stop)?;
         if check_per_unit(&here, &other, &same).is_err() {
@@ -142,7 +143,7 @@ fn loses_digits<M: Measured, T: Real>(
     Ok(false)
 }
 
-/// Signs -1, 0, 1 from a seed.
+/// Whole numbers near 0 from a seed.
 struct TestRng(u64);
 
 impl TestRng {
@@ -150,10 +151,11 @@ impl TestRng {
         Self(seed | 1)
     }
 
-    fn sign(&mut self) -> i8 {
+    /// From -4 to 4.
+    fn roundings(&mut self) -> i8 {
         // Multiplicative congruential, the high bits.
         self.0 = self.0.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-        (self.0 >> 61) as i8 % 3 - 1
+        (self.0 >> 57) as i8 % 9 - 4
     }
 }
 

@@ -2,7 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped, in_unit};
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped, components_in_unit,
+    in_unit,
+};
 use plca_tensor::{CompensatedSum, Real, times_power_of_two};
 use rand::Rng;
 
@@ -38,13 +41,13 @@ impl<T: Real> DingSteps<T> {
         let exponents = at.at(0).column_iter().map(exponent_of);
         let exponents = exponents.map(|e| e.unwrap_or(self.data.exponent));
         let exponents: Vec<i32> = exponents.collect();
-        let w = columns_in_unit(at.at(0), &exponents, |e| -e);
+        let w = components_in_unit(at.at(0), Axis::Columns, |z| -exponents[z]);
         (w, self.to_balanced(at.at(1), &exponents), exponents)
     }
 
     /// The activations that belong to a basis without these exponents.
     fn to_balanced(&self, h: &DMatrix<T>, exponents: &[i32]) -> DMatrix<T> {
-        rows_in_unit(h, exponents, |e| e - self.data.exponent)
+        components_in_unit(h, Axis::Rows, |z| exponents[z] - self.data.exponent)
     }
 
     /// The norm of the data over that of a basis, in the units of activations.
@@ -59,34 +62,6 @@ impl<T: Real> DingSteps<T> {
     }
 }
 
-/// Every column times the power of two that belongs to its exponent.
-fn columns_in_unit<T: Real>(
-    block: &DMatrix<T>,
-    exponents: &[i32],
-    of: impl Fn(i32) -> i32,
-) -> DMatrix<T> {
-    let mut block = block.clone();
-    for (mut column, &e) in block.column_iter_mut().zip(exponents) {
-        column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), of(e))));
-    }
-    block
-}
-
-/// Every row times the power of two that belongs to its exponent.
-fn rows_in_unit<T: Real>(
-    block: &DMatrix<T>,
-    exponents: &[i32],
-    of: impl Fn(i32) -> i32,
-) -> DMatrix<T> {
-    let mut block = block.clone();
-    for mut column in block.column_iter_mut() {
-        for (x, &e) in column.iter_mut().zip(exponents) {
-            *x = T::lit(times_power_of_two(x.to_f64(), of(e)));
-        }
-    }
-    block
-}
-
 /// Iterations of a singular value decomposition at most; it takes a few for every value.
 const SWEEPS: usize = 100_000;
 
@@ -95,7 +70,7 @@ const SWEEPS: usize = 100_000;
 fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitError> {
     let exponents = h.row_iter().map(|row| exponent_of(row).unwrap_or(0));
     let exponents: Vec<i32> = exponents.collect();
-    let h = rows_in_unit(h, &exponents, |e| -e);
+    let h = components_in_unit(h, Axis::Rows, |z| -exponents[z]);
     let cutoff = h.amax() * T::lit(h.len() as f64) * T::EPSILON;
     if !cutoff.is_finite() {
         return Err(not_finite("activations", f64::NAN));
@@ -106,7 +81,8 @@ fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitErr
         .transpose()
         .try_svd(true, true, T::EPSILON * T::lit(5.0), SWEEPS);
     let inverse = svd.and_then(|svd| svd.pseudo_inverse(cutoff).ok());
-    let w = inverse.map(|inverse| columns_in_unit(&(data * q * inverse), &exponents, |e| -e));
+    let w = inverse.map(|inverse| data * q * inverse);
+    let w = w.map(|w| components_in_unit(&w, Axis::Columns, |z| -exponents[z]));
     finite(w.ok_or_else(|| not_finite("basis", f64::NAN))?)
 }
 
@@ -149,7 +125,7 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
         if self.is_free(1) {
             h = multiplied(&self.data.values, &w, &h);
         }
-        let mut own = rows_in_unit(&h, &exponents, |e| self.data.exponent - e);
+        let mut own = components_in_unit(&h, Axis::Rows, |z| self.data.exponent - exponents[z]);
         if self.is_free(1) {
             self.specs[1].keep_frozen(at.at(1), &mut own);
             h = self.to_balanced(&own, &exponents);
@@ -157,7 +133,8 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
         if self.is_free(0) {
             w = left(&self.data.values, &h)?;
         }
-        let (w, h) = (finite(columns_in_unit(&w, &exponents, |e| e))?, own);
+        let w = components_in_unit(&w, Axis::Columns, |z| exponents[z]);
+        let (w, h) = (finite(w)?, own);
         if let Some(bad) = h.iter().find(|x| !x.is_finite()) {
             return Err(not_finite("activations", bad.to_f64()));
         }
