@@ -532,23 +532,23 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         if self.specs.iter().zip(&self.penalties).any(is_bound) {
             return Ok(());
         }
-        let mut powers = vec![vec![0; self.model.components]; blocks.len()];
-        for t in 0..self.model.components {
+        // The powers of two that give the parts of a component the same size; their sum is 0.
+        let even = |t: usize| {
             let sizes = blocks.iter().map(|block| block.column(t).amax().to_f64());
             let exponents: Vec<i32> = sizes.clone().map(exponent).collect();
             let (least, most) = (exponents.iter().min(), exponents.iter().max());
             let apart = most.zip(least).map_or(0, |(most, least)| most - least);
             if apart <= APART || sizes.clone().any(|size| size == 0.0) {
-                continue;
+                return vec![0; exponents.len()];
             }
             let (all, n) = (exponents.iter().sum::<i32>(), exponents.len() as i32);
             let (share, rest) = (all.div_euclid(n), all.rem_euclid(n));
-            for (j, e) in exponents.into_iter().enumerate() {
-                powers[j][t] = share + i32::from((j as i32) < rest) - e;
-            }
-        }
-        for (block, powers) in blocks.iter_mut().zip(powers) {
-            *block = components_in_unit(block, Axis::Columns, |t| powers[t]);
+            let shares = (0..n).map(|j| share + i32::from(j < rest));
+            shares.zip(exponents).map(|(share, e)| share - e).collect()
+        };
+        let powers: Vec<Vec<i32>> = (0..self.model.components).map(even).collect();
+        for (j, block) in blocks.iter_mut().enumerate() {
+            *block = components_in_unit(block, Axis::Columns, |t| powers[t][j]);
         }
         Ok(())
     }
