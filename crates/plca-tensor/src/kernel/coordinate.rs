@@ -132,6 +132,8 @@ impl<T: Real> Listed<'_, T> {
 const BATCH: usize = 1 << 13;
 /// Slopes of up to this many roundings, in parts of the linear term, are none.
 const STATIONARY: f64 = 8.0;
+/// A difference of less than this share of what it is taken from is added up again.
+const FALL: f64 = 1.0 / 16.0;
 
 /// The problems of a group of rows.
 #[derive(Debug)]
@@ -347,7 +349,7 @@ impl<T: Real> RowGroup<'_, T> {
             least: least(goal, linear),
             w,
             p,
-            moved: Moved::nothing(),
+            moved: T::zero(),
             fell: false,
         }
     }
@@ -398,39 +400,6 @@ pub(crate) fn gather<T: Real>(
     }
 }
 
-/// What a coordinate did that `p` has not followed yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moved<T> {
-    by: T,
-    /// To where; 0, which is no bound, where `p` is not [`guarded`](Self::guarded).
-    to: T,
-}
-
-impl<T: Real> Moved<T> {
-    pub(super) fn nothing() -> Self {
-        Self {
-            by: T::zero(),
-            to: T::zero(),
-        }
-    }
-
-    /// What `p` becomes, `u` being the coordinate's; not less than the least normal number, for its reciprocal is taken.
-    #[inline(always)]
-    fn plain<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
-        let p = T::vmul_add(simd, T::vsplat(simd, self.by), u, p);
-        T::vmax(simd, p, T::vsplat(simd, T::TINY))
-    }
-
-    /// The same, but not less than what the coordinate gives alone: a bound that rounding must not cross. The least number is added, not
-    /// compared with: an instruction less, and nothing beside larger bounds.
-    #[inline(always)]
-    fn guarded<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
-        let p = T::vmul_add(simd, T::vsplat(simd, self.by), u, p);
-        let (to, least) = (T::vsplat(simd, self.to), T::vsplat(simd, T::TINY));
-        T::vmax(simd, p, T::vmul_add(simd, to, u, least))
-    }
-}
-
 /// One row.
 #[derive(Debug)]
 pub(super) struct Problem<'a, T> {
@@ -454,8 +423,9 @@ pub(super) struct Problem<'a, T> {
     pub(super) least: f64,
     pub(super) w: &'a mut [T],
     pub(super) p: &'a mut [T],
-    pub(super) moved: Moved<T>,
-    /// Whether a coordinate went to less than half: differences may have no correct digit since.
+    /// By how much the last coordinate moved, which `p` has not followed yet.
+    pub(super) moved: T,
+    /// Whether it fell so far that `p` may lose its digits.
     pub(super) fell: bool,
 }
 
@@ -570,28 +540,15 @@ fn registers<T: Real, S: Simd, const N: usize, const R: usize>(
 fn slopes<T: Real, S: Simd, const N: usize>(
     simd: S,
     table: &[T],
-    at: (usize, usize),
-    rows: &mut [Problem<'_, T>; N],
-) -> [[f64; 2]; N] {
-    let moved = rows.each_ref().map(|row| row.moved);
-    if rows.iter().any(|row| row.fell) {
-        sums(simd, table, at, rows, |r, p, u| {
-            moved[r].guarded(simd, p, u)
-        })
-    } else {
-        sums(simd, table, at, rows, |r, p, u| moved[r].plain(simd, p, u))
-    }
-}
-
-/// `Σ v q` and `Σ v q²` of coordinate `z`, every `p` having become what `follow` makes of it and of `U` of another coordinate.
-#[inline(always)]
-fn sums<T: Real, S: Simd, const N: usize>(
-    simd: S,
-    table: &[T],
     (z, last): (usize, usize),
     rows: &mut [Problem<'_, T>; N],
-    follow: impl Fn(usize, T::Vector<S>, T::Vector<S>) -> T::Vector<S>,
 ) -> [[f64; 2]; N] {
+    for row in rows.iter_mut().filter(|row| row.fell) {
+        row.follow_fall(table, last);
+    }
+    let moved = rows.each_ref().map(|row| T::vsplat(simd, row.moved));
+    // A reciprocal is taken of `p`.
+    let tiny = T::vsplat(simd, T::TINY);
     let stride = rows[0].p.len();
     let column = |z: usize| T::vectors::<S>(&table[z * stride..][..stride]).0;
     let (u, last) = (column(z), column(last));
@@ -606,7 +563,7 @@ fn sums<T: Real, S: Simd, const N: usize>(
     let (mut g, mut h) = ([zero; N], [zero; N]);
     for (at, (&u, &last)) in u.iter().zip(last).enumerate() {
         for r in 0..N {
-            let now = follow(r, p[r][at], last);
+            let now = T::vmax(simd, T::vmul_add(simd, moved[r], last, p[r][at]), tiny);
             p[r][at] = now;
             // h, the length of a step, needs all digits too: an estimate would depend on the unit of the data.
             let [reciprocal, correction] = T::vreciprocal_parts(simd, now);
@@ -631,6 +588,31 @@ impl<T: Real> Problem<'_, T> {
         p.for_each(|p| *p = if *p > T::TINY { *p } else { T::TINY });
     }
 
+    /// Lets `p` follow a coordinate that fell. Where it was nearly all of a cell, the difference has few correct digits, or none: the others are added up.
+    #[inline(always)]
+    fn follow_fall(&mut self, table: &[T], last: usize) {
+        let (stride, by) = (self.p.len(), self.moved);
+        let u = &table[last * stride..][..stride];
+        let limit = T::lit(FALL);
+        let is_lost = |p: T, u: T| p + by * u < limit * p;
+        let lost = self.p.iter().zip(u).filter(|&(&p, &u)| is_lost(p, u));
+        if lost.count() == 0 {
+            return;
+        }
+        for at in 0..stride {
+            let (p, u) = (self.p[at], u[at]);
+            self.p[at] = match is_lost(p, u) {
+                true => {
+                    let column = table[at..].iter().step_by(stride);
+                    let terms = self.w.iter().zip(column);
+                    terms.fold(T::zero(), |sum, (&w, &u)| sum + w * u)
+                }
+                false => p + by * u,
+            };
+        }
+        self.moved = T::zero();
+    }
+
     /// Whether a coordinate may move.
     #[inline(always)]
     pub(super) fn moves(&self, z: usize) -> bool {
@@ -646,7 +628,7 @@ impl<T: Real> Problem<'_, T> {
     /// One step of a coordinate, if it may move.
     #[inline(always)]
     fn advance(&mut self, z: usize, [g, h]: [f64; 2], moves: bool) {
-        self.moved = Moved::nothing();
+        (self.moved, self.fell) = (T::zero(), false);
         if !moves {
             return;
         }
@@ -662,11 +644,8 @@ impl<T: Real> Problem<'_, T> {
         let new = old + (g / h) * slope;
         let least = self.floor();
         let new = T::lit(if new > least { new } else { least });
-        self.fell |= new.to_f64() < old / 2.0;
-        self.moved = Moved {
-            by: T::lit(new.to_f64() - old),
-            to: if self.fell { new } else { T::zero() },
-        };
+        self.fell = new.to_f64() < FALL * old;
+        self.moved = T::lit(new.to_f64() - old);
         self.w[z] = new;
     }
 

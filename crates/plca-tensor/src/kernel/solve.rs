@@ -19,7 +19,7 @@ use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
 use super::coordinate::{
-    Entries, Full, Listed, Moved, Problem, descend, gather, least, multiply, rescale,
+    Entries, Full, Listed, Problem, descend, gather, least, multiply, rescale,
 };
 use super::log;
 use super::panel::{Panel, pow2};
@@ -256,7 +256,7 @@ impl<T: Real> SolveGroup<'_, T> {
             least: least(goal, linear),
             w,
             p,
-            moved: Moved::nothing(),
+            moved: T::zero(),
             fell: false,
         }
     }
@@ -330,7 +330,7 @@ impl<T: Real> Search<'_, T> {
                 self.newton(simd, at.value - rounding);
             }
             let row = &mut self.rows[0];
-            (row.moved, row.fell) = (Moved::nothing(), false);
+            (row.moved, row.fell) = (T::zero(), false);
             descend(simd, self.table, &mut self.rows, [true], 1);
             let next = self.settle(simd);
             let next = match next.value >= at.value - rounding {

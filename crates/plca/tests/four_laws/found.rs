@@ -46,6 +46,31 @@ fn coordinates_without_a_slope_stay() {
     }
 }
 
+/// Components that fall to almost nothing in the first iteration, where some were nearly all of a cell: the digits of what is left there.
+#[test]
+fn what_falls_takes_no_digits_with_it() {
+    let values = [
+        0.0, 9.8, 8.9, 0.0, 0.0, 554.1, 4.6, 1.0, 0.0, 1.0, 0.0, 8.0, 27722.8, 2.0, 3.0, 9.8, 2.0,
+        6.8,
+    ];
+    let plca = Plca::<f64>::builder(3).build().unwrap();
+    for seed in 0..40 {
+        let objective = |unit: f64| {
+            let data = table::<f64>(&[6, 3], &values, &[2, 16, 17], unit);
+            let data = data.masked(Order::RowMajor).unwrap();
+            end(&plca, &data, (Solver::Fast, 2, 1, seed)) / unit
+        };
+        let one = objective(1.0);
+        for unit in [1.1, 1.3, 1.5, 1.7, 1e150] {
+            let other = objective(unit);
+            assert!(
+                (one - other).abs() < 1e-12 * one.abs(),
+                "{seed}, {unit}: {one} {other}"
+            );
+        }
+    }
+}
+
 /// A slab without data, which rounding must not fill.
 #[test]
 fn what_rounding_leaves_is_nothing() {
