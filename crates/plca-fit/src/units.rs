@@ -53,14 +53,15 @@ pub fn in_unit<T: Real>(block: &DMatrix<T>, exponent: i32) -> DMatrix<T> {
     }
 }
 
-/// A block, each component times `2^exponent` of its own.
+/// A block, each component times `2^exponent` of its own; a block without components as it is.
 ///
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_fit::{Axis, components_in_unit};
 /// let block = dmatrix![1.0, 2.0; 3.0, 4.0];
-/// assert_eq!(components_in_unit(&block, Axis::Columns, |z| [1, 0][z]), dmatrix![2.0, 2.0; 6.0, 4.0]);
-/// assert_eq!(components_in_unit(&block, Axis::Rows, |z| [1, 0][z]), dmatrix![2.0, 4.0; 3.0, 4.0]);
+/// let first = |z: usize| i32::from(z == 0);
+/// assert_eq!(components_in_unit(&block, Axis::Columns, first), dmatrix![2.0, 2.0; 6.0, 4.0]);
+/// assert_eq!(components_in_unit(&block, Axis::Rows, first), dmatrix![2.0, 4.0; 3.0, 4.0]);
 /// ```
 pub fn components_in_unit<T: Real>(
     block: &DMatrix<T>,

@@ -547,6 +547,9 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             shares.zip(exponents).map(|(share, e)| share - e).collect()
         };
         let powers: Vec<Vec<i32>> = (0..self.model.components).map(even).collect();
+        if powers.iter().flatten().all(|&power| power == 0) {
+            return Ok(());
+        }
         for (j, block) in blocks.iter_mut().enumerate() {
             *block = components_in_unit(block, Axis::Columns, |t| powers[t][j]);
         }

@@ -272,19 +272,19 @@ impl<T: Real> Nmf<T> {
         let least = exponent(T::TINY.to_f64()) * 3 / 4;
         let exponents = sizes.iter().map(|size| -exponent(size.to_f64()).max(least));
         let exponents: Vec<i32> = exponents.collect();
-        let scaled =
-            |block: &DMatrix<T>, axis: Axis| components_in_unit(block, axis, |z| exponents[z]);
+        let scaled = |j: usize, block: &DMatrix<T>| {
+            components_in_unit(block, [Axis::Columns, Axis::Rows][j], |z| exponents[z])
+        };
         let [w, h] = [learnt.w(), learnt.h()];
         let even = match kept {
-            0 => NmfState::new(scaled(w, Axis::Columns), h.clone())?,
-            _ => NmfState::new(w.clone(), scaled(h, Axis::Rows))?,
+            0 => NmfState::new(scaled(0, w), h.clone())?,
+            _ => NmfState::new(w.clone(), scaled(1, h))?,
         };
         let mut explained = self.transform(&even, data, how)?;
         explained.fit = explained.fit.change(|at| {
             at.change(|j, block| {
                 *block = match j == along {
-                    true if j == 1 => scaled(block, Axis::Rows),
-                    true => scaled(block, Axis::Columns),
+                    true => scaled(j, block),
                     false => learnt.0.at(j).clone(),
                 }
             });

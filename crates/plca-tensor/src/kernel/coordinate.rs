@@ -19,9 +19,6 @@
 //! `G` is a sum of terms `a / (b + w)` with `b >= 0`, so `1/G` is concave in `w` and nearly linear: a Newton step on `1/G = 1/s` is
 //! exact for a single term, never passes the optimum from below, and is not below it by more than `G/h` from above. The usual step,
 //! Newton on `G = s`, differs by a factor `G/s`: from above it may fall to 0 at once, from where it only doubles at every step.
-//!
-//! Where reciprocals are estimated, `h` has half the digits: a step misses by 2^-26 of its length, which the next one makes good. Where
-//! steps end, `G = s`, does not depend on `h`.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -132,8 +129,8 @@ impl<T: Real> Listed<'_, T> {
 const BATCH: usize = 1 << 13;
 /// Slopes of up to this many roundings, in parts of the linear term, are none.
 const STATIONARY: f64 = 8.0;
-/// A difference of less than this share of what it is taken from is added up again.
-const FALL: f64 = 1.0 / 16.0;
+/// Where a falling coordinate leaves less than this share of a cell's `p`, that sum is computed anew: a difference would have fewer digits, or none.
+const LEFT: f64 = 0.5;
 
 /// The problems of a group of rows.
 #[derive(Debug)]
@@ -350,7 +347,6 @@ impl<T: Real> RowGroup<'_, T> {
             w,
             p,
             moved: T::zero(),
-            fell: false,
         }
     }
 }
@@ -425,8 +421,6 @@ pub(super) struct Problem<'a, T> {
     pub(super) p: &'a mut [T],
     /// By how much the last coordinate moved, which `p` has not followed yet.
     pub(super) moved: T,
-    /// Whether it fell so far that `p` may lose its digits.
-    pub(super) fell: bool,
 }
 
 /// Passes over the coordinates of rows with one table, between two exact searches along the rays through the origin; `Σ v ln p` if
@@ -543,7 +537,7 @@ fn slopes<T: Real, S: Simd, const N: usize>(
     (z, last): (usize, usize),
     rows: &mut [Problem<'_, T>; N],
 ) -> [[f64; 2]; N] {
-    for row in rows.iter_mut().filter(|row| row.fell) {
+    for row in rows.iter_mut() {
         row.follow_fall(table, last);
     }
     let moved = rows.each_ref().map(|row| T::vsplat(simd, row.moved));
@@ -565,9 +559,8 @@ fn slopes<T: Real, S: Simd, const N: usize>(
         for r in 0..N {
             let now = T::vmax(simd, T::vmul_add(simd, moved[r], last, p[r][at]), tiny);
             p[r][at] = now;
-            // h, the length of a step, needs all digits too: an estimate would depend on the unit of the data.
-            let [reciprocal, correction] = T::vreciprocal_parts(simd, now);
-            let q = T::vmul(simd, u, T::vmul(simd, reciprocal, correction));
+            // All digits, also of h, the length of a step: an estimate would depend on the unit of the data.
+            let q = T::vmul(simd, u, T::vreciprocal(simd, now));
             let vq = T::vmul(simd, v[r][at], q);
             g[r] = T::vadd(simd, vq, g[r]);
             h[r] = T::vmul_add(simd, vq, q, h[r]);
@@ -588,13 +581,17 @@ impl<T: Real> Problem<'_, T> {
         p.for_each(|p| *p = if *p > T::TINY { *p } else { T::TINY });
     }
 
-    /// Lets `p` follow a coordinate that fell. Where it was nearly all of a cell, the difference has few correct digits, or none: the others are added up.
+    /// Lets `p` follow the last coordinate where that fell and some cell would lose digits.
     #[inline(always)]
     fn follow_fall(&mut self, table: &[T], last: usize) {
-        let (stride, by) = (self.p.len(), self.moved);
+        let (stride, by, left) = (self.p.len(), self.moved, T::lit(LEFT));
+        let now = self.w[last];
+        if now >= left * (now - by) {
+            return;
+        }
         let u = &table[last * stride..][..stride];
-        let limit = T::lit(FALL);
-        let is_lost = |p: T, u: T| p + by * u < limit * p;
+        let is_lost = |p: T, u: T| p + by * u < left * p;
+        // All cells, without a branch: that is done in registers.
         let lost = self.p.iter().zip(u).filter(|&(&p, &u)| is_lost(p, u));
         if lost.count() == 0 {
             return;
@@ -628,7 +625,7 @@ impl<T: Real> Problem<'_, T> {
     /// One step of a coordinate, if it may move.
     #[inline(always)]
     fn advance(&mut self, z: usize, [g, h]: [f64; 2], moves: bool) {
-        (self.moved, self.fell) = (T::zero(), false);
+        self.moved = T::zero();
         if !moves {
             return;
         }
@@ -644,7 +641,6 @@ impl<T: Real> Problem<'_, T> {
         let new = old + (g / h) * slope;
         let least = self.floor();
         let new = T::lit(if new > least { new } else { least });
-        self.fell = new.to_f64() < FALL * old;
         self.moved = T::lit(new.to_f64() - old);
         self.w[z] = new;
     }

@@ -257,7 +257,6 @@ impl<T: Real> SolveGroup<'_, T> {
             w,
             p,
             moved: T::zero(),
-            fell: false,
         }
     }
 }
@@ -330,7 +329,7 @@ impl<T: Real> Search<'_, T> {
                 self.newton(simd, at.value - rounding);
             }
             let row = &mut self.rows[0];
-            (row.moved, row.fell) = (T::zero(), false);
+            row.moved = T::zero();
             descend(simd, self.table, &mut self.rows, [true], 1);
             let next = self.settle(simd);
             let next = match next.value >= at.value - rounding {

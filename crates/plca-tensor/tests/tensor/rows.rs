@@ -198,11 +198,40 @@ fn useless_components_end_at_their_floor() {
     }
 }
 
+/// A number from 1e-6 to 1.
+fn wide() -> impl Strategy<Value = f64> {
+    (-6.0..0.0f64).prop_map(|e| 10f64.powf(e))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// The same of any rows.
+    // [SPEC 10.1]
+    #[test]
+    fn a_pass_has_its_digits_in_any_row(
+        (cells, k) in (1..=40usize, 1..=12usize),
+        values in prop::collection::vec(prop_oneof![Just(0.0), wide()], 40),
+        u in prop::collection::vec(prop_oneof![1 => Just(1e-12), 4 => wide()], 40 * 12),
+        w in prop::collection::vec(wide(), 12),
+    ) {
+        let mut values = values[..cells].to_vec();
+        values[0] = values[0].max(1e-6);
+        let held = |x: f64| f64::from(x as f32);
+        let mut u = DMatrix::from_fn(cells, k, |j, z| held(u[40 * z + j]));
+        u.row_mut(0).apply(|x| *x = x.max(held(1e-6)));
+        let double = apart::<f64>(&values, &u, &w[..k]);
+        prop_assert!(double < 1e-12, "{double:e}");
+        let single = apart::<f32>(&values, &u, &w[..k]);
+        prop_assert!(single < 1e-4, "{single:e}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// No row sees its neighbours: in another order, beside others, empty ones and such that stand still among them, it has the same bits.
-    /// Among the other factor's entries some are so small that a component is alone in its cell, where rounding may cross a bound.
+    /// Among the other factor's entries some are so small that a component is alone in its cell: where it falls, sums are computed anew.
     // [SPEC 10.1]
     #[test]
     fn the_order_of_rows_changes_no_bit(
@@ -231,6 +260,78 @@ proptest! {
         let (one, two) = (solve(&given), solve(&order));
         for (at, &i) in order.iter().enumerate() {
             prop_assert_eq!(one.column(i), two.column(at), "row {}", i);
+        }
+    }
+}
+
+/// One pass over a row, every sum over the components computed anew; in double precision, with the floor and the rounding of the slopes of `T`.
+fn one_pass<T: Real>(values: &[f64], u: &DMatrix<f64>, linear: &[f64], w: &[f64]) -> Vec<f64> {
+    let (goal, epsilon) = (values.iter().sum::<f64>(), T::EPSILON.to_f64());
+    let largest = linear.iter().copied().fold(0.0, f64::max);
+    let stretched = |w: Vec<f64>| -> Vec<f64> {
+        let mass: f64 = w.iter().zip(linear).map(|(w, s)| w * s).sum();
+        w.iter().map(|w| w * goal / mass).collect()
+    };
+    let mut w = stretched(w.to_vec());
+    for z in 0..w.len() {
+        let p = |j: usize| -> f64 { (0..w.len()).map(|z| w[z] * u[(j, z)]).sum() };
+        let q: Vec<f64> = (0..values.len()).map(|j| u[(j, z)] / p(j)).collect();
+        let g: f64 = values.iter().zip(&q).map(|(v, q)| v * q).sum();
+        let h: f64 = values.iter().zip(&q).map(|(v, q)| v * q * q).sum();
+        let slope = (g - linear[z]) / linear[z];
+        if slope.abs() > 8.0 * epsilon {
+            w[z] = (w[z] + g / h * slope).max(goal * epsilon / 2.0 / largest);
+        }
+    }
+    stretched(w)
+}
+
+/// How far the shares `s w` of the components of a row are from that pass, in parts of the row.
+fn apart<T: Real>(values: &[f64], u: &DMatrix<f64>, w: &[f64]) -> f64 {
+    let held = |x: &f64| T::lit(*x);
+    let data = DenseTensor::new(
+        vec![1, values.len()],
+        values.iter().map(held).collect(),
+        Order::RowMajor,
+    );
+    let data = data.unwrap();
+    let linear: Vec<f64> = u.column_iter().map(|u| u.sum()).collect();
+    let own = DMatrix::from_iterator(w.len(), 1, w.iter().map(held));
+    let (mut block, row, u_held) = (own.clone(), own.transpose(), u.map(|x| T::lit(x)));
+    let s = DMatrix::from_iterator(w.len(), 1, linear.iter().map(held));
+    let terms = RowTerms {
+        linear: &s,
+        pseudo: None,
+    };
+    let factors = [Factor::Columns(&row), Factor::Columns(&u_held)];
+    let rows = Rows::new(&data, Modes::one(0)).unwrap();
+    rows.improve(0, &factors, terms, &mut block, 1, false);
+    let goal: f64 = values.iter().sum();
+    let expected = one_pass::<T>(values, u, &linear, w);
+    let both = block.iter().zip(&expected).zip(&linear);
+    let apart = both.map(|((w, x), s)| (w.to_f64() - x / goal).abs() * s);
+    apart.fold(0.0, f64::max)
+}
+
+/// Components that fall in turn, each nearly all of what the ones before left in a cell.
+// [SPEC 10.1]
+#[test]
+fn a_pass_has_the_digits_of_its_sums() {
+    for k in 3..=12usize {
+        for share in [2.1, 3.0, 14.0, 17.0, 1e3] {
+            // Cell 0 is filled by all but the last, each component has a cell of its own, without data for those that fall.
+            let u = DMatrix::from_fn(k + 1, k, |j, z| match j {
+                0 if z < k - 1 => 0.01 * f64::powi(share, -(z as i32)),
+                0 => 0.0,
+                _ => f64::from(u8::from(z == j - 1)),
+            });
+            let mut values = vec![0.0; k + 1];
+            (values[0], values[k - 1], values[k]) = (0.01, 1.0, 1.0);
+            let w = vec![1.0; k];
+            let double = apart::<f64>(&values, &u, &w);
+            assert!(double < 1e-13, "{k} {share}: {double:e}");
+            let single = apart::<f32>(&values, &u.map(|x| f64::from(x as f32)), &w);
+            assert!(single < 1e-5, "{k} {share}: {single:e}");
         }
     }
 }

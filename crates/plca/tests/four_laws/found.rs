@@ -46,7 +46,8 @@ fn coordinates_without_a_slope_stay() {
     }
 }
 
-/// Components that fall to almost nothing in the first iteration, where some were nearly all of a cell: the digits of what is left there.
+/// Components that were nearly all of a cell fall to almost nothing in the first iteration. What the others give the cell keeps its digits: the objective is
+/// the same in every unit.
 #[test]
 fn what_falls_takes_no_digits_with_it() {
     let values = [

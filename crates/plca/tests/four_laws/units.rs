@@ -81,8 +81,8 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     if checked.is_ok() {
         return Ok(());
     }
-    // A run may branch where rounding decides. Then it does so in one unit as well, by a few roundings of the data: by one at most, three cells would
-    // have no more than 26 neighbours.
+    // A run may branch where rounding decides. Then it also branches in one unit, if every value is changed by a few roundings. By one rounding up or
+    // down there would be no more than 26 ways to change three values.
     let mut rng = TestRng::of(problem.seed);
     let same = Units {
         block: Box::new(|_| 1.0),
