@@ -206,7 +206,7 @@ fn wide() -> impl Strategy<Value = f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The same of any rows.
+    /// One pass over any row is the one in which every sum is computed anew.
     // [SPEC 10.1]
     #[test]
     fn a_pass_has_its_digits_in_any_row(
