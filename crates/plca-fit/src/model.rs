@@ -106,7 +106,13 @@ impl<T: Real> State for Parameters<T> {
     const BLOCKS: Blocks = &[];
 
     fn wrap(parameters: Self) -> Result<Self, FitError> {
-        Ok(parameters)
+        match parameters.not_finite() {
+            Some((name, bad)) => Err(FitError::NotFinite {
+                what: format!("a value of `{name}`"),
+                value: bad.to_f64(),
+            }),
+            None => Ok(parameters),
+        }
     }
 
     fn parameters(&self) -> &Self {

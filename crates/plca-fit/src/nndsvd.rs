@@ -134,19 +134,33 @@ fn leading<T: Real>(
         let right = times(1, &q)?.qr().q();
         q = times(0, &right)?.qr().q();
     }
-    // V ≈ Q (Vᵀ Q)ᵀ
-    let svd = times(1, &q)?.try_svd(true, true, 5.0 * f64::EPSILON, SWEEPS);
-    let svd = svd.ok_or_else(|| FitError::Conflict {
+    // V ≈ Q (Vᵀ Q)ᵀ = Q Rᵀ Pᵀ
+    let (p, r) = times(1, &q)?.qr().unpack();
+    let [right, left] = singular(&r).ok_or_else(|| FitError::Conflict {
         what: "the singular vectors of the data were not found: expected another start".into(),
     })?;
-    let right = svd.u.expect("it was asked for");
-    let left = q * svd.v_t.expect("it was asked for").transpose();
-    Ok([left, right].map(|mut vectors| {
-        for (mut column, value) in vectors.column_iter_mut().zip(&svd.singular_values) {
-            column *= value.sqrt();
-        }
-        vectors
-    }))
+    Ok([q * left, p * right])
+}
+
+/// The singular vectors of a square matrix, left and right, in columns, each times the root of its value; largest values first.
+///
+/// They are the eigenvectors of `[0 R; Rᵀ 0]` for positive values. The library's own decomposition of `R` has no correct digit for some matrices
+/// of low rank.
+fn singular(r: &DMatrix<f64>) -> Option<[DMatrix<f64>; 2]> {
+    let n = r.nrows();
+    let mut both = DMatrix::zeros(2 * n, 2 * n);
+    both.view_mut((0, n), (n, n)).copy_from(r);
+    both.view_mut((n, 0), (n, n)).copy_from(&r.transpose());
+    let eigen = both.try_symmetric_eigen(5.0 * f64::EPSILON, SWEEPS)?;
+    let mut order: Vec<usize> = (0..2 * n).collect();
+    order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
+    let side = |first: usize| {
+        DMatrix::from_fn(n, n, |i, z| {
+            let root = (2.0 * eigen.eigenvalues[order[z]].max(0.0)).sqrt();
+            root * eigen.eigenvectors[(first + i, order[z])]
+        })
+    };
+    Some([side(0), side(n)])
 }
 
 /// The data in their own units, hidden cells as the mean, times vectors along one mode.

@@ -83,6 +83,15 @@ impl<T: Real> Parameters<T> {
         pairs.try_for_each(|(spec, block)| check(spec, block))
     }
 
+    /// The first value that is no finite number, and the name of its block.
+    pub(super) fn not_finite(&self) -> Option<(&str, T)> {
+        let first = |(name, block): (_, &DMatrix<T>)| {
+            let bad = block.iter().find(|x| !x.is_finite())?;
+            Some((name, *bad))
+        };
+        self.blocks().find_map(first)
+    }
+
     /// A block by its name.
     pub fn block(&self, name: &str) -> Option<&DMatrix<T>> {
         let at = self.names.iter().position(|other| other == name)?;

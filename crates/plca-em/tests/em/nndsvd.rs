@@ -1,6 +1,7 @@
 //! Starts from the leading singular vectors.
 
 use nalgebra::DMatrix;
+use plca_dist::random::uniform;
 use plca_em::{Nmf, NmfState, Plca};
 use plca_fit::{Fill, FitError, Init, Model, Solver, State, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
@@ -253,4 +254,36 @@ fn what_cannot_start_so_is_refused() {
     let plain = start(&dense(&blocks), 2, Fill::Zero, 0).unwrap();
     assert!((plain.w() * plain.h() - &blocks).amax() < 1e-9);
     assert!(plain.parameters().at(0).iter().any(|&x| x == 0.0));
+}
+
+/// Of data of low rank the subspace has more dimensions than there are directions: its small matrix has zero singular values, several of them.
+#[test]
+fn data_of_low_rank() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for case in 0..400 {
+        let (rows, columns) = (30 + case % 7, 24 + case % 11);
+        let mut draw = |rows, columns| DMatrix::from_fn(rows, columns, |_, _| uniform(&mut rng));
+        let v: DMatrix<f64> = draw(rows, 2) * draw(2, columns);
+        let start = start(&dense(&v), 2, Fill::Zero, case as u64).unwrap();
+        // The first pair by its fixed point, what is left is the second.
+        let mut right = DMatrix::from_element(columns, 1, 1.0);
+        for _ in 0..2000 {
+            right = (v.transpose() * (&v * &right)).normalize();
+        }
+        let left = &v * &right;
+        let root = left.norm().sqrt();
+        let w = start.w().column(0) - &left / root;
+        let h = start.h().row(0) - right.transpose() * root;
+        assert!(w.amax().max(h.amax()) < 1e-10 * root, "{case}");
+        // The positive entries of one sign of both vectors.
+        let rest = &v - &left * right.transpose();
+        let second = start.w().column(1) * start.h().row(1);
+        assert!(second.amax() > 0.1 * rest.amax(), "{case}");
+        for (&got, &want) in second.iter().zip(&rest) {
+            assert!(
+                got == 0.0 || (got - want).abs() < 1e-9 * root * root,
+                "{case}"
+            );
+        }
+    }
 }

@@ -110,6 +110,11 @@ pub(crate) fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>
     }
 }
 
+/// Whether a point has an objective and is made of numbers: rates that a prior drives apart may leave their range, and the objective not show it.
+pub(crate) fn is_finite<T: Real>(value: f64, at: &Parameters<T>) -> bool {
+    value.is_finite() && at.not_finite().is_none()
+}
+
 macro_rules! solvers {
     ($($(#[$default:meta])* $variant:ident = $name:literal, $about:literal, $file:ident;)*) => {
         $(pub(crate) mod $file;)*

@@ -10,7 +10,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, is_finite, unless_rejected};
 use crate::{Algorithm, Axis, Constraint, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
@@ -109,7 +109,7 @@ fn ahead<T: Real>(
     }
     let value = unless_rejected(algorithm.objective(&at))?;
     Ok(value
-        .filter(|value| value.is_finite())
+        .filter(|&value| is_finite(value, &at))
         .map(|value| Reached {
             at,
             before: now,

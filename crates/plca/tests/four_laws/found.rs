@@ -3,6 +3,7 @@
 use plca::l2::NtfUpdate;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
+use plca::priors::RatePriors;
 use plca::skellam::{Prior, Replicates, SignedCp, Snmf};
 use plca::tensor::Order;
 use plca::tensor::strategies::Table;
@@ -293,4 +294,22 @@ fn rates_that_run_away_do_not_end_a_fit() {
         let found = fit.unwrap().objective();
         assert!((0.0..1.0).contains(&-found), "{solver}: {found:e}");
     }
+}
+
+/// Under a penalty of `h` alone less of `h` and more of `w` is always better: momentum takes `w` to the end of single precision, and not beyond.
+#[test]
+fn rates_that_nothing_holds_stay_numbers() {
+    let data = table::<f32>(&[1, 2], &[11.0, 0.0], &[1], 0.32287628966238285);
+    let data = data.all_but().unwrap();
+    let prior = RatePriors::<f32>::parse("rate:0.1,0.2", (1, 1)).unwrap();
+    let nmf = Nmf::<f32>::builder(2).rate_prior("h", prior);
+    let nmf = nmf.build().unwrap();
+    let mut largest = 0.0f32;
+    for seed in 0..200 {
+        let run = nmf.on(&data).unwrap().solver(Solver::Momentum);
+        let run = run.stop(Stop::default().max_iter(60).tol(None));
+        let fit = run.run(Init::default(), &mut plca::seed(seed)).unwrap();
+        largest = largest.max(fit.state().w().max());
+    }
+    assert!((1e30..f32::INFINITY).contains(&largest), "{largest}");
 }

@@ -62,11 +62,9 @@ impl<T: Real> DingSteps<T> {
     }
 }
 
-/// Iterations of a singular value decomposition at most; it takes a few for every value.
-const SWEEPS: usize = 100_000;
-
-/// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
-/// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost. Rows are taken near 1: a small one is no dependent one.
+/// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ P = Q R` and `Rᵀ = O U` it is
+/// `V Q U⁻¹ Oᵀ Pᵀ`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost. Rows are taken near 1: a small one is no
+/// dependent one. (The library's singular value decomposition has no correct digit for some matrices.)
 fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitError> {
     let exponents = h.row_iter().map(|row| exponent_of(row).unwrap_or(0));
     let exponents: Vec<i32> = exponents.collect();
@@ -75,15 +73,18 @@ fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitErr
     if !cutoff.is_finite() {
         return Err(not_finite("activations", f64::NAN));
     }
-    let (q, r) = h.transpose().qr().unpack();
-    // Without a bound of its iterations a decomposition of what is not finite never ends.
-    let svd = r
-        .transpose()
-        .try_svd(true, true, T::EPSILON * T::lit(5.0), SWEEPS);
-    let inverse = svd.and_then(|svd| svd.pseudo_inverse(cutoff).ok());
-    let w = inverse.map(|inverse| data * q * inverse);
-    let w = w.map(|w| components_in_unit(&w, Axis::Columns, |z| -exponents[z]));
-    finite(w.ok_or_else(|| not_finite("basis", f64::NAN))?)
+    let (q, r, p) = h.transpose().col_piv_qr().unpack();
+    let rank = (0..r.nrows()).take_while(|&i| r[(i, i)] > cutoff).count();
+    if rank == 0 {
+        return Ok(DMatrix::zeros(data.nrows(), h.nrows()));
+    }
+    let (o, u) = r.rows(0, rank).transpose().qr().unpack();
+    let explained = (data * q.columns(0, rank)).transpose();
+    let solved = u.tr_solve_upper_triangular(&explained);
+    let solved = solved.ok_or_else(|| not_finite("basis", f64::NAN))?;
+    let mut w = (o * solved).transpose();
+    p.inv_permute_columns(&mut w);
+    finite(components_in_unit(&w, Axis::Columns, |z| -exponents[z]))
 }
 
 /// A basis of numbers. One that belongs to very small activations may be none.

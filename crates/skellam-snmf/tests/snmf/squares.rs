@@ -130,3 +130,27 @@ fn transforms_have_no_unit() {
         assert_eq!(explain(basis, new), want, "{basis} {new}");
     }
 }
+
+/// More components than columns: the basis is one of many, and no step is worse than the one before.
+#[test]
+fn no_step_is_worse_with_many_components() {
+    let values = vec![-2.2076087f32, -5.0, 3.0, 2.6693704];
+    let v = DenseTensor::new(vec![1, 4], values, Order::RowMajor).unwrap();
+    let ding = Ding::<f32>::builder(6).build().unwrap();
+    let mut rng = rng();
+    for start in 0..3000 {
+        let mut worst = f64::INFINITY;
+        let mut at = Init::default();
+        for step in 0..6 {
+            let run = ding.on(&v).unwrap().stop(super::models::exactly(1));
+            let fit = run.run(at, &mut rng).unwrap();
+            assert!(
+                fit.objective() <= worst,
+                "{start} {step}: {}",
+                fit.objective()
+            );
+            worst = fit.objective() + 1e-4;
+            at = fit.state().into();
+        }
+    }
+}
