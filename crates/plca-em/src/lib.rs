@@ -114,3 +114,5 @@ pub use validation::{
 
 /// A shared prior of distributions.
 pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;
+
+plca_fit::share!(Nmf, Plca, PlcaVb, Plsa, PlsaVb, Shifted, Transformed);

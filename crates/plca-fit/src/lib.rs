@@ -52,6 +52,7 @@ mod run;
 mod separable;
 mod settings;
 pub mod shards;
+mod shared;
 pub(crate) mod solver;
 mod stop;
 mod transform;
@@ -86,6 +87,8 @@ pub use reconstruct::{Factored, Reconstruct, WeightedFactors};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
 pub use settings::{Freeze, Settings};
+#[doc(hidden)]
+pub use shared::{Uses, uses};
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Deadline, Need, Status, Stop, StopError};

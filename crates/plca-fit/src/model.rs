@@ -99,7 +99,7 @@ macro_rules! serialised {
     };
 }
 
-/// Parameters are a state of any model, unchecked.
+/// Parameters are a state of any model. Only that they are finite is checked.
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;
     const NAME: &'static str = "parameters";

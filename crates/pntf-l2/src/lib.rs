@@ -43,3 +43,5 @@ pub use plca_fit::{
 pub use pntf::{Pntf, PntfBuilder, PntfState};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};
 pub use qp::{QpError, SimplexQp, simplex_qp};
+
+plca_fit::share!(Ntf, Pntf);

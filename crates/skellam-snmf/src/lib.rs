@@ -85,3 +85,14 @@ pub use shift::{
 };
 pub use snmf::{Snmf, SnmfBuilder, SnmfState};
 pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
+
+plca_fit::share!(
+    Ding,
+    KMeans,
+    ShiftedSnmf,
+    ShiftedSnmfVb,
+    SignedCp,
+    SignedCpVb,
+    Snmf,
+    SnmfVb
+);
