@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, is_usable, unless_rejected};
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
 fn step<T: Real>(
@@ -19,7 +19,7 @@ fn step<T: Real>(
     let candidate = algorithm.extrapolated(at, &further.collect::<Vec<_>>(), &to);
     let reached = unless_rejected(algorithm.objective(&candidate))?;
     if let (Some(new), Some(old)) = (reached, stepped.value)
-        && new.is_finite()
+        && is_usable(new, &candidate)
         && algorithm.sense().not_worse(new, old)
     {
         *at = candidate;

@@ -2,11 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_tensor::Real;
 use plca_tensor::arrange::Products;
+use plca_tensor::{Real, exponent};
 use rand::Rng;
 
-use super::FitError;
+use super::{FitError, in_unit};
 
 /// The values of the entries that [`Init::nndsvd`](super::Init::nndsvd) leaves at 0. Multiplicative updates never move an entry from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -117,35 +117,38 @@ fn leading<T: Real>(
 ) -> Result<[DMatrix<f64>; 2], FitError> {
     let (rows, columns) = (data.shape()[0], data.shape()[1]);
     let size = (components + MORE).min(rows).min(columns);
-    // The data, hidden cells filled, times vectors along one mode.
-    let times = |mode: usize, vectors: &DMatrix<f64>| -> Result<DMatrix<f64>, FitError> {
+    // The data, hidden cells filled, times vectors along one mode, and divided by an even power of two: `qr` squares what it is given.
+    let times = |mode: usize, vectors: &DMatrix<f64>| {
         let product = product(data, mean, mode, vectors);
         match product.iter().find(|x| !x.is_finite()) {
             Some(&value) => Err(FitError::NotFinite {
                 what: "a product of the data with singular vectors".into(),
                 value,
             }),
-            None => Ok(product),
+            None => {
+                let unit = exponent(product.amax()) / 2;
+                Ok((in_unit(&product, -2 * unit), unit))
+            }
         }
     };
     let drawn = DMatrix::from_fn(columns, size, |_, _| 2.0 * uniform(rng) - 1.0);
-    let mut q = times(0, &drawn)?.qr().q();
+    let mut q = times(0, &drawn)?.0.qr().q();
     for _ in 0..POWERS {
-        let right = times(1, &q)?.qr().q();
-        q = times(0, &right)?.qr().q();
+        let right = times(1, &q)?.0.qr().q();
+        q = times(0, &right)?.0.qr().q();
     }
-    // V ≈ Q (Vᵀ Q)ᵀ = Q Rᵀ Pᵀ
-    let (p, r) = times(1, &q)?.qr().unpack();
+    // V ≈ Q (Vᵀ Q)ᵀ, and Vᵀ Q = P R: what is on the left of R belongs to the right of V.
+    let (product, unit) = times(1, &q)?;
+    let (p, r) = product.qr().unpack();
     let [right, left] = singular(&r).ok_or_else(|| FitError::Conflict {
         what: "the singular vectors of the data were not found: expected another start".into(),
     })?;
-    Ok([q * left, p * right])
+    Ok([q * left, p * right].map(|vectors| in_unit(&vectors, unit)))
 }
 
 /// The singular vectors of a square matrix, left and right, in columns, each times the root of its value; largest values first.
 ///
-/// They are the eigenvectors of `[0 R; Rᵀ 0]` for positive values. The library's own decomposition of `R` has no correct digit for some matrices
-/// of low rank.
+/// They are the eigenvectors of `[0 R; Rᵀ 0]` for positive values. `svd` of `nalgebra` (0.35) has no correct digit for some matrices of low rank.
 fn singular(r: &DMatrix<f64>) -> Option<[DMatrix<f64>; 2]> {
     let n = r.nrows();
     let mut both = DMatrix::zeros(2 * n, 2 * n);

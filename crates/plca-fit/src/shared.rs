@@ -27,17 +27,20 @@ pub fn uses<M: Model>(
     model.on(data)?.resume(fit.checkpoint().clone())
 }
 
-/// Compiles runs of models for both scalars in the crate that defines them. Debug builds of other crates link to them, where each test would
-/// compile them again; optimised builds share no code, and leave this out.
+/// Compiles runs of models for both scalars in the crate that defines them, in debug builds for which `.cargo/config.toml` sets `PLCA_SHARE`. The
+/// tests of all crates link to them, where each would compile them again. rustc shares such code where `opt-level` is 0 or 1.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! share {
     ($($model:ident),* $(,)?) => {$(
         #[cfg(debug_assertions)]
         const _: () = {
+            type Both = ($crate::Uses<$model<f32>>, $crate::Uses<$model<f64>>);
             #[used]
-            static USES: ($crate::Uses<$model<f32>>, $crate::Uses<$model<f64>>) =
-                ($crate::uses, $crate::uses);
+            static USES: Option<Both> = match option_env!("PLCA_SHARE") {
+                Some(_) => Some(($crate::uses, $crate::uses)),
+                None => None,
+            };
         };
     )*};
 }

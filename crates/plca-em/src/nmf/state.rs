@@ -149,9 +149,20 @@ impl<T: Real> Nmf<T> {
         how: &Transform,
     ) -> Result<Explained<NmfState<T>>, FitError> {
         let along = how.mode(2)?;
-        if let Some(explained) = self.evenly(learnt, data, how, along)? {
-            return Ok(explained);
+        match self.evenly(learnt, data, how, along)? {
+            Some(explained) => Ok(explained),
+            None => self.as_they_are(learnt, data, how, along),
         }
+    }
+
+    /// The same by components in the sizes that they have.
+    fn as_they_are(
+        &self,
+        learnt: &NmfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+        along: usize,
+    ) -> Result<Explained<NmfState<T>>, FitError> {
         let both = [Factor::Columns(learnt.w()), Factor::Rows(learnt.h())];
         let mut kept = both.map(Some);
         kept[along] = None;
@@ -280,7 +291,7 @@ impl<T: Real> Nmf<T> {
             0 => NmfState::new(scaled(0, w), h.clone())?,
             _ => NmfState::new(w.clone(), scaled(1, h))?,
         };
-        let mut explained = self.transform(&even, data, how)?;
+        let mut explained = self.as_they_are(&even, data, how, along)?;
         explained.fit = explained.fit.change(|at| {
             at.change(|j, block| {
                 *block = match j == along {

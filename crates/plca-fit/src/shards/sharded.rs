@@ -12,9 +12,10 @@ use super::states::{Pending, Task, Term};
 use super::stepwise::taught;
 use super::{Ask, Learns, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
+use crate::parameters::within_range;
 use crate::{
     BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
-    Prior, Renewed, Sense, Wanted, refuse,
+    Prior, Renewed, Sense, State, Wanted, refuse,
 };
 
 /// How the samples lie in a block that belongs to them.
@@ -430,7 +431,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
         }
         let notes = matches!(shared.task, Task::First | Task::Second);
         let noted = notes.then(|| on.own(&at));
-        let passed = match on.e_step(at, local.place, shared, ask) {
+        let (mut stats, blocks, pending) = match on.e_step(at, local.place, shared, ask) {
             Err(e) if shared.task == Task::Trial && e.rejects_point() => {
                 return Ok(Stats {
                     refused: true,
@@ -439,7 +440,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
             }
             passed => passed?,
         };
-        let (stats, blocks, pending) = passed;
+        stats.refused = shared.task == Task::Trial && !within_range(&blocks);
         drop(bound);
         (local.blocks, local.pending) = (blocks, pending);
         if !matches!(shared.task, Task::Second | Task::Trial) {
@@ -563,7 +564,8 @@ impl<T: Real> dyn Sharded<T> + '_ {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for shards that are missing, of another model or not finished; those of [`whole`](Sharded::whole).
+    /// [`FitError::Conflict`] for shards that are missing, of another model or not finished; those of [`whole`](Sharded::whole);
+    /// [`FitError::NotFinite`] where a value has left the range of numbers.
     pub fn gather(
         &self,
         shared: &Shared<T>,
@@ -577,7 +579,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
             .at_iteration(shared.parameters.iteration());
         let known: Vec<&[f64]> = locals.iter().map(|local| &local.known[..]).collect();
         let facts = whole.facts.into_iter().chain(self.remembered(&known));
-        Ok(facts.fold(parameters, |at, (name, numbers)| {
+        State::wrap(facts.fold(parameters, |at, (name, numbers)| {
             at.with_fact(name, numbers)
         }))
     }

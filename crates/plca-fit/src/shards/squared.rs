@@ -9,7 +9,7 @@ use plca_tensor::Real;
 use super::sharded::{divides, sums};
 use super::states::{Pending, Survey, Task, Term};
 use super::{Ask, Engine, Lie, Local, Sharded, Shared, Stats, Whole};
-use crate::solver::is_finite;
+use crate::solver::is_usable;
 use crate::solver::squarem::{length, point, size, squares};
 use crate::solver::unless_rejected;
 use crate::{BlockSpec, Constraint, FitError, Frozen, Stepped};
@@ -75,7 +75,7 @@ pub(super) fn squared<T: Real>(
     };
     match reached {
         // [SPEC 10] accepted only if the objective is not worse
-        Some(new) if is_finite(new, &trial.parameters) && whole.sense.not_worse(new, before) => {
+        Some(new) if is_usable(new, &trial.parameters) && whole.sense.not_worse(new, before) => {
             Ok((trial, stepped))
         }
         _ => {

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use plca_tensor::Real;
 
+use super::parameters::within_range;
 use super::{Algorithm, FitError, Parameters, Status, Stepped};
 
 /// The numbers that a solver remembers from one iteration to the next, and that a checkpoint can hold.
@@ -110,9 +111,9 @@ pub(crate) fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>
     }
 }
 
-/// Whether a point has an objective and is made of numbers: rates that a prior drives apart may leave their range, and the objective not show it.
-pub(crate) fn is_finite<T: Real>(value: f64, at: &Parameters<T>) -> bool {
-    value.is_finite() && at.not_finite().is_none()
+/// Whether a point can be taken. A prior can drive factors apart until an entry leaves the range of numbers while the objective stays finite.
+pub(crate) fn is_usable<T: Real>(value: f64, at: &Parameters<T>) -> bool {
+    value.is_finite() && within_range(at.matrices())
 }
 
 macro_rules! solvers {

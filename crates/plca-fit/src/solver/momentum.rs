@@ -10,7 +10,8 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, is_finite, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, unless_rejected};
+use crate::parameters::within_range;
 use crate::{Algorithm, Axis, Constraint, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
@@ -85,7 +86,7 @@ struct Reached<T: Real> {
     restored: Vec<usize>,
 }
 
-/// Four steps, each from where the last two points lead; `None` if the algorithm refuses a point.
+/// Four steps, each from where the last two points lead; `None` if the algorithm refuses a point, or one is at the end of the range of numbers.
 fn ahead<T: Real>(
     algorithm: &dyn Algorithm<T>,
     x: &Parameters<T>,
@@ -105,11 +106,14 @@ fn ahead<T: Real>(
         let Some(stepped) = unless_rejected(algorithm.step(&mut at, false))? else {
             return Ok(None);
         };
+        if !within_range(at.matrices()) {
+            return Ok(None);
+        }
         restored.extend(stepped.restored);
     }
     let value = unless_rejected(algorithm.objective(&at))?;
     Ok(value
-        .filter(|&value| is_finite(value, &at))
+        .filter(|value| value.is_finite())
         .map(|value| Reached {
             at,
             before: now,

@@ -2,7 +2,8 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, is_finite, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, is_usable, unless_rejected};
+use crate::parameters::within_range;
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
 /// How far beyond the last point the first trial is.
@@ -43,7 +44,7 @@ fn search<T: Real>(
             break;
         };
         let better = reached != best && algorithm.sense().not_worse(reached, best);
-        if !(better && is_finite(reached, &candidate)) {
+        if !(better && is_usable(reached, &candidate)) {
             break;
         }
         best = reached;
@@ -88,7 +89,7 @@ fn step<T: Real>(
     let mut new = search(algorithm, at, [&x0, &x1, &x2], value)?;
     // Where no step leads on from what the search has found, two plain ones are taken.
     let restored = match unless_rejected(two(&mut new))? {
-        Some(restored) if new.not_finite().is_none() => restored,
+        Some(restored) if within_range(new.matrices()) => restored,
         _ => {
             new = at.clone();
             two(&mut new)?

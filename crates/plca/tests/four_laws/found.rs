@@ -296,20 +296,32 @@ fn rates_that_run_away_do_not_end_a_fit() {
     }
 }
 
-/// Under a penalty of `h` alone less of `h` and more of `w` is always better: momentum takes `w` to the end of single precision, and not beyond.
+/// Under a penalty of `h` alone less of `h` and more of `w` is always better. Extrapolation takes `w` far up, and stays where the next steps, and those of
+/// a transform by what was learnt, remain numbers.
 #[test]
 fn rates_that_nothing_holds_stay_numbers() {
-    let data = table::<f32>(&[1, 2], &[11.0, 0.0], &[1], 0.32287628966238285);
-    let data = data.all_but().unwrap();
-    let prior = RatePriors::<f32>::parse("rate:0.1,0.2", (1, 1)).unwrap();
-    let nmf = Nmf::<f32>::builder(2).rate_prior("h", prior);
-    let nmf = nmf.build().unwrap();
+    let (one, two) = ([11.0, 0.0], [0.082]);
+    let problems = [
+        (vec![1, 2], &one[..], vec![1]),
+        (vec![1, 1], &two[..], vec![]),
+    ];
     let mut largest = 0.0f32;
-    for seed in 0..200 {
-        let run = nmf.on(&data).unwrap().solver(Solver::Momentum);
-        let run = run.stop(Stop::default().max_iter(60).tol(None));
-        let fit = run.run(Init::default(), &mut plca::seed(seed)).unwrap();
-        largest = largest.max(fit.state().w().max());
+    for ((shape, values, hidden), prior) in problems.iter().zip(["rate:0.1,0.2", "rate:0.5,0"]) {
+        let data = table::<f32>(shape, values, hidden, 0.32287628966238285);
+        let data = data.all_but().unwrap();
+        let prior = RatePriors::<f32>::parse(prior, (1, 1)).unwrap();
+        let nmf = Nmf::<f32>::builder(2).rate_prior("h", prior);
+        let nmf = nmf.build().unwrap();
+        for solver in Solver::ALL.iter().filter(|solver| **solver != Solver::Fast) {
+            for seed in 0..100 {
+                let run = nmf.on(&data).unwrap().solver(*solver);
+                let run = run.stop(Stop::default().max_iter(60).tol(None));
+                let fit = run.run(Init::default(), &mut plca::seed(seed)).unwrap();
+                largest = largest.max(fit.state().w().max());
+                let how = Transform::default().along(0).solver(*solver);
+                nmf.transform(fit.state(), &data, &how).unwrap();
+            }
+        }
     }
-    assert!((1e30..f32::INFINITY).contains(&largest), "{largest}");
+    assert!(largest > 1e30, "{largest}");
 }

@@ -63,15 +63,15 @@ impl<T: Real> DingSteps<T> {
 }
 
 /// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ P = Q R` and `Rᵀ = O U` it is
-/// `V Q U⁻¹ Oᵀ Pᵀ`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost. Rows are taken near 1: a small one is no
-/// dependent one. (The library's singular value decomposition has no correct digit for some matrices.)
+/// `V Q U⁻¹ Oᵀ Pᵀ`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost. Rows are scaled to near 1, so
+/// that one of small numbers is not taken for a dependent one. (`svd` of `nalgebra` 0.35 has no correct digit for some matrices.)
 fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, FitError> {
     let exponents = h.row_iter().map(|row| exponent_of(row).unwrap_or(0));
     let exponents: Vec<i32> = exponents.collect();
     let h = components_in_unit(h, Axis::Rows, |z| -exponents[z]);
     let cutoff = h.amax() * T::lit(h.len() as f64) * T::EPSILON;
-    if !cutoff.is_finite() {
-        return Err(not_finite("activations", f64::NAN));
+    if let Some(bad) = h.iter().find(|x| !x.is_finite()) {
+        return Err(not_finite("activations", bad.to_f64()));
     }
     let (q, r, p) = h.transpose().col_piv_qr().unpack();
     let rank = (0..r.nrows()).take_while(|&i| r[(i, i)] > cutoff).count();

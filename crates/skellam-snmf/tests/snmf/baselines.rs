@@ -46,11 +46,19 @@ fn w_is_optimal_for_components_that_depend_on_each_other() {
     w_is_optimal(&v, &at.state()).unwrap();
     at.step();
     w_is_optimal(&v, &at.state()).unwrap();
-    for small in [1e-3, 1e-7, 1e-11] {
+    for small in [1e-3, 1e-7, 1e-11, 1e-17, 0.0] {
         let h = DMatrix::from_row_slice(2, 3, &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0 + small]);
         let v = DMatrix::from_row_slice(1, 3, &[1.0, -1.0, 2.0]);
         w_is_optimal(&v, &At::start(&ding(2), &tensor(&v), from(h)).state()).unwrap();
     }
+    // Of the many bases that are optimal the pseudo-inverse is the smallest: equal rows share alike, and rows of zeros get nothing.
+    let h = DMatrix::from_row_slice(3, 3, &[1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
+    let v = DMatrix::from_row_slice(1, 3, &[1.0, -1.0, 2.0]);
+    let state = At::start(&ding(3), &tensor(&v), from(h)).state();
+    let want = DMatrix::from_row_slice(1, 3, &[5.0 / 28.0, 0.0, 5.0 / 28.0]);
+    assert!((state.basis() - want).amax() < 1e-15, "{}", state.basis());
+    let state = At::start(&ding(2), &tensor(&v), from(DMatrix::zeros(2, 3))).state();
+    assert_eq!(*state.basis(), DMatrix::zeros(1, 2));
 }
 
 /// Entries of `H` that vanish come back: `up / down` is above all numbers, its root is not.
