@@ -280,7 +280,7 @@ impl<T: Real> Nmf<T> {
             return Ok(None);
         }
         // As far as the rates that belong to them stay numbers.
-        let least = exponent(T::TINY.to_f64()) * 3 / 4;
+        let least = ROOM - T::MAX_EXPONENT;
         let exponents = sizes.iter().map(|size| -exponent(size.to_f64()).max(least));
         let exponents: Vec<i32> = exponents.collect();
         let scaled = |j: usize, block: &DMatrix<T>| {
@@ -359,6 +359,8 @@ impl<T: Real> Nmf<T> {
 
 /// By how many powers of two the largest entries of learnt components may be apart.
 const APART: i32 = 10;
+/// Powers of two that this leaves free for the rates of the largest counts.
+const ROOM: i32 = 32;
 
 /// Explained observations and their gaps.
 type Gapped<T> = (Fit<NmfState<T>>, Vec<f64>);
