@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, is_usable, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
 fn step<T: Real>(
@@ -19,7 +19,8 @@ fn step<T: Real>(
     let candidate = algorithm.extrapolated(at, &further.collect::<Vec<_>>(), &to);
     let reached = unless_rejected(algorithm.objective(&candidate))?;
     if let (Some(new), Some(old)) = (reached, stepped.value)
-        && is_usable(new, &candidate)
+        && new.is_finite()
+        && within_range(algorithm, &candidate)
         && algorithm.sense().not_worse(new, old)
     {
         *at = candidate;

@@ -633,6 +633,20 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
+    /// Whether no value is so large that what belongs to it in another block, or the next step, could leave the range of numbers: rates within half
+    /// of the range from their unit, if they have one.
+    pub(super) fn within_range(&self, block: &DMatrix<T>, unit: Option<f64>) -> bool {
+        let end = T::MAX_EXPONENT - 2;
+        let most = match unit {
+            Some(unit) if self.constraint != Constraint::Simplex => {
+                end.min(exponent(unit) + T::MAX_EXPONENT / 2)
+            }
+            _ => end,
+        };
+        let most = T::lit(times_power_of_two(1.0, most));
+        block.iter().all(|x| x.abs() <= most)
+    }
+
     /// Whether a value of the block tells components apart: of several entries each, they do not all have the same.
     pub fn tells_apart(&self, block: &DMatrix<T>) -> bool {
         let (rows, columns) = block.shape();

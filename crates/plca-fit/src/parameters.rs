@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_tensor::{Real, times_power_of_two};
+use plca_tensor::Real;
 
 use super::block::names;
 use super::{BlockSpec, Constraint, FitError};
@@ -341,15 +341,6 @@ impl<T: Real> Parameters<T> {
 #[track_caller]
 pub fn no_mode(mode: usize, modes: usize) -> ! {
     panic!("there is no mode {mode}, the model has {modes}, counted from 0")
-}
-
-/// Powers of two between the largest value that a solver takes and the end of the range of numbers.
-const MARGIN: i32 = 8;
-
-/// Whether all values are so far from the end of the range of numbers that the next steps do not lead beyond.
-pub(super) fn within_range<T: Real>(blocks: &[DMatrix<T>]) -> bool {
-    let most = T::lit(times_power_of_two(1.0, T::MAX_EXPONENT - MARGIN));
-    blocks.iter().flatten().all(|x| x.abs() <= most)
 }
 
 fn check<T: Real>(spec: &BlockSpec<T>, block: &DMatrix<T>) -> Result<(), FitError> {

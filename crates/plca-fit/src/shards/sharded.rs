@@ -12,7 +12,6 @@ use super::states::{Pending, Task, Term};
 use super::stepwise::taught;
 use super::{Ask, Learns, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
-use crate::parameters::within_range;
 use crate::{
     BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
     Prior, Renewed, Sense, State, Wanted, refuse,
@@ -440,7 +439,12 @@ impl<T: Real> dyn Sharded<T> + '_ {
             }
             passed => passed?,
         };
-        stats.refused = shared.task == Task::Trial && !within_range(&blocks);
+        if shared.task == Task::Trial {
+            let own = (bound.blocks().iter().enumerate()).filter(|&(j, _)| on.lies(j).is_some());
+            stats.refused = own.zip(&blocks).any(|((j, spec), block)| {
+                !spec.within_range(block, Some(self.rate_unit(&shared.survey, j)))
+            });
+        }
         drop(bound);
         (local.blocks, local.pending) = (blocks, pending);
         if !matches!(shared.task, Task::Second | Task::Trial) {

@@ -9,7 +9,6 @@ use plca_tensor::Real;
 use super::sharded::{divides, sums};
 use super::states::{Pending, Survey, Task, Term};
 use super::{Ask, Engine, Lie, Local, Sharded, Shared, Stats, Whole};
-use crate::solver::is_usable;
 use crate::solver::squarem::{length, point, size, squares};
 use crate::solver::unless_rejected;
 use crate::{BlockSpec, Constraint, FitError, Frozen, Stepped};
@@ -75,7 +74,11 @@ pub(super) fn squared<T: Real>(
     };
     match reached {
         // [SPEC 10] accepted only if the objective is not worse
-        Some(new) if is_usable(new, &trial.parameters) && whole.sense.not_worse(new, before) => {
+        Some(new)
+            if new.is_finite()
+                && within_range(model, &trial, &specs)
+                && whole.sense.not_worse(new, before) =>
+        {
             Ok((trial, stepped))
         }
         _ => {
@@ -83,6 +86,16 @@ pub(super) fn squared<T: Real>(
             Ok((now, stepped))
         }
     }
+}
+
+/// Whether the blocks that shards share can be taken; they tell of their own.
+fn within_range<T: Real>(
+    model: &dyn Sharded<T>,
+    at: &Shared<T>,
+    specs: &[(usize, &BlockSpec<T>)],
+) -> bool {
+    let mut blocks = specs.iter().zip(at.parameters.matrices());
+    blocks.all(|(&(j, spec), block)| spec.within_range(block, Some(model.rate_unit(&at.survey, j))))
 }
 
 /// Three points, entry by entry.

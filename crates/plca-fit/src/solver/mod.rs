@@ -4,7 +4,6 @@ use std::fmt::Debug;
 
 use plca_tensor::Real;
 
-use super::parameters::within_range;
 use super::{Algorithm, FitError, Parameters, Status, Stepped};
 
 /// The numbers that a solver remembers from one iteration to the next, and that a checkpoint can hold.
@@ -111,9 +110,11 @@ pub(crate) fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>
     }
 }
 
-/// Whether a point can be taken. A prior can drive factors apart until an entry leaves the range of numbers while the objective stays finite.
-pub(crate) fn is_usable<T: Real>(value: f64, at: &Parameters<T>) -> bool {
-    value.is_finite() && within_range(at.matrices())
+/// Whether a point can be taken. A prior can drive factors apart until an entry leaves the range of numbers, while the objective stays finite.
+fn within_range<T: Real>(algorithm: &dyn Algorithm<T>, at: &Parameters<T>) -> bool {
+    let blocks = algorithm.blocks().iter().zip(at.matrices());
+    let mut blocks = blocks.enumerate();
+    blocks.all(|(j, (spec, block))| spec.within_range(block, algorithm.rate_unit(j)))
 }
 
 macro_rules! solvers {

@@ -10,8 +10,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::parameters::within_range;
+use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, Axis, Constraint, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
@@ -106,7 +105,7 @@ fn ahead<T: Real>(
         let Some(stepped) = unless_rejected(algorithm.step(&mut at, false))? else {
             return Ok(None);
         };
-        if !within_range(at.matrices()) {
+        if !within_range(algorithm, &at) {
             return Ok(None);
         }
         restored.extend(stepped.restored);

@@ -2,8 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, is_usable, unless_rejected};
-use crate::parameters::within_range;
+use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
 /// How far beyond the last point the first trial is.
@@ -44,7 +43,7 @@ fn search<T: Real>(
             break;
         };
         let better = reached != best && algorithm.sense().not_worse(reached, best);
-        if !(better && is_usable(reached, &candidate)) {
+        if !(reached.is_finite() && better && within_range(algorithm, &candidate)) {
             break;
         }
         best = reached;
@@ -89,7 +88,7 @@ fn step<T: Real>(
     let mut new = search(algorithm, at, [&x0, &x1, &x2], value)?;
     // Where no step leads on from what the search has found, two plain ones are taken.
     let restored = match unless_rejected(two(&mut new))? {
-        Some(restored) if within_range(new.matrices()) => restored,
+        Some(restored) if within_range(algorithm, &new) => restored,
         _ => {
             new = at.clone();
             two(&mut new)?

@@ -12,7 +12,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, is_usable, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Stepped};
 
 /// `|r|²` and `|u|²` of three points, entry by entry, divided by `size`: 1 for distributions and the unit of rates, so that the length of a step does not depend on it.
@@ -104,7 +104,8 @@ fn step<T: Real>(
     let reached = reached.and_then(|stepped| stepped.value);
     // [SPEC 10] accepted only if the objective is not worse
     if let (Some(new), Some(old)) = (reached, objective1)
-        && is_usable(new, &candidate)
+        && new.is_finite()
+        && within_range(algorithm, &candidate)
         && algorithm.sense().not_worse(new, old)
     {
         *at = candidate;

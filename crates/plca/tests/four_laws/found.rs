@@ -323,5 +323,5 @@ fn rates_that_nothing_holds_stay_numbers() {
             }
         }
     }
-    assert!(largest > 1e30, "{largest}");
+    assert!(largest > 1e15, "{largest}");
 }
