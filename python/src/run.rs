@@ -180,6 +180,10 @@ impl<T: Scalar> Job<T> for Sweeping<'_, T> {
         })?;
         self.options.finish(<K::State<T> as State>::NAME)?;
         let one = |start: usize| -> Result<_, Refused> {
+            // Each of thousands would still make an iteration.
+            if self.control.interrupt().is_raised() {
+                return wrong("interrupted");
+            }
             // Start r is that of the command: stream r of the seed.
             let mut rng = plca::seed(self.seed);
             rng.set_stream(start as u64);

@@ -20,6 +20,7 @@ from plcakit.shards import fit
 
 K = 4
 SHARDS = 16
+WORKERS = [1, 2, 3, 7, pytest.param(16, marks=pytest.mark.long)]
 #: Kills of each kind, each at another moment.
 KILLS = range(int(os.environ.get("PLCA_KILLS", 1)))
 
@@ -365,7 +366,7 @@ def with_mpi():
     return mpirun
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_dask_has_the_bits_of_one_process(workers):
     distributed = with_dask()
     from plcakit.dask import fit as on_dask
@@ -526,7 +527,7 @@ RANKS = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("ranks", WORKERS)
 def test_mpi_has_the_bits_of_one_process(tmp_path, ranks):
     import pickle
 

@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -220,6 +220,19 @@ enum Ending {
     Hung,
 }
 
+/// Whether somebody wanted it to end.
+#[cfg(unix)]
+fn interrupted(status: ExitStatus) -> bool {
+    // SIGHUP, SIGINT, SIGTERM
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    matches!(signal, Some(1 | 2 | 15))
+}
+
+#[cfg(not(unix))]
+fn interrupted(_: ExitStatus) -> bool {
+    false
+}
+
 fn run_once(property: &Property, seed: u64, cases: u32) -> Result<Ending> {
     let mut printed = tempfile::NamedTempFile::new()?;
     let rejects = |n: u64| (n + 64 * u64::from(cases)).min(u32::MAX.into()).to_string();
@@ -251,6 +264,9 @@ fn run_once(property: &Property, seed: u64, cases: u32) -> Result<Ending> {
     let mut text = Vec::new();
     std::io::Read::read_to_end(printed.as_file_mut(), &mut text)?;
     let text = String::from_utf8_lossy(&text).into_owned();
+    if interrupted(status) {
+        return Err(format!("{} was interrupted; it does not count", property.name()).into());
+    }
     if status.success() {
         let branches = text.lines().filter(|line| line.starts_with(BRANCH));
         return Ok(Ending::Held(branches.count() as u64));
@@ -614,6 +630,20 @@ mod tests {
             run_once(&this("counted"), 5, 4).unwrap(),
             Ending::Held(0)
         ));
+    }
+
+    /// A run that somebody ended is neither a failure nor done; one that crashes has failed.
+    #[cfg(unix)]
+    #[test]
+    fn an_interrupted_run_does_not_count() {
+        let ended = |signal: i32| std::os::unix::process::ExitStatusExt::from_raw(signal);
+        for signal in [1, 2, 15] {
+            assert!(interrupted(ended(signal)), "{signal}");
+        }
+        // Aborted, killed for memory, a fault of memory, and an exit with 1.
+        for status in [6, 9, 11, 1 << 8] {
+            assert!(!interrupted(ended(status)), "{status}");
+        }
     }
 
     #[test]

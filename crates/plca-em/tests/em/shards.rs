@@ -852,6 +852,67 @@ fn squarem_climbs_on_shards() {
     }
 }
 
+/// The shards of a small matrix, and what they have after an iteration, where an entry of the second one has become another.
+fn with_an_entry(
+    nmf: &Nmf<f64>,
+    entry: f64,
+) -> (Vec<Box<dyn Data<f64>>>, Shared<f64>, Vec<Local<f64>>) {
+    let shards = cut(&dense::<f64>(&[3, 6], 0.0), 1, &[2, 6]).unwrap();
+    let (shared, mut locals, _) = Groups {
+        model: nmf,
+        shards: &shards,
+        groups: 1,
+        rng: rng(),
+    }
+    .run(1);
+    let model: &dyn Sharded<f64> = nmf;
+    for (data, local) in shards.iter().zip(&mut locals) {
+        model.finish(&**data, local, &shared).unwrap();
+    }
+    let old = locals[1].blocks()[0][0].to_le_bytes();
+    let mut bytes = postcard::to_stdvec(&locals[1]).unwrap();
+    let at = bytes.windows(8).position(|window| window == old).unwrap();
+    bytes[at..at + 8].copy_from_slice(&entry.to_le_bytes());
+    locals[1] = postcard::from_bytes(&bytes).unwrap();
+    assert_eq!(locals[1].blocks()[0][0], entry);
+    (shards, shared, locals)
+}
+
+/// Where parameters that are no numbers come together, it is said.
+#[test]
+fn what_is_gathered_is_a_number() {
+    let nmf = Nmf::<f64>::builder(2).build().unwrap();
+    let gathered = |entry: f64| {
+        let (_, shared, locals) = with_an_entry(&nmf, entry);
+        let model: &dyn Sharded<f64> = &nmf;
+        model.gather(&shared, &locals)
+    };
+    assert!(gathered(2.0).is_ok());
+    let bad = gathered(f64::INFINITY);
+    assert!(
+        matches!(&bad, Err(FitError::NotFinite { what, .. }) if what == "a value of `h`"),
+        "{bad:?}"
+    );
+}
+
+/// A shard refuses a point that leads its own block beyond half of the range of numbers from the unit; not one that leads nearer.
+#[test]
+fn shards_refuse_points_beyond_half_of_the_range() {
+    let nmf = Nmf::<f64>::builder(2).build().unwrap();
+    for (power, refused) in [(400, false), (600, true)] {
+        let (shards, shared, mut locals) = with_an_entry(&nmf, 2f64.powi(power));
+        let trial = serde_json::to_string(&shared).unwrap();
+        let trial: Shared<f64> =
+            serde_json::from_str(&trial.replace("\"Iterate\"", "\"Trial\"")).unwrap();
+        assert_ne!(trial, shared);
+        let model: &dyn Sharded<f64> = &nmf;
+        let ask = Ask::objective();
+        let stats = (model.e_step(&*shards[1], &mut locals[1], &trial, ask)).unwrap();
+        let told = serde_json::to_value(&stats).unwrap();
+        assert_eq!(told["refused"], refused, "{told}");
+    }
+}
+
 /// What shards cannot do is said before any work, and where a datum is wrong its place is that among all data.
 #[test]
 fn what_shards_cannot_do_is_refused() {

@@ -1,7 +1,7 @@
 //! Solvers that extrapolate: never worse than where they come from, and faster than plain steps where they can be.
 
 use nalgebra::DMatrix;
-use plca_fit::{Checkpoint, Memory, Sense, Solver};
+use plca_fit::{Checkpoint, FitError, Memory, Parameters, Sense, Solver, State};
 
 use super::toy::{START, Stand, Toy, toy};
 
@@ -211,4 +211,55 @@ fn solvers_accelerate() {
     assert!(reached(Solver::Squarem, 3).abs() < 1e-3 * plain(11).abs());
     assert!(reached(Solver::Parabolic, 4) > plain(20));
     assert!(reached(Solver::Momentum, 16).abs() < 0.1 * plain(60).abs());
+}
+
+/// Rates that grow in every step, to an objective that rises with them. No solver takes what it extrapolates beyond half of the range of numbers from their
+/// unit: plain steps are left there. Nearer to the unit it is taken.
+#[test]
+fn what_is_extrapolated_stays_within_half_of_the_range() {
+    // The iterations until a solver has extrapolated once, and the plain steps that they come to.
+    let solvers = [
+        (Solver::Squarem, 1, 2),
+        (Solver::Parabolic, 3, 4),
+        (Solver::Momentum, 2, 5),
+    ];
+    for unit in [2f64.powi(-300), 1.0] {
+        let most = unit * 2f64.powi(511);
+        let growing = Toy {
+            weights: [-1.0 / most, 0.0].map(|w| w / most),
+            unit: Some(unit),
+            ..toy([1.1, 1.1])
+        };
+        for (solver, iterations, steps) in solvers {
+            // A search ends where a third more would leave the range.
+            let near = if solver == Solver::Parabolic {
+                3.8
+            } else {
+                16.0
+            };
+            for (below, taken) in [(1.7, false), (near, true)] {
+                let start = [most / below; 2];
+                let from = Checkpoint::new(growing.at(start));
+                let x = Stand::of(growing.go_on(from, solver, iterations)).x;
+                let plain = growing.powers(start, steps);
+                assert!(x[0] <= most, "{solver}: {x:?}");
+                assert_eq!(x[0] > 1.1 * plain[0], taken, "{solver}: {x:?} {plain:?}");
+            }
+        }
+    }
+}
+
+/// A run of a model of any kind ends with numbers, or says what is none.
+#[test]
+fn parameters_are_numbers() {
+    for bad in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+        let mut at = toy([0.5; 2]).at([1.0; 2]);
+        at.change(|_, x| x[1] = bad);
+        let wrapped = Parameters::wrap(at);
+        let Err(FitError::NotFinite { what, value }) = wrapped else {
+            panic!("{wrapped:?}");
+        };
+        assert_eq!(what, "a value of `x`");
+        assert!(value.total_cmp(&bad).is_eq(), "{value}");
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Toy {
     pub(super) wild: bool,
     /// The objective of what went far away is not a number.
     pub(super) nan: bool,
+    /// Of its coordinates, as rates.
+    pub(super) unit: Option<f64>,
     pub(super) specs: [BlockSpec<f64>; 1],
 }
 
@@ -28,6 +30,7 @@ pub(super) fn toy(rates: [f64; 2]) -> Toy {
         weights: [1.0, 1.0],
         wild: false,
         nan: false,
+        unit: None,
         specs: [BlockSpec::values("x", (2, 1), Axis::None, Constraint::Free)],
     }
 }
@@ -120,6 +123,10 @@ impl Algorithm<f64> for Toy {
 
     fn unit(&self) -> f64 {
         1.0
+    }
+
+    fn rate_unit(&self, _: usize) -> Option<f64> {
+        self.unit
     }
 
     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> {
