@@ -75,8 +75,9 @@ pub trait Algorithm<T: Real>: Debug {
     /// The unit of the objective, which a tolerance is relative to.
     fn unit(&self) -> f64;
 
-    /// The number by which changes of rates are divided before they are added to changes of distributions, where the length of an extrapolated step depends on both. `None`, the default: the sum of
-    /// their absolute values.
+    /// What the rates of a block are measured in. Changes of rates are divided by it before they are added to changes of distributions, where the length of
+    /// an extrapolated step depends on both; and no extrapolated point is taken whose rates are beyond half of the range of numbers from it. `None`, the
+    /// default: changes are divided by the sum of the absolute rates, and any rate that is a number is taken.
     fn rate_unit(&self, block: usize) -> Option<f64> {
         let _ = block;
         None

@@ -633,14 +633,18 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
-    /// Whether no value is so large that what belongs to it in another block, or the next step, could leave the range of numbers: rates within half
-    /// of the range from their unit, if they have one.
+    /// Whether its entries are rates, which have a unit: not shares, shapes, or numbers that belong to no component.
+    pub(super) fn has_unit(&self) -> bool {
+        !matches!(self.constraint, Constraint::Simplex | Constraint::Positive)
+            && self.components != Axis::None
+    }
+
+    /// Whether all entries are so small that neither the next step nor what belongs to them in another block leaves the range of numbers: below
+    /// `2^(MAX_EXPONENT / 2)` times the unit if they have one, otherwise below `2^(MAX_EXPONENT - 2)`.
     pub(super) fn within_range(&self, block: &DMatrix<T>, unit: Option<f64>) -> bool {
         let end = T::MAX_EXPONENT - 2;
         let most = match unit {
-            Some(unit) if self.constraint != Constraint::Simplex => {
-                end.min(exponent(unit) + T::MAX_EXPONENT / 2)
-            }
+            Some(unit) if self.has_unit() => end.min(exponent(unit) + T::MAX_EXPONENT / 2),
             _ => end,
         };
         let most = T::lit(times_power_of_two(1.0, most));

@@ -161,8 +161,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// The unit of the objective, which a tolerance is relative to: the sum of the data for a likelihood.
     fn unit(&self) -> f64;
 
-    /// What rates of a block are measured in beside distributions, where the length of an extrapolated step depends on both. `None`, the default: the sum of
-    /// their absolute values.
+    /// As [`Algorithm::rate_unit`]. Default: `None`.
     fn rate_unit(&self, block: usize) -> Option<f64> {
         let _ = block;
         None

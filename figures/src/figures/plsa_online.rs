@@ -36,6 +36,8 @@ const PASSES: usize = 200;
 const JUDGED: usize = 5;
 const BLOCK_PASSES: usize = 20;
 const BLOCKS: [usize; 2] = [64, 256];
+/// After these perplexity is measured.
+const MEASURED: [usize; 13] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, PASSES];
 /// Every tenth document is new.
 const NEW: usize = 10;
 /// Shape of the Dirichlet priors: no word is impossible.
@@ -143,7 +145,7 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     let (mut curve, mut failed) = (Vec::new(), None);
     let note = |it: &Iteration<'_, f64>| {
         let pass = it.done();
-        if [1, 2, 3, 5, 7].contains(&pass) || pass.is_multiple_of(10) {
+        if MEASURED.contains(&pass) {
             match new.perplexity(it.parameters().at(0)) {
                 Ok(perplexity) => curve.push((pass as f64, perplexity)),
                 Err(e) => failed = Some(e),
@@ -163,12 +165,12 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     }
 }
 
-/// Perplexities after passes over batches of this number of documents.
+/// Perplexities after so many passes over batches of a number of documents.
 fn online(
     corpus: &Corpus,
     train: &[Vec<u32>],
     new: &New,
-    size: usize,
+    (size, passes): (usize, usize),
     seed: u64,
 ) -> Result<Vec<(f64, f64)>> {
     let words = train.iter().map(Vec::len).sum::<usize>() as f64;
@@ -181,12 +183,14 @@ fn online(
         .build()?;
     let mut state = learner.init(&[corpus.vocabulary], &mut rng(seed, 72))?;
     let mut curve = Vec::new();
-    for pass in 1..=BLOCK_PASSES {
+    for pass in 1..=passes {
         let blocks = train.chunks(size).map(|block| corpus.counts(block));
         learner
             .fit_stream(&mut state, blocks)
             .map_err(|e| e.to_string())?;
-        curve.push((pass as f64, new.perplexity(&state.factors[0])?));
+        if MEASURED.contains(&pass) {
+            curve.push((pass as f64, new.perplexity(&state.factors[0])?));
+        }
     }
     Ok(curve)
 }
@@ -241,9 +245,11 @@ fn measure(context: &Context, wrong: bool) -> Result<Vec<Entry>> {
         draw("batch EM", 1, start, &curve);
         whole.extend(curve.last().map(|p| p.1));
         for (at, &size) in BLOCKS.iter().enumerate() {
-            let curve = online(&corpus, &streamed, &new, size, seed)?;
+            let passes = context.size(BLOCK_PASSES, JUDGED);
+            let curve = online(&corpus, &streamed, &new, (size, passes), seed)?;
             draw(&format!("blocks of {size}"), 2 * at, start, &curve);
-            blocks[at].push(curve[JUDGED - 1].1);
+            let judged = curve.iter().find(|&&(pass, _)| pass == JUDGED as f64);
+            blocks[at].extend(judged.map(|&(_, perplexity)| perplexity));
         }
     }
     let points = || series.iter().flat_map(|s| &s.points).map(|p| p.1);

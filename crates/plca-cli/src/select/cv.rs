@@ -202,7 +202,7 @@ fn doubts(args: &SelectArgs, table: &RankTable, shape: &[usize]) -> Vec<String> 
     let unsettled = table.unsettled_folds();
     if unsettled > 0 {
         warnings.push(format!(
-            "the model of independent dimensions, which has a share in every prediction, did not converge in {unsettled} of the folds: few cells or none join those held out to the others, and scores may be of any size; raise --folds, or take another criterion than cv",
+            "the model of independent dimensions, which has a share in every prediction, did not converge in {unsettled} of the folds: the held-out cells share too few rows and columns with the others, and scores may be of any size; raise --folds, or take another criterion than cv",
         ));
     }
     let cut = fitted.iter().any(|row| row.scores.cut);
@@ -276,7 +276,7 @@ fn starts(
 impl From<EmError> for Failure {
     fn from(e: EmError) -> Self {
         match e {
-            EmError::FewCells { .. } => Self::new(e).and("--folds says how many folds there are"),
+            EmError::FewCells { .. } => Self::new(e).and("give fewer --folds"),
             EmError::Tensor(DataError::TooLarge { .. }) => Self::new(e).and(ZEROS),
             EmError::Fit(e) => Self::from(e),
             e => Self::new(e),
@@ -397,7 +397,7 @@ impl Validated {
         ));
         if args.criterion.is_none() {
             text.push_str(&format!(
-                "cv is what select {} does without --criterion: it needs no counts, and with few counts a component it says too few; {}\n",
+                "cv is what select {} does without --criterion: the data need not be counts; with few counts a component it tends to choose too few components; {}\n",
                 args.model.name(),
                 match args.model.name() {
                     "plsa" => "for texts take --criterion held-out",

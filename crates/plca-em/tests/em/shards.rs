@@ -852,40 +852,55 @@ fn squarem_climbs_on_shards() {
     }
 }
 
-/// The shards of a small matrix, and what they have after an iteration, where an entry of the second one has become another.
-fn with_an_entry(
-    nmf: &Nmf<f64>,
-    entry: f64,
-) -> (Vec<Box<dyn Data<f64>>>, Shared<f64>, Vec<Local<f64>>) {
+/// NMF of a small matrix in two shards, after an iteration.
+struct Begun {
+    nmf: Nmf<f64>,
+    shards: Vec<Box<dyn Data<f64>>>,
+    shared: Shared<f64>,
+    locals: Vec<Local<f64>>,
+}
+
+fn begun() -> Begun {
+    let nmf = Nmf::<f64>::builder(2).build().unwrap();
     let shards = cut(&dense::<f64>(&[3, 6], 0.0), 1, &[2, 6]).unwrap();
     let (shared, mut locals, _) = Groups {
-        model: nmf,
+        model: &nmf,
         shards: &shards,
         groups: 1,
         rng: rng(),
     }
     .run(1);
-    let model: &dyn Sharded<f64> = nmf;
+    let model: &dyn Sharded<f64> = &nmf;
     for (data, local) in shards.iter().zip(&mut locals) {
         model.finish(&**data, local, &shared).unwrap();
     }
-    let old = locals[1].blocks()[0][0].to_le_bytes();
-    let mut bytes = postcard::to_stdvec(&locals[1]).unwrap();
-    let at = bytes.windows(8).position(|window| window == old).unwrap();
-    bytes[at..at + 8].copy_from_slice(&entry.to_le_bytes());
-    locals[1] = postcard::from_bytes(&bytes).unwrap();
-    assert_eq!(locals[1].blocks()[0][0], entry);
-    (shards, shared, locals)
+    Begun {
+        nmf,
+        shards,
+        shared,
+        locals,
+    }
 }
 
-/// Where parameters that are no numbers come together, it is said.
+/// The same message, but for one number.
+fn with<S: Serialize + DeserializeOwned>(message: &S, old: f64, new: f64) -> S {
+    let mut bytes = postcard::to_stdvec(message).unwrap();
+    let old = old.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == old).unwrap();
+    bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
+    postcard::from_bytes(&bytes).unwrap()
+}
+
+/// `gather` refuses parameters that are not finite.
 #[test]
-fn what_is_gathered_is_a_number() {
-    let nmf = Nmf::<f64>::builder(2).build().unwrap();
+fn what_is_gathered_is_finite() {
+    let begun = begun();
+    let model: &dyn Sharded<f64> = &begun.nmf;
     let gathered = |entry: f64| {
-        let (_, shared, locals) = with_an_entry(&nmf, entry);
-        let model: &dyn Sharded<f64> = &nmf;
-        model.gather(&shared, &locals)
+        let mut locals = begun.locals.clone();
+        let old = locals[1].blocks()[0][0];
+        locals[1] = with(&locals[1], old, entry);
+        model.gather(&begun.shared, &locals)
     };
     assert!(gathered(2.0).is_ok());
     let bad = gathered(f64::INFINITY);
@@ -895,21 +910,27 @@ fn what_is_gathered_is_a_number() {
     );
 }
 
-/// A shard refuses a point that leads its own block beyond half of the range of numbers from the unit; not one that leads nearer.
+/// A shard refuses an extrapolated point from which the step leads its own block beyond half of the range of numbers from the unit; not one from which it
+/// leads nearer.
 #[test]
 fn shards_refuse_points_beyond_half_of_the_range() {
-    let nmf = Nmf::<f64>::builder(2).build().unwrap();
-    for (power, refused) in [(400, false), (600, true)] {
-        let (shards, shared, mut locals) = with_an_entry(&nmf, 2f64.powi(power));
-        let trial = serde_json::to_string(&shared).unwrap();
-        let trial: Shared<f64> =
-            serde_json::from_str(&trial.replace("\"Iterate\"", "\"Trial\"")).unwrap();
-        assert_ne!(trial, shared);
-        let model: &dyn Sharded<f64> = &nmf;
-        let ask = Ask::objective();
-        let stats = (model.e_step(&*shards[1], &mut locals[1], &trial, ask)).unwrap();
-        let told = serde_json::to_value(&stats).unwrap();
-        assert_eq!(told["refused"], refused, "{told}");
+    let begun = begun();
+    let model: &dyn Sharded<f64> = &begun.nmf;
+    for (power, refused) in [(500, false), (511, false), (512, true), (520, true)] {
+        // The smaller `w`, the larger the `h` of the next step.
+        let mut shared = begun.shared.clone();
+        for &w in begun.shared.parameters().at(0) {
+            shared = with(&shared, w, w * 2f64.powi(-power));
+        }
+        let told = serde_json::to_string(&shared).unwrap();
+        let trial = told.replace("\"Iterate\"", "\"Trial\"");
+        assert_ne!(told, trial);
+        let trial: Shared<f64> = serde_json::from_str(&trial).unwrap();
+        let mut local = begun.locals[1].clone();
+        let stats = model.e_step(&*begun.shards[1], &mut local, &trial, Ask::step(true));
+        let stats = serde_json::to_value(stats.unwrap()).unwrap();
+        let largest = local.blocks()[0].max();
+        assert_eq!(stats["refused"], refused, "{power}: {largest}");
     }
 }
 

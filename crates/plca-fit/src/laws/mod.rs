@@ -6,7 +6,7 @@
 //!
 //! | function | laws |
 //! |---|---|
-//! | [`check_model`] | all that can be asked of a model on data: [`check_counts`], [`check`] and [`check_resumed`] with every solver, [`check_unsupported`], [`check_threads`] |
+//! | [`check_model`] | [`check_counts`], [`check`] and [`check_resumed`] with every solver, [`check_unsupported`], [`check_threads`] |
 //! | [`check`] | a step succeeds, the measured value is the objective, measuring changes nothing, monotone, residual; of plain steps [`check_steps`] |
 //! | [`check_counts`] | counts less exposure are the slope of the value: tells a wrong expectation, value and exposure apart |
 //! | [`check_steps`] | plain steps leave every block valid, renew each to one that is not worse, and leave none that still has a slope |

@@ -246,7 +246,8 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What rates of a block are measured in, as [`Algorithm::rate_unit`](crate::Algorithm::rate_unit), which no shard can sum up. Default: 1.
+    /// What the rates of a block are measured in, as [`Algorithm::rate_unit`](crate::Algorithm::rate_unit), which no shard can sum up. Default: 1, for models
+    /// without rates.
     fn rate_unit(&self, survey: &Survey, block: usize) -> f64 {
         let _ = (survey, block);
         1.0

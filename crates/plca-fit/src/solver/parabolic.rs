@@ -86,7 +86,7 @@ fn step<T: Real>(
         Ok(restored)
     };
     let mut new = search(algorithm, at, [&x0, &x1, &x2], value)?;
-    // Where no step leads on from what the search has found, two plain ones are taken.
+    // Where no step leads on from what the search has found, or out of the range of numbers, two plain ones are taken.
     let restored = match unless_rejected(two(&mut new))? {
         Some(restored) if within_range(algorithm, &new) => restored,
         _ => {

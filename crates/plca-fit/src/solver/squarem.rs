@@ -13,7 +13,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
-use crate::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Stepped};
+use crate::{Algorithm, BlockSpec, FitError, Parameters, Stepped};
 
 /// `|r|²` and `|u|²` of three points, entry by entry, divided by `size`: 1 for distributions and the unit of rates, so that the length of a step does not depend on it.
 pub(crate) fn squares(points: impl Iterator<Item = [f64; 3]>, size: f64) -> [f64; 2] {
@@ -46,11 +46,9 @@ fn squares_of<T: Real>(
 
 /// What the points of a block are measured in.
 pub(crate) fn size<T: Real>(spec: &BlockSpec<T>, unit: f64) -> f64 {
-    match (spec.constraint, spec.components) {
-        // Shares and shapes, and numbers that belong to no component, have no unit.
-        (Constraint::Simplex | Constraint::Positive, _) | (_, Axis::None) => 1.0,
-        _ if unit > 0.0 => unit,
-        _ => 1.0,
+    match spec.has_unit() && unit > 0.0 {
+        true => unit,
+        false => 1.0,
     }
 }
 

@@ -31,7 +31,12 @@ pub(super) fn toy(rates: [f64; 2]) -> Toy {
         wild: false,
         nan: false,
         unit: None,
-        specs: [BlockSpec::values("x", (2, 1), Axis::None, Constraint::Free)],
+        specs: [BlockSpec::values(
+            "x",
+            (2, 1),
+            Axis::Columns,
+            Constraint::Free,
+        )],
     }
 }
 

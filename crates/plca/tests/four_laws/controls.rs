@@ -115,13 +115,18 @@ fn a_constant_that_no_page_knows() {
     assert_eq!(law(checked), Some(Law::Definition));
 }
 
-/// Beside a term without bound no value is near, and blocks that are changed are a start.
+/// A finite objective is never that of a definition of minus infinity.
 #[test]
-fn data_that_are_impossible() {
+fn a_definition_without_bound() {
     let one = fit(1.0, Mistake::None, 1, &mut plca::seed(0));
     let impossible = |_: &Parameters<f64>| [f64::NEG_INFINITY, 1.0].into_iter().collect();
     let checked = check_definition(&one, 1e-10, impossible);
     assert_eq!(law(checked), Some(Law::Definition));
+}
+
+/// A fit whose blocks were changed goes on from there.
+#[test]
+fn a_changed_fit_is_iterated_again() {
     let (model, data) = (Nmf::<f64>::builder(2).build().unwrap(), data(1.0));
     let ended = model.fit(&data, &mut plca::seed(0)).unwrap();
     let moved = ended.change(|at| at.change(|_, block| block[0] *= 2.0));

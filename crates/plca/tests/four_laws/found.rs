@@ -1,4 +1,4 @@
-//! Problems on which data in another unit gave another model once.
+//! Problems on which one of the laws was broken once.
 
 use plca::l2::NtfUpdate;
 use plca::nalgebra::DMatrix;
@@ -95,7 +95,7 @@ fn what_rounding_leaves_is_nothing() {
     }
 }
 
-/// What stands in hidden cells is free, and beyond single precision in a large unit: the divergence is none of it.
+/// What a model predicts in hidden cells may overflow single precision in a large unit: it must not enter the divergence.
 #[test]
 fn hidden_cells_do_not_overflow_the_mass() {
     let values = [

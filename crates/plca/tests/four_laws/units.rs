@@ -81,8 +81,8 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     if checked.is_ok() {
         return Ok(());
     }
-    // A run may branch where rounding decides. Then it also branches in one unit, if every value is changed by a few roundings. By one rounding up or
-    // down there would be no more than 26 ways to change three values.
+    // A run may branch where rounding decides. Then it also branches in one unit, if every value is changed by a few roundings. Changes by one rounding
+    // would be too few: small data have a handful of values.
     let mut rng = TestRng::of(problem.seed);
     let same = Units {
         block: Box::new(|_| 1.0),
@@ -153,7 +153,7 @@ impl TestRng {
 
     /// From -4 to 4.
     fn roundings(&mut self) -> i8 {
-        // Multiplicative congruential, the high bits.
+        // The high bits of a linear congruential generator.
         self.0 = self.0.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
         (self.0 >> 57) as i8 % 9 - 4
     }

@@ -1,6 +1,6 @@
 //! The tests on every other instruction set of the machine.
 
-/// Those that hold numbers against others.
+/// Tests that compare computed values with reference values.
 #[test]
 fn tests_pass_on_the_others() {
     plca_dist::simd::tests_on_the_others(&[
