@@ -165,7 +165,7 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     }
 }
 
-/// Perplexities after so many passes over batches of a number of documents.
+/// Perplexities after passes over batches of this number of documents.
 fn online(
     corpus: &Corpus,
     train: &[Vec<u32>],
