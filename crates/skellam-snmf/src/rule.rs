@@ -73,6 +73,7 @@ impl Split {
     }
 
     /// The rates passed in, divided by the rates in the unit of the data.
+    #[cfg(feature = "fft")]
     pub(crate) fn met(self) -> f64 {
         self.scale / self.rates
     }

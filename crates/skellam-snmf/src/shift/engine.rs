@@ -139,7 +139,7 @@ impl<T: Real> Engine<T> {
     fn by_numbers<R: SplitRule<T> + SplitRule<f64>>(
         &self,
         rule: &R,
-        split: Split,
+        #[cfg_attr(not(feature = "fft"), expect(unused_variables))] split: Split,
         [atoms, activations]: [&[T]; 2],
         wanted: [bool; 2],
         value: bool,
