@@ -80,7 +80,11 @@ impl<T: Real> Stored<'_, T> {
                 let rule = Ratio::Ratio { log: request.value };
                 let sums = self.cells.accumulate(&pass.panels, rule, &modes);
                 let [own, told] = [scale, scale / request.count_unit];
-                let scales = [T::one(), T::lit(told)];
+                // Small data are brought to their unit before a product with small entries could leave the range of numbers, large ones after it.
+                let scales = match told > 1.0 {
+                    true => [T::lit(told), T::one()],
+                    false => [T::one(), T::lit(told)],
+                };
                 let value = match request.value {
                     false => None,
                     true => Some(sums.ln_lik * own - pass.ln_scale(data, rows, request.unit)?),

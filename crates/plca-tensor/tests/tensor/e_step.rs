@@ -310,6 +310,46 @@ proptest! {
 
 /// Sizes beyond one panel, tile, chunk and component block, with every kind of remainder.
 // [SPEC 0] [SPEC 1.1] [SPEC 1.3]
+/// Counts told in the unit of the data, of a component of which products leave the range of numbers in most units.
+fn counts_in<T: Real>(small: f64, power: i32) -> Vec<Vec<u64>> {
+    let values = [4.0, 0.0, 3.5, 209.7, 0.7, 1.3].map(|v: f64| T::lit(v * 2f64.powi(power)));
+    let weights = [T::lit(small), T::one()];
+    let factors = [
+        DMatrix::from_row_slice(2, 2, &[0.3, 0.5, 0.7, 0.5]),
+        DMatrix::from_row_slice(3, 2, &[10.0 * small, 0.2, small, 0.3, 1.0, 0.5]),
+    ];
+    let factors = factors.map(|f: DMatrix<f64>| f.map(T::lit));
+    let cp = Cp {
+        weights: Some(&weights),
+        factors: &factors.each_ref().map(Factor::Columns),
+    };
+    let dense = || DenseTensor::new(vec![2, 3], values.to_vec(), Order::RowMajor).unwrap();
+    let indices = (0..6).flat_map(|at: u32| [at / 3, at % 3]).collect();
+    let sparse = SparseTensor::new(Coordinates {
+        shape: vec![2, 3],
+        indices,
+        values: values.to_vec(),
+    });
+    let stored: [Box<dyn Data<T>>; 2] = [Box::new(dense()), Box::new(sparse.unwrap())];
+    let bits = |data: &Box<dyn Data<T>>| {
+        let request = Request::counts(Modes::all(2)).count_unit(data.unit());
+        let counts = data.e_step(&cp, &request).unwrap();
+        let all = (0..2).flat_map(|mode| counts.counts(mode).iter());
+        all.map(|c| c.to_f64().to_bits()).collect()
+    };
+    stored.iter().map(bits).collect()
+}
+
+/// Small data times a power of two have the same counts in their unit, bit for bit.
+#[test]
+fn counts_of_small_entries_have_no_unit() {
+    let (single, double) = (counts_in::<f32>(1e-18, 0), counts_in::<f64>(1e-153, 0));
+    for power in -60..60 {
+        assert_eq!(counts_in::<f32>(1e-18, power), single, "{power}");
+        assert_eq!(counts_in::<f64>(1e-153, 14 * power), double, "{power}");
+    }
+}
+
 #[test]
 fn large_shapes_equal_the_definition() {
     for (shape, k) in [
