@@ -331,13 +331,13 @@ fn counts_in<T: Real>(small: f64, power: i32) -> Vec<Vec<u64>> {
         values: values.to_vec(),
     });
     let stored: [Box<dyn Data<T>>; 2] = [Box::new(dense()), Box::new(sparse.unwrap())];
-    let bits = |data: &Box<dyn Data<T>>| {
+    let bits = |data: &dyn Data<T>| {
         let request = Request::counts(Modes::all(2)).count_unit(data.unit());
         let counts = data.e_step(&cp, &request).unwrap();
         let all = (0..2).flat_map(|mode| counts.counts(mode).iter());
         all.map(|c| c.to_f64().to_bits()).collect()
     };
-    stored.iter().map(bits).collect()
+    stored.iter().map(|data| bits(&**data)).collect()
 }
 
 /// Small data times a power of two have the same counts in their unit, bit for bit.
