@@ -71,8 +71,8 @@ print(json.dumps({"peak": peak, "size": size, "factors": 8 * 8 * sum(X.shape)}))
         ("some zeros", "fast", 0.25),
         ("csr", "fast", 1.5),
         ("csr", "em", 1.5),
-        ("wide csr", "fast", 1.5),
-        ("csr in any order", "fast", 1.5),
+        pytest.param("wide csr", "fast", 1.5, marks=pytest.mark.long),
+        pytest.param("csr in any order", "fast", 1.5, marks=pytest.mark.long),
         ("csc", "em", 1.5),
     ],
 )

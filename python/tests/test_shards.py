@@ -20,7 +20,7 @@ from plcakit.shards import fit
 
 K = 4
 SHARDS = 16
-WORKERS = [1, 2, 3, 7, pytest.param(16, marks=pytest.mark.long)]
+WORKERS = [1, 2, 3, *(pytest.param(many, marks=pytest.mark.long) for many in (7, 16))]
 #: Kills of each kind, each at another moment.
 KILLS = range(int(os.environ.get("PLCA_KILLS", 1)))
 

@@ -14,7 +14,7 @@ use super::support::{dirichlet, largest, mixtures, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::report::{Data, Entry};
-use crate::reproduce::{Context, Figure};
+use crate::reproduce::{Context, Figure, Size};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "plsa_online",
@@ -36,8 +36,9 @@ const PASSES: usize = 200;
 const JUDGED: usize = 5;
 const BLOCK_PASSES: usize = 20;
 const BLOCKS: [usize; 2] = [64, 256];
-/// After these perplexity is measured.
+/// After these passes perplexity is measured, and after fewer under `--quick`.
 const MEASURED: [usize; 13] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, PASSES];
+const QUICK: [usize; 4] = [1, JUDGED, 20, PASSES];
 /// Every tenth document is new.
 const NEW: usize = 10;
 /// Shape of the Dirichlet priors: no word is impossible.
@@ -115,6 +116,7 @@ impl Corpus {
 struct New {
     known: SparseTensor<f64>,
     predicted: Vec<Vec<u32>>,
+    measured: &'static [usize],
 }
 
 impl New {
@@ -145,7 +147,7 @@ fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Ve
     let (mut curve, mut failed) = (Vec::new(), None);
     let note = |it: &Iteration<'_, f64>| {
         let pass = it.done();
-        if MEASURED.contains(&pass) {
+        if new.measured.contains(&pass) {
             match new.perplexity(it.parameters().at(0)) {
                 Ok(perplexity) => curve.push((pass as f64, perplexity)),
                 Err(e) => failed = Some(e),
@@ -188,7 +190,7 @@ fn online(
         learner
             .fit_stream(&mut state, blocks)
             .map_err(|e| e.to_string())?;
-        if MEASURED.contains(&pass) {
+        if new.measured.contains(&pass) {
             curve.push((pass as f64, new.perplexity(&state.factors[0])?));
         }
     }
@@ -222,7 +224,14 @@ fn measure(context: &Context, wrong: bool) -> Result<Vec<Entry>> {
         }
     }
     let known = corpus.counts(&known)?;
-    let new = New { known, predicted };
+    let new = New {
+        known,
+        predicted,
+        measured: match context.size {
+            Size::Quick => &QUICK,
+            _ => &MEASURED,
+        },
+    };
 
     let mut streamed = train.clone();
     if wrong {

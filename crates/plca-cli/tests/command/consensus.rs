@@ -231,7 +231,7 @@ fn runs_are_those_of_fit_and_are_taken_from_their_folder() {
 fn an_interrupted_sweep_goes_on_from_its_runs() {
     let folder = Folder::with_counts();
     let line = "consensus nmf-kl d.csv --ranks 2,3 --restarts 6 --threshold 2 --tol 0 --quiet";
-    let long = format!("{line} --max-iter 100000");
+    let long = format!("{line} --max-iter 20000");
     let mut run = folder.start(&format!("{long} --runs runs --threads 2 --output o.npz"));
     while !folder.path("runs/k2-r0.npz").exists() && run.try_wait().unwrap().is_none() {
         std::thread::yield_now();

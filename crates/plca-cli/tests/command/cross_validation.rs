@@ -552,7 +552,7 @@ fn options_of_cross_validation_that_make_no_sense_are_refused() {
         &["wide.tns", "100000 x 100000", "--zeros stored"],
     );
     folder.ok(&format!(
-        "select plca {wide} --zeros stored --restarts 1 --quiet"
+        "select plca {wide} --zeros stored --restarts 1 --folds 2 --max-iter 20 --quiet"
     ));
     folder.text("signed.csv", "1,-2\n3,4\n");
     folder.fails(

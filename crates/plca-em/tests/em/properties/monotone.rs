@@ -38,7 +38,7 @@ fn other_priors() -> impl Strategy<Value = Choice> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// `L(θ_{n+1}) >= L(θ_n)`; `D` for NMF, with `<=`.
     // [SPEC 1.1] [SPEC 2] [SPEC 3]
