@@ -96,20 +96,20 @@ mod choice {
         }
     }
 
-    /// Runs the calling test program again, once for each instruction set but the one in use: tests whose names have one of `filters` in them.
+    /// Runs the calling test program again, once for each instruction set but the one in use, with these arguments: names of tests, or `--skip=` and one.
     /// Does nothing where the variable is set: then one set is asked for.
     ///
     /// # Panics
     ///
     /// If a test fails, with what the program printed, or if no test ran.
-    pub fn tests_on_the_others(filters: &[&str]) {
+    pub fn tests_on_the_others(arguments: &[&str]) {
         if std::env::var_os(VARIABLE).is_some() {
             return;
         }
         let program = std::env::current_exe().expect("the path of this program");
         for (name, _) in instruction_sets().iter().rev().skip(1) {
             let run = std::process::Command::new(&program)
-                .args(filters)
+                .args(arguments)
                 .env(VARIABLE, name)
                 .output()
                 .expect("the test program runs again");

@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::Real;
+
 /// A running sum whose rounding error does not grow with the number of terms (Neumaier 1974).
 ///
 /// ```
@@ -57,5 +59,21 @@ impl FromIterator<f64> for CompensatedSum {
         let mut sum = Self::default();
         sum.extend(terms);
         sum
+    }
+}
+
+/// What is left of a sum without some of its terms, none of them negative: 0 where it might be the rounding of both sums.
+///
+/// ```
+/// use plca_tensor::rest;
+/// assert_eq!(rest(3.0, 1.0), 2.0);
+/// assert_eq!(rest(0.1 + 0.2, 0.3), 0.0);                          // not 5.6e-17
+/// ```
+pub fn rest<T: Real>(whole: T, part: T) -> T {
+    let rest = whole - part;
+    if rest > whole * T::EPSILON * T::lit(4096.0) {
+        rest
+    } else {
+        T::zero()
     }
 }

@@ -176,6 +176,61 @@ fn meets_its_definition() {
 }
 
 /// What is not wanted is empty, and the rest has the same bits.
+/// The rule with multipliers far below the rounding of 1.
+#[derive(Debug)]
+struct Faint;
+
+const FAINT: f64 = 1e-30;
+
+impl<T: Real> SplitRule<T> for Faint {
+    fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
+        Lopsided.multipliers(cells, plus, minus);
+        for side in [plus, minus] {
+            let observed = side.iter_mut().zip(cells).filter(|(_, v)| !v.is_nan());
+            observed.for_each(|(g, _)| *g *= T::lit(FAINT));
+        }
+    }
+
+    fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64 {
+        Lopsided.value(cells, plus, minus)
+    }
+}
+
+fn check_faint<T: Real>(tolerance: f64) {
+    let mut problem = Problem::<T>::new(7, 9, 3);
+    problem.seen.fill(true);
+    problem.seen[(0, 0)] = false;
+    let want = problem.definition();
+    let dense = problem.data().pass(&problem.model(), &Faint, ALL);
+    let cells = problem.cells().pass(&problem.model(), &Faint, ALL);
+    for got in [dense, cells] {
+        let near = |got: T, want: f64| {
+            let want = FAINT * want;
+            let error = (got.to_f64() - want).abs() / want;
+            assert!(error <= tolerance, "{got} {want}");
+        };
+        for z in 0..3 {
+            // Row and column of the hidden cell have more.
+            for f in 1..7 {
+                near(got.plus[(f, z)], want.plus[(f, z)]);
+                near(got.minus[(f, z)], want.minus[(f, z)]);
+            }
+            for n in 1..9 {
+                near(got.right[(z, n)], want.right[(z, n)]);
+            }
+            let right = problem.right[(z, 0)].to_f64();
+            assert!((got.plus[(0, z)].to_f64() / right - 1.0).abs() <= tolerance);
+        }
+    }
+}
+
+/// Where every cell is observed and multiplies by almost nothing, sums are as small and keep their digits.
+#[test]
+fn faint_multipliers_keep_their_digits() {
+    check_faint::<f64>(1e-13);
+    check_faint::<f32>(1e-5);
+}
+
 #[test]
 fn parts_are_the_whole() {
     let problem = Problem::<f64>::new(20, 50, 3);

@@ -4,7 +4,7 @@ use plca::l2::NtfUpdate;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
 use plca::priors::RatePriors;
-use plca::skellam::{Prior, Replicates, SignedCp, Snmf};
+use plca::skellam::{Entries, Prior, Replicates, ShiftedSnmf, SignedCp, Snmf};
 use plca::tensor::Order;
 use plca::tensor::strategies::Table;
 
@@ -324,4 +324,36 @@ fn rates_that_nothing_holds_stay_numbers() {
         }
     }
     assert!(largest > 1e15, "{largest}");
+}
+
+/// A datum that the prior of the activations drowns: its rate is not lost, and the fit goes on from its end.
+#[test]
+fn faint_data_keep_a_rate() {
+    let values = [0.0, 6.987051795357397e-37];
+    let data = table::<f64>(&[1, 1, 2], &values, &[], 1.0);
+    let data = data.masked(Order::RowMajor).unwrap();
+    let model = ShiftedSnmf::<f64>::builder(3, vec![1, 1, 2])
+        .replicates(Replicates::Limit)
+        .gamma(Entries::All(1.5), Entries::All(0.5))
+        .build()
+        .unwrap();
+    for solver in [
+        Solver::Em,
+        Solver::Squarem,
+        Solver::Parabolic,
+        Solver::Momentum,
+    ] {
+        let run = |init: Init<f64>| {
+            let run = model.on(&data).unwrap().solver(solver);
+            let run = run.stop(Stop::default().max_iter(6).tol(None));
+            run.run(init, &mut plca::seed(11238177390762092965))
+                .unwrap()
+        };
+        let fit = run(Init::default());
+        assert!(fit.objective().is_finite(), "{solver:?}");
+        assert!(
+            run(fit.state().into()).objective() >= fit.objective() - 1e-12,
+            "{solver:?}"
+        );
+    }
 }

@@ -57,6 +57,50 @@ fn rises_from<T: Real>(
     at
 }
 
+fn faint<T: Real>(unit: f64) {
+    // Loops, products of matrices and transforms.
+    for (shape, kernel, steps) in [
+        (vec![7], vec![2], 12),
+        (vec![9, 8], vec![4, 3], 12),
+        (vec![3000], vec![60], 4),
+    ] {
+        for reach in [Reach::Valid, Reach::Same, Reach::Full] {
+            for hidden in [false, true] {
+                let cells = shape.iter().product::<usize>();
+                let values = (0..cells).map(|at| match (hidden, at % 11) {
+                    (true, 4) => f64::NAN,
+                    (_, rest) => unit * (1 + at % 7 + rest) as f64,
+                });
+                let data = tensor::<T>(&shape, &values.collect::<Vec<_>>());
+                let model = ShiftedSnmf::builder(3, kernel.clone())
+                    .reach(vec![reach])
+                    .replicates(Replicates::Limit);
+                let model = model
+                    .gamma(Entries::All(1.5), Entries::All(0.5))
+                    .build()
+                    .unwrap();
+                // Without a negative side nothing else holds the rates up.
+                let taps = kernel.iter().product::<usize>();
+                let mut draw = rng(7);
+                let atoms = DMatrix::from_fn(2 * taps, 3, |row, _| match row % 2 {
+                    0 => T::lit(draw.random_range(0.1..1.0)),
+                    _ => T::zero(),
+                });
+                let init = Init::default().block("atoms", atoms);
+                rises_from(&*model.bind(&data).unwrap(), &init, 3, steps);
+            }
+        }
+    }
+}
+
+/// Where a prior wants rates far above the data, what the data say of atoms and activations keeps its digits.
+// [EXT 5]
+#[test]
+fn data_far_below_the_rates_are_not_forgotten() {
+    faint::<f64>(1e-30);
+    faint::<f32>(1e-15);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
