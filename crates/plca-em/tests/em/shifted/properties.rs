@@ -282,7 +282,7 @@ fn the_posterior_where_nearly_all_is_hidden_f32() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// `L(θ_{n+1}) >= L(θ_n)` given the window, from every storage, with hidden cells and without.
     // [SPEC 5.2]
