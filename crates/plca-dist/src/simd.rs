@@ -96,7 +96,7 @@ mod choice {
         }
     }
 
-    /// Runs the calling test program again, once for each instruction set but the one in use, with these arguments: names of tests, or `--skip=` and one.
+    /// Runs the calling test program again, once for each instruction set but the one in use, with these arguments: parts of names of tests, or `--skip=NAME`.
     /// Does nothing where the variable is set: then one set is asked for.
     ///
     /// # Panics

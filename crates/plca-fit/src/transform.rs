@@ -12,7 +12,9 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::arrange::{Ending, Rows, Until};
-use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, RowTerms, Rule};
+use plca_tensor::{
+    Cp, Data, Factor, Modes, Part, Real, Request, RowTerms, Rule, times_power_of_two,
+};
 
 use super::solver::fast::floored;
 use super::stop::setters;
@@ -164,8 +166,10 @@ pub fn certify<S: State>(
 /// The free factor of a product whose other factors are learnt, every observation's part of it solved on its own.
 #[derive(Clone, Debug)]
 pub struct Solved<T: Real> {
-    /// The factor, `K x I`, in units of the data.
+    /// The factor, `K x I`, in units of the data times the powers of two below.
     pub factor: DMatrix<T>,
+    /// Of every observation: 0, unless its part of the factor would leave the range of numbers.
+    pub exponents: Vec<i32>,
     /// The mass that a component gives to the observed cells of an observation if its entry of the factor is 1, `K x 1` for all, or
     /// `K x I`. Where it is 0 the entry means nothing.
     pub share: DMatrix<T>,
@@ -173,6 +177,19 @@ pub struct Solved<T: Real> {
     pub gap: Vec<f64>,
     /// How the observations ended.
     pub ended: Ended,
+}
+
+impl<T: Real> Solved<T> {
+    /// The factor in units of the data times 2 to this power, infinite where it leaves the range of numbers.
+    pub fn in_unit(&self, exponent: i32) -> DMatrix<T> {
+        let mut factor = self.factor.clone();
+        for (mut column, &own) in factor.column_iter_mut().zip(&self.exponents) {
+            if own != exponent {
+                column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), exponent - own)));
+            }
+        }
+        factor
+    }
 }
 
 /// Transforms observations one by one, each until its own gap is small enough; `None` for solvers that move all of them at once. An
@@ -226,6 +243,7 @@ pub fn one_by_one<T: Real>(
         factor,
         share,
         gap: ends.iter().map(|end| end.gap).collect(),
+        exponents: ends.iter().map(|end| end.exponent).collect(),
         ended: Ended {
             iterations: ends.iter().map(|end| end.iterations).max().unwrap_or(0),
             status: match ending.unwrap_or_default() {

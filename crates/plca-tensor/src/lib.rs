@@ -66,4 +66,4 @@ pub use nalgebra;
 pub use real::Real;
 pub use scale::{exponent, times_power_of_two};
 pub use simplex::{normalise_columns, simplex_error};
-pub use sum::{CompensatedSum, rest};
+pub use sum::{CompensatedSum, above_rounding};

@@ -62,18 +62,17 @@ impl FromIterator<f64> for CompensatedSum {
     }
 }
 
-/// What is left of a sum without some of its terms, none of them negative: 0 where it might be the rounding of both sums.
+/// A sum of numbers that are not negative, made as what it differs from a whole: at least what rounding leaves of the whole. An entry that is multiplied by it then
+/// falls as far as can be told, and is not lost with data that have no other.
 ///
 /// ```
-/// use plca_tensor::rest;
-/// assert_eq!(rest(3.0, 1.0), 2.0);
-/// assert_eq!(rest(0.1 + 0.2, 0.3), 0.0);                          // not 5.6e-17
+/// use plca_tensor::above_rounding;
+/// assert_eq!(above_rounding(0.25, 1.0), 0.25);
+/// assert_eq!(above_rounding(-1e-17, 1.0), f64::EPSILON);
 /// ```
-pub fn rest<T: Real>(whole: T, part: T) -> T {
-    let rest = whole - part;
-    if rest > whole * T::EPSILON * T::lit(4096.0) {
-        rest
-    } else {
-        T::zero()
-    }
+#[inline]
+pub fn above_rounding<T: Real>(sum: T, whole: T) -> T {
+    let least = T::EPSILON * whole;
+    // Not the other way round: what is no number stays that.
+    if sum < least { least } else { sum }
 }

@@ -387,7 +387,7 @@ fn alone<T: Real>(
     let kept = |j: usize| (j != along).then(|| learnt.0.at(j));
     let write = |j: usize, block: &mut DMatrix<T>| {
         if j == along {
-            let rates = &solved.factor;
+            let rates = solved.in_unit(0);
             let rate = |z: usize, y: usize| match sums[z] > T::zero() {
                 // [SPEC 3] W = F_1 D in the units of the learnt factor
                 true => rates[(z, y)] / sums[z],

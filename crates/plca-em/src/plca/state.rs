@@ -157,13 +157,15 @@ impl<T: Real> Factored for PlcaState<T> {
 /// The weights and the factor, `I x K`, whose products observations were solved for. Entries of which no cell was seen have an even part of
 /// their component.
 fn joint<T: Real>(solved: &Solved<T>) -> (DMatrix<T>, DMatrix<T>) {
-    let (k, size) = solved.factor.shape();
+    // Shares of the whole have no unit: in that of the observation that is furthest from the data's.
+    let found = solved.in_unit(solved.exponents.iter().copied().min().unwrap_or(0));
+    let (k, size) = found.shape();
     let shared = solved.share.ncols() == 1;
     let is_seen = |z: usize, y: usize| solved.share[(z, if shared { 0 } else { y })] > T::zero();
     let even = 1.0 / size as f64;
     let mut masses = vec![0.0; k];
     let mut counts = vec![0usize; k];
-    for (y, column) in solved.factor.column_iter().enumerate() {
+    for (y, column) in found.column_iter().enumerate() {
         for (z, x) in column.iter().enumerate() {
             if is_seen(z, y) {
                 masses[z] += x.to_f64();
@@ -185,7 +187,7 @@ fn joint<T: Real>(solved: &Solved<T>) -> (DMatrix<T>, DMatrix<T>) {
     let weights = DMatrix::from_fn(k, 1, |z, _| T::lit(masses[z] / total));
     let factor = DMatrix::from_fn(size, k, |y, z| match is_seen(z, y) && masses[z] > 0.0 {
         // [SPEC 1] P(z) P(y | z) is the share of a component and an observation
-        true => T::lit(solved.factor[(z, y)].to_f64() / masses[z]),
+        true => T::lit(found[(z, y)].to_f64() / masses[z]),
         false => T::lit(even),
     });
     (weights, factor)

@@ -376,3 +376,31 @@ fn the_scale_of_a_learnt_component_changes_nothing() {
         assert!(dead.iter().all(|x| x.is_finite()), "{solver}: {dead}");
     }
 }
+
+/// Two components that show in hundredths of a power of 1e-74 in the cells that are observed: their masses in hidden cells leave the range of numbers in large
+/// units, their shares do not.
+// [SPEC 1.5]
+#[test]
+fn shares_have_no_unit() {
+    let basis = dmatrix![1.0, 1.0; 2e-97, 7e-74; 7e-74, 3e-80];
+    let plsa = of_basis(basis.clone());
+    let plca = PlcaState::new(
+        DVector::from_element(2, 0.5),
+        vec![basis, dmatrix![1.0, 1.0]],
+    )
+    .unwrap();
+    let found = |unit: f64| {
+        let values = [f64::NAN, 1.0, 2.0].map(|v: f64| v * unit);
+        let data = DenseTensor::masked(vec![3, 1], values.to_vec(), Order::RowMajor).unwrap();
+        let plsa = plsa.transform(&data, &fast(20)).unwrap();
+        let plca = plca.transform(&data, &fast(20)).unwrap();
+        [
+            plsa.fit.state().mixture().clone(),
+            plca.fit.state().parameters().at(0).clone(),
+        ]
+    };
+    let here = found(1.0);
+    for exponent in [-800, 300, 790, 820] {
+        assert_eq!(found(2f64.powi(exponent)), here, "{exponent}");
+    }
+}

@@ -70,6 +70,8 @@ pub struct RowEnd {
     pub iterations: usize,
     /// Why it ended.
     pub ending: Ending,
+    /// The row is in units of the data times 2 to this power: 0, unless it would leave the range of numbers.
+    pub exponent: i32,
 }
 
 /// The problems of a group of rows.
@@ -348,14 +350,17 @@ impl<T: Real> Search<'_, T> {
             at = next;
         };
         let row = &mut self.rows[0];
-        let back = pow2::<f64>(-row.exponent);
-        let w = row.w.iter_mut();
-        w.for_each(|w| *w = T::lit(w.to_f64() * back));
+        let back = |w: T| T::lit(w.to_f64() * pow2::<f64>(-row.exponent));
+        let is_held = row.w.iter().all(|&w| back(w).is_finite());
+        if is_held {
+            row.w.iter_mut().for_each(|w| *w = back(*w));
+        }
         let gap = at.gap;
         RowEnd {
             gap,
             iterations,
             ending,
+            exponent: if is_held { 0 } else { row.exponent },
         }
     }
 

@@ -13,9 +13,6 @@ use super::spectrum::{Place, Plan, fast_length};
 use super::{Folded, Parts, advance, direct};
 use crate::parallel::{both, for_each_part};
 
-/// Sums worth a part of their own.
-const PART: usize = 4096;
-
 /// Where taps and places meet positions along the untransformed dimensions: `[t, h]` of every position, `[x, h]` of every tap and
 /// `[x, t]` of every place.
 #[derive(Debug)]
@@ -138,11 +135,11 @@ impl Transforms {
         }
     }
 
-    /// Correlations of the ratios with the impulses for kernels (side 0), `[z][c][t]`, with the kernels for impulses, `[z][d][h]`; none is less
-    /// than `floor`.
-    pub fn sums(&self, model: &Parts<'_, f64>, b: &Buffers, side: usize, floor: f64) -> Vec<f64> {
+    /// Correlations of the ratios with the impulses for kernels (side 0), `[z][c][t]`, with the kernels for impulses, `[z][d][h]`. Where no ratio is negative,
+    /// `signed` is false, none is less than its rounding: an entry that is multiplied by it may be all that a datum has.
+    pub fn sums(&self, model: &Parts<'_, f64>, b: &Buffers, side: usize, signed: bool) -> Vec<f64> {
         match b.ratios.is_empty() {
-            false => self.transformed(model.weights.len(), b, side, floor),
+            false => self.transformed(model, b, side, signed),
             true => direct::sums(&self.folded, model, &b.p, side),
         }
     }
@@ -191,12 +188,12 @@ impl Transforms {
 
     pub(super) fn transformed(
         &self,
-        components: usize,
+        model: &Parts<'_, f64>,
         b: &Buffers,
         side: usize,
-        floor: f64,
+        signed: bool,
     ) -> Vec<f64> {
-        let f = &self.folded;
+        let (f, components) = (&self.folded, model.weights.len());
         let (own, other, outer) = (f.side(side), f.side(1 - side), self.outer());
         let (place, cells) = self.boxes[side];
         let mut out = vec![0.0; components * own.lines * own.cells];
@@ -219,8 +216,13 @@ impl Transforms {
         };
         self.plan.inverse(sum, cells, place, &mut out);
         let scale = 1.0 / self.plan.cells() as f64;
-        for_each_part(&mut out, PART, |_, sums| {
-            sums.iter_mut().for_each(|s| *s = (*s * scale).max(floor));
+        let least = match signed {
+            true => vec![f64::NEG_INFINITY; components],
+            false => self.rounding_of_sums(model, &b.p, side),
+        };
+        for_each_part(&mut out, own.cells, |line, sums| {
+            let least = least[line / own.lines];
+            sums.iter_mut().for_each(|s| *s = (*s * scale).max(least));
         });
         out
     }

@@ -95,6 +95,20 @@ impl Transforms {
         (0..f.channels * f.lanes).map(bound).collect()
     }
 
+    /// The error to be expected of sums over the ratios `q`, for every component.
+    pub(super) fn rounding_of_sums(
+        &self,
+        model: &Parts<'_, f64>,
+        q: &[f64],
+        side: usize,
+    ) -> Vec<f64> {
+        let other = model.blocks()[1 - side];
+        // [SPEC 5.6] ε (1 + log2 L) |Q|_2 |K|_2
+        let unit = self.unit() * norms(q, q.len())[0];
+        let norms = norms(other, other.len() / model.weights.len());
+        norms.into_iter().map(|norm| unit * norm).collect()
+    }
+
     /// Whether counts from transforms of the ratios `q` are within [`COUNT`] of `mass`. They are not where the data have much and the
     /// model next to nothing: one such ratio drowns all others.
     pub(super) fn sums_are_sound(&self, model: &Parts<'_, f64>, q: &[f64], mass: f64) -> bool {
@@ -284,7 +298,7 @@ mod tests {
             let mut b = case.guarded(&fft);
             case.ratios(&mut b.p);
             fft.prepare(&model, case.mass(), &mut b);
-            let got = case.counts(|side| fft.sums(&model, &b, side, 0.0));
+            let got = case.counts(|side| fft.sums(&model, &b, side, false));
             let allowed = 1e-10 * case.mass();
             for (got, want) in got.iter().zip(&want) {
                 assert!(got.iter().all(|&c| c >= 0.0 && c.is_finite()));
@@ -296,7 +310,7 @@ mod tests {
             }
             unsound += 1;
             fft.prepare(&model, f64::INFINITY, &mut b);
-            let trusting = case.counts(|side| fft.sums(&model, &b, side, 0.0));
+            let trusting = case.counts(|side| fft.sums(&model, &b, side, false));
             assert!(off(&trusting[1], &want[1]) > allowed, "{:?}", f.size);
         }
         assert!(sound > 0 && unsound > 0, "{sound} {unsound}");

@@ -84,26 +84,47 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
     // A run may branch where rounding decides. Then it also branches in one unit, if every value is changed by a few roundings. Changes by one rounding
     // would be too few: small data have a handful of values.
     let mut rng = TestRng::of(problem.seed);
-    let same = Units {
-        block: Box::new(|_| 1.0),
-        objective: 1.0,
-        size,
-        // The largest of a few differences need not be as large as the first.
-        apart: apart::<T>() / 10.0,
+    // The largest of a few differences need not be as large as the first.
+    let apart = apart::<T>() / 10.0;
+    let branches = |other: &Found<M, T>, s: f64| {
+        let units = Units {
+            block: Box::new(|name| M::block(&problem, name, s)),
+            objective: s.powi(M::POWER),
+            size,
+            apart,
+        };
+        check_per_unit(&here, &other.0, &units).is_err()
     };
+    let mut is_branch = false;
     for _ in 0..200 {
         let mut moved = table.clone();
         for v in &mut moved.values {
             *v *= T::one() + T::EPSILON * T::lit(f64::from(rng.roundings()));
         }
-        let (other, _) = fit_of::<M, T>(&problem, &moved, &stop)?;
-        if check_per_unit(&here, &other, &same).is_err() {
-            #[expect(clippy::print_stdout, reason = "`cargo xtask soak` counts them")]
-            {
-                println!("branch point of {}", std::any::type_name::<M>());
-            }
-            return Ok(());
+        is_branch = branches(&fit_of::<M, T>(&problem, &moved, &stop)?, 1.0);
+        if is_branch {
+            break;
         }
+    }
+    // Values that divide each other without a remainder still do when they are changed, but not in other units. What depends on the unit by mistake grows with
+    // it; what rounding decides comes and goes within a factor of two.
+    let mut differed = false;
+    for nth in 1..if is_branch { 1 } else { 17 } {
+        let s = T::one() + T::lit(f64::from(nth) / 17.0);
+        let other = fit_of::<M, T>(&problem, &table.clone().scaled(s), &stop)?;
+        let differs = branches(&other, s.to_f64());
+        if differed && !differs {
+            is_branch = true;
+            break;
+        }
+        differed |= differs;
+    }
+    if is_branch {
+        #[expect(clippy::print_stdout, reason = "`cargo xtask soak` counts them")]
+        {
+            println!("branch point of {}", std::any::type_name::<M>());
+        }
+        return Ok(());
     }
     holds(checked)
 }

@@ -9,7 +9,7 @@ use plca_tensor::parallel::map_in_order;
 #[cfg(feature = "fft")]
 use plca_tensor::shift::Transforms;
 use plca_tensor::shift::{Folded, Parts, Stack, cost, direct};
-use plca_tensor::{CompensatedSum, Real, SignedModel, SignedWanted, SplitRule, rest};
+use plca_tensor::{CompensatedSum, Real, SignedModel, SignedWanted, SplitRule, above_rounding};
 
 use super::Placed;
 use crate::faint::{Watch, largest};
@@ -157,7 +157,7 @@ impl<T: Real> Engine<T> {
         let (sums, value) = match &self.how {
             How::Direct(cells) => {
                 let mut e = direct::model(f, &model);
-                let value = multiplied(f, &Excess(rule), cells, &mut e, any, value);
+                let value = excess(f, rule, cells, &mut e, any, value);
                 let sums = |side: usize| direct::sums(f, &model, &e, side);
                 ([0, 1].map(|side| wanted[side].then(|| sums(side))), value)
             }
@@ -182,17 +182,16 @@ impl<T: Real> Engine<T> {
                 };
                 let mut b = transforms.take();
                 transforms.model(&model, sides, |v| v >= 0.0, *own, &mut b);
-                let value = multiplied(f, &Excess(rule), cells, &mut b.p, any, value);
+                let value = excess(f, rule, cells, &mut b.p, any, value);
                 if any {
                     transforms.prepare(&model, self.placed.size * split.met(), &mut b);
                 }
-                let sums = |side| single(transforms.sums(&model, &b, side, f64::NEG_INFINITY));
+                let sums = |side| single(transforms.sums(&model, &b, side, true));
                 let sums = [0, 1].map(|side| wanted[side].then(|| sums(side)));
                 transforms.give(b);
                 (sums, value)
             }
         };
-        let mut afresh = None;
         let mut side = 0;
         let counts = sums.map(|sums| {
             let block = model.blocks()[side];
@@ -201,26 +200,11 @@ impl<T: Real> Engine<T> {
                 let cells = sums.len() / k;
                 let others = other.chunks_exact(other.len() / k);
                 let columns = sums.chunks_exact_mut(cells).zip(block.chunks_exact(cells));
-                let mut lost = Vec::new();
-                for (z, ((sums, block), other)) in columns.zip(others).enumerate() {
+                for ((sums, block), other) in columns.zip(others) {
                     // [EXT 5] Σ_h la G = Σ la + corr(E, la), Σ th G = Σ th + corr(E, th)
-                    let all: f64 = other.iter().map(|x| x.to_f64()).sum();
-                    let whole = T::lit(all);
-                    let least = T::lit(all * T::EPSILON.to_f64().sqrt());
-                    for (i, (s, &x)) in sums.iter_mut().zip(block).enumerate() {
-                        let sum = whole + *s;
-                        if sum < least && x > T::zero() {
-                            lost.push((z * cells + i, all));
-                        }
-                        *s = x * sum;
-                    }
-                }
-                if !lost.is_empty() {
-                    let afresh = afresh.get_or_insert_with(|| self.afresh(rule, &model));
-                    let sums_again = afresh.sums(f, side);
-                    for (at, all) in lost {
-                        sums[at] = T::lit(block[at].to_f64() * sums_again(at, all));
-                    }
+                    let whole = T::lit(other.iter().map(|x| x.to_f64()).sum());
+                    let pairs = sums.iter_mut().zip(block);
+                    pairs.for_each(|(s, &x)| *s = x * above_rounding(whole + *s, whole));
                 }
                 f.unfold(side, sums)
             });
@@ -228,26 +212,6 @@ impl<T: Real> Engine<T> {
             counts.unwrap_or_default()
         });
         (counts, value)
-    }
-
-    /// Cost: that of sums as they are written.
-    fn afresh<R: SplitRule<f64>>(&self, rule: &R, model: &Parts<'_, T>) -> Afresh {
-        let double = |x: &[T]| -> Vec<f64> { x.iter().map(|x| x.to_f64()).collect() };
-        let [kernels, impulses] = model.blocks().map(double);
-        let weights = double(model.weights);
-        let cells = double(&self.placed.window.arranged(&self.placed.cells, |at| at));
-        let written = Parts {
-            weights: &weights,
-            kernels: &kernels,
-            impulses: &impulses,
-        };
-        let mut multipliers = direct::model(&self.folded, &written);
-        multiplied(&self.folded, rule, &cells, &mut multipliers, true, false);
-        Afresh {
-            weights,
-            blocks: [kernels, impulses],
-            multipliers,
-        }
     }
 
     /// The sums over `E` by products of matrices.
@@ -300,31 +264,8 @@ impl<T: Real> Engine<T> {
     }
 }
 
-/// A model in double precision, and what the data multiply its rates by, both sides of every cell: as written, for sums of which differences leave no digit.
-struct Afresh {
-    weights: Vec<f64>,
-    blocks: [Vec<f64>; 2],
-    multipliers: Vec<f64>,
-}
-
-impl Afresh {
-    /// `Σ_h la G` of an entry of the kernels, or `Σ th G` of one of the impulses, of which the other block sums to `all`.
-    fn sums(&self, f: &Folded, side: usize) -> impl Fn(usize, f64) -> f64 {
-        let model = Parts {
-            weights: &self.weights,
-            kernels: &self.blocks[0],
-            impulses: &self.blocks[1],
-        };
-        let inside = vec![1.0; self.multipliers.len()];
-        let [multiplied, inside] =
-            [&self.multipliers, &inside].map(|q| direct::sums(f, &model, q, side));
-        // What lies outside of the data is latent, and multiplied by 1.
-        move |at, all| multiplied[at] + rest(all, inside[at])
-    }
-}
-
-/// The multipliers of a rule in place of the rates of both sides, if they are wanted; and the likelihood.
-fn multiplied<T: Real>(
+/// [EXT 5] `E = G - 1` on observed cells, 0 elsewhere, in place of the rates of both sides, if it is wanted; and the likelihood.
+fn excess<T: Real>(
     f: &Folded,
     rule: &impl SplitRule<T>,
     cells: &[T],
@@ -348,7 +289,7 @@ fn multiplied<T: Real>(
                 0.0
             };
             if wanted {
-                rule.multipliers(cells, plus, minus);
+                Excess(rule).multipliers(cells, plus, minus);
             }
             found
         },
@@ -356,7 +297,7 @@ fn multiplied<T: Real>(
     value.then(|| values.into_iter().collect::<CompensatedSum>().value())
 }
 
-/// [EXT 5] `E = G - 1` of a rule, 0 where a cell is hidden.
+/// `E = G - 1` of a rule.
 #[derive(Clone, Copy, Debug)]
 struct Excess<'a, R>(&'a R);
 

@@ -67,7 +67,7 @@ impl Fft {
             self.transforms
                 .prepare(&linear, cells.total * cells.scale, &mut b);
         }
-        let sums = |side| self.transforms.sums(&linear, &b, side, 0.0);
+        let sums = |side| self.transforms.sums(&linear, &b, side, false);
         let counts = Counts::assemble(model, wanted, cells.scale, measured, sums);
         self.transforms.give(b);
         counts

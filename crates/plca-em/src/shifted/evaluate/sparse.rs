@@ -4,7 +4,7 @@
 //! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.
 
 use plca_tensor::shift::{self, Folded, direct, outer_index};
-use plca_tensor::{CompensatedSum, Data, DataError, Real};
+use plca_tensor::{CompensatedSum, Data, DataError, Real, above_rounding};
 
 use super::cells::scale_of;
 use super::list::{Entry, Lines, entries};
@@ -230,15 +230,15 @@ impl<T: Real> Sparse<T> {
     }
 }
 
-/// Adds `s` times what a cell has that every channel or lane shares; sums that rounding made negative become 0.
+/// Adds `s` times what a cell has that every channel or lane shares.
 fn add_whole<T: Real>(sums: &mut [T], shares: &[f64], components: usize, s: T) {
     let (per_sum, per_share) = (sums.len() / components, shares.len() / components);
     let blocks = sums.chunks_exact_mut(per_sum);
     for (sums, shares) in blocks.zip(shares.chunks_exact(per_share)) {
         for line in sums.chunks_exact_mut(per_share) {
             for (sum, &share) in line.iter_mut().zip(shares) {
-                let all = *sum + s * T::lit(share);
-                *sum = if all > T::zero() { all } else { T::zero() };
+                let whole = s * T::lit(share);
+                *sum = above_rounding(*sum + whole, whole);
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Evaluation, Shifted};
-use plca_fit::{Init, Model};
+use plca_fit::laws::{Rounding, never_worse};
+use plca_fit::{Init, Model, Sense, Solver, Stop};
+use plca_tensor::{Coordinates, Real, SparseTensor};
 
 use super::support::{dense, rng};
 
@@ -48,4 +50,61 @@ fn transforms_follow_direct_sums() {
     // The case is what it is meant to be: most impulses are beyond the reach of a transform.
     let small = fft.at(2).iter().filter(|&&h| h < 1e-17).count();
     assert!(small > 2000, "{small}");
+}
+
+/// The only place of a small datum is not lost in the rounding of all others.
+// [SPEC 5.6]
+#[test]
+fn transforms_lose_no_small_datum() {
+    let values: Vec<f64> = (0..4096)
+        .map(|at| match at {
+            0 => 1e-18,
+            1..64 => 0.0,
+            _ => 1.0,
+        })
+        .collect();
+    let data = dense::<f64>(&[4096], &values);
+    let model = Shifted::builder(1, vec![64]).evaluation(Evaluation::Fft);
+    let model = model.build().unwrap();
+    for seed in 0..16 {
+        let run = model.on(&data).unwrap().solver(Solver::Em);
+        let run = run.stop(Stop::default().max_iter(4).tol(None));
+        let fit = run.run(Init::default(), &mut rng(seed)).unwrap();
+        assert!(fit.objective().is_finite(), "{seed}");
+    }
+}
+
+fn listed<T: Real>(small: f64) {
+    let cells = Coordinates {
+        shape: vec![6],
+        indices: vec![0, 1, 4, 5],
+        values: [1.0, 1.0, small, small].map(T::lit).to_vec(),
+    };
+    let data = SparseTensor::stored_only(cells).unwrap();
+    let model = Shifted::builder(1, vec![2]).evaluation(Evaluation::Sparse);
+    let model = model.build().unwrap();
+    let run = model.on(&data).unwrap().solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(60).tol(None).check_every(1));
+    let half = DMatrix::from_element(2, 1, T::lit(0.5));
+    let even = DMatrix::from_element(5, 1, T::lit(0.2));
+    let init = Init::default()
+        .block("kernels", half)
+        .block("impulses", even);
+    let fit = run.run(init, &mut rng(0)).unwrap();
+    let rounding = Rounding {
+        relative: 64.0 * T::EPSILON.to_f64(),
+        absolute: 0.0,
+    };
+    let trace = fit.trace().iter().map(|p| (p.objective, rounding));
+    never_worse(Sense::Maximise, &trace.collect::<Vec<_>>()).unwrap();
+}
+
+/// Nor is it where few cells are observed, whose ratios are far below what hidden cells have.
+#[test]
+fn lists_lose_no_small_datum() {
+    for small in [1e-20, 1e-60, 1e-200] {
+        listed::<f64>(small);
+    }
+    listed::<f32>(1e-9);
+    listed::<f32>(1e-20);
 }

@@ -8,7 +8,7 @@ use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{pack_left, unpack_left};
 use crate::kernel::split;
 use crate::parallel::{map_in_order, wide};
-use crate::{CompensatedSum, Data, DataError, Real, rest};
+use crate::{CompensatedSum, Data, DataError, Real, above_rounding};
 
 /// Cells whose rates are judged together.
 const BATCH: usize = 64;
@@ -67,12 +67,13 @@ impl<T: Real> Listed<T> {
         (0..=groups).map(bound).collect()
     }
 
-    /// What the cells of some columns add, `G` less what hidden cells have.
+    /// What the cells of some columns add to what hidden cells would: `G - 1` in place of `G`.
     fn add(
         &self,
         columns: std::ops::Range<usize>,
-        [left, right]: [&[T]; 2],
-        (rule, less): (&dyn SplitRule<T>, T),
+        left: &[T],
+        right: &[T],
+        rule: &dyn SplitRule<T>,
         wanted: SignedWanted,
         sums: &mut [T],
     ) -> (Vec<T>, f64) {
@@ -105,7 +106,7 @@ impl<T: Real> Listed<T> {
                 rule.multipliers(values, plus, minus);
                 for (i, &row) in indices.iter().enumerate() {
                     let place = row as usize * 2 * k;
-                    let (a, b) = (plus[i] - less, minus[i] - less);
+                    let (a, b) = (plus[i] - T::one(), minus[i] - T::one());
                     if wanted.right {
                         let (p, m) = left[place..][..2 * k].split_at(k);
                         let into = sums[at * k..][..k].iter_mut();
@@ -157,69 +158,21 @@ impl<T: Real> Listed<T> {
         let (f, n) = self.shape;
         let k = model.right.nrows();
         let left = pack_left(model, &Pool::none());
-        let blocks = [&left[..], model.right.as_slice()];
         // What every cell would add were it hidden: G = 1.
-        let (mut base, mut of_rows) = (vec![T::zero(); k], vec![T::zero(); k]);
+        let whole = [
+            model.plus.row_sum() + model.minus.row_sum(),
+            model.right.column_sum().transpose(),
+        ];
+        let [of_columns, of_rows] = &whole;
+        let mut right = DMatrix::zeros(0, 0);
         if wanted.right {
-            let sums = model.plus.row_sum() + model.minus.row_sum();
-            base.copy_from_slice(sums.as_slice());
+            right = DMatrix::from_fn(k, n, |z, _| of_columns[z]);
         }
-        if wanted.left {
-            of_rows.copy_from_slice(model.right.column_sum().as_slice());
-        }
-        let bases = [&of_rows[..], &base];
-        let (mut sums, value) = self.sums(blocks, (rule, T::one()), wanted, bases);
-        let lost = [0, 1].map(|side| lost(&sums[side], blocks[side], bases[side]));
-        if lost.iter().any(|places| !places.is_empty()) {
-            let none = vec![T::zero(); k];
-            let again = SignedWanted {
-                left: !lost[0].is_empty(),
-                right: !lost[1].is_empty(),
-                value: false,
-            };
-            let of = |rule: &dyn SplitRule<T>| {
-                let (sums, _) = self.sums(blocks, (rule, T::zero()), again, [&none; 2]);
-                sums
-            };
-            let (gains, seen) = (of(rule), of(&Ones));
-            for side in 0..2 {
-                for &at in &lost[side] {
-                    let hidden = rest(bases[side][at % k], seen[side][at]);
-                    sums[side][at] = gains[side][at] + hidden;
-                }
-            }
-        }
-        let [rows, columns] = sums;
-        let [plus, minus] = unpack_left(&rows, f, k);
-        let right = match wanted.right {
-            true => DMatrix::from_vec(k, n, columns),
-            false => DMatrix::zeros(0, 0),
-        };
-        SignedSums {
-            plus,
-            minus,
-            right,
-            value,
-        }
-    }
-
-    /// Of rows and columns, as far as they are wanted, on top of these, one for each component; and the value.
-    fn sums(
-        &self,
-        blocks: [&[T]; 2],
-        rule: (&dyn SplitRule<T>, T),
-        wanted: SignedWanted,
-        [of_rows, of_columns]: [&[T]; 2],
-    ) -> ([Vec<T>; 2], f64) {
-        let (f, n) = self.shape;
-        let k = of_rows.len();
-        let mut right = vec![T::zero(); if wanted.right { k * n } else { 0 }];
-        (right.chunks_exact_mut(k)).for_each(|sums| sums.copy_from_slice(of_columns));
         let bounds = self.bounds(k);
         let groups = bounds.windows(2).map(|ends| ends[0]..ends[1]);
-        let groups = groups.zip(split(&mut right, &bounds, k));
+        let groups = groups.zip(split(right.as_mut_slice(), &bounds, k));
         let parts = map_in_order(groups.collect(), |(columns, sums)| {
-            wide(|| self.add(columns, blocks, rule, wanted, sums))
+            wide(|| self.add(columns, &left, model.right.as_slice(), rule, wanted, sums))
         });
         let mut value = CompensatedSum::default();
         let mut rows = Vec::new();
@@ -230,30 +183,18 @@ impl<T: Real> Listed<T> {
             value += v;
             rows.iter_mut().zip(part).for_each(|(s, p)| *s += p);
         }
-        ([rows, right], value.value())
-    }
-}
-
-/// Sums on top of a base that rounding hides, of entries that are not 0: what is observed there multiplies by almost nothing, and next to nothing is hidden.
-fn lost<T: Real>(sums: &[T], block: &[T], bases: &[T]) -> Vec<usize> {
-    let part = T::lit(T::EPSILON.to_f64().sqrt());
-    let entries = sums.iter().zip(block).enumerate();
-    let lost =
-        entries.filter(|&(at, (&sum, &x))| sum < part * bases[at % bases.len()] && x > T::zero());
-    lost.map(|(at, _)| at).collect()
-}
-
-/// Cells that multiply by 1, as hidden ones do.
-#[derive(Debug)]
-struct Ones;
-
-impl<T: Real> SplitRule<T> for Ones {
-    fn multipliers(&self, _: &[T], plus: &mut [T], minus: &mut [T]) {
-        plus.fill(T::one());
-        minus.fill(T::one());
-    }
-
-    fn value(&self, _: &[T], _: &[T], _: &[T]) -> f64 {
-        0.0
+        for (sums, whole) in [(&mut rows[..], of_rows), (right.as_mut_slice(), of_columns)] {
+            for sums in sums.chunks_exact_mut(k) {
+                let sums = sums.iter_mut().zip(whole.iter());
+                sums.for_each(|(sum, &whole)| *sum = above_rounding(*sum, whole));
+            }
+        }
+        let [plus, minus] = unpack_left(&rows, f, k);
+        SignedSums {
+            plus,
+            minus,
+            right,
+            value: value.value(),
+        }
     }
 }
