@@ -377,8 +377,8 @@ fn the_scale_of_a_learnt_component_changes_nothing() {
     }
 }
 
-/// Two components that show in hundredths of a power of 1e-74 in the cells that are observed: their masses in hidden cells leave the range of numbers in large
-/// units, their shares do not.
+/// Two components that hardly show in the observed cells, with 1e-73 and less: in large units their masses in the hidden cell leave the range of numbers, their
+/// shares do not.
 // [SPEC 1.5]
 #[test]
 fn shares_have_no_unit() {
