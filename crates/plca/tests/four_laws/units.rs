@@ -106,19 +106,13 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
             break;
         }
     }
-    // Values that divide each other without a remainder still do when they are changed, but not in other units. What depends on the unit by mistake grows with
-    // it; what rounding decides comes and goes within a factor of two.
-    let mut differed = false;
-    for nth in 1..if is_branch { 1 } else { 17 } {
-        let s = T::one() + T::lit(f64::from(nth) / 17.0);
-        let other = fit_of::<M, T>(&problem, &table.clone().scaled(s), &stop)?;
-        let differs = branches(&other, s.to_f64());
-        if differed && !differs {
-            is_branch = true;
-            break;
-        }
-        differed |= differs;
-    }
+    // Values that divide each other without a remainder still do when they are changed, but not in other units.
+    let is_branch = is_branch
+        || comes_and_goes(|s| {
+            let s = T::lit(s);
+            let other = fit_of::<M, T>(&problem, &table.clone().scaled(s), &stop)?;
+            Ok::<_, TestCaseError>(branches(&other, s.to_f64()))
+        })?;
     if is_branch {
         #[expect(clippy::print_stdout, reason = "`cargo xtask soak` counts them")]
         {
@@ -127,6 +121,22 @@ fn of<M: Measured, T: Real>(problem: &Problem, factor: f64, way: u8) -> Result<(
         return Ok(());
     }
     holds(checked)
+}
+
+/// Whether the result of some unit between 1 and 2 is that of the unit 1 although that of a smaller one differs. What depends on the unit by mistake grows with it;
+/// what rounding decides comes and goes.
+pub(crate) fn comes_and_goes<E>(
+    mut differs: impl FnMut(f64) -> Result<bool, E>,
+) -> Result<bool, E> {
+    let mut differed = false;
+    for nth in 1..17 {
+        let now = differs(1.0 + f64::from(nth) / 17.0)?;
+        if differed && !now {
+            return Ok(true);
+        }
+        differed = now;
+    }
+    Ok(false)
 }
 
 /// Whether the first entries that differ between the two units have left the range of normal numbers in one of them.
