@@ -32,7 +32,7 @@ def shards(features, count):
 def model(iterations):
     from plcakit import PLSA
 
-    return PLSA(COMPONENTS, random_state=0, max_iter=iterations, tol=0, n_jobs=1, check_every=10**6)
+    return PLSA(COMPONENTS, random_state=0, max_iter=iterations, tol=0, solver="em", n_jobs=1, check_every=10**6)
 
 
 def clocked(fit, iterations, clock):

@@ -3,6 +3,11 @@
 Every estimator runs the engine of the command ``plca``, bit for bit: from one seed both come to the same numbers.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from ._compare import Comparison, compare
 from ._consensus import ConsensusNMF
 from ._core import __version__
@@ -18,6 +23,9 @@ from ._signed_cp import SkellamCP
 from ._skellam import SkellamSNMF
 from ._transformed import TransformInvariantPLCA
 from .files import load
+
+#: Modules that are imported when they are asked for: some need packages that are not always there.
+_MODULES = {"ad", "dask", "datasets", "mpi", "plot", "priors", "shards", "sound"}
 
 __all__ = [
     "Comparison",
@@ -38,3 +46,13 @@ __all__ = [
     "load",
     "select",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import json
 import numbers
 import os
@@ -35,7 +38,8 @@ COMMON: dict[str, Any] = {
     "init": [StrOptions({"random", "custom"}), None],
     "tol": [Interval(numbers.Real, 0, None, closed="left")],
     "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-    "random_state": ["random_state", np.random.Generator],
+    # Seeds of the command have 64 bits, those of NumPy's older generators 32.
+    "random_state": ["random_state", np.random.Generator, Interval(numbers.Integral, 0, 2**64 - 1, closed="both")],
     "n_init": [Interval(numbers.Integral, 1, 2**32 - 1, closed="both")],
     "n_jobs": [numbers.Integral, None],
     "warm_start": ["boolean"],
@@ -53,6 +57,35 @@ GAP: dict[str, Any] = {"transform_tol": [Interval(numbers.Real, 0, None, closed=
 #: Solvers of all models, and of those that separate.
 EXTRAPOLATED = {"auto", "em", "squarem", "parabolic", "momentum"}
 SOLVERS = EXTRAPOLATED | {"fast"}
+
+
+#: What users of other packages ask for, and what it is here.
+_ELSEWHERE = {
+    **dict.fromkeys(("n_topics", "num_topics", "k", "rank", "n_factors"), "n_components"),
+    **dict.fromkeys(("doc_topic_prior", "alpha"), "method='vb' with prior={'mixture': 'dirichlet:SHAPE'}"),
+    **dict.fromkeys(("topic_word_prior", "eta", "beta"), "method='vb' with prior={'basis': 'dirichlet:SHAPE'}"),
+    **dict.fromkeys(("learning_method", "learning_decay", "learning_offset", "batch_size"), "partial_fit, which learns batch by batch"),
+    **dict.fromkeys(("seed", "random_seed"), "random_state"),
+    **dict.fromkeys(("n_iter", "max_iterations", "passes", "iterations"), "max_iter"),
+    **dict.fromkeys(("n_threads", "workers", "threads"), "n_jobs"),
+    **dict.fromkeys(("mean_change_tol", "tolerance"), "tol"),
+}
+
+
+def _hinted(init: Any) -> Any:
+    """A constructor that names the class, and what comes nearest, where an argument is unknown."""
+    known = [name for name in inspect.signature(init).parameters if name != "self"]
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **settings: Any) -> None:
+        for name in settings:
+            if name not in known:
+                meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
+                hint = f": here it is {meant}" if meant else f", expected one of {', '.join(known)}"
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+        init(self, *args, **settings)
+
+    return __init__
 
 
 @described
@@ -116,6 +149,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _metadata: str
     _shape: tuple[int, ...]
     _seed: int
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__init__" in vars(cls):
+            cls.__init__ = _hinted(cls.__init__)  # type: ignore[method-assign]
 
     def _take(self, settings: dict[str, Any]) -> None:
         """Keeps the arguments of a constructor, its ``locals()``, as they are."""
@@ -212,6 +250,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return f"X contains NaN, which {name} takes for a mistake. If it marks hidden cells, say so: missing='nan', or observed=mask"
         if "Complex data not supported" in what:
             return f"Complex data not supported by {name}: expected real numbers, such as the magnitudes np.abs(X) of a spectrogram"
+        if "could not convert string to float" in what and not hasattr(X, "columns"):
+            return f"{what}: X has texts. Count their words first: X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"
         if "could not convert string to float" in what and hasattr(X, "columns"):
             for column in X.columns:
                 try:
@@ -452,7 +492,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # Batches --------------------------------------------------------------------------------------------------------------------
 
     def _partial_fit(self, X: Data, observed: Mask, total: float | None = None) -> None:
-        first = not hasattr(self, "_known")
+        first = not hasattr(self, "_blocks")
         self._validate_params()
         if self.freeze:
             raise ValueError(f"freeze is {self.freeze!r}: partial_fit does not support freeze")
@@ -461,21 +501,32 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"X has {X.ndim} dimensions: partial_fit needs a matrix")
         data = describe(X, observed, self.missing, self._streams_columns)
         k = self._components(X.shape, None)
+        known = getattr(self, "_known", None)
+        streams = first or known is not None
         if first:
             self._seed = seed_of(self.random_state)
+        elif k != self.n_components_:
+            raise ValueError(f"n_components is {k}, but what was learnt has {self.n_components_}: a stream cannot change it")
+        elif not streams:
+            known = self._resumed(X.shape[0])
         priors = self._priors(self._block_shapes(X.shape, k))
         if self._streams_columns:
             other = {"factor_0": "factor_1", "factor_1": "factor_0"}
             priors = {other.get(name, name): prior for name, prior in priors.items()}
         options = {**self._options(), "prior": priors} if priors else self._options()
-        lesson = {"components": k, "options": options, "seed": self._seed, "threads": threads(self.n_jobs), "total": total}
-        learnt = _core.learn(self._model(), data, lesson, None if first else self._known)
-        known = learnt["known"]
+        fitted = {"fitted": known["fitted"]} if known and "fitted" in known else {}
+        lesson = {
+            "components": k,
+            "options": options,
+            "seed": self._seed,
+            "threads": threads(self.n_jobs),
+            "total": total,
+            "drawn": not fitted,
+        }
+        learnt = _core.learn(self._model(), data, lesson, known)
+        known = {**learnt["known"], **fitted}
         objective = (-1 if self._minimised else 1) * learnt["log_likelihood"]
-        if not first:
-            trace = list(zip(self.trace_["iteration"], self.trace_["objective"]))
-        else:
-            trace = []
+        trace = list(zip(self.trace_["iteration"], self.trace_["objective"])) if streams and not first else []
         trace.append((learnt["batches"], objective))
         result = {
             "arrays": self._after_batch(known, learnt["arrays"]),
@@ -491,6 +542,19 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._keep(result, X.shape, k, self._seed)
         self._known = known
         self._warn(result)
+
+    def _resumed(self, samples: int) -> Blocks:
+        """What a stream goes on from after a fit, in batches of so many samples: the fit counts as the batches that its data would have been."""
+        if len(self._shape) != 2:
+            raise ValueError(f"the model was fitted to data of {len(self._shape)} dimensions: partial_fit needs a matrix")
+        shared, weights, joint, amount = self._learnt()
+        batches = max(1, round(self._shape[1 if self._transposed else 0] / samples))
+        counts = np.array([batches, amount, amount, amount], dtype=np.float64)
+        return {"counts": counts, "weights": weights, "factor_0": shared, "statistics_0": joint, "fitted": np.ones(1)}
+
+    def _learnt(self) -> tuple[Array, Array, Array, float]:
+        """What batches share after a fit: the block of the features, the weights, the joint distribution of both, and the amount of the data."""
+        raise NotImplementedError
 
     # Transform ------------------------------------------------------------------------------------------------------------------
 

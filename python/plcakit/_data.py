@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from ._types import Array, Data, Mask, RandomState
+
+
+#: The threads of OpenMP where nobody has limited them.
+_UNLIMITED = _openmp_effective_n_threads()
 
 
 def threads(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` stands for, as of joblib; results do not depend on it."""
     if n_jobs == 0:
         raise ValueError(
-            "n_jobs is 0: expected None for all processors, a number of threads >= 1, or a negative one, such as -1 for all "
-            "processors and -2 for all but one"
+            "n_jobs is 0: expected None for one thread, or as joblib.parallel_config says, a number of threads >= 1, or a negative one, such "
+            "as -1 for all processors and -2 for all but one"
         )
-    if hasattr(os, "sched_getaffinity"):
-        most = len(os.sched_getaffinity(0))
-    else:
-        most = os.cpu_count() or 1
     if n_jobs is None:
-        # joblib tells its workers by this variable how many threads are theirs.
-        asked = os.environ.get("OMP_NUM_THREADS", "")
-        return min(most, int(asked)) if asked.isdigit() and int(asked) > 0 else most
-    if n_jobs < 0:
-        return max(1, most + 1 + n_jobs)
-    # More than any machine has.
-    return min(n_jobs, 2**16)
+        many = effective_n_jobs(None)
+    elif n_jobs < 0:
+        many = max(1, cpu_count() + 1 + n_jobs)
+    else:
+        # More than any machine has.
+        many = min(n_jobs, 2**16)
+    # What threadpoolctl allows within its limits is told by OpenMP.
+    allowed = _openmp_effective_n_threads()
+    return min(many, allowed) if allowed < _UNLIMITED else many
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -55,7 +58,17 @@ def contiguous(array: Array) -> Array:
 
 def unpacked(X: Data) -> Any:
     """An array of NumPy on the memory of an array of another library; scikit-learn's own conversion would widen its numbers."""
-    if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__dlpack__"):
+    if isinstance(X, np.ndarray):
+        return X
+    if sparse.issparse(X):
+        return _of_numbers(X)
+    if type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame of polars, whose values are not there yet: pass X.collect()")
+    if hasattr(X, "obsm") and hasattr(X, "layers"):
+        raise TypeError("X is annotated data: pass one of its arrays, X.X or X.layers[name], or call plcakit.ad.nmf(X)")
+    if hasattr(X, "to_memory"):
+        raise TypeError(f"X is of {type(X).__name__}, whose values are in a file: pass X.to_memory(), or the file to plcakit.shards.fit")
+    if not hasattr(X, "__dlpack__"):
         return X
     try:
         # Of torch: its sparse layouts are arrays of their own.
@@ -75,6 +88,13 @@ def unpacked(X: Data) -> Any:
             f"X is of {type(X).__module__}.{type(X).__name__} and cannot be read where it lies ({error}): "
             "pass an array without gradients in the memory of the processor, such as X.detach().cpu()"
         ) from error
+
+
+def _of_numbers(X: Any) -> Any:
+    """Whole numbers of a sparse matrix as floating point; scikit-learn's own conversion would copy the indices, too."""
+    if X.format not in ("csr", "csc") or X.dtype.kind not in "iub":
+        return X
+    return type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
 
 
 def unmasked(X: Data, observed: Mask) -> tuple[Any, Mask]:

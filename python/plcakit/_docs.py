@@ -14,7 +14,8 @@ n_components : int, default=10
 init : {"random", "custom"} or None, default=None
     The start: random, as in the command, for blocks that ``start`` of :meth:`fit` does not give.
 tol : float, default=1e-7
-    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made.
+    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made, by the same
+    solver. (For the command ``--tol 0`` is plain iterations of EM.)
 max_iter : int, default=1000
     The largest number of iterations.
 transform_tol : float, default=1e-3
@@ -25,8 +26,8 @@ n_init : int, default=1
     The number of starts, of which the best is kept. As many run at once as there are threads, each with its own
     memory.
 n_jobs : int or None, default=None
-    Number of threads. ``None``: all processors that this process may use. Negative, as in joblib: -1 is all processors, -2 all but one.
-    Results do not depend on it.
+    Number of threads. ``None``: one, or as many as :func:`joblib.parallel_config` says. Negative, as in joblib: -1 is all processors, -2 all
+    but one. Never more than a limit of threadpoolctl. Results do not depend on it.
 warm_start : bool, default=False
     Whether a fit starts where the last one ended.
 anneal : (float, float) or None, default=None

@@ -188,11 +188,25 @@ class TopicModel(MixtureModel):
         self._plainly("prior", "freeze")
         return "plca", {}
 
+    def _learnt(self) -> tuple[Array, Array, Array, float]:
+        if self._vb:
+            shapes = np.asarray(self._blocks["basis" + SHAPE])
+            samples = self._shape[0]
+            weights = shapes.sum(axis=0) / shapes.sum()
+            return shapes, weights, np.maximum(shapes - self._alpha("basis"), 0) / samples, float(samples)
+        shared = np.ascontiguousarray(self.components_.T)
+        return shared, self.weights_, shared * self.weights_, float(self._facts()["data"]["total"])
+
+    def _alpha(self, block: str) -> Any:
+        """The shapes of the Dirichlet prior of a block."""
+        prior: Any = (self.prior or {}).get(block, 1.0)
+        return prior.alpha if isinstance(prior, Dirichlet) else float(str(prior).removeprefix("dirichlet:"))
+
     @available_if(_learns)
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None, total_samples: float | None = None) -> Self:
         """Learn from one more batch of samples; earlier batches have less and less weight.
 
-        The first call begins anew, and so does the first one after :meth:`fit`: what was fitted is not gone on from. With
+        After :meth:`fit`, or from a file, it goes on from what was learnt: a fit counts as the batches that its samples would have been. With
         ``method="vb"`` this is online latent Dirichlet allocation, of `PLSA` alone.
 
         Parameters

@@ -6,7 +6,7 @@ import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_array
 
 from ._base import COMMON, GAP, SOLVERS
@@ -55,8 +55,8 @@ class NMF(MixtureModel):
         from the leading singular vectors, as in scikit-learn, zeros filled with the mean (``"nndsvda"``) or with drawn numbers below a
         hundredth of it (``"nndsvdar"``); hidden cells count as the mean of the others. ``"nndsvd"`` fills none; under the
         Kullback-Leibler divergence it warns and is ``"nndsvda"``.
-    beta_loss : {"kullback-leibler", "frobenius"}, default="kullback-leibler"
-        What is minimised.
+    beta_loss : {"kullback-leibler", "frobenius"} or {1, 2}, default="kullback-leibler"
+        What is minimised, by its name or as the beta that it has in scikit-learn.
     solver : {"auto", "fast", "em", "mu", "squarem", "parabolic", "momentum"}, default="auto"
         How. ``"mu"``: the sequential multiplicative updates of scikit-learn. ``"auto"``: coordinate descent where it goes.
     alpha_W : float, default=0.0
@@ -106,7 +106,7 @@ class NMF(MixtureModel):
     """
 
     reconstruction_err_: float
-    beta_loss: str
+    beta_loss: str | float
     alpha_W: float
     alpha_H: float | str
     l1_ratio: float
@@ -120,7 +120,7 @@ class NMF(MixtureModel):
         **GAP,
         "n_components": [*COMMON["n_components"], StrOptions({"auto"}), None],
         "init": [StrOptions({"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}), None],
-        "beta_loss": [StrOptions({"kullback-leibler", "frobenius"})],
+        "beta_loss": [StrOptions({"kullback-leibler", "frobenius"}), Options(numbers.Real, {1, 2})],
         "solver": [StrOptions(SOLVERS | {"mu"})],
         "alpha_W": [Interval(numbers.Real, 0, None, closed="left")],
         "alpha_H": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"same"})],
@@ -132,7 +132,7 @@ class NMF(MixtureModel):
         n_components: int | str | None = "auto",
         *,
         init: str | None = None,
-        beta_loss: str = "kullback-leibler",
+        beta_loss: str | float = "kullback-leibler",
         solver: str = "auto",
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
@@ -155,7 +155,7 @@ class NMF(MixtureModel):
 
     @property
     def _kl(self) -> bool:
-        return self.beta_loss == "kullback-leibler"
+        return self.beta_loss in ("kullback-leibler", 1)
 
     def _model(self) -> str:
         return "nmf-kl" if self._kl else "ntf-l2"
@@ -307,7 +307,8 @@ class NMF(MixtureModel):
 
         The divergence of a sample is least where the product has its sum, and what is left of it is the likelihood of
         :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Without penalties, priors and
-        ``beta_loss="frobenius"``, with which there is no such method. A call of :meth:`fit` begins anew.
+        ``beta_loss="frobenius"``, with which there is no such method. After :meth:`fit`, or from a file, it goes on from what was learnt: a fit
+        counts as the batches that its samples would have been.
 
         Parameters
         ----------
@@ -345,6 +346,15 @@ class NMF(MixtureModel):
         if not self._kl:
             raise ValueError(f"beta_loss is {self.beta_loss!r}: only 'kullback-leibler' is the likelihood of counts")
         return self._sample(n, random_state, as_sparse, {})
+
+    def _learnt(self) -> tuple[Array, Array, Array, float]:
+        w, h = (np.asarray(self._blocks[name], dtype=np.float64) for name in ("w", "h"))
+        sums = h.sum(axis=1)
+        masses = w.sum(axis=0) * sums
+        # A component without mass has even probabilities.
+        shared = np.divide(h.T, sums, out=np.full(h.T.shape, 1 / h.shape[1]), where=sums > 0)
+        weights = masses / masses.sum()
+        return shared, weights, shared * weights, float(masses.sum())
 
     def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
         # The samples of a batch are its second dimension.

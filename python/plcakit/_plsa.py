@@ -110,6 +110,8 @@ class PLSA(TopicModel):
         if list(given) != [0]:
             facts["given"] = [0.0]
             metadata["data"]["shape"] = metadata["data"]["shape"][::-1]
+            if isinstance(metadata.get("names"), dict):
+                metadata["names"] = {{"0": "1", "1": "0"}.get(dimension, dimension): told for dimension, told in metadata["names"].items()}
         return blocks, metadata
 
     def _file_settings(self) -> dict[str, Any]:

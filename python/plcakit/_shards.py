@@ -220,6 +220,28 @@ def write(path: Path, content: bytes) -> None:
         raise
 
 
+#: The first line of a file that holds a state.
+_STATE = b"plcakit state 1\n"
+
+
+def sealed(about: dict[str, Any], parts: Sequence[bytes]) -> bytes:
+    """A file of parts: a first line, a line of JSON with what is known of them and their sizes, and the parts one after the other."""
+    head = json.dumps({"about": about, "sizes": [len(part) for part in parts]})
+    return b"".join([_STATE, head.encode(), b"\n", *parts])
+
+
+def unsealed(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """What :func:`sealed` made. The file may be anybody's: nothing in it is run."""
+    if not content.startswith(_STATE):
+        raise ValueError(f"its first line is not {_STATE.decode().strip()!r}")
+    first = content.index(b"\n", len(_STATE)) + 1
+    head = json.loads(content[len(_STATE) : first])
+    ends = list(accumulate((int(size) for size in head["sizes"]), initial=first))
+    if any(a > b for a, b in zip(ends, ends[1:])) or ends[-1] != len(content):
+        raise ValueError(f"has {len(content)} bytes, expected {ends[-1]} as its second line says")
+    return dict(head["about"]), [content[a:b] for a, b in zip(ends, ends[1:])]
+
+
 class Engine:
     """Whoever holds the shards of a fit.
 
@@ -348,7 +370,7 @@ def reading(estimator: Factorization, along: int | None) -> Reading:
 def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> None:
     """Refuses settings that need all data at once, before any are read."""
     name = type(estimator).__name__
-    if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or getattr(estimator, "beta_loss", "kullback-leibler") != "kullback-leibler":
+    if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or not getattr(estimator, "_kl", True):
         raise ValueError(f"shards: expected PLSA, PLCA, SkellamSNMF, or NMF under the Kullback-Leibler divergence, got {name}")
     estimator._validate_params()
     plain = {"solver": ("auto", "em", "squarem", "fast"), "init": (None, "random"), "n_init": (1,), "warm_start": (False,)}

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ._nmf import NMF
 from ._plsa import PLSA
+from .priors import Dirichlet, Prior
 
 __all__ = ["nmf", "plsa"]
 
@@ -92,12 +95,33 @@ def _annotate(adata: Any, model: _Model, layer: str | None, key: str) -> _Model:
     if not hasattr(adata, "obsm"):
         raise TypeError(f"adata is of {type(adata).__name__}, expected annotated data, with X, obsm, varm and uns; of an array fit {type(model).__name__}")
     X = adata.X if layer is None else adata.layers[layer]
+    # Where it is read from its file.
+    X = X.to_memory() if hasattr(X, "to_memory") else X
     adata.obsm[f"X_{key}"] = model.fit_transform(X)
     adata.varm[key] = model.components_.T
+    if hasattr(adata, "var_names"):
+        model.feature_names_in_ = np.asarray(adata.var_names, dtype=object)
     adata.uns[key] = {
-        "params": {name: value for name, value in model.get_params().items() if isinstance(value, (int, float, str))},
+        "params": {name: _told(value) for name, value in model.get_params().items() if _told(value) is not None},
+        # The one that was drawn where none was given.
+        "seed": model._seed,
         "n_iter": model.n_iter_,
         "objective": model.objective_,
         "stop_reason": model.stop_reason_,
     }
     return model
+
+
+def _told(value: Any) -> Any:
+    """A setting in a form that files of annotated data hold; ``None`` where it is not set, or has no such form."""
+    if isinstance(value, (bool, int, float, str, np.ndarray)):
+        return value
+    if isinstance(value, Dirichlet) and isinstance(value.alpha, np.ndarray):
+        return value.alpha
+    if isinstance(value, Prior):
+        return str(value)
+    if isinstance(value, (tuple, list, set)):
+        return np.asarray(list(value)) if value else None
+    if isinstance(value, dict):
+        return {name: _told(item) for name, item in value.items()} or None
+    return None

@@ -7,7 +7,6 @@ every worker, and statistics of its size back. Neither the number of workers nor
 from __future__ import annotations
 
 import asyncio
-import pickle
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -16,7 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._shards import Engine, Reading, Sheet, begun, check, finished, opened, partial_of, reading, sourced, stepped, surveyed, write
+from ._shards import (
+    Engine,
+    Reading,
+    Sheet,
+    begun,
+    check,
+    finished,
+    opened,
+    partial_of,
+    reading,
+    sealed,
+    sourced,
+    stepped,
+    surveyed,
+    unsealed,
+    write,
+)
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -50,8 +65,8 @@ def fit(
     ----------
     estimator : PLSA, PLCA, NMF or SkellamSNMF
         What is fitted, by the solver ``"em"``, ``"squarem"`` or ``"fast"``. ``n_jobs`` is the number of threads of a task. It is changed in place.
-    X : dask.array.Array, sequence, or path-like
-        The data, samples first. Of an array, chunks of samples are the shards. Of a sequence, each item is one: an array or sparse matrix, a file
+    X : dask array or frame, sequence, or path-like
+        The data, samples first. Chunks of samples of an array, and partitions of a frame, are the shards. Of a sequence, each item is one: an array or sparse matrix, a file
         ``.npz`` or ``.npy``, or a delayed object that becomes an array. A path is a folder that ``plca shard`` has made, one of such files, or a
         file of AnnData, ``.h5ad``, whose cells become 64 shards; every worker must be able to read it.
     client : dask.distributed.Client, default=None
@@ -105,6 +120,9 @@ def fit(
 
 
 def _sources(X: Any) -> tuple[list[Any], int | None]:
+    if hasattr(X, "to_dask_array"):
+        # Of a frame, whose parts are of lengths that have to be counted.
+        X = X.to_dask_array(lengths=True)
     if hasattr(X, "to_delayed"):
         if any(len(chunks) > 1 for chunks in X.chunks[1:]):
             X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
@@ -126,13 +144,13 @@ def _saved(state: tuple[bytes, list[bytes]], path: str | None) -> Any:
     """What belongs to the samples of a range, as what :func:`_restored` takes."""
     if path is None:
         return state[1]
-    write(Path(path), pickle.dumps(state[1]))
+    write(Path(path), sealed({}, state[1]))
     return path
 
 
 def _restored(saved: Any) -> tuple[bytes, list[bytes]]:
     if isinstance(saved, str):
-        saved = pickle.loads(Path(saved).read_bytes())
+        _, saved = unsealed(Path(saved).read_bytes())
     return b"", saved
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
+#: Before the name of an array: what a stream of batches goes on from.
+STREAM = "stream."
 #: After the name of a block: the array of its Dirichlet prior, as of the command's ``--priors``.
 DIRICHLET = ".dirichlet"
 
@@ -78,6 +80,14 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
     # Those of numbers are texts, those of arrays are arrays.
     laws = {name: str(law) for name, law in prior.items() if name not in arrays}
     settings["prior"] = [f"{name}={law}" for name, law in laws.items()]
+    features = "0" if model._transposed else "1"
+    # Those of the features are the estimator's; a file of the command may have others.
+    names = {dimension: told for dimension, told in (metadata.get("names") or {}).items() if dimension != features}
+    if (own := _plain(list(getattr(model, "feature_names_in_", [])))) and model.__sklearn_tags__().input_tags.two_d_array:
+        names[features] = own
+    metadata.pop("names", None)
+    if names:
+        metadata["names"] = names
     params = model.get_params(deep=False)
     if arrays:
         params["prior"] = laws
@@ -96,11 +106,11 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
                 "class": type(model).__name__,
                 "params": _plain(params),
                 "n_features_in": getattr(model, "n_features_in_", None),
-                "feature_names_in": _plain(list(getattr(model, "feature_names_in_", [])) or None),
             },
         }
     )
-    blocks = {**model._blocks, **{name + DIRICHLET: alpha for name, alpha in arrays.items()}}
+    stream = {STREAM + name: block for name, block in getattr(model, "_known", {}).items()}
+    blocks = {**model._blocks, **{name + DIRICHLET: alpha for name, alpha in arrays.items()}, **stream}
     _core.write_model(os.fspath(path), blocks, json.dumps(metadata), model._single)
 
 
@@ -115,7 +125,8 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     Returns
     -------
     model : estimator
-        The fitted estimator: blocks, parameters and names of features are those that were saved, the trace is not.
+        The fitted estimator: blocks, parameters, names of features and what a stream goes on from are those that were saved, the trace is not. Names of
+        features are also those of the command's ``--labels``.
 
     Examples
     --------
@@ -143,8 +154,12 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     cls, own = makers[name]
     saved = metadata.get("python") or {}
     arrays = {block: blocks.pop(block) for block in list(blocks) if block.endswith(DIRICHLET)}
+    known = {block.removeprefix(STREAM): blocks.pop(block) for block in list(blocks) if block.startswith(STREAM)}
     try:
-        return _restored(cls, own(settings, blocks), saved, arrays, blocks, metadata)
+        model = _restored(cls, own(settings, blocks), saved, arrays, blocks, metadata)
+        if known:
+            model._known = known
+        return model
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -163,9 +178,18 @@ def _restored(cls: Any, params: dict[str, Any], saved: dict[str, Any], arrays: B
         params["freeze"] = {name: _unpacked(which) for name, which in params["freeze"].items()}
     model = cls(**params)
     model._load(blocks, metadata)
-    if saved.get("feature_names_in"):
-        model.feature_names_in_ = np.asarray(saved["feature_names_in"], dtype=object)
+    # Before they were those of all files.
+    names = saved.get("feature_names_in") or _named(metadata, model)
+    if names:
+        model.feature_names_in_ = np.asarray(names, dtype=object)
     return model
+
+
+def _named(metadata: dict[str, Any], model: Factorization) -> list[str] | None:
+    """The names that a file has of the features of a matrix."""
+    names = metadata.get("names")
+    told = names.get("0" if model._transposed else "1") if isinstance(names, dict) else None
+    return told if isinstance(told, list) and len(told) == getattr(model, "n_features_in_", None) else None
 
 
 #: The blocks that every file of a model has.

@@ -5,7 +5,6 @@ Every rank holds a range of the shards and makes the same run: sums are joined b
 
 from __future__ import annotations
 
-import pickle
 import re
 import time
 import traceback
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._shards import Engine, Sheet, begun, check, finished, opened, reading, sourced, stepped, surveyed, write
+from ._shards import Engine, Sheet, begun, check, finished, opened, reading, sealed, sourced, stepped, surveyed, unsealed, write
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -297,8 +296,9 @@ class _Ranks(Engine):
         path, turn, state = folder / "checkpoint", None, b""
         if path.exists():
             try:
-                known, turn, iteration, state = pickle.loads(path.read_bytes())
-                differing = _differing(known, self.known)
+                about, (state,) = unsealed(path.read_bytes())
+                turn, iteration = str(about["turn"]), int(about["iteration"])
+                differing = _differing(about["known"], self.known)
             except Exception as error:
                 raise ValueError(f"{path} is not a checkpoint of plcakit.mpi: {error!r}") from error
             if differing:
@@ -326,7 +326,8 @@ class _Ranks(Engine):
 
         def whole() -> None:
             if self.comm.rank == 0:
-                write(folder / "checkpoint", pickle.dumps((self.known, new, iteration, state)))
+                about = {"known": self.known, "turn": new, "iteration": iteration}
+                write(folder / "checkpoint", sealed(about, [state]))
 
         _together(self.comm, parts)
         _together(self.comm, whole)

@@ -103,7 +103,7 @@ fn fit_as<'py, T: Scalar>(
     watch: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
-    let (solver, start) = (run::solver(&plan.solver, &stop)?, arrays(&plan.start)?);
+    let (solver, start) = (run::solver(&plan.solver)?, arrays(&plan.start)?);
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
     let (components, init) = (plan.components, run::init(&plan.init)?);
     let (seed, starts, likelihood) = (plan.seed, plan.starts, plan.likelihood);
@@ -166,7 +166,7 @@ fn sweep_as<'py, T: Scalar>(
     block: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
-    let solver = run::solver(&plan.solver, &stop)?;
+    let solver = run::solver(&plan.solver)?;
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
     let (components, init) = (plan.components, run::init(&plan.init)?);
     let (seed, starts) = (plan.seed, plan.starts);
@@ -302,7 +302,7 @@ fn transform_as<'py, T: Scalar>(
     how: How<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stop = run::stop(Options::of(&how.stop)?, Transform::default().stop)?;
-    let solver = run::solver(&how.solver, &stop)?;
+    let solver = run::solver(&how.solver)?;
     let (data, options) = (held.view()?, Options::of(&how.options)?);
     let along = how.along;
     let (found, failure) = supervise(py, how.threads, None, |control| {
@@ -344,6 +344,7 @@ struct Lesson<'py> {
     seed: u64,
     threads: usize,
     total: Option<f64>,
+    drawn: bool,
 }
 
 /// A matrix in C order as a block.
@@ -408,6 +409,7 @@ fn learn_as<'py, T: Scalar>(
     let known = before.map(known::<T>).transpose()?;
     let (data, options) = (held.view()?, Options::of(&lesson.options)?);
     let (components, seed, total) = (lesson.components, lesson.seed, lesson.total);
+    let drawn = lesson.drawn;
     let (learnt, failure) = supervise(py, lesson.threads, None, |control| {
         let job = Learning {
             data,
@@ -416,6 +418,7 @@ fn learn_as<'py, T: Scalar>(
             seed,
             known,
             total,
+            drawn,
             interrupt: control.interrupt(),
         };
         models::with(model, job)
@@ -482,7 +485,7 @@ impl Chosen {
             options: Options::of(&choice.options)?,
             seed: choice.seed,
             starts: choice.starts,
-            solver: run::solver(&choice.solver, &stop)?,
+            solver: run::solver(&choice.solver)?,
             stop,
         })
     }

@@ -169,6 +169,8 @@ pub(crate) struct Lesson<'a, T: Scalar> {
     pub(crate) known: Option<OnlineState<T>>,
     /// The amount of all data, where it is known.
     pub(crate) total: Option<f64>,
+    /// Whether the stream began with a random start.
+    pub(crate) drawn: bool,
     pub(crate) data: &'a dyn Data<T>,
     pub(crate) interrupt: Interrupt,
 }
@@ -185,7 +187,10 @@ pub(crate) struct Learnt<T: Scalar> {
 /// Learns from a batch.
 fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
     let along = model.streamed(lesson.data.shape().len());
-    let mut learner = Online::builder(model).drawn().interrupt(lesson.interrupt);
+    let mut learner = Online::builder(model).interrupt(lesson.interrupt);
+    if lesson.drawn {
+        learner = learner.drawn();
+    }
     if let Some(total) = lesson.total {
         learner = learner.total(total);
     }

@@ -47,13 +47,9 @@ pub(crate) fn stop(mut options: Options, default: Stop) -> Result<Stop, Refused>
     Ok(stop)
 }
 
-/// The solver of a name; `Auto` is plain where a fixed number of iterations is asked for, as of the command.
-pub(crate) fn solver(name: &str, stop: &Stop) -> Result<Solver, Refused> {
-    let solver: Solver = name.parse()?;
-    Ok(match solver {
-        Solver::Auto if stop.tol.is_none() => Solver::Em,
-        named => named,
-    })
+/// The solver of a name.
+pub(crate) fn solver(name: &str) -> Result<Solver, Refused> {
+    Ok(name.parse()?)
 }
 
 /// Whether a run came to its end.
@@ -358,6 +354,7 @@ pub(crate) struct Learning<'a, T: Scalar> {
     pub(crate) seed: u64,
     pub(crate) known: Option<OnlineState<T>>,
     pub(crate) total: Option<f64>,
+    pub(crate) drawn: bool,
     pub(crate) interrupt: Interrupt,
 }
 
@@ -372,6 +369,7 @@ impl<T: Scalar> Job<T> for Learning<'_, T> {
             seed: self.seed,
             known: self.known,
             total: self.total,
+            drawn: self.drawn,
             data: &*data,
             interrupt: self.interrupt,
         };

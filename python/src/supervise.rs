@@ -2,11 +2,10 @@
 //!
 //! The thread that works never asks for the lock: beside a busy thread of Python every such question waits its turn.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::process;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plca::fit::{Interrupt, Iteration, Status};
@@ -72,20 +71,25 @@ impl Drop for Ending {
     }
 }
 
-/// By process, for a pool has no threads in a forked child, and number of threads. They stay.
-type Pools = Mutex<HashMap<(u32, usize), Arc<ThreadPool>>>;
-static POOLS: LazyLock<Pools> = LazyLock::new(Pools::default);
+/// The pool that was asked for last, by process, for a pool has no threads in a forked child, and number of threads.
+static POOL: Mutex<Option<((u32, usize), Arc<ThreadPool>)>> = Mutex::new(None);
 
+/// A pool of this many threads. The one before ends with the work that it has.
 fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
     let threads = threads.clamp(1, MOST_THREADS);
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (process::id(), threads);
-    if let Some(pool) = pools.get(&key) {
+    let mut last = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, pool)) = last.as_ref().filter(|(of, _)| *of == key) {
         return Ok(Arc::clone(pool));
     }
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?);
-    pools.insert(key, Arc::clone(&pool));
+    if let Some(((process, _), old)) = last.replace((key, Arc::clone(&pool)))
+        && process != key.0
+    {
+        // Its threads are of the parent: nobody would answer.
+        std::mem::forget(old);
+    }
     Ok(pool)
 }
 

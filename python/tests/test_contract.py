@@ -55,6 +55,44 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+# By nature these cannot pass all of them: `missing="unstored"`, whose dense data are refused, since a dense array stores every cell; starts by singular vectors
+# with more components than samples or features, of which there are no more vectors; `warm_start=True`, with which a second fit is meant to find another end.
+@pytest.mark.long
+@parametrize_with_checks(
+    [
+        *(NMF(n_components=2, solver=solver) for solver in ("fast", "squarem", "parabolic", "momentum")),
+        *(PLSA(n_components=2, solver=solver) for solver in ("fast", "squarem", "parabolic", "momentum")),
+        *(PLCA(n_components=2, solver=solver) for solver in ("fast", "squarem", "parabolic", "momentum")),
+        *(SkellamSNMF(n_components=2, solver=solver) for solver in ("em", "squarem", "parabolic", "momentum")),
+        *(SkellamCP(n_components=2, solver=solver) for solver in ("em", "squarem", "parabolic", "momentum")),
+        *(model(n_components=2, tol=0, max_iter=20) for model in (NMF, PLSA, PLCA, SkellamSNMF, SkellamCP, PNTF)),
+        *(model(n_components=2, n_init=2, n_jobs=2) for model in (NMF, PLSA, PLCA, SkellamSNMF, SkellamCP, PNTF)),
+        NMF(n_components=1, init="nndsvd"),
+        NMF(n_components=1, init="nndsvdar"),
+        NMF(n_components=2, alpha_W=0.1),
+        NMF(n_components=2, alpha_W=0.1, beta_loss="frobenius"),
+        NMF(n_components=2, beta_loss=1.0),
+        NMF(n_components=2, prior={"w": "gamma:1.5,0.5"}),
+        PLSA(n_components=2, temper=0.8),
+        PLSA(n_components=2, prior={"basis": "dirichlet:1.1"}),
+        PLSA(n_components=2, missing="nan"),
+        PLCA(n_components=2, temper=0.8, temper_prior=True),
+        PLCA(n_components=2, missing="nan"),
+        PLSA(n_components=2, method="vb", prior={"basis": "dirichlet:0.1", "mixture": "dirichlet:0.1"}),
+        SkellamSNMF(n_components=2, missing="nan"),
+        SkellamSNMF(n_components=2, replicates=float("inf")),
+        SkellamSNMF(n_components=2, replicates=2),
+        SkellamSNMF(n_components=2, method="vb", solver="squarem"),
+        SkellamCP(n_components=2, method="vb"),
+        SkellamCP(n_components=2, method="vb", solver="squarem"),
+        SkellamCP(n_components=2, replicates=float("inf")),
+        PNTF(n_components=2, sparsity={"factor_0": 0.1}),
+    ]
+)
+def test_scikit_learn_on_other_settings(estimator, check):
+    check(estimator)
+
+
 ALL = [
     NMF(3),
     NMF(3, beta_loss="frobenius"),

@@ -21,14 +21,14 @@ kind, solver = sys.argv[1:]
 draw = np.random.default_rng(0)
 
 
-def csr(shape, stored, ordered):
+def csr(shape, stored, ordered, drawn=lambda n: draw.random(n) + 0.1):
     indices = draw.integers(0, shape[1], (shape[0], stored), dtype=np.int32)
     if ordered:
         # No index twice: one of every part of the row.
         width = shape[1] // stored
         indices %= width
         indices += np.arange(stored, dtype=np.int32) * width
-    values = draw.random(indices.size) + 0.1
+    values = drawn(indices.size)
     ends = np.arange(0, indices.size + 1, stored, dtype=np.int32)
     return sparse.csr_matrix((values, indices.ravel(), ends), shape=shape)
 
@@ -45,6 +45,8 @@ X = {
     "wide csr": lambda: csr((20_000, 100_000), 875, True),
     "csr in any order": lambda: csr((100_000, 20_000), 175, False),
     "csc": lambda: csr((20_000, 100_000), 875, True).T,
+    # As CountVectorizer makes them.
+    "csr of int64": lambda: csr((100_000, 20_000), 175, True, lambda n: draw.integers(1, 9, n)),
 }[kind]()
 if sparse.issparse(X):
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
@@ -71,6 +73,8 @@ print(json.dumps({"peak": peak, "size": size, "factors": 8 * 8 * sum(X.shape)}))
         ("some zeros", "fast", 0.25),
         ("csr", "fast", 1.5),
         ("csr", "em", 1.5),
+        # Its values become floating point.
+        ("csr of int64", "em", 1.5),
         pytest.param("wide csr", "fast", 1.5, marks=pytest.mark.long),
         pytest.param("csr in any order", "fast", 1.5, marks=pytest.mark.long),
         ("csc", "em", 1.5),

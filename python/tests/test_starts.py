@@ -21,10 +21,10 @@ def X():
     return np.random.default_rng(0).poisson(3.0, (40, 25)) + 0.5
 
 
-def fitted(model, X, **params):
+def fitted(model, X, seed=4, **params):
     from sklearn.base import clone
 
-    return clone(model).set_params(random_state=4, max_iter=60, tol=0, **params).fit(X)
+    return clone(model).set_params(random_state=seed, max_iter=60, tol=0, **params).fit(X)
 
 
 @pytest.mark.parametrize("model", ALL, ids=repr)
@@ -39,12 +39,13 @@ def test_the_number_of_threads_changes_no_bit(model, X):
 
 @pytest.mark.parametrize("model", [NMF(3), PLSA(3)], ids=repr)
 def test_the_best_start_is_kept(model, X):
-    best = fitted(model, X, n_init=6, n_jobs=3)
-    first = fitted(model, X, n_init=1)
-    one_less = fitted(model, X, n_init=5, n_jobs=2)
-    sign = 1 if isinstance(model, NMF) else -1
-    assert sign * best.objective_ <= sign * one_less.objective_ <= sign * first.objective_
-    assert best.objective_ != first.objective_
+    sign, better = 1 if isinstance(model, NMF) else -1, 0
+    for seed in range(6):
+        found = [sign * fitted(model, X, seed, n_init=n, n_jobs=n_jobs).objective_ for n, n_jobs in ((6, 3), (5, 2), (1, 1))]
+        assert found == sorted(found)
+        better += found[0] < found[-1]
+    # Of six seeds some have a better start than their first.
+    assert better
 
 
 @pytest.mark.parametrize("n_jobs", [1, 4])
@@ -118,22 +119,17 @@ def test_check_every_is_the_distance_of_checks(X):
 
 
 def test_jobs_are_those_of_joblib(X, monkeypatch):
+    from plcakit import _data
     from plcakit._data import threads
 
-    if hasattr(os, "sched_getaffinity"):
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
-    else:
-        monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert [threads(n) for n in (None, 1, 5, 1000, -1, -2, -6, -7, -100)] == [6, 1, 5, 1000, 6, 5, 1, 1, 1]
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert threads(None) == 2
+    monkeypatch.setattr(_data, "cpu_count", lambda: 6)
+    assert [threads(n) for n in (None, 1, 5, 1000, -1, -2, -6, -7, -100)] == [1, 1, 5, 1000, 6, 5, 1, 1, 1]
 
 
 def test_no_job_is_none(X):
     model = PLSA(2, random_state=0).fit(X)
     for call in (model.fit, model.transform, model.score, model.partial_fit):
-        with pytest.raises(ValueError, match="n_jobs is 0: expected None for all processors"):
+        with pytest.raises(ValueError, match="n_jobs is 0: expected None for one thread"):
             model.set_params(n_jobs=0)
             call(X)
     assert np.array_equal(model.set_params(n_jobs=10**9).fit(X).components_, PLSA(2, random_state=0).fit(X).components_)

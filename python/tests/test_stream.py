@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from plcakit import NMF, PLCA, PLSA
+from plcakit import NMF, PLCA, PLSA, load
 
 
 #: Latent Dirichlet allocation.
@@ -72,11 +72,60 @@ def test_the_number_of_samples_scales_counts():
             model.partial_fit(first, total_samples=wrong)
 
 
-def test_a_fit_begins_anew():
+@pytest.mark.parametrize("make", [PLSA, PLCA, NMF, LDA])
+def test_a_stream_goes_on_from_a_fit(make, tmp_path):
+    X, new = np.split(corpus(440), [400])
+    fit = make(3, random_state=0, n_init=3).fit(X)
+    before = fit.score(new)
+    fit.save(tmp_path / "fit.npz")
+    loaded = load(tmp_path / "fit.npz")
+    # Of 400 samples one fit is ten batches of 40.
+    components = fit.partial_fit(new).components_
+    assert fit.n_iter_ == 11 and len(fit.trace_) == 1
+    assert fit.score(new) > before - 0.01 * abs(before)
+    assert np.array_equal(loaded.partial_fit(new).components_, components)
+    # A batch of what was learnt changes little; a stream that begins anew would.
+    again = make(3, random_state=0, n_init=3).fit(X)
+    learnt = again.components_ / again.components_.sum(axis=1, keepdims=True)
+    again.partial_fit(X)
+    assert again.n_iter_ == 2
+    assert np.abs(again.components_ / again.components_.sum(axis=1, keepdims=True) - learnt).max() < 0.01
+    # A fit itself begins anew.
+    assert np.array_equal(again.fit(X).components_, make(3, random_state=0, n_init=3).fit(X).components_)
+
+
+@pytest.mark.parametrize("form", ["npz", "safetensors"])
+@pytest.mark.parametrize("make", [PLSA, PLCA, NMF, LDA])
+def test_a_stream_goes_on_from_a_file(make, form, tmp_path, plca):
+    batches = np.split(corpus(), 8)
+    stream = make(3, random_state=0)
+    for batch in batches[:4]:
+        stream.partial_fit(batch)
+    path = tmp_path / f"stream.{form}"
+    stream.save(path)
+    other = load(path)
+    for batch in batches[4:]:
+        stream.partial_fit(batch)
+        other.partial_fit(batch)
+        assert np.array_equal(other.components_, stream.components_)
+    assert other.n_iter_ == 8 and [int(n) for n in other.trace_["iteration"]] == [5, 6, 7, 8]
+    # The command reads the file, too.
+    plca("inspect", path)
+    fitted = make(3, random_state=0).fit(batches[0]).partial_fit(batches[1])
+    fitted.save(path)
+    assert np.array_equal(load(path).partial_fit(batches[2]).components_, fitted.partial_fit(batches[2]).components_)
+
+
+@pytest.mark.parametrize("make", [PLSA, PLCA, NMF, LDA])
+def test_what_a_stream_cannot_go_on_from_is_refused(make):
     X = corpus()
-    once = PLSA(3, random_state=0).partial_fit(X).components_
-    again = PLSA(3, random_state=0).partial_fit(X[:100]).fit(X).partial_fit(X).components_
-    assert np.array_equal(once, again)
+    with pytest.raises(ValueError, match="what was learnt has 3: a stream cannot change it"):
+        make(3, random_state=0).fit(X).set_params(n_components=4).partial_fit(X)
+    with pytest.raises(ValueError, match="features"):
+        make(3, random_state=0).fit(X).partial_fit(corpus(words=20))
+    if make is PLCA:
+        with pytest.raises(ValueError, match="fitted to data of 3 dimensions"):
+            PLCA(2, random_state=0).fit(np.ones((4, 5, 6))).partial_fit(np.ones((4, 5)))
 
 
 def test_a_batch_of_other_features_is_refused():
@@ -104,9 +153,6 @@ def test_batches_teach_nmf_what_they_teach_plsa(form):
     whole = NMF(3, random_state=0, n_init=5).fit(X)
     assert stream.score(X) > 1.1 * whole.score(X)
     np.testing.assert_allclose(stream.reconstruction_err_, np.sqrt(2 * stream.objective_))
-    # A fit begins anew.
-    again = NMF(3, random_state=0).partial_fit(X[:100]).fit(X).partial_fit(X).components_
-    assert np.array_equal(again, NMF(3, random_state=0).partial_fit(X).components_)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,193 @@
+"""What the package has beside its estimators, and what it does with settings of other packages."""
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import plcakit
+from plcakit import NMF, PLCA, PLSA, ad
+from plcakit._data import threads
+from plcakit.priors import Dirichlet
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).poisson(3.0, (20, 12)).astype(float)
+
+
+def run(code, **environment):
+    """What a new process prints as JSON."""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
+    return json.loads(done.stdout)
+
+
+def test_modules_that_pages_name_are_there():
+    found = run("import json, plcakit; print(json.dumps([m for m in ('plot', 'sound', 'datasets', 'ad', 'shards', 'priors') if getattr(plcakit, m).__name__ == f'plcakit.{m}']))")
+    assert found == ["plot", "sound", "datasets", "ad", "shards", "priors"]
+    assert {"plot", "dask", "mpi", "NMF"} <= set(dir(plcakit))
+    with pytest.raises(AttributeError, match="no attribute 'plots'"):
+        plcakit.plots
+
+
+@pytest.mark.parametrize(
+    "make, wrong, hint",
+    [
+        (PLSA, {"n_topics": 3}, "^PLSA has no parameter 'n_topics': here it is n_components$"),
+        (PLSA, {"doc_topic_prior": 0.1}, "method='vb' with prior="),
+        (PLCA, {"learning_decay": 0.7}, "partial_fit"),
+        (NMF, {"n_component": 3}, "here it is n_components"),
+        (NMF, {"zzz": 3}, "expected one of n_components, init"),
+    ],
+)
+def test_parameters_of_other_packages_are_named(make, wrong, hint):
+    with pytest.raises(TypeError, match=hint):
+        make(**wrong)
+
+
+@pytest.mark.parametrize("name, beta", [("kullback-leibler", 1), ("kullback-leibler", 1.0), ("frobenius", 2.0)])
+def test_losses_by_their_beta(X, tmp_path, name, beta):
+    model = NMF(2, beta_loss=beta, random_state=0).fit(X)
+    assert np.array_equal(model.components_, NMF(2, beta_loss=name, random_state=0).fit(X).components_)
+    model.save(tmp_path / "m.npz")
+    assert plcakit.load(tmp_path / "m.npz").beta_loss == name
+
+
+def test_seeds_have_64_bits(X, plca, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    for seed in (2**33, 2**64 - 1):
+        plca("fit", "nmf-kl", tmp_path / "x.npy", "--rank", 2, "--seed", seed, "--output", tmp_path / "m.npz")
+        theirs, ours = plcakit.load(tmp_path / "m.npz"), NMF(2, random_state=seed).fit(X)
+        assert np.array_equal(theirs.components_, ours.components_)
+        ours.save(tmp_path / "again.npz")
+        assert plcakit.load(tmp_path / "again.npz").random_state == seed
+
+
+@pytest.mark.parametrize("make", [NMF, PLSA, PLCA])
+def test_no_tolerance_is_no_other_solver(X, make):
+    """``tol=0`` makes all iterations of the solver that is there without it."""
+    zero, small = (make(3, random_state=0, tol=tol, max_iter=7).fit(X) for tol in (0, 1e-300))
+    assert zero.n_iter_ == small.n_iter_ == 7
+    assert np.array_equal(zero.components_, small.components_)
+    plain = make(3, random_state=0, tol=0, max_iter=7, solver="em").fit(X)
+    assert zero.objective_ != plain.objective_
+
+
+@pytest.mark.parametrize("model, blocks, array", [("nmf-kl", "rows", "h"), ("plsa", "columns", "basis"), ("plca", "rows", "factor_1")])
+def test_names_of_the_command_are_those_of_features(X, plca, tmp_path, model, blocks, array):
+    words = [f"word {j}" for j in range(12)]
+    data = X if blocks == "rows" else X.T
+    np.save(tmp_path / "x.npy", data)
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    plca("fit", model, tmp_path / "x.npy", "--rank", 2, "--seed", 0, "--labels", tmp_path / "words.txt", "--output", tmp_path / "m.npz")
+    ours = plcakit.load(tmp_path / "m.npz")
+    assert ours.feature_names_in_.tolist() == words
+    # And back: the command shows them.
+    ours.save(tmp_path / "again.npz")
+    assert plcakit.load(tmp_path / "again.npz").feature_names_in_.tolist() == words
+    assert "word 7" in plca("inspect", "--array", array, "--top", 12, tmp_path / "again.npz")
+
+
+def test_names_of_frames_are_those_of_the_command(X, plca, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    for model, array in ((NMF(2, random_state=0), "h"), (PLSA(2, random_state=0), "basis")):
+        model.fit(pandas.DataFrame(X, columns=[f"word {j}" for j in range(12)])).save(tmp_path / "m.npz")
+        assert "word 7" in plca("inspect", "--array", array, "--top", 12, tmp_path / "m.npz")
+
+
+def test_annotated_data_keep_names_priors_and_seed(X, tmp_path):
+    prior = {"basis": Dirichlet(1 + np.linspace(0.1, 1, 12)[:, np.newaxis]), "mixture": "dirichlet:1.5"}
+    cells = SimpleNamespace(X=X, layers={}, obsm={}, varm={}, uns={}, var_names=[f"gene {j}" for j in range(12)])
+    model = ad.plsa(cells, 2, prior=prior)
+    told = cells.uns["plsa"]
+    assert model.feature_names_in_.tolist() == cells.var_names
+    assert np.array_equal(told["params"]["prior"]["basis"], prior["basis"].alpha) and told["params"]["prior"]["mixture"] == "dirichlet:1.5"
+    again = PLSA(2, prior=prior, random_state=told["seed"]).fit(X)
+    assert np.array_equal(again.components_.T, cells.varm["plsa"])
+    frozen = NMF(2, random_state=0, freeze={"h": [0]})
+    assert ad._told(frozen.freeze)["h"].tolist() == [0] and ad._told(()) is None
+
+
+def test_annotated_data_in_files(X, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(sparse.csr_matrix(X)).write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    with pytest.raises(TypeError, match=r"in a file: pass X.to_memory\(\)"):
+        NMF(2).fit(backed.X)
+    with pytest.raises(TypeError, match=r"annotated data: pass one of its arrays, .*plcakit.ad.nmf"):
+        NMF(2).fit(backed)
+    model = ad.nmf(backed, 2, random_state=0)
+    assert np.array_equal(model.components_, NMF(2, random_state=0).fit(sparse.csr_matrix(X)).components_)
+
+
+def test_annotated_data_are_written(X, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(X)
+    ad.plsa(cells, 2, prior={"basis": Dirichlet(np.full((12, 1), 1.5)), "mixture": "dirichlet:1.5"})
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    told = anndata.read_h5ad(tmp_path / "cells.h5ad").uns["plsa"]
+    assert told["params"]["prior"]["mixture"] == "dirichlet:1.5" and told["seed"] == cells.uns["plsa"]["seed"]
+
+
+def test_threads_are_those_of_joblib():
+    from joblib import parallel_config
+    from threadpoolctl import threadpool_limits
+
+    assert threads(None) == 1 and threads(3) == 3
+    with parallel_config("threading", n_jobs=3):
+        assert threads(None) == 3
+    with threadpool_limits(1):
+        assert threads(-1) == 1
+        assert threads(3) == (1 if os.cpu_count() > 1 else 3)
+    assert threads(3) == 3
+
+
+THREADS = """
+import json
+from pathlib import Path
+import numpy as np
+from plcakit import NMF
+X = np.random.default_rng(0).random((200, 100))
+def many():
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+NMF(2, random_state=0, n_jobs=2).fit(X)
+before = many()
+for n_jobs in range(3, 20):
+    NMF(2, random_state=0, n_jobs=n_jobs).fit(X)
+NMF(2, random_state=0, n_jobs=2).fit(X)
+import time
+# Threads that were told to end do so by themselves.
+for _ in range(600):
+    if many() <= before:
+        break
+    time.sleep(0.1)
+print(json.dumps([before, many()]))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+def test_pools_end():
+    before, after = run(THREADS)
+    assert after <= before
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, bool])
+def test_whole_numbers_of_sparse_matrices(X, form, dtype):
+    given = form(X.astype(dtype))
+    kept = given.copy()
+    model = NMF(2, random_state=0).fit(given)
+    assert np.array_equal(model.components_, NMF(2, random_state=0).fit(form(X.astype(dtype).astype(float))).components_)
+    assert given.dtype == kept.dtype and (given != kept).nnz == 0
+
+
+def test_frames_that_are_not_there_yet(X):
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"LazyFrame of polars, .*: pass X.collect\(\)"):
+        NMF(2).fit(polars.DataFrame(X).lazy())

@@ -1,0 +1,110 @@
+"""Files of states, which others may have made: nothing in them is run, and what is wrong with them is said."""
+
+import os
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import plcakit
+from plcakit import PLSA
+from plcakit._shards import sealed, unsealed
+
+
+class Planted:
+    """What an unpickler would run."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
+
+
+class One:
+    """A communicator of one rank, without MPI."""
+
+    rank, size = 0, 1
+
+    def allgather(self, what):
+        return [what]
+
+    def bcast(self, what, root=0):
+        return what
+
+    def Ibcast(self, what, root):
+        return SimpleNamespace(Test=lambda: True)
+
+    def Bcast(self, what, root):
+        pass
+
+    Get_rank = staticmethod(lambda: 0)
+    Get_size = staticmethod(lambda: 1)
+    barrier = Barrier = staticmethod(lambda: None)
+
+
+@pytest.fixture
+def shards():
+    X = np.random.default_rng(0).poisson(3.0, (20, 6)).astype(float)
+    return [X[:10], X[10:]]
+
+
+@pytest.mark.parametrize("about, parts", [({}, []), ({"a": [1, "b"]}, [b"", b"one\ntwo", bytes(range(256))])])
+def test_states_come_back(about, parts):
+    assert unsealed(sealed(about, parts)) == (about, parts)
+
+
+@pytest.mark.parametrize(
+    "wrong, what",
+    [
+        (b"", "first line"),
+        (pickle.dumps([b"a"]), "first line"),
+        (sealed({}, [b"abc"])[:-1], "bytes, expected"),
+        (sealed({}, [b"abc"]) + b"d", "bytes, expected"),
+        (b"plcakit state 1\n", "not found"),
+        (b"plcakit state 1\n{\n", "Expecting"),
+        (b'plcakit state 1\n{"about": {}, "sizes": [5, -2]}\nabc', "bytes, expected"),
+    ],
+)
+def test_states_that_are_none(wrong, what):
+    with pytest.raises(ValueError, match=what):
+        unsealed(wrong)
+
+
+@pytest.mark.parametrize("content", ["pickle", "cut", "other numbers"])
+def test_no_checkpoint_is_run(tmp_path, shards, content):
+    from plcakit.mpi import fit
+
+    folder, ran = tmp_path / "state", tmp_path / "ran"
+    model = fit(PLSA(2, random_state=0, max_iter=6, tol=0), shards, comm=One(), checkpoint=folder, save_every=2)
+    path = folder / "checkpoint"
+    about, state = unsealed(path.read_bytes())
+    path.write_bytes(
+        {
+            "pickle": pickle.dumps(Planted(ran)),
+            "cut": path.read_bytes()[:-3],
+            "other numbers": sealed(about, [bytes(len(state[0]))]),
+        }[content]
+    )
+    with pytest.raises(ValueError, match="is not a checkpoint of plcakit.mpi|a message of shards"):
+        fit(PLSA(2, random_state=0, max_iter=9, tol=0), shards, comm=One(), checkpoint=folder)
+    assert not ran.exists() and model.n_iter_ == 6
+
+
+def test_no_state_of_dask_is_run(tmp_path):
+    from plcakit.dask import _restored, _saved
+
+    path, ran = str(tmp_path / "range"), tmp_path / "ran"
+    assert _restored(_saved((b"", [b"a", b"bc"]), path)) == (b"", [b"a", b"bc"])
+    Path(path).write_bytes(pickle.dumps(Planted(ran)))
+    with pytest.raises(ValueError, match="first line"):
+        _restored(path)
+    assert not ran.exists()
+
+
+def test_nothing_unpickles():
+    sources = Path(plcakit.__file__).parent.rglob("*.py")
+    found = [path.name for path in sources if "pickle.load" in path.read_text() or "allow_pickle=True" in path.read_text()]
+    assert found == []
