@@ -64,7 +64,7 @@ def main():
     print(f"{documents} x {words}, {X.nnz / documents / words:.1%} filled, {processors} processors")
 
     model = ConsensusNMF(
-        ranks, n_runs=restarts, solver="em", tol=0, max_iter=iterations, threshold=2.0, random_state=0
+        ranks, n_runs=restarts, solver="em", tol=0, max_iter=iterations, threshold=2.0, random_state=0, n_jobs=-1
     )
     begin = time.perf_counter()
     model.fit(X)

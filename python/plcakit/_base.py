@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
 import json
 import numbers
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from . import _core
 from ._data import check_mask, describe, has_mass, seed_of, threads, unmasked, unpacked
 from ._docs import described
+from ._hints import hinted
 from ._long import LONG, Long
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
 from ._warn import warn
@@ -38,8 +37,8 @@ COMMON: dict[str, Any] = {
     "init": [StrOptions({"random", "custom"}), None],
     "tol": [Interval(numbers.Real, 0, None, closed="left")],
     "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-    # Seeds of the command have 64 bits, those of NumPy's older generators 32.
-    "random_state": ["random_state", np.random.Generator, Interval(numbers.Integral, 0, 2**64 - 1, closed="both")],
+    # Seeds of the command have 64 bits.
+    "random_state": [Interval(numbers.Integral, 0, 2**64 - 1, closed="both"), np.random.RandomState, np.random.Generator, None],
     "n_init": [Interval(numbers.Integral, 1, 2**32 - 1, closed="both")],
     "n_jobs": [numbers.Integral, None],
     "warm_start": ["boolean"],
@@ -57,35 +56,6 @@ GAP: dict[str, Any] = {"transform_tol": [Interval(numbers.Real, 0, None, closed=
 #: Solvers of all models, and of those that separate.
 EXTRAPOLATED = {"auto", "em", "squarem", "parabolic", "momentum"}
 SOLVERS = EXTRAPOLATED | {"fast"}
-
-
-#: What users of other packages ask for, and what it is here.
-_ELSEWHERE = {
-    **dict.fromkeys(("n_topics", "num_topics", "k", "rank", "n_factors"), "n_components"),
-    **dict.fromkeys(("doc_topic_prior", "alpha"), "method='vb' with prior={'mixture': 'dirichlet:SHAPE'}"),
-    **dict.fromkeys(("topic_word_prior", "eta", "beta"), "method='vb' with prior={'basis': 'dirichlet:SHAPE'}"),
-    **dict.fromkeys(("learning_method", "learning_decay", "learning_offset", "batch_size"), "partial_fit, which learns batch by batch"),
-    **dict.fromkeys(("seed", "random_seed"), "random_state"),
-    **dict.fromkeys(("n_iter", "max_iterations", "passes", "iterations"), "max_iter"),
-    **dict.fromkeys(("n_threads", "workers", "threads"), "n_jobs"),
-    **dict.fromkeys(("mean_change_tol", "tolerance"), "tol"),
-}
-
-
-def _hinted(init: Any) -> Any:
-    """A constructor that names the class, and what comes nearest, where an argument is unknown."""
-    known = [name for name in inspect.signature(init).parameters if name != "self"]
-
-    @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
-                hint = f": here it is {meant}" if meant else f", expected one of {', '.join(known)}"
-                raise TypeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
-        init(self, *args, **settings)
-
-    return __init__
 
 
 @described
@@ -153,7 +123,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         if "__init__" in vars(cls):
-            cls.__init__ = _hinted(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = hinted(cls.__init__)  # type: ignore[method-assign]
 
     def _take(self, settings: dict[str, Any]) -> None:
         """Keeps the arguments of a constructor, its ``locals()``, as they are."""
@@ -251,7 +221,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if "Complex data not supported" in what:
             return f"Complex data not supported by {name}: expected real numbers, such as the magnitudes np.abs(X) of a spectrogram"
         if "could not convert string to float" in what and not hasattr(X, "columns"):
-            return f"{what}: X has texts. Count their words first: X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"
+            if not isinstance(X, str) and np.ndim(X) == 1:
+                return f"{what}. X has texts: count their words first, X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"
+            return f"{what}. X has texts: leave out what is not a number"
         if "could not convert string to float" in what and hasattr(X, "columns"):
             for column in X.columns:
                 try:
@@ -266,7 +238,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
         """The data as arrays, checked by scikit-learn."""
-        return validate_data(self, X, reset=reset, **how)
+        if reset:
+            self.__dict__.pop("_named", None)
+        with warnings.catch_warnings():
+            if getattr(self, "_named", False):
+                # The names are of a file, or of what the data were taken from: nobody has fitted a frame.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            return validate_data(self, X, reset=reset, **how)
+
+    def _name_features(self, names: Any) -> None:
+        """Takes names of features that the data themselves do not have."""
+        self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._named = True
 
     def _describe(self, X: Data, observed: Mask) -> dict[str, Any]:
         return describe(X, observed, self.missing, self._transposed)
@@ -505,9 +488,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         streams = first or known is not None
         if first:
             self._seed = seed_of(self.random_state)
-        elif k != self.n_components_:
-            raise ValueError(f"n_components is {k}, but what was learnt has {self.n_components_}: a stream cannot change it")
-        elif not streams:
+        else:
+            self._check_stream()
+            # Of "auto" that of what was learnt.
+            k = self.n_components_
+        if not streams:
             known = self._resumed(X.shape[0])
         priors = self._priors(self._block_shapes(X.shape, k))
         if self._streams_columns:
@@ -542,6 +527,16 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._keep(result, X.shape, k, self._seed)
         self._known = known
         self._warn(result)
+
+    def _check_stream(self) -> None:
+        """Refuses what has other components, or is another model, than what was learnt."""
+        remedy = "call fit, or take a new estimator, to begin anew"
+        k = self.n_components
+        if isinstance(k, numbers.Integral) and k != self.n_components_:
+            raise ValueError(f"n_components is {k}, but what was learnt has {self.n_components_}, which a stream cannot change: {remedy}")
+        learnt = self._facts()["model"]
+        if learnt != self._model():
+            raise ValueError(f"what was learnt is of the model {learnt!r}, from which {self._model()!r} cannot go on: {remedy}")
 
     def _resumed(self, samples: int) -> Blocks:
         """What a stream goes on from after a fit, in batches of so many samples: the fit counts as the batches that its data would have been."""

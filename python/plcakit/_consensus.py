@@ -15,6 +15,7 @@ from . import _core
 from ._base import COMMON, SOLVERS
 from ._data import describe, has_mass, seed_of, threads, unpacked
 from ._docs import described
+from ._hints import hinted
 from ._long import LONG, Long
 from ._types import Array, Data, RandomState
 from ._warn import warn
@@ -65,7 +66,8 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     random_state : int, RandomState, Generator or None, default=None
         A whole number is the seed of the command. Run ``r`` is its stream ``r``, for every number of components.
     n_jobs : int or None, default=None
-        Threads, each with a fit of its own. ``None``: all processors that this process may use. Results do not depend on it.
+        Threads, each with a fit of its own. ``None``: one, or as many as :func:`joblib.parallel_config` says. Negative, as in joblib: -1 is all
+        processors. Results do not depend on it.
 
     Attributes
     ----------
@@ -148,6 +150,7 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "solver": [StrOptions(SOLVERS)],
     }
 
+    @hinted
     def __init__(
         self,
         n_components: int | Sequence[int] = 10,

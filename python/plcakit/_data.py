@@ -12,10 +12,6 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from ._types import Array, Data, Mask, RandomState
 
 
-#: The threads of OpenMP where nobody has limited them.
-_UNLIMITED = _openmp_effective_n_threads()
-
-
 def threads(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` stands for, as of joblib; results do not depend on it."""
     if n_jobs == 0:
@@ -30,9 +26,9 @@ def threads(n_jobs: int | None) -> int:
     else:
         # More than any machine has.
         many = min(n_jobs, 2**16)
-    # What threadpoolctl allows within its limits is told by OpenMP.
-    allowed = _openmp_effective_n_threads()
-    return min(many, allowed) if allowed < _UNLIMITED else many
+    # threadpoolctl, and joblib in its workers, limit the threads of OpenMP: fewer than there are processors is a limit.
+    allowed = int(_openmp_effective_n_threads(only_physical_cores=False))
+    return min(many, allowed) if allowed < cpu_count() else many
 
 
 def seed_of(random_state: RandomState) -> int:

@@ -14,8 +14,8 @@ n_components : int, default=10
 init : {"random", "custom"} or None, default=None
     The start: random, as in the command, for blocks that ``start`` of :meth:`fit` does not give.
 tol : float, default=1e-7
-    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made, by the same
-    solver. (For the command ``--tol 0`` is plain iterations of EM.)
+    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made, by the
+    solver that any other value has. (For the command ``--tol 0`` is plain iterations of EM.)
 max_iter : int, default=1000
     The largest number of iterations.
 transform_tol : float, default=1e-3

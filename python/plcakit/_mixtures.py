@@ -222,7 +222,8 @@ class TopicModel(MixtureModel):
         -------
         self : object
             The estimator. `objective_` is the log-likelihood of the batch under the components that it met, with ``method="vb"`` its
-            bound, `n_iter_` the number of batches, `trace_` has one entry for each.
+            bound, `n_iter_` the number of batches,
+            with those that a fit counts as; `trace_` has one entry for each batch since then.
         """
         if total_samples is not None:
             if not self._vb:

@@ -320,7 +320,7 @@ class NMF(MixtureModel):
         -------
         self : object
             The estimator. `objective_` is the divergence of the batch under the components that it met, `n_iter_` the number of batches,
-            `trace_` has one entry for each.
+            with those that a fit counts as; `trace_` has one entry for each batch since then.
         """
         self._partial_fit(X, observed)
         return self

@@ -198,8 +198,8 @@ def select(
     if X.dtype != np.float64:
         X = X.astype(np.float64)
     data = estimator._describe(X, observed)
-    if criterion == "cv" and (estimator._solver() not in ("auto", "fast") or estimator.tol == 0):
-        # As of the command: plain steps are those of the model itself.
+    if criterion == "cv" and estimator._solver() not in ("auto", "fast"):
+        # As of the command: a solver that is named makes the steps of the model itself.
         name, options = estimator._model(), estimator._options()
     if "prior" in options:
         options["prior"] = estimator._priors(estimator._block_shapes(data["shape"], components[0]))

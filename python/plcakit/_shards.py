@@ -230,16 +230,20 @@ def sealed(about: dict[str, Any], parts: Sequence[bytes]) -> bytes:
     return b"".join([_STATE, head.encode(), b"\n", *parts])
 
 
-def unsealed(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """What :func:`sealed` made. The file may be anybody's: nothing in it is run."""
-    if not content.startswith(_STATE):
-        raise ValueError(f"its first line is not {_STATE.decode().strip()!r}")
-    first = content.index(b"\n", len(_STATE)) + 1
-    head = json.loads(content[len(_STATE) : first])
-    ends = list(accumulate((int(size) for size in head["sizes"]), initial=first))
-    if any(a > b for a, b in zip(ends, ends[1:])) or ends[-1] != len(content):
-        raise ValueError(f"has {len(content)} bytes, expected {ends[-1]} as its second line says")
-    return dict(head["about"]), [content[a:b] for a, b in zip(ends, ends[1:])]
+def unsealed(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+    """What :func:`sealed` made, from a file, which may be anybody's: nothing in it is run."""
+    content = path.read_bytes()
+    try:
+        if not content.startswith(_STATE):
+            raise ValueError(f"expected {_STATE.decode().strip()!r} in its first line")
+        first = content.index(b"\n", len(_STATE)) + 1
+        head = json.loads(content[len(_STATE) : first])
+        ends = list(accumulate((int(size) for size in head["sizes"]), initial=first))
+        if any(a > b for a, b in zip(ends, ends[1:])) or ends[-1] != len(content):
+            raise ValueError(f"has {len(content)} bytes, expected {ends[-1]} as its second line says")
+        return dict(head["about"]), [content[a:b] for a, b in zip(ends, ends[1:])]
+    except Exception as error:
+        raise ValueError(f"{path} is not a state of plcakit: {error}") from error
 
 
 class Engine:
@@ -427,7 +431,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
         "settings of the model": json.dumps(options, sort_keys=True, default=lambda array: np.asarray(array).tolist()),
         "random_state": seed,
         "solver": solver,
-        "stepwise": None if stepwise is None else list(stepwise),
+        "stepwise": None if stepwise is None else [int(n) for n in stepwise],
         "tol": stop["tol"],
         "check_every": stop["check_every"],
         "the version of plcakit": _core.__version__,

@@ -123,6 +123,8 @@ def _sources(X: Any) -> tuple[list[Any], int | None]:
     if hasattr(X, "to_dask_array"):
         # Of a frame, whose parts are of lengths that have to be counted.
         X = X.to_dask_array(lengths=True)
+        # A filter may have left partitions without samples.
+        X = X.rechunk({0: tuple(many for many in X.chunks[0] if many)}) if 0 in X.chunks[0] else X
     if hasattr(X, "to_delayed"):
         if any(len(chunks) > 1 for chunks in X.chunks[1:]):
             X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
@@ -150,7 +152,7 @@ def _saved(state: tuple[bytes, list[bytes]], path: str | None) -> Any:
 
 def _restored(saved: Any) -> tuple[bytes, list[bytes]]:
     if isinstance(saved, str):
-        _, saved = unsealed(Path(saved).read_bytes())
+        _, saved = unsealed(Path(saved))
     return b"", saved
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["load"]
 
 #: Before the name of an array: what a stream of batches goes on from.
-STREAM = "stream."
+STREAM = "fact.stream."
 #: After the name of a block: the array of its Dirichlet prior, as of the command's ``--priors``.
 DIRICHLET = ".dirichlet"
 
@@ -171,6 +171,9 @@ def _restored(cls: Any, params: dict[str, Any], saved: dict[str, Any], arrays: B
         kept = {key: value for key, value in saved["params"].items() if key in known and key not in params}
         # JSON has one kind of sequence.
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()} | params
+    elif params.get("tol") == 0:
+        # Of the command, for which 0 stands for plain iterations, too.
+        params["solver"] = "em"
     if arrays:
         laws = {block.removesuffix(DIRICHLET): Dirichlet(alpha) for block, alpha in arrays.items()}
         params["prior"] = {**(params.get("prior") or {}), **laws}
@@ -178,17 +181,19 @@ def _restored(cls: Any, params: dict[str, Any], saved: dict[str, Any], arrays: B
         params["freeze"] = {name: _unpacked(which) for name, which in params["freeze"].items()}
     model = cls(**params)
     model._load(blocks, metadata)
-    # Before they were those of all files.
+    # Earlier versions wrote them beside the parameters.
     names = saved.get("feature_names_in") or _named(metadata, model)
     if names:
-        model.feature_names_in_ = np.asarray(names, dtype=object)
+        model._name_features(names)
     return model
 
 
 def _named(metadata: dict[str, Any], model: Factorization) -> list[str] | None:
     """The names that a file has of the features of a matrix."""
     names = metadata.get("names")
-    told = names.get("0" if model._transposed else "1") if isinstance(names, dict) else None
+    if not isinstance(names, dict) or len(model._shape) != 2:
+        return None
+    told = names.get("0" if model._transposed else "1")
     return told if isinstance(told, list) and len(told) == getattr(model, "n_features_in_", None) else None
 
 

@@ -296,7 +296,7 @@ class _Ranks(Engine):
         path, turn, state = folder / "checkpoint", None, b""
         if path.exists():
             try:
-                about, (state,) = unsealed(path.read_bytes())
+                about, (state,) = unsealed(path)
                 turn, iteration = str(about["turn"]), int(about["iteration"])
                 differing = _differing(about["known"], self.known)
             except Exception as error:

@@ -71,8 +71,10 @@ impl Drop for Ending {
     }
 }
 
-/// The pool that was asked for last, by process, for a pool has no threads in a forked child, and number of threads.
-static POOL: Mutex<Option<((u32, usize), Arc<ThreadPool>)>> = Mutex::new(None);
+/// A pool by process, for it has no threads in a forked child, and number of threads.
+type Pool = ((u32, usize), Arc<ThreadPool>);
+/// The one that was asked for last.
+static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 
 /// A pool of this many threads. The one before ends with the work that it has.
 fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {

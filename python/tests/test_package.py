@@ -1,18 +1,23 @@
 """What the package has beside its estimators, and what it does with settings of other packages."""
 
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import plcakit
-from plcakit import NMF, PLCA, PLSA, ad
+from plcakit import NMF, PLCA, PLSA, ConsensusNMF, ad
 from plcakit._data import threads
+from plcakit._hints import _ELSEWHERE
 from plcakit.priors import Dirichlet
 
 
@@ -39,16 +44,40 @@ def test_modules_that_pages_name_are_there():
 @pytest.mark.parametrize(
     "make, wrong, hint",
     [
-        (PLSA, {"n_topics": 3}, "^PLSA has no parameter 'n_topics': here it is n_components$"),
-        (PLSA, {"doc_topic_prior": 0.1}, "method='vb' with prior="),
-        (PLCA, {"learning_decay": 0.7}, "partial_fit"),
-        (NMF, {"n_component": 3}, "here it is n_components"),
+        (PLSA, {"n_topics": 3}, "^PLSA has no parameter 'n_topics': here it is 'n_components'$"),
+        (PLSA, {"doc_topic_prior": 0.1}, "here it is 'prior'"),
+        (PLCA, {"alpha": 0.7}, "here it is 'prior'"),
+        (NMF, {"alpha": 0.7}, "here it is 'alpha_W'"),
+        (NMF, {"beta": 1}, "here it is 'beta_loss'"),
+        (NMF, {"n_component": 3}, "here it is 'n_components'"),
+        (ConsensusNMF, {"n_topics": 3}, "^ConsensusNMF .* here it is 'n_components'$"),
         (NMF, {"zzz": 3}, "expected one of n_components, init"),
     ],
 )
 def test_parameters_of_other_packages_are_named(make, wrong, hint):
     with pytest.raises(TypeError, match=hint):
         make(**wrong)
+
+
+@pytest.mark.parametrize("make", [getattr(plcakit, name) for name in plcakit.__all__ if isinstance(getattr(plcakit, name), type) and hasattr(getattr(plcakit, name), "get_params")])
+def test_hints_are_parameters_of_the_class(make):
+    """Whatever it is called elsewhere."""
+    known = inspect.signature(make).parameters
+    assert "n_components" in known
+    for name in set(_ELSEWHERE) - set(known):
+        with pytest.raises(TypeError, match=f"has no parameter '{name}'") as error:
+            make(**{name: 1})
+        named = re.findall(r"here it is '(\w+)'", str(error.value))
+        assert all(one in known for one in named), error.value
+
+
+def test_classes_of_users_may_hand_arguments_on():
+    class My(PLSA):
+        def __init__(self, n_components=3, *, extra=1, **more):
+            super().__init__(n_components, **more)
+            self.extra = extra
+
+    assert My(4, tol=1e-3).tol == 1e-3
 
 
 @pytest.mark.parametrize("name, beta", [("kullback-leibler", 1), ("kullback-leibler", 1.0), ("frobenius", 2.0)])
@@ -88,6 +117,11 @@ def test_names_of_the_command_are_those_of_features(X, plca, tmp_path, model, bl
     plca("fit", model, tmp_path / "x.npy", "--rank", 2, "--seed", 0, "--labels", tmp_path / "words.txt", "--output", tmp_path / "m.npz")
     ours = plcakit.load(tmp_path / "m.npz")
     assert ours.feature_names_in_.tolist() == words
+    # An array has no names, and no warning says so: nobody has fitted a frame.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "X does not have valid feature names")
+        ours.transform(X)
+        ours.partial_fit(X)
     # And back: the command shows them.
     ours.save(tmp_path / "again.npz")
     assert plcakit.load(tmp_path / "again.npz").feature_names_in_.tolist() == words
@@ -110,8 +144,20 @@ def test_annotated_data_keep_names_priors_and_seed(X, tmp_path):
     assert np.array_equal(told["params"]["prior"]["basis"], prior["basis"].alpha) and told["params"]["prior"]["mixture"] == "dirichlet:1.5"
     again = PLSA(2, prior=prior, random_state=told["seed"]).fit(X)
     assert np.array_equal(again.components_.T, cells.varm["plsa"])
-    frozen = NMF(2, random_state=0, freeze={"h": [0]})
-    assert ad._told(frozen.freeze)["h"].tolist() == [0] and ad._told(()) is None
+    h = np.random.default_rng(1).random((2, 12)) + 0.1
+    known = ad.nmf(cells, np.int64(2), random_state=np.int64(3), tol=np.float32(1e-4), freeze={"h": [0], "w": None}, start={"h": h}, solver="em")
+    assert np.allclose(known.components_[0], h[0])
+    told = cells.uns["nmf"]["params"]
+    assert told["freeze"]["h"].tolist() == [0] and "w" not in told["freeze"] and "prior" not in told
+    assert (told["n_components"], told["random_state"], told["tol"]) == (2, 3, float(np.float32(1e-4)))
+
+
+def test_plain_iterations_of_the_command_stay_plain(X, plca, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    plca("fit", "nmf-kl", tmp_path / "x.npy", "--rank", 2, "--seed", 5, "--tol", 0, "--max-iter", 9, "--output", tmp_path / "m.npz")
+    theirs = plcakit.load(tmp_path / "m.npz")
+    again = clone(theirs).set_params(random_state=5).fit(X)
+    assert theirs.solver == "em" and np.array_equal(theirs.components_, again.components_)
 
 
 def test_annotated_data_in_files(X, tmp_path):
@@ -136,7 +182,7 @@ def test_annotated_data_are_written(X, tmp_path):
 
 
 def test_threads_are_those_of_joblib():
-    from joblib import parallel_config
+    from joblib import cpu_count, parallel_config
     from threadpoolctl import threadpool_limits
 
     assert threads(None) == 1 and threads(3) == 3
@@ -144,8 +190,11 @@ def test_threads_are_those_of_joblib():
         assert threads(None) == 3
     with threadpool_limits(1):
         assert threads(-1) == 1
-        assert threads(3) == (1 if os.cpu_count() > 1 else 3)
+        # With one processor there is nothing that a limit could be told by.
+        assert threads(3) == (1 if cpu_count() > 1 else 3)
     assert threads(3) == 3
+    if cpu_count() > 1:
+        assert run("import json; from plcakit._data import threads; print(json.dumps([threads(3), threads(-1)]))", OMP_NUM_THREADS="1") == [1, 1]
 
 
 THREADS = """

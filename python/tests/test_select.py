@@ -92,6 +92,13 @@ def test_cross_validation_is_that_of_the_command(plca, tmp_path, model, form):
             assert (ours.table["seconds"][:3] > 0).all()
 
 
+@pytest.mark.parametrize("make", [PLCA, PLSA, NMF])
+def test_no_tolerance_is_no_other_model(make):
+    X = counts((20, 15))
+    zero, small = (select(make(random_state=0, tol=tol, max_iter=5), X, [2, 3], criterion="cv") for tol in (0, 1e-300))
+    assert zero.scores.tolist() == small.scores.tolist()
+
+
 def test_shares_and_counts_have_one_number_of_blocks():
     X = np.random.default_rng(0).poisson(np.kron(np.eye(3), np.full((8, 9), 6.0)) + 0.05).astype(float)
     per_million = 1e6 * X / X.sum(axis=1, keepdims=True)

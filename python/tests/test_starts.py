@@ -123,7 +123,11 @@ def test_jobs_are_those_of_joblib(X, monkeypatch):
     from plcakit._data import threads
 
     monkeypatch.setattr(_data, "cpu_count", lambda: 6)
+    monkeypatch.setattr(_data, "_openmp_effective_n_threads", lambda **_: 6)
     assert [threads(n) for n in (None, 1, 5, 1000, -1, -2, -6, -7, -100)] == [1, 1, 5, 1000, 6, 5, 1, 1, 1]
+    # Fewer threads of OpenMP than processors are a limit.
+    monkeypatch.setattr(_data, "_openmp_effective_n_threads", lambda **_: 4)
+    assert [threads(n) for n in (None, 3, 5, 1000, -1, -2)] == [1, 3, 4, 4, 4, 4]
 
 
 def test_no_job_is_none(X):

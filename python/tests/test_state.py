@@ -52,8 +52,9 @@ def shards():
 
 
 @pytest.mark.parametrize("about, parts", [({}, []), ({"a": [1, "b"]}, [b"", b"one\ntwo", bytes(range(256))])])
-def test_states_come_back(about, parts):
-    assert unsealed(sealed(about, parts)) == (about, parts)
+def test_states_come_back(tmp_path, about, parts):
+    (tmp_path / "state").write_bytes(sealed(about, parts))
+    assert unsealed(tmp_path / "state") == (about, parts)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +65,19 @@ def test_states_come_back(about, parts):
         (sealed({}, [b"abc"])[:-1], "bytes, expected"),
         (sealed({}, [b"abc"]) + b"d", "bytes, expected"),
         (b"plcakit state 1\n", "not found"),
+        (b"plcakit state 1\n[]\n", "not a state"),
+        (b'plcakit state 1\n{"about": {}, "sizes": [1e400]}\n', "not a state"),
+        (b"plcakit state 1\n" + b"[" * 10**5 + b"\n", "not a state"),
         (b"plcakit state 1\n{\n", "Expecting"),
         (b'plcakit state 1\n{"about": {}, "sizes": [5, -2]}\nabc', "bytes, expected"),
     ],
 )
-def test_states_that_are_none(wrong, what):
-    with pytest.raises(ValueError, match=what):
-        unsealed(wrong)
+def test_states_that_are_none(tmp_path, wrong, what):
+    path = tmp_path / "state"
+    path.write_bytes(wrong)
+    with pytest.raises(ValueError, match=what) as error:
+        unsealed(path)
+    assert str(path) in str(error.value)
 
 
 @pytest.mark.parametrize("content", ["pickle", "cut", "other numbers"])
@@ -80,7 +87,7 @@ def test_no_checkpoint_is_run(tmp_path, shards, content):
     folder, ran = tmp_path / "state", tmp_path / "ran"
     model = fit(PLSA(2, random_state=0, max_iter=6, tol=0), shards, comm=One(), checkpoint=folder, save_every=2)
     path = folder / "checkpoint"
-    about, state = unsealed(path.read_bytes())
+    about, state = unsealed(path)
     path.write_bytes(
         {
             "pickle": pickle.dumps(Planted(ran)),

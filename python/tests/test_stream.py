@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from plcakit import NMF, PLCA, PLSA, load
 
@@ -94,10 +95,12 @@ def test_a_stream_goes_on_from_a_fit(make, tmp_path):
     assert np.array_equal(again.fit(X).components_, make(3, random_state=0, n_init=3).fit(X).components_)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", ["npz", "safetensors"])
 @pytest.mark.parametrize("make", [PLSA, PLCA, NMF, LDA])
-def test_a_stream_goes_on_from_a_file(make, form, tmp_path, plca):
+def test_a_stream_goes_on_from_a_file(make, form, dtype, tmp_path, plca):
     batches = np.split(corpus(), 8)
+    batches = [batch.astype(dtype) for batch in batches]
     stream = make(3, random_state=0)
     for batch in batches[:4]:
         stream.partial_fit(batch)
@@ -108,9 +111,13 @@ def test_a_stream_goes_on_from_a_file(make, form, tmp_path, plca):
         stream.partial_fit(batch)
         other.partial_fit(batch)
         assert np.array_equal(other.components_, stream.components_)
+        assert np.array_equal(other._known["counts"], stream._known["counts"])
     assert other.n_iter_ == 8 and [int(n) for n in other.trace_["iteration"]] == [5, 6, 7, 8]
-    # The command reads the file, too.
+    # The command reads the file, too, and starts from it.
     plca("inspect", path)
+    np.save(tmp_path / "x.npy", batches[0])
+    model, given = {PLSA: ("plsa", ["--given", 0]), PLCA: ("plca", []), NMF: ("nmf-kl", []), LDA: ("plsa-vb", ["--given", 0])}[make]
+    plca("fit", model, tmp_path / "x.npy", "--rank", 3, *given, "--init", path, "--max-iter", 2, "--output", tmp_path / "on.npz")
     fitted = make(3, random_state=0).fit(batches[0]).partial_fit(batches[1])
     fitted.save(path)
     assert np.array_equal(load(path).partial_fit(batches[2]).components_, fitted.partial_fit(batches[2]).components_)
@@ -119,13 +126,33 @@ def test_a_stream_goes_on_from_a_file(make, form, tmp_path, plca):
 @pytest.mark.parametrize("make", [PLSA, PLCA, NMF, LDA])
 def test_what_a_stream_cannot_go_on_from_is_refused(make):
     X = corpus()
-    with pytest.raises(ValueError, match="what was learnt has 3: a stream cannot change it"):
+    with pytest.raises(ValueError, match="what was learnt has 3, which a stream cannot change: call fit"):
         make(3, random_state=0).fit(X).set_params(n_components=4).partial_fit(X)
     with pytest.raises(ValueError, match="features"):
         make(3, random_state=0).fit(X).partial_fit(corpus(words=20))
     if make is PLCA:
         with pytest.raises(ValueError, match="fitted to data of 3 dimensions"):
             PLCA(2, random_state=0).fit(np.ones((4, 5, 6))).partial_fit(np.ones((4, 5)))
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "made, other", [(PLSA(3), {"method": "vb"}), (LDA(3), {"method": "em"}), (NMF(3, beta_loss="frobenius"), {"beta_loss": 1})]
+)
+def test_a_stream_stays_the_model_that_it_is(made, other, how):
+    model = clone(made).set_params(random_state=0, max_iter=20)
+    if not hasattr(model, how):
+        pytest.skip("this model does not learn batch by batch")
+    model = getattr(model, how)(corpus()).set_params(prior=None, **other)
+    with pytest.raises(ValueError, match="cannot go on: call fit, or take a new estimator"):
+        model.partial_fit(corpus())
+
+
+def test_the_number_of_components_is_that_of_what_was_learnt():
+    X = corpus()
+    draw = np.random.default_rng(1)
+    model = NMF(init="custom", random_state=0).fit(X, W=draw.random((400, 3)) + 0.1, H=draw.random((3, 30)) + 0.1)
+    assert model.partial_fit(X).components_.shape == (3, 30)
 
 
 def test_a_batch_of_other_features_is_refused():
