@@ -1,12 +1,12 @@
 """Probabilistic latent-variable factorization as scikit-learn estimators.
 
-Every estimator runs the engine of the command ``plca``, bit for bit: from one seed both come to the same numbers.
+Every estimator runs the engine of the command ``plca``, bit for bit: from one seed both come to the same numbers with the same solver.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._compare import Comparison, compare
 from ._consensus import ConsensusNMF
@@ -48,10 +48,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from . import ad, dask, datasets, mpi, plot, priors, shards, sound
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import numbers
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,9 +221,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if "Complex data not supported" in what:
             return f"Complex data not supported by {name}: expected real numbers, such as the magnitudes np.abs(X) of a spectrogram"
         if "could not convert string to float" in what and not hasattr(X, "columns"):
-            if not isinstance(X, str) and np.ndim(X) == 1:
+            if not isinstance(X, str) and np.size(X) == len(X):
                 return f"{what}. X has texts: count their words first, X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"
-            return f"{what}. X has texts: leave out what is not a number"
+            return f"{what}. X has a column of texts: leave it out, or encode it as numbers"
         if "could not convert string to float" in what and hasattr(X, "columns"):
             for column in X.columns:
                 try:
@@ -238,13 +238,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
         """The data as arrays, checked by scikit-learn."""
+        checked = self
         if reset:
             self.__dict__.pop("_named", None)
-        with warnings.catch_warnings():
-            if getattr(self, "_named", False):
-                # The names are of a file, or of what the data were taken from: nobody has fitted a frame.
-                warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return validate_data(self, X, reset=reset, **how)
+        elif getattr(self, "_named", False) and not hasattr(X, "columns"):
+            # Nobody has fitted a frame: that an array has no names is no mistake.
+            checked = copy.copy(self)
+            del checked.feature_names_in_
+        return validate_data(checked, X, reset=reset, **how)
 
     def _name_features(self, names: Any) -> None:
         """Takes names of features that the data themselves do not have."""
@@ -530,7 +531,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _check_stream(self) -> None:
         """Refuses what has other components, or is another model, than what was learnt."""
-        remedy = "call fit, or take a new estimator, to begin anew"
+        remedy = "to begin anew take a new estimator, such as sklearn.base.clone makes"
         k = self.n_components
         if isinstance(k, numbers.Integral) and k != self.n_components_:
             raise ValueError(f"n_components is {k}, but what was learnt has {self.n_components_}, which a stream cannot change: {remedy}")

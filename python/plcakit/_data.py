@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads, _openmp_parallelism_enabled
 
 from ._types import Array, Data, Mask, RandomState
 
@@ -19,16 +19,13 @@ def threads(n_jobs: int | None) -> int:
             "n_jobs is 0: expected None for one thread, or as joblib.parallel_config says, a number of threads >= 1, or a negative one, such "
             "as -1 for all processors and -2 for all but one"
         )
-    if n_jobs is None:
-        many = effective_n_jobs(None)
-    elif n_jobs < 0:
-        many = max(1, cpu_count() + 1 + n_jobs)
-    else:
+    if n_jobs is not None and n_jobs > 0:
         # More than any machine has.
-        many = min(n_jobs, 2**16)
-    # threadpoolctl, and joblib in its workers, limit the threads of OpenMP: fewer than there are processors is a limit.
-    allowed = int(_openmp_effective_n_threads(only_physical_cores=False))
-    return min(many, allowed) if allowed < cpu_count() else many
+        return min(n_jobs, 2**16)
+    # A backend of joblib may count the processors of other machines, too.
+    many = min(effective_n_jobs(None), cpu_count()) if n_jobs is None else max(1, cpu_count() + 1 + n_jobs)
+    # OMP_NUM_THREADS, threadpoolctl and joblib in its workers say how many threads a process may have by those of OpenMP.
+    return min(many, int(_openmp_effective_n_threads(only_physical_cores=False))) if _openmp_parallelism_enabled() else many
 
 
 def seed_of(random_state: RandomState) -> int:

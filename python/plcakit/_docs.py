@@ -14,8 +14,8 @@ n_components : int, default=10
 init : {"random", "custom"} or None, default=None
     The start: random, as in the command, for blocks that ``start`` of :meth:`fit` does not give.
 tol : float, default=1e-7
-    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made, by the
-    solver that any other value has. (For the command ``--tol 0`` is plain iterations of EM.)
+    A fit ends when the objective changes by at most this per iteration and unit of data; 0: all iterations are made, with the
+    same solver as for any other ``tol``. (For the command ``--tol 0`` is plain iterations of EM.)
 max_iter : int, default=1000
     The largest number of iterations.
 transform_tol : float, default=1e-3
@@ -27,7 +27,7 @@ n_init : int, default=1
     memory.
 n_jobs : int or None, default=None
     Number of threads. ``None``: one, or as many as :func:`joblib.parallel_config` says. Negative, as in joblib: -1 is all processors, -2 all
-    but one. Never more than a limit of threadpoolctl. Results do not depend on it.
+    but one; not more than ``OMP_NUM_THREADS`` and threadpoolctl allow. Results do not depend on it.
 warm_start : bool, default=False
     Whether a fit starts where the last one ended.
 anneal : (float, float) or None, default=None

@@ -7,7 +7,7 @@ import functools
 import inspect
 from typing import Any
 
-#: By the name elsewhere: parameters here, of which a class has one or none.
+#: By the name elsewhere: parameters here, of which the first that a class has is named.
 _ELSEWHERE = {
     **dict.fromkeys(("n_topics", "num_topics", "k", "rank", "n_factors"), ("n_components",)),
     **dict.fromkeys(("seed", "random_seed"), ("random_state",)),
@@ -15,11 +15,18 @@ _ELSEWHERE = {
     **dict.fromkeys(("n_threads", "workers", "threads"), ("n_jobs",)),
     **dict.fromkeys(("tolerance", "mean_change_tol", "eps"), ("tol",)),
     **dict.fromkeys(("doc_topic_prior", "topic_word_prior", "eta", "regularization"), ("prior",)),
-    **dict.fromkeys(("learning_method", "algorithm", "update"), ("solver",)),
+    **dict.fromkeys(("algorithm", "update"), ("solver",)),
     "alpha": ("alpha_W", "prior"),
     "beta": ("beta_loss", "prior"),
     "loss": ("beta_loss",),
-    "mask": ("missing",),
+}
+#: The same where no parameter takes it; the second is one that a class must have for it to hold.
+_OTHERWISE = {
+    **dict.fromkeys(("mask", "observed"), ("hidden cells are given to fit(X, observed=mask)", "missing")),
+    **dict.fromkeys(
+        ("learning_method", "learning_decay", "learning_offset", "batch_size", "total_samples"),
+        ("partial_fit learns batch by batch, method='vb' by variational Bayes", "method"),
+    ),
 }
 
 
@@ -35,9 +42,19 @@ def hinted(init: Any) -> Any:
     def __init__(self: Any, *args: Any, **settings: Any) -> None:
         for name in settings:
             if name not in known:
-                meant = [*(here for here in _ELSEWHERE.get(name, ()) if here in known), *difflib.get_close_matches(name, known, 1)]
-                hint = f"here it is {meant[0]!r}" if meant else f"expected one of {', '.join(known)}"
-                raise TypeError(f"{type(self).__name__} has no parameter {name!r}: {hint}")
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}: {_hint(name, known)}")
         init(self, *args, **settings)
 
     return __init__
+
+
+def _hint(name: str, known: list[str]) -> str:
+    for here in _ELSEWHERE.get(name, ()):
+        if here in known:
+            return f"here it is {here!r}"
+    said, of = _OTHERWISE.get(name, ("", ""))
+    if of in known:
+        return said
+    lowered = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), lowered, 1)
+    return f"did you mean {lowered[near[0]]!r}?" if near else f"expected one of {', '.join(known)}"

@@ -465,7 +465,7 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
     result.update(metadata=metadata, restored=[], error=None)
     estimator._keep(result, theirs, k, seed)
     # Of an earlier fit, as shards have no names of features.
-    for name in ("feature_names_in_", "n_features_in_"):
+    for name in ("feature_names_in_", "_named", "n_features_in_"):
         estimator.__dict__.pop(name, None)
     if len(theirs) == 2:
         estimator.n_features_in_ = theirs[0 if estimator._transposed else 1]

@@ -106,6 +106,8 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
                 "class": type(model).__name__,
                 "params": _plain(params),
                 "n_features_in": getattr(model, "n_features_in_", None),
+                # Whether the names are those of a frame that was fitted.
+                "fitted_names": not getattr(model, "_named", False),
             },
         }
     )
@@ -185,6 +187,7 @@ def _restored(cls: Any, params: dict[str, Any], saved: dict[str, Any], arrays: B
     names = saved.get("feature_names_in") or _named(metadata, model)
     if names:
         model._name_features(names)
+        model._named = not saved.get("fitted_names", "feature_names_in" in saved)
     return model
 
 

@@ -295,8 +295,9 @@ class _Ranks(Engine):
         folder.mkdir(parents=True, exist_ok=True)
         path, turn, state = folder / "checkpoint", None, b""
         if path.exists():
+            about, parts = unsealed(path)
             try:
-                about, (state,) = unsealed(path)
+                (state,) = parts
                 turn, iteration = str(about["turn"]), int(about["iteration"])
                 differing = _differing(about["known"], self.known)
             except Exception as error:

@@ -152,7 +152,7 @@ WRONG = {
     "three dimensions": (lambda X: NMF(2).fit(X[None]), "dim 3"),
     "strings": (lambda X: NMF(2).fit([["a", "b"], ["c", "d"]]), "could not convert"),
     "texts": (lambda X: PLSA(2).fit(["the cat", "the dog"]), "could not convert string to float: 'the cat'. X has texts: count their words first, .*CountVectorizer"),
-    "a text": (lambda X: PLSA(2).fit(np.array([["a", 1.0], ["b", 2.0]], dtype=object)), "could not convert string to float: 'a'. X has texts: leave out"),
+    "a text": (lambda X: PLSA(2).fit(np.array([["a", 1.0], ["b", 2.0]], dtype=object)), "could not convert string to float: 'a'. X has a column of texts: leave it out"),
     "objects": (lambda X: NMF(2).fit(np.array([[object()] * 2] * 2)), "float"),
     "complex": (lambda X: NMF(2).fit(X + 1j), r"^Complex data not supported by NMF: expected real numbers, .*abs\(X\).*$"),
     "lda": (lambda X: PLSA(2, method="lda").fit(X), "'vb' is variational Bayes, which for PLSA is latent Dirichlet allocation"),

@@ -118,18 +118,6 @@ def test_check_every_is_the_distance_of_checks(X):
         model.set_params(check_every=0).fit(X)
 
 
-def test_jobs_are_those_of_joblib(X, monkeypatch):
-    from plcakit import _data
-    from plcakit._data import threads
-
-    monkeypatch.setattr(_data, "cpu_count", lambda: 6)
-    monkeypatch.setattr(_data, "_openmp_effective_n_threads", lambda **_: 6)
-    assert [threads(n) for n in (None, 1, 5, 1000, -1, -2, -6, -7, -100)] == [1, 1, 5, 1000, 6, 5, 1, 1, 1]
-    # Fewer threads of OpenMP than processors are a limit.
-    monkeypatch.setattr(_data, "_openmp_effective_n_threads", lambda **_: 4)
-    assert [threads(n) for n in (None, 3, 5, 1000, -1, -2)] == [1, 3, 4, 4, 4, 4]
-
-
 def test_no_job_is_none(X):
     model = PLSA(2, random_state=0).fit(X)
     for call in (model.fit, model.transform, model.score, model.partial_fit):

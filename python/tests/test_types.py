@@ -28,5 +28,13 @@ def test_the_package_is_typed(tmp_path):
     call(tmp_path, "-m", "mypy", "--strict", *lenient, "--cache-dir", tmp_path / "cache", "-p", "plcakit")
 
 
+def test_names_that_are_not_there_are_refused(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "wrong.py").write_text("import plcakit\nplcakit.plot.topics\nplcakit.NFM\n")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "wrong.py"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout.splitlines()
+    assert len(found) == 2 and found[0].startswith("wrong.py:3:") and "NFM" in found[0]
+
+
 def test_script_of_a_user_runs(tmp_path):
     call(tmp_path, "-W", "ignore", SCRIPT)
