@@ -26,6 +26,8 @@ def _learns(model: NMF) -> bool:
         raise AttributeError(f"beta_loss is {model.beta_loss!r}: partial_fit is for 'kullback-leibler'")
     if model.alpha_W or not isinstance(model.alpha_H, str) and model.alpha_H:
         raise AttributeError("partial_fit does not support penalties: leave alpha_W and alpha_H out")
+    if model.prior:
+        raise AttributeError("the factors that partial_fit learns have no scale: they cannot have priors")
     return True
 
 

@@ -81,7 +81,7 @@ def test_scikit_learn(estimator, check):
         PLSA(n_components=2, method="vb", prior={"basis": "dirichlet:0.1", "mixture": "dirichlet:0.1"}),
         SkellamSNMF(n_components=2, missing="nan"),
         SkellamSNMF(n_components=2, replicates=float("inf")),
-        SkellamSNMF(n_components=2, replicates=2),
+        SkellamSNMF(n_components=2, replicates=2, real_data=True),
         SkellamSNMF(n_components=2, method="vb", solver="squarem"),
         SkellamCP(n_components=2, method="vb"),
         SkellamCP(n_components=2, method="vb", solver="squarem"),
