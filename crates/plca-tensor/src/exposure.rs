@@ -5,7 +5,7 @@ use nalgebra::DMatrix;
 use crate::data::wanted;
 use crate::kernel::Cells;
 use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
-use crate::{Cp, Factor, Real};
+use crate::{Cp, Factor, Real, exponent, times_power_of_two};
 
 impl<T: Real> Cp<'_, T> {
     /// The mass of the model along one mode, an `I_j x K` matrix. Cost `O(K Σ I_j)`.
@@ -125,11 +125,11 @@ fn mend<T: Real>(
     into: &mut DMatrix<T>,
 ) {
     let k = model.components();
-    let others = || (model.factors.iter().enumerate()).filter(|&(m, _)| m != mode);
+    let (others, exponents) = in_own_units(model, mode);
     let mut whole = vec![Twofold::from(1.0); k];
-    for (_, factor) in others() {
-        for (z, whole) in whole.iter_mut().enumerate() {
-            let values = (0..factor.rows()).map(|i| Twofold::from(factor.get(i, z).to_f64()));
+    for factor in &others {
+        for (whole, values) in whole.iter_mut().zip(factor.column_iter()) {
+            let values = values.iter().copied().map(Twofold::from);
             *whole = whole.times(values.fold(Twofold::from(0.0), Twofold::plus));
         }
     }
@@ -145,7 +145,11 @@ fn mend<T: Real>(
             return;
         }
         for (z, rest) in rest[slot * k..][..k].iter_mut().enumerate() {
-            let values = others().map(|(m, f)| Twofold::from(f.get(index[m], z).to_f64()));
+            let rows = [&index[..mode], &index[mode + 1..]].into_iter().flatten();
+            let values = others
+                .iter()
+                .zip(rows)
+                .map(|(f, &i)| Twofold::from(f[(i, z)]));
             let product = values.fold(Twofold::from(1.0), Twofold::times);
             *rest = rest.plus(product.negative());
         }
@@ -154,11 +158,8 @@ fn mend<T: Real>(
     let lists = hidden_lists(cells, mode, rows.len(), |i| {
         rows[i] && (0..k).any(|z| is_tiny(&rest[slots[i] * k..], z))
     });
-    let others: Vec<_> = others().map(|(_, factor)| factor).collect();
     for (&i, rest) in chosen.iter().zip(rest.chunks_exact(k)) {
         for z in 0..k {
-            let weight = model.weights.map_or(1.0, |w| w[z].to_f64());
-            let own = model.factors[mode].get(i, z).to_f64();
             let at = match model.factors[mode] {
                 Factor::Columns(_) => (i, z),
                 Factor::Rows(_) => (z, i),
@@ -168,13 +169,39 @@ fn mend<T: Real>(
             } else {
                 rest[z].value()
             };
-            let mended = weight * own * rest;
-            // Products of the other factors that leave the range of numbers have no digits to give.
-            if whole[z].value() > 1e-280 && mended.is_finite() {
-                into[at] = T::lit(mended);
-            }
+            let weight = model.weights.map_or(1.0, |w| w[z].to_f64());
+            let (own, e) = in_own_unit(model.factors[mode].get(i, z).to_f64());
+            let (weight, f) = in_own_unit(weight);
+            into[at] = T::lit(times_power_of_two(
+                weight * own * rest,
+                -(e + f + exponents[z]),
+            ));
         }
     }
+}
+
+/// A number that is not negative times the power of two that brings it into `[1, 2)`, and the exponent of that.
+fn in_own_unit(x: f64) -> (f64, i32) {
+    let e = -exponent(x);
+    (times_power_of_two(x, e), e)
+}
+
+/// The factors of the other modes, every component in its own unit, and the exponents of those units: twice the precision of small numbers
+/// would be subnormal.
+fn in_own_units<T: Real>(model: &Cp<'_, T>, mode: usize) -> (Vec<DMatrix<f64>>, Vec<i32>) {
+    let k = model.components();
+    let mut exponents = vec![0; k];
+    let others = model.factors.iter().enumerate().filter(|&(m, _)| m != mode);
+    let lifted = others.map(|(_, factor)| {
+        let mut lifted = DMatrix::from_fn(factor.rows(), k, |i, z| factor.get(i, z).to_f64());
+        for (mut column, exponent) in lifted.column_iter_mut().zip(&mut exponents) {
+            let (_, e) = in_own_unit(column.max());
+            column.apply(|x| *x = times_power_of_two(*x, e));
+            *exponent += e;
+        }
+        lifted
+    });
+    (lifted.collect(), exponents)
 }
 
 /// Of the wanted rows of one mode, the listed cells without that mode's index, in lexicographic order.
@@ -196,19 +223,18 @@ fn hidden_lists<T: Real>(
 }
 
 /// `Σ Π_m F_m[x_m,z]` over the cells that a lexicographic list does not hold, without a subtraction.
-fn unlisted<T: Real>(factors: &[&Factor<'_, T>], z: usize, mut listed: &[Vec<usize>]) -> f64 {
+fn unlisted(factors: &[DMatrix<f64>], z: usize, mut listed: &[Vec<usize>]) -> f64 {
     let depth = listed.first().map_or(0, |cell| cell.len() - factors.len());
-    let sum = |f: &&Factor<'_, T>| (0..f.rows()).map(|i| f.get(i, z).to_f64()).sum::<f64>();
     let Some((first, inner)) = factors.split_first() else {
         return if listed.is_empty() { 1.0 } else { 0.0 };
     };
-    let inner_whole: f64 = inner.iter().map(sum).product();
+    let inner_whole: f64 = inner.iter().map(|f| f.column(z).sum()).product();
     let mut rest = 0.0;
-    for x in 0..first.rows() {
+    for (x, value) in first.column(z).iter().enumerate() {
         let here = listed.partition_point(|cell| cell[depth] == x);
         let (inside, after) = listed.split_at(here);
         listed = after;
-        rest += first.get(x, z).to_f64()
+        rest += value
             * if inside.is_empty() {
                 inner_whole
             } else {

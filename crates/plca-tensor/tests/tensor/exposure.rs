@@ -198,3 +198,29 @@ fn what_is_left_is_a_number_where_products_are_none() {
         }
     }
 }
+
+/// A power of two in one factor changes no bit of what is left, as long as the result is a normal number.
+#[test]
+fn what_is_left_has_no_unit() {
+    fn left<T: Real>(heavy: f64, powers: [i32; 3]) -> Vec<f64> {
+        let third = [1.0 / 3.0, heavy / 7.0].map(|x| T::lit(x).to_f64());
+        let of = |power: i32| third.map(|x| x * 2f64.powi(power));
+        let found = beside_a_hidden_slice::<T>(powers.map(of), Some((1, 0)));
+        found.iter().map(|x| x.to_f64()).collect()
+    }
+    fn check<T: Real>(heavy: f64, powers: impl Iterator<Item = i32>) {
+        let plain = left::<T>(heavy, [0; 3]);
+        for power in powers {
+            let halves = [power / 2, power - power / 2];
+            for powers in [[0, 0, power], [0, power, 0], [0, halves[0], halves[1]]] {
+                let got = left::<T>(heavy, powers);
+                let want = plain.iter().map(|x| x * 2f64.powi(power));
+                assert!(got.iter().copied().eq(want), "{heavy:e} 2^{powers:?}");
+            }
+        }
+    }
+    for heavy in [1.0, 1e3, 1e6, 1e9] {
+        check::<f64>(heavy, (-1015..900).step_by(5));
+        check::<f32>(heavy, -120..30);
+    }
+}
