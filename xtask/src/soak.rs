@@ -453,13 +453,18 @@ impl Kept {
 fn paths_of(folder: &Path) -> Vec<String> {
     let own = folder.to_string_lossy();
     let mut paths = vec!["--", "Cargo.lock", "Cargo.toml"];
-    match folder.ends_with("plca-cli") {
+    match ["plca-cli", "plca-io", "plca-media"]
+        .iter()
+        .any(|name| folder.ends_with(name))
+    {
         true => paths.push("crates"),
-        // A pattern must match whole files.
+        // A pattern must match whole files. No law reads one.
         false => paths.extend([
             "crates/*/src/*",
             "crates/*/Cargo.toml",
             ":(exclude)crates/plca-cli",
+            ":(exclude)crates/plca-io",
+            ":(exclude)crates/plca-media",
             &*own,
         ]),
     }
@@ -707,7 +712,9 @@ mod tests {
         ] {
             assert!(own.lines().any(|line| line == file), "{file}");
         }
-        assert!(!own.contains("crates/plca-cli/"));
+        for file in ["crates/plca-cli/", "crates/plca-io/", "crates/plca-media/"] {
+            assert!(!own.contains(file), "{file}");
+        }
         assert!(listed("crates/plca-cli").contains("crates/plca-cli/src/"));
     }
 
