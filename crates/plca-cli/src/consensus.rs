@@ -22,7 +22,7 @@ use crate::limits::{on_threads, reasonable};
 use crate::models::Kind;
 use crate::models::options::{need_matrix, refuse_foreign};
 use crate::named;
-use crate::outputs::{MODEL_FILES, distinct, print, warn, writable};
+use crate::outputs::{MODEL_FILES, distinct, tell, warn, writable};
 use crate::select::ranks;
 use crate::solver;
 use runs::Runs;
@@ -283,13 +283,9 @@ impl Outputs {
             arrays: self.arrays,
             metadata,
         };
-        interrupt::writing(|| -> Result<(), Failure> {
-            let pending = plca_io::pending_model(&args.output, &file, false)?;
-            print(&text)?;
-            Ok(pending.keep()?)
-        })?;
+        interrupt::writing(|| plca_io::write_model(&args.output, &file, false))?;
         warn(args.quiet, &self.warnings);
-        Ok(())
+        tell(&text, &args.output)
     }
 }
 

@@ -41,6 +41,7 @@ mod table;
 mod transform;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -116,7 +117,12 @@ fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
 /// A command line and its parts; help and version are printed, and end the process.
 fn parsed(line: Vec<OsString>) -> Result<(Arguments, ArgMatches), Failure> {
     let refused = |e: clap::Error| match e.kind() {
-        kind if is_help(kind) => e.exit(),
+        kind if is_help(kind) => match e.print().and_then(|()| outputs::say("")) {
+            Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
+                Failure::by(Path::new("standard output"), failed)
+            }
+            _ => std::process::exit(e.exit_code()),
+        },
         _ => Failure::on_line(&line, e),
     };
     let matches = help::command().try_get_matches_from(&line);
@@ -158,16 +164,11 @@ fn obey(command: &Command, given: &[String]) -> Result<(), Failure> {
 }
 
 /// The exit status, and on standard error what went wrong.
-#[expect(
-    clippy::print_stderr,
-    reason = "the one place where the command reports a failure"
-)]
 fn ended(outcome: Result<(), Failure>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::from(failure.status())
-        }
-    }
+    let failure = outcome.err().or_else(|| outputs::unheard().cloned());
+    let Some(failure) = failure else {
+        return ExitCode::SUCCESS;
+    };
+    outputs::cry(&format!("error: {failure}"));
+    ExitCode::from(failure.status())
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use plca_io::ModelFile;
@@ -97,18 +98,36 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// Why standard error could not be written: the run goes on, and does not end well.
+static UNHEARD: OnceLock<Failure> = OnceLock::new();
+
+/// A line on standard error.
+pub(crate) fn cry(line: &str) {
+    if let Err(e) = writeln!(std::io::stderr().lock(), "{line}") {
+        UNHEARD.get_or_init(|| Failure::by(Path::new("standard error"), e));
+    }
+}
+
+/// Why a line of [`cry`] could not be written.
+pub(crate) fn unheard() -> Option<&'static Failure> {
+    UNHEARD.get()
+}
+
 /// Warnings for a person; with `--quiet` they are in the metadata alone.
-#[expect(clippy::print_stderr, reason = "warnings go to standard error")]
 pub(crate) fn warn(quiet: bool, warnings: &[String]) {
     for warning in warnings.iter().filter(|_| !quiet) {
-        eprintln!("warning: {}", printable(warning));
+        cry(&format!("warning: {}", printable(warning)));
     }
+}
+
+fn out(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
 /// Writes to standard output. That nobody reads on is not a failure; a full disk is.
 pub(crate) fn say(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out(text) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         said => said,
     }
@@ -119,8 +138,21 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     say(text).map_err(|e| Failure::by(Path::new("standard output"), e))
 }
 
-/// The summary for a program or for a person.
-pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), Failure> {
+/// What is said of a file or folder once it is there, where it stays whatever becomes of the text.
+pub(crate) fn tell(text: &str, written: &Path) -> Result<(), Failure> {
+    out(text).map_err(|e| {
+        let failure = Failure::by(Path::new("standard output"), e);
+        failure.and(format_args!("{} is written", written.display()))
+    })
+}
+
+/// The summary of what is written, for a program or for a person.
+pub(crate) fn report(
+    as_json: bool,
+    quiet: bool,
+    summary: &Value,
+    written: &Path,
+) -> Result<(), Failure> {
     let mut text = String::new();
     if as_json {
         text = format!("{summary}\n");
@@ -130,7 +162,7 @@ pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), 
             text.push_str(&format!("{name:>16}  {value}\n"));
         }
     }
-    print(&text)
+    tell(&text, written)
 }
 
 /// What a run leaves: a model file, perhaps a trace, a summary, and warnings.
@@ -151,7 +183,7 @@ pub(crate) struct Leaving<'a> {
 }
 
 impl Leaving<'_> {
-    /// Leaves everything, or nothing where any of it cannot be written.
+    /// Leaves every file, or none where one of them cannot be written; then says so.
     pub(crate) fn leave(mut self) -> Result<(), Failure> {
         merge(&mut self.model.metadata, self.summary.clone());
         if !self.warnings.is_empty() {
@@ -171,12 +203,16 @@ impl Leaving<'_> {
         self.summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
         interrupt::writing(|| self.write())?;
         warn(self.quiet, &self.warnings);
-        Ok(())
+        report(
+            self.json,
+            self.quiet || self.piped,
+            &self.summary,
+            self.output,
+        )
     }
 
     fn write(&self) -> Result<(), Failure> {
         let model = plca_io::pending_model(self.output, &self.model, self.single)?;
-        report(self.json, self.quiet || self.piped, &self.summary)?;
         // The model has its name once everything is on the disk: none is without its trace.
         self.trace.map_or(Ok(()), Trace::saved)?;
         Ok(model.keep()?)

@@ -174,7 +174,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     }
     match told.is_null() {
         true => Ok(()),
-        false => report(args.json, args.quiet, &told),
+        false => report(args.json, args.quiet, &told, output),
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
         // Workers wait for the largest.
         "largest_to_mean": largest as f64 * shards as f64 / sum as f64,
     });
-    report(args.json, false, &summary)
+    report(args.json, false, &summary, &args.output)
 }
 
 fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {

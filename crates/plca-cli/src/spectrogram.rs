@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::SpectrogramArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::outputs::{print, warn, writable};
+use crate::outputs::{tell, warn, writable};
 
 /// Share of the loudest channel below which the mean of all has lost it.
 const CANCELLED: f64 = 0.01;
@@ -137,6 +137,6 @@ pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
     })?;
     match args.piped {
         true => Ok(()),
-        false => print(&summary),
+        false => tell(&summary, &args.output),
     }
 }

@@ -55,14 +55,14 @@ pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
         interrupt::writing(|| plca_io::write_model(&args.output, &file, false))?;
     }
     let seen = learner.map_or(0, |learner| learner.seen());
+    told.extend(unfinished(cut, args.ends.max_iter, args.ends.tol));
+    warn(args.quiet, &told);
     report(
         args.json,
         args.quiet,
         &json!({ "data_sets": seen, "elbo": bounds }),
-    )?;
-    told.extend(unfinished(cut, args.ends.max_iter, args.ends.tol));
-    warn(args.quiet, &told);
-    Ok(())
+        &args.output,
+    )
 }
 
 /// A learner that has seen nothing, with the priors of the command line.

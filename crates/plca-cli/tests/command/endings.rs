@@ -117,20 +117,48 @@ fn ranks_that_cannot_be_held_are_refused() {
     folder.ok("fit plca d.csv --rank 1 --threads 100000 --output o.npz --quiet");
 }
 
-/// A summary that cannot be written is a failure like any other; one that nobody reads is none.
+/// A summary that cannot be written, or that nobody reads, is a failure; what it is of stays. A text that is asked for may be read in part.
 #[cfg(target_os = "linux")]
 #[test]
 fn standard_output_may_be_full_or_closed() {
     let folder = Folder::with_counts();
+    let tone = (0..2000).map(|n| 0.5 * (f64::from(n) * 0.2).sin());
+    let sound = plca_media::Sound {
+        rate: 8000,
+        channels: vec![tone.collect()],
+    };
+    plca_media::write_wav(folder.path("s.wav"), &sound).unwrap();
     folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
+    folder.text(
+        "d.mtx",
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 5\n2 2 3\n",
+    );
     let before = folder.names();
-    let lines = [
-        "fit plca d.csv --rank 2 --output p.npz",
-        "fit nmf-kl d.csv --rank 2 --output p.safetensors --json --trace t.jsonl",
-        "transform o.npz d.csv --output p.npz --json",
+    let written = [
+        ("fit plca d.csv --rank 2 --output p.npz", "p.npz"),
+        (
+            "fit nmf-kl d.csv --rank 2 --output p.safetensors --json --trace t.jsonl",
+            "p.safetensors",
+        ),
+        ("transform o.npz d.csv --output p.npz --json", "p.npz"),
+        (
+            "consensus nmf-kl d.csv --ranks 2 --restarts 9 --output p.npz",
+            "p.npz",
+        ),
+        ("shard d.mtx --shards 2 --output p", "p"),
+        ("spectrogram s.wav --output p.npy", "p.npy"),
+    ];
+    let asked = [
         "inspect o.npz",
         "inspect o.npz --json",
         "select plca d.csv --ranks 1..2 --criterion bic",
+        "select plca d.csv --ranks 1..2 --quiet",
+        "--help",
+        "--version",
+        "fit --help",
+        "fit plsa --help",
+        "man",
+        "completions bash",
     ];
     let run = |line: &str, stdout: Stdio| {
         let mut command = folder.program(PROGRAM);
@@ -138,27 +166,79 @@ fn standard_output_may_be_full_or_closed() {
         let out = out.output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
-    for line in lines {
-        let full = std::fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
-        let (status, err) = run(line, full.into());
-        assert_eq!((status, err.lines().count()), (Some(1), 1), "{line}: {err}");
-        assert!(err.starts_with("error: standard output: "), "{line}: {err}");
-        // A trace is kept whatever becomes of its run.
-        let traced = line.contains("--trace").then(|| "t.jsonl".to_string());
-        let expected: Vec<String> = before.iter().cloned().chain(traced).collect();
-        assert_eq!(folder.names(), expected, "{line}");
-        let _ = std::fs::remove_file(folder.path("t.jsonl"));
-    }
-    for line in lines {
+    let closed = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        assert_eq!(run(line, writer.into()), (Some(0), String::new()), "{line}");
+        Stdio::from(writer)
+    };
+    for (line, file) in written {
+        for stdout in [full(), closed()] {
+            let (status, err) = run(line, stdout);
+            assert_eq!((status, err.lines().count()), (Some(1), 1), "{line}: {err}");
+            assert!(err.starts_with("error: standard output: "), "{line}: {err}");
+            assert!(
+                err.ends_with(&format!("; {file} is written\n")),
+                "{line}: {err}"
+            );
+            let traced = line.contains("--trace").then_some("t.jsonl");
+            for file in traced.into_iter().chain([file]) {
+                let path = folder.path(file);
+                match path.is_dir() {
+                    true => std::fs::remove_dir_all(path).unwrap(),
+                    false => std::fs::remove_file(path).unwrap(),
+                }
+            }
+            assert_eq!(folder.names(), before, "{line}");
+        }
     }
-    for name in ["p.npz", "p.safetensors", "t.jsonl"] {
-        assert!(folder.path(name).exists(), "{name}");
+    for line in asked {
+        let (status, err) = run(line, full());
+        assert_eq!((status, err.lines().count()), (Some(1), 1), "{line}: {err}");
+        assert!(err.starts_with("error: standard output: "), "{line}: {err}");
+        assert_eq!(run(line, closed()), (Some(0), String::new()), "{line}");
+    }
+    assert_eq!(folder.names(), before);
+}
+
+#[cfg(target_os = "linux")]
+fn full() -> Stdio {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    full.unwrap().into()
+}
+
+/// A warning that cannot be written ends with status 1 what otherwise ends well; files stay. A failure keeps its own status.
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_error_may_be_full() {
+    let folder = Folder::with_counts();
+    folder.text("e.csv", "3,0,4\n1,0,9\n");
+    for (line, status) in [
+        ("fit plca e.csv --rank 2 --max-iter 1 --output p.npz", 1),
+        (
+            "fit plca e.csv --rank 2 --max-iter 1 --output p.npz --quiet",
+            0,
+        ),
+        (
+            "fit plca e.csv --rank 2 --max-iter 1 --output p.npz --json",
+            1,
+        ),
+        (
+            "select plca e.csv --ranks 1..2 --criterion bic --max-iter 1",
+            1,
+        ),
+        ("fit plsa nosuch.csv --rank 2 --output p.npz", 1),
+        ("fit plsa e.csv --rank two --output p.npz", 2),
+        ("fit plsa e.csv --rank 2 --output p.npz --tol -1", 2),
+    ] {
+        let mut command = folder.program(PROGRAM);
+        let out = command
+            .args(line.split_whitespace())
+            .stderr(full())
+            .output();
+        assert_eq!(out.unwrap().status.code(), Some(status), "{line}");
+        let finishes = line.starts_with("fit plca");
+        assert_eq!(folder.path("p.npz").exists(), finishes, "{line}");
+        let _ = std::fs::remove_file(folder.path("p.npz"));
     }
 }
 
