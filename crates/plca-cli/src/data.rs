@@ -100,57 +100,13 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     {
         return Failure::from(e).and("a picture is saved as an array first, such as .npy");
     }
-    // Tables alone have columns.
-    let word = e.word().filter(|_| e.place().contains("column "));
-    let word = word.unwrap_or_default();
-    let absent = is_absent(word);
-    let comma = word.replace(',', ".").parse::<f64>().is_ok();
-    let own = match e
-        .path()
-        .extension()
-        .is_some_and(|x| x.eq_ignore_ascii_case("tsv"))
-    {
-        true => "\t",
-        false => ",",
-    };
-    let separator = [";", "\t", "|", ","]
-        .into_iter()
-        .find(|&c| c != own && word.contains(c));
-    let labels = args.table.labels.as_ref();
-    let hint = match separator {
-        _ if word.is_empty() => None,
-        _ if absent && labels == Some(&Labels::Entries) => {
-            Some("leave the line of a missing value out".into())
-        }
-        _ if absent => Some("an empty cell is a missing value, with --missing nan".into()),
-        _ if comma && args.table.delimiter.is_some() => {
-            Some("numbers have a decimal point".into())
-        }
-        Some("\t") if args.table.delimiter.is_none() => Some("--delimiter tab".to_string()),
-        // A comma before it, in a number.
-        Some(c) if args.table.delimiter.is_none() && own == "," && !e.place().ends_with("column 1") => {
-            Some(format!("--delimiter '{c}', with a decimal point in place of the comma in numbers"))
-        }
-        Some(c) if args.table.delimiter.is_none() => Some(format!("--delimiter '{c}'")),
-        _ if e.place().starts_with("line 1:") && args.names_columns(e.path()) => {
-            Some("line 1 seems to name the columns, some by numbers: --header yes".into())
-        }
-        _ if e.place().ends_with("column 1") && labels.is_none() => {
-            Some("if the first column holds names, --labels first-column; if every line is an entry, names and a value, --labels entries".into())
-        }
-        _ if e.place().ends_with("column 2") && labels == Some(&Labels::FirstColumn) => {
-            Some("if every line is an entry, names and a value, --labels entries; a column of other text must be left out".into())
-        }
-        _ if e.place().starts_with("line 1:")
-            && args.table.header.is_none()
-            && labels != Some(&Labels::Entries) =>
-        {
-            Some("if line 1 names the columns, --header yes".into())
-        }
-        _ => None,
-    };
-    match hint {
-        Some(hint) => Failure::from(e).and(hint),
+    let entries = args.table.labels == Some(Labels::Entries);
+    if entries && e.word().is_some_and(is_absent) {
+        return Failure::from(e).and("leave the line of a missing value out");
+    }
+    let advice = plca_io::advice(&e, &args.reading());
+    match advice.and_then(|advice| args.table.advised(&advice)) {
+        Some(advice) => Failure::from(e).and(advice),
         None => e.into(),
     }
 }
@@ -190,6 +146,12 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         warnings.push(format!(
             "the data look like shares: they have fractions, and all indices of one dimension sum to {sum}, which a model by variational Bayes takes for numbers of counts beside the priors: give counts, or multiply every sample by its number of counts"
         ));
+    }
+    // Seconds or milliseconds since 1970.
+    let mean = summary.absolute / summary.nnz as f64;
+    let times = [1.0, 1e3].iter().any(|unit| (3e8..4e9).contains(&(mean / unit)));
+    if times && summary.integers && data.shape().len() > 2 && data.dense().is_none() {
+        warnings.push("the values look like times: the last number of an entry is its value, and those before it are indices or names".into());
     }
     // Models that take no negative values have refused them.
     if model.takes() == Takes::Numbers && summary.negative.is_some() {
@@ -415,7 +377,7 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
 
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
     let index = array.index(at);
-    let what = "is NaN, as an empty cell is: write 0 if that is its value; --missing nan hides NaN, which are then not known";
+    let what = "is NaN, as an empty cell or `NA` is: write 0 if that is its value; --missing nan hides NaN, which are then not known";
     Failure::of(path, format!("entry {index:?} {what}"))
 }
 

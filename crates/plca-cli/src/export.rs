@@ -74,8 +74,8 @@ fn table(
             };
             extents = components.extents();
             let all = 0..array.shape[axis];
-            all.map(|z| (components.get(z), format!("component_{z}")))
-                .unzip()
+            let called = |z| named::component(metadata, z).unwrap_or(format!("component_{z}"));
+            all.map(|z| (components.get(z), called(z))).unzip()
         }
     };
     let entries = columns.first().map_or(0, Vec::len);

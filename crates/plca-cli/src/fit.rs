@@ -460,6 +460,10 @@ impl<T: Scalar> Run<'_, T> {
         if !names.is_null() {
             model.metadata["names"] = names;
         }
+        let components = given::called(args)?;
+        if !components.is_null() {
+            model.metadata["components"] = components;
+        }
         if self.sound.is_object() {
             warnings.extend(along_frequency(&model.metadata));
             model.metadata["sound"] = self.sound.clone();

@@ -1,12 +1,12 @@
 //! What `--init`, `--fix`, `--freeze-entries` and `--rank` say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use nalgebra::DMatrix;
 use plca_fit::{Freeze, Frozen};
 use plca_io::{Array, DataFile, ModelFile, ReadOptions};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision};
 use crate::blocks::{Arrays, matrix};
@@ -103,12 +103,14 @@ fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
         let what = "is one array: --fix BLOCK must name the block that it is, and no other";
         return Err(Failure::of(path, what));
     };
-    let options = ReadOptions {
-        shape: None,
-        array: None,
+    let mut options = ReadOptions {
+        allow_nan: true,
         allow_negative: true,
-        ..args.hidden.reading()
+        ..ReadOptions::default()
     };
+    if plca_io::is_table(path) {
+        options.table = args.hidden.table.reading();
+    }
     let array = match plca_io::read_data_with::<f64>(path, &options)? {
         DataFile::Dense(array) => array,
         DataFile::Sparse(_) => return Err(Failure::of(path, "is no dense array")),
@@ -184,6 +186,33 @@ fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
             Err(Failure::of(path, what))
         }
     }
+}
+
+/// What the components that `--fix` keeps are called in `--init`, by the columns of a table or by another fit; nothing if none has a name.
+pub(crate) fn called(args: &FitArgs) -> Result<Value, Failure> {
+    let Some(path) = &args.init else {
+        return Ok(Value::Null);
+    };
+    let mut names = match is_table(path) {
+        true => {
+            let columns = plca_io::read_names(path, &args.hidden.reading())?.pop();
+            json!(columns.flatten())
+        }
+        false => metadata(path)?["components"].take(),
+    };
+    let whole = args.fix.iter().any(|fix| !fix.contains(':'));
+    let kept: HashSet<usize> = (args.fix.iter())
+        .filter_map(|fix| fix.split_once(':'))
+        .flat_map(|(_, components)| components.split('/').filter_map(|z| z.parse().ok()))
+        .collect();
+    let Value::Array(all) = &mut names else {
+        return Ok(Value::Null);
+    };
+    let others = all.iter_mut().enumerate();
+    let others = others.filter(|(z, _)| !whole && !kept.contains(z));
+    others.for_each(|(_, name)| *name = Value::Null);
+    let any = all.iter().any(Value::is_string);
+    Ok(if any { names } else { Value::Null })
 }
 
 /// Where `--fix` keeps blocks of a fit of other data, the other blocks of that fit: what is 0 there would stay 0.

@@ -114,6 +114,9 @@ fn components(
             continue;
         }
         text.push_str(&z.to_string());
+        if let Some(name) = named::component(metadata, z) {
+            text.push_str(&format!(" {name}"));
+        }
         for (index, value) in entries {
             let (place, side) = index.split_at(places.len());
             let numbers = place.iter().enumerate().map(|(d, &i)| match called.get(d) {

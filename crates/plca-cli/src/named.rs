@@ -59,6 +59,11 @@ pub(crate) fn of(metadata: &Value, d: usize) -> Option<Vec<String>> {
     Some(names.as_array()?.iter().map(text).collect())
 }
 
+/// What a model file says that a component is called.
+pub(crate) fn component(metadata: &Value, z: usize) -> Option<String> {
+    Some(printable(metadata["components"][z].as_str()?))
+}
+
 /// Names in a sentence: the first of them, and how many more there are.
 pub(crate) fn quoted(names: &[impl AsRef<str>]) -> String {
     let (first, others) = names.split_at(names.len().min(LISTED));
@@ -192,27 +197,57 @@ pub(crate) fn doubtful(
     {
         warnings.push("the first column has no name and is taken for data: if it names or numbers the rows, --labels first-column".into());
     }
-    if columns == Some(&None) && args.table.header.is_none() {
-        let numbers = args.first_line(path)?;
-        let numbers: Vec<f64> = numbers.iter().map_while(|cell| cell.parse().ok()).collect();
-        let least = if first_column { NAMED_AXIS } else { AXIS };
-        if let Some(run) = runs(&numbers).filter(|_| numbers.len() >= least) {
-            warnings.push(format!(
-                "line 1 is taken for data, but its numbers {run} from {} to {} as those of a header do: --header yes, or --header no",
-                numbers[0],
-                numbers[numbers.len() - 1]
-            ));
-        }
+    if labels == Some(&Labels::Entries) {
+        warnings.extend(last_cell(&args.first_line(path)?));
+    } else if columns == Some(&None) && args.table.header.is_none() {
+        let cells = args.first_line(path)?;
+        warnings.extend(as_names(&cells, first_column).map(|how| {
+            format!("line 1 is taken for data, but its numbers {how}: --header yes, or --header no")
+        }));
     }
     Ok(warnings)
 }
 
+/// What the numbers of a first line have in common with names, beside a column of names or not.
+fn as_names(cells: &[String], named: bool) -> Option<String> {
+    let numbers: Vec<f64> = cells.iter().map_while(|cell| cell.parse().ok()).collect();
+    if numbers.len() < cells.len() {
+        return None;
+    }
+    let whole = cells.iter().all(|cell| cell.parse::<i64>().is_ok());
+    let counts_on = |from: f64| numbers.iter().zip(0..).all(|(&x, i)| x == from + f64::from(i));
+    let long = numbers.len() >= AXIS || named && numbers.len() >= NAMED_AXIS;
+    let counted = numbers.len() >= NAMED_AXIS && (counts_on(0.0) || counts_on(1.0));
+    if let Some(run) = runs(&numbers).filter(|_| long || counted) {
+        let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+        return Some(format!("{run} from {first} to {last} as those of a header do"));
+    }
+    (named && whole && numbers.len() > 1 && twice(cells).is_none())
+        .then(|| "are whole and all different, as names are".into())
+}
+
+/// A warning where the last cell of every line is taken for its value and seems to be none; `header` names the cells, or is the first entry.
+fn last_cell(header: &[String]) -> Option<String> {
+    let (last, others) = header.split_last()?;
+    let last = match last.parse::<f64>() {
+        Ok(_) => String::new(),
+        Err(_) => format!(", {}", quoted(&[last])),
+    };
+    (others.len() == 1).then(|| {
+        format!("every line has one name and a value{last}: if both are names, of a pair that was seen once, a column of ones must follow")
+    })
+}
+
 /// Text of names that a model file keeps.
-const MOST_NAMES: usize = 1 << 22;
+const MOST_NAMES: usize = 1 << 25;
 
 /// The names of every dimension as the metadata of a model keep them, nothing where none has names; also warnings of those that are too long.
 pub(crate) fn kept(names: Vec<Option<Vec<String>>>) -> (Value, Vec<String>) {
-    let (mut all, mut warnings, mut room) = (serde_json::Map::new(), Vec::new(), MOST_NAMES);
+    kept_within(MOST_NAMES, names)
+}
+
+fn kept_within(most: usize, names: Vec<Option<Vec<String>>>) -> (Value, Vec<String>) {
+    let (mut all, mut warnings, mut room) = (serde_json::Map::new(), Vec::new(), most);
     for (d, names) in names.into_iter().enumerate() {
         let Some(names) = names else { continue };
         let count = names.len();
@@ -223,7 +258,7 @@ pub(crate) fn kept(names: Vec<Option<Vec<String>>>) -> (Value, Vec<String>) {
             all.insert(d.to_string(), names);
         } else {
             warnings.push(format!(
-                "the {count} names along dimension {d} are not kept: the model file has room for {MOST_NAMES} bytes of names, these have {length}"
+                "the {count} names along dimension {d} are not kept: the model file has room for {most} bytes of names, these have {length}"
             ));
         }
     }
@@ -332,8 +367,20 @@ pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Fai
 
 /// Names, a line each.
 pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
-    // An empty line at the end names nothing.
-    let text = text.trim_end_matches(['\n', '\r']);
-    Ok(text.lines().map(|line| printable(line.trim())).collect())
+    let names = plca_io::read_list(path)?;
+    Ok(names.iter().map(|name| printable(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_names_are_left_out() {
+        let names = |length: usize| Some((0..9).map(|i| format!("{i:0length$}")).collect());
+        let (kept, warnings) = kept_within(200, vec![names(40), None, names(5)]);
+        assert_eq!(kept["2"][8], "00008");
+        assert!(kept["0"].is_null());
+        assert!(warnings[0].contains("the 9 names along dimension 0 are not kept"), "{warnings:?}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::models::options::{first_given, schedule};
 use crate::outputs::{folder_of, warn, writable};
 
 /// Extensions of files that are dense whatever is in them.
-const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz", ".tsv", ".tsv.gz"];
+const DENSE: &[&str] = &[".npy"];
 
 /// Refuses, before any work, what needs the data in memory.
 pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
@@ -41,6 +41,12 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         return Err(Failure::usage(
             "--transpose cannot be combined with --out-of-core: the store is of the data as they are in the file",
         ));
+    }
+    if plca_io::is_table(&args.data) {
+        return Err(Failure::usage(format!(
+            "{}: --out-of-core cannot be used with a table, which is read whole: expected .mtx, .tns, docword.*.txt, .npz or .mat",
+            args.data.display()
+        )));
     }
     if DENSE.iter().any(|extension| name.ends_with(extension)) {
         return Err(Failure::usage(format!(

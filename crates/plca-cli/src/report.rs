@@ -10,7 +10,7 @@ use crate::components::{Components, Fit};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::options::takes;
-use crate::named::{is_axis, labels, names};
+use crate::named::{self, is_axis, labels, names};
 use crate::outputs::{distinct, writable};
 
 /// Components that a page shows.
@@ -121,7 +121,9 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
         );
         for z in 0..fit.rank.min(MOST_COMPONENTS) {
             let drawn = component(&components, z, words, args.top);
-            _ = write!(page, "<div class=\"one\"><h3>{z}</h3>{drawn}</div>");
+            let called = named::component(metadata, z).map(|name| format!(" {}", escaped(&name)));
+            let called = called.unwrap_or_default();
+            _ = write!(page, "<div class=\"one\"><h3>{z}{called}</h3>{drawn}</div>");
         }
         page.push_str("</div>");
         if fit.rank > MOST_COMPONENTS {

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use plca_io::{DataFile, Header, IoError, Mask, ReadOptions, Table};
+use plca_io::{Advice, DataFile, Header, IoError, Mask, ReadOptions, Table};
 
 use crate::args::DataArgs;
 use crate::failure::Failure;
+use crate::named;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderLine {
@@ -38,13 +39,13 @@ pub(crate) struct TableArgs {
     pub(crate) header: Option<HeaderLine>,
     /// .csv, .tsv: separator of cells [default: a comma or a tab]
     ///
-    /// One ASCII character, or `tab`. The default is a comma for .csv and a tab for .tsv.
+    /// One ASCII character, or `tab`. The default is what a first line such as `sep=;` says, or a comma for .csv and a tab for .tsv.
     #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true, help_heading = "Data")]
     pub(crate) delimiter: Option<u8>,
     /// .csv, .tsv: first-column or entries; of any format a FILE of names
     ///
     /// With first-column the first cell of every line names its row. With entries every line is an entry of sparse data, such as
-    /// word,document,count. A file has a name on each line, for the dimension that has as many indices, such as the words of a Matrix Market file.
+    /// word,document,count. A file, also .gz, has a name on each line, up to a tab, for the dimension that has as many indices, such as the words of a Matrix Market file.
     #[arg(long, value_name = "WHICH", value_parser = labels, help_heading = "Data")]
     pub(crate) labels: Option<Labels>,
 }
@@ -58,6 +59,70 @@ impl TableArgs {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The same for a reader.
+    pub(crate) fn reading(&self) -> Table {
+        Table {
+            header: match self.header {
+                None | Some(HeaderLine::Auto) => Header::Auto,
+                Some(HeaderLine::Yes) => Header::Yes,
+                Some(HeaderLine::No) => Header::No,
+            },
+            delimiter: self.delimiter,
+            labels: match self.labels {
+                None | Some(Labels::Names(_)) => plca_io::Labels::None,
+                Some(Labels::FirstColumn) => plca_io::Labels::FirstColumn,
+                Some(Labels::Entries) => plca_io::Labels::Entries,
+            },
+        }
+    }
+
+    /// What reads a table that these options do not.
+    pub(crate) fn advised(&self, advice: &Advice) -> Option<String> {
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        if advice.without_first_line {
+            without.push("line 1".to_string());
+        }
+        if let Some(column) = advice.without_column {
+            without.push(format!("column {column}"));
+        }
+        let Table {
+            header,
+            delimiter,
+            labels,
+        } = &advice.table;
+        if let Some(byte) = delimiter.filter(|_| *delimiter != self.delimiter) {
+            with.push(match byte {
+                b'\t' => "--delimiter tab".to_string(),
+                byte => format!("--delimiter '{}'", char::from(byte)),
+            });
+        }
+        match labels {
+            _ if *labels == self.reading().labels => {}
+            plca_io::Labels::FirstColumn => {
+                with.push("--labels first-column (names of rows)".into());
+            }
+            plca_io::Labels::Entries => {
+                with.push("--labels entries (names, then a value, in every line)".into());
+            }
+            _ => with.push("no --labels".into()),
+        }
+        match header {
+            _ if *header == self.reading().header => {}
+            Header::Yes => with.push("--header yes".into()),
+            Header::No => with.push("--header no".into()),
+            _ => with.push("no --header".into()),
+        }
+        if advice.decimal_comma {
+            with.push("a decimal point in place of the comma in numbers".into());
+        }
+        let parts = [("without", without), ("with", with)];
+        let parts = parts.iter().filter(|(_, what)| !what.is_empty());
+        let parts: Vec<String> = parts
+            .map(|(how, what)| format!("{how} {}", what.join(" and ")))
+            .collect();
+        (!parts.is_empty()).then(|| format!("it can be read {}", parts.join(" and ")))
     }
 
     /// What [`Self::labels`] is called in settings.
@@ -95,19 +160,7 @@ impl DataArgs {
             array: self.array.clone(),
             first_index: self.first_index,
             allow_nan: true,
-            table: Table {
-                header: match self.table.header {
-                    None | Some(HeaderLine::Auto) => Header::Auto,
-                    Some(HeaderLine::Yes) => Header::Yes,
-                    Some(HeaderLine::No) => Header::No,
-                },
-                delimiter: self.table.delimiter,
-                labels: match self.table.labels {
-                    None | Some(Labels::Names(_)) => plca_io::Labels::None,
-                    Some(Labels::FirstColumn) => plca_io::Labels::FirstColumn,
-                    Some(Labels::Entries) => plca_io::Labels::Entries,
-                },
-            },
+            table: self.table.reading(),
             ..ReadOptions::default()
         }
     }
@@ -130,19 +183,11 @@ impl DataArgs {
     pub(crate) fn first_line(&self, path: &Path) -> Result<Vec<String>, IoError> {
         let mut reading = self.reading();
         reading.table.header = Header::Yes;
+        if reading.table.labels == plca_io::Labels::Entries {
+            reading.table.labels = plca_io::Labels::None;
+        }
         let mut names = plca_io::read_names(path, &reading)?;
         Ok(names.pop().flatten().unwrap_or_default())
-    }
-
-    /// Whether more cells of the first line are words than numbers, where nobody said what that line is.
-    pub(crate) fn names_columns(&self, path: &Path) -> bool {
-        let told = !matches!(self.table.header, None | Some(HeaderLine::Auto));
-        if told || self.table.labels.is_some() {
-            return false;
-        }
-        let cells = self.first_line(path).unwrap_or_default();
-        let numbers = cells.iter().filter(|cell| cell.parse::<f64>().is_ok());
-        2 * numbers.count() < cells.len()
     }
 
     /// What hides cells of data of this shape.
@@ -162,6 +207,11 @@ impl DataArgs {
             names.reverse();
         }
         Ok(names)
+    }
+
+    /// Warnings where names of a table may have been taken for data, or data for names.
+    pub(crate) fn doubts(&self, path: &Path) -> Result<Vec<String>, IoError> {
+        named::doubtful(path, &self.read_names(path)?, self)
     }
 
     /// The dimension of the data that the columns of a file are.

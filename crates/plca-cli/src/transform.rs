@@ -66,8 +66,11 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let of_fit = file.metadata["data"]["first_index"].as_u64();
     let of_fit = of_fit.and_then(|first| u32::try_from(first).ok());
     let told = args.hidden.first_index.or(of_fit);
-    let uncertain = told.is_none() && plca_io::first_index(&args.data)? == Some(1);
-    args.hidden.first_index = told;
+    let here = plca_io::first_index(&args.data)?;
+    let uncertain = told.is_none() && here == Some(1);
+    if here.is_some() {
+        args.hidden.first_index = told;
+    }
     let sound = plca_io::read_metadata(&args.data)?["sound"].take();
     let here = recorded(&json!({ "sound": sound }));
     let there = recorded(&file.metadata);
@@ -123,6 +126,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         }
     }
     args.names.clone_from(&names);
+    let components = file.metadata["components"].clone();
     let found = kind.transform(file, &args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
@@ -135,6 +139,9 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     warnings.extend(left_out);
     if !names.is_null() {
         metadata["names"] = names;
+    }
+    if components.is_array() {
+        metadata["components"] = components;
     }
     if sound.is_object() {
         metadata["sound"] = sound;

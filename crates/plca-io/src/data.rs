@@ -399,6 +399,17 @@ pub fn lists_samples(path: &Path) -> bool {
     ["svmlight", "libsvm", "ldac", "docword"].contains(&extension(path).0.as_str())
 }
 
+/// Whether a file is a table, `.csv` or `.tsv`, also with `.gz`.
+///
+/// ```
+/// use std::path::Path;
+/// let [table, array] = ["v.tsv.gz", "v.npy"].map(|name| plca_io::is_table(Path::new(name)));
+/// assert!(table && !array);
+/// ```
+pub fn is_table(path: &Path) -> bool {
+    ["csv", "tsv"].contains(&&*extension(path).0)
+}
+
 /// Whether the first line of a table names its columns.
 ///
 /// ```
@@ -454,7 +465,7 @@ pub enum Labels {
     Entries,
 }
 
-/// How a `.csv` or `.tsv` file is read: cells that may be quoted, an empty one for NaN.
+/// How a `.csv` or `.tsv` file is read: cells that may be quoted, an empty one for NaN. Between tabs a quote is text where it does not both begin and end its cell.
 ///
 /// ```
 /// use plca_io::{DataFile, Labels, ReadOptions, Table, read_data_with};
@@ -471,7 +482,7 @@ pub enum Labels {
 pub struct Table {
     /// Whether the first line names the columns.
     pub header: Header,
-    /// The byte of ASCII between cells; without it a comma, in `.tsv` files a tab.
+    /// The byte of ASCII between cells; without it that of a first line `sep=;`, as spreadsheets write it, or a comma, in `.tsv` files a tab.
     pub delimiter: Option<u8>,
     /// Which cells are names.
     pub labels: Labels,
@@ -495,7 +506,7 @@ pub struct ReadOptions {
     /// other shape are refused. Without it, so are sparse data whose modes together have more than 2^24 indices and 64 for
     /// every entry.
     pub shape: Option<Vec<usize>>,
-    /// NaN, or an empty cell of a `.csv` file, passes through from text; otherwise it is an error naming the line.
+    /// NaN passes through from text, and so does a cell of a table that is empty or says `NA`, `N/A`, `null`, `none` or `-`; otherwise it is an error naming the line.
     pub allow_nan: bool,
     /// Negative values pass through from text; otherwise they are an error naming the line.
     pub allow_negative: bool,
@@ -669,13 +680,21 @@ fn read<T: Element>(
         askable(shape)?;
         let text = TEXT.contains(&extension.as_str());
         if !text && (gz || !BINARY.contains(&extension.as_str())) {
-            let what = format!("unknown extension; known are {KNOWN}{MORE}");
+            let what = format!("unknown extension; known are {KNOWN}{MORE}; a table of numbers is renamed to end in .csv or .tsv");
             return Err(Fault::new(what));
         }
         if let (Some(array), false) = (array, NAMED.contains(&extension.as_str())) {
             return Err(Fault::new(format!(
                 "has no array `{array}`: only those of .npz and .mat files have names"
             )));
+        }
+        if *table != Table::default() && !is_table(path) {
+            let what = "has no header, delimiter or labels of its own: only .csv and .tsv files have them";
+            return Err(Fault::new(what));
+        }
+        if options.first_index.is_some() && !["svmlight", "libsvm"].contains(&&*extension) {
+            let what = "has no first index: only .svmlight and .libsvm files have one";
+            return Err(Fault::new(what));
         }
         match extension.as_str() {
             "npz" if array.is_some() || !zipped::is_sparse(path)? => {
@@ -709,14 +728,12 @@ fn read<T: Element>(
                 npy::read_array(&mut reader, supply).map(DataFile::Dense)
             }
             _ => {
-                let delimiter = delimiter(&extension, table);
+                let usual = usual_delimiter(&extension);
                 let mut reader = unpacked(open(path)?, gz);
                 match table.labels {
-                    Labels::Entries => text::read_entries(&mut reader, table, delimiter, accept)
+                    Labels::Entries => text::read_entries(&mut reader, table, usual, accept)
                         .map(|(entries, _)| DataFile::Sparse(entries)),
-                    _ => {
-                        text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
-                    }
+                    _ => text::read_table(&mut reader, table, usual, accept).map(DataFile::Dense),
                 }
             }
         }
@@ -745,10 +762,9 @@ fn is_of(got: &[usize], want: &[usize]) -> bool {
     got.len() == want.len() && got.iter().zip(want).all(same)
 }
 
-/// The byte between cells of a table.
-pub(crate) fn delimiter(extension: &str, table: &Table) -> u8 {
-    let usual = if extension == "tsv" { b'\t' } else { b',' };
-    table.delimiter.unwrap_or(usual)
+/// The byte between cells of a table that says no other.
+pub(crate) fn usual_delimiter(extension: &str) -> u8 {
+    if extension == "tsv" { b'\t' } else { b',' }
 }
 
 /// A reader of the text of a file.

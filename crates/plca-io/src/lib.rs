@@ -36,6 +36,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod advice;
 mod atomic;
 mod data;
 mod entries;
@@ -57,9 +58,10 @@ mod store;
 mod text;
 mod zipped;
 
+pub use advice::{Advice, advice};
 pub use atomic::{Pending, can_write, end_of_links, write_atomically};
 pub use data::{
-    Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, lists_samples,
+    Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, is_table, lists_samples,
     open_file, read_data, read_data_with, read_mask, sha256_file,
 };
 pub use error::{IoError, guarded};
@@ -67,7 +69,7 @@ pub use model::{
     ModelFile, checksum, pending_model, read_checkpoint, read_metadata, read_model,
     write_checkpoint, write_model, write_npy,
 };
-pub use names::read_names;
+pub use names::{read_list, read_names};
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;
 pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, ShardPart, write_shards};

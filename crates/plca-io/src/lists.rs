@@ -17,19 +17,34 @@ pub(crate) enum List {
     LdaC,
 }
 
-/// The first index of an svmlight file that does not say it: 0 if it has a 0, otherwise 1.
+/// A line without its comment, and the word before its pairs; a sample of svmlight may have no label.
+fn parts(line: &str, list: List) -> (Option<&str>, impl Iterator<Item = &str>) {
+    let line = line.split('#').next().unwrap_or_default();
+    let mut words = line.split_ascii_whitespace().peekable();
+    let labelled = |word: &&str| list == List::LdaC || !word.contains(':');
+    (words.next_if(labelled), words)
+}
+
+/// Where the features begin, by a comment that scikit-learn writes.
+fn said(line: &str) -> Option<u32> {
+    let said = line.strip_prefix("# Column indices are ")?;
+    let based = [("zero-based", 0), ("one-based", 1)];
+    Some(based.iter().find(|(word, _)| said.starts_with(word))?.1)
+}
+
+/// The first index of an svmlight file: 0 if it has a 0, otherwise what a comment says, otherwise 1.
 pub(crate) fn first_index(reader: &mut impl BufRead) -> Result<u32, Fault> {
-    let mut first = 1;
+    let mut first = None;
     for_each_line(reader, |_, line| {
-        let line = line.split('#').next().unwrap_or_default();
-        let pairs = line.split_ascii_whitespace().skip(1);
+        let (_, pairs) = parts(line, List::Svmlight);
         let mut indices = pairs.filter_map(|word| word.split_once(':')?.0.parse::<u32>().ok());
         if indices.any(|i| i == 0) {
-            first = 0;
+            first = Some(0);
         }
+        first = first.or(said(line));
         Ok(())
     })?;
-    Ok(first)
+    Ok(first.unwrap_or(1))
 }
 
 /// The matrix of all lines, samples in rows. `shape` says how many features there are; otherwise the largest index does. Features begin at `first`.
@@ -45,15 +60,17 @@ pub(crate) fn read<T: Element>(
         List::LdaC => Some(0),
         List::Svmlight => first,
     };
+    let mut told = None;
     let (mut rows, mut most, mut least) = (0u32, 0u32, 1u32);
     for_each_line(reader, |_, line| {
-        let line = line.split('#').next().unwrap_or_default();
-        let mut words = line.split_ascii_whitespace();
-        let Some(first) = words.next() else {
+        told = told.or(said(line));
+        let (first, pairs) = parts(line, list);
+        let mut pairs = pairs.peekable();
+        if first.is_none() && pairs.peek().is_none() {
             return Ok(());
-        };
+        }
         let before = values.len();
-        for word in words {
+        for word in pairs {
             let pair = word.split_once(':');
             let (i, x) = pair.ok_or_else(|| Fault::new(format!("`{word}` is no index:value")))?;
             if (list, i) == (List::Svmlight, "qid") {
@@ -71,8 +88,9 @@ pub(crate) fn read<T: Element>(
             indices.extend([rows, i]);
             values.push(value(x, accept.nan_sparse, accept)?);
         }
-        if list == List::LdaC && first.parse() != Ok(values.len() - before) {
-            let pairs = values.len() - before;
+        let pairs = values.len() - before;
+        if let Some(first) = first.filter(|first| list == List::LdaC && first.parse() != Ok(pairs))
+        {
             return Err(Fault::new(format!(
                 "`{first}` announces other than {pairs} pairs"
             )));
@@ -85,7 +103,7 @@ pub(crate) fn read<T: Element>(
     if values.is_empty() {
         return Err(Fault::new("holds no entry"));
     }
-    let begin = first_index.unwrap_or(least);
+    let begin = first_index.unwrap_or(least.min(told.unwrap_or(1)));
     let features = indices.iter_mut().skip(1).step_by(2);
     features.for_each(|i| *i -= begin);
     most -= begin;

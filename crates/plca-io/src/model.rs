@@ -18,7 +18,7 @@ use crate::npy::Kind;
 use crate::{IoError, npy, zipped};
 
 /// Longest metadata, and longest header of a `.safetensors` file, that are written and read.
-const MAX_METADATA: u64 = 1 << 23;
+const MAX_METADATA: u64 = 1 << 26;
 const UNKNOWN: &str = "unknown extension; models are .npz or .safetensors";
 const CHECKPOINT_VERSION: u64 = 1;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::data::{Labels, accept, delimiter, extension, open_unpacked};
+use crate::data::{Labels, accept, extension, is_table, open_unpacked, usual_delimiter};
 use crate::error::Fault;
 use crate::{IoError, ReadOptions, text};
 
@@ -29,22 +29,51 @@ pub fn read_names(
     options: &ReadOptions,
 ) -> Result<Vec<Option<Vec<String>>>, IoError> {
     let path = path.as_ref();
-    let (extension, _) = extension(path);
-    if !["csv", "tsv"].contains(&extension.as_str()) {
+    if !is_table(path) {
         return Ok(Vec::new());
     }
+    let (extension, _) = extension(path);
     let attempt = || {
         let mut reader = open_unpacked(path)?;
-        let delimiter = delimiter(&extension, &options.table);
+        let usual = usual_delimiter(&extension);
         match options.table.labels {
             Labels::Entries => {
                 let accept = accept(options);
                 let (_, names) =
-                    text::read_entries::<f64>(&mut reader, &options.table, delimiter, accept)?;
+                    text::read_entries::<f64>(&mut reader, &options.table, usual, accept)?;
                 Ok(names.into_iter().map(Some).collect())
             }
-            _ => text::read_names(&mut reader, &options.table, delimiter).map(Vec::from),
+            _ => text::read_names(&mut reader, &options.table, usual).map(Vec::from),
         }
+    };
+    attempt().map_err(|e: Fault| e.of(path))
+}
+
+/// A list of names, one on each line of a text file, which may be packed as `.gz`: what stands before a tab, where a line has one. Empty lines at the end name nothing.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("features.tsv");
+/// std::fs::write(&path, "ENSG1\tTP53\nENSG2\tMYC\n")?;
+/// assert_eq!(plca_io::read_list(&path)?, ["ENSG1", "ENSG2"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`IoError`] for a file that cannot be read, and for lines that are not text.
+pub fn read_list(path: impl AsRef<Path>) -> Result<Vec<String>, IoError> {
+    let path = path.as_ref();
+    let attempt = || {
+        let (mut names, mut reader) = (Vec::new(), open_unpacked(path)?);
+        text::for_each_line(&mut reader, |_, line| {
+            let name = line.split('\t').next().unwrap_or_default();
+            names.push(name.trim().to_string());
+            Ok(())
+        })?;
+        let empty = names.iter().rev().take_while(|name| name.is_empty());
+        names.truncate(names.len() - empty.count());
+        Ok(names)
     };
     attempt().map_err(|e: Fault| e.of(path))
 }

@@ -1,5 +1,6 @@
 //! Matrix Market, FROSTT and tables of numbers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::BufRead;
 
@@ -20,6 +21,35 @@ pub(crate) struct Accept {
     pub(crate) infinite: bool,
 }
 
+/// Reads up to the next end of a line, which is `\n`, `\r\n` or `\r`; whether anything was left.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Fault> {
+    line.clear();
+    let mut ended = None;
+    while ended != Some(b'\n') {
+        let buffer = reader.fill_buf()?;
+        if ended == Some(b'\r') {
+            // It may be the first half of an end.
+            if buffer.first() == Some(&b'\n') {
+                reader.consume(1);
+            }
+            break;
+        }
+        if buffer.is_empty() {
+            return Ok(!line.is_empty());
+        }
+        let end = buffer.iter().position(|byte| b"\r\n".contains(byte));
+        let found = &buffer[..end.unwrap_or(buffer.len())];
+        if line.len() + found.len() > MAX_LINE {
+            return Err(Fault::new("is too long"));
+        }
+        line.extend(found);
+        ended = end.map(|at| buffer[at]);
+        let read = found.len() + usize::from(ended.is_some());
+        reader.consume(read);
+    }
+    Ok(true)
+}
+
 /// Calls `visit` with the number (from 1) and the text of every line, without its end.
 pub(crate) fn for_each_line(
     reader: &mut impl BufRead,
@@ -27,15 +57,9 @@ pub(crate) fn for_each_line(
 ) -> Result<(), Fault> {
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
         let place = || format!("line {number}");
-        let mut limited = std::io::Read::take(&mut *reader, MAX_LINE as u64);
-        let read = limited.read_until(b'\n', &mut line);
-        if read.map_err(|e| Fault::from(e).within(place()))? == 0 {
+        if !read_line(reader, &mut line).map_err(|e| e.within(place()))? {
             break;
-        }
-        if line.len() == MAX_LINE {
-            return Err(Fault::at(place(), "is too long"));
         }
         let text = std::str::from_utf8(&line).map_err(|_| {
             Fault::at(
@@ -49,7 +73,7 @@ pub(crate) fn for_each_line(
         } else {
             text
         };
-        visit(number, text.trim_end_matches(['\r', '\n'])).map_err(|e| e.within(place()))?;
+        visit(number, text).map_err(|e| e.within(place()))?;
     }
     Ok(())
 }
@@ -109,8 +133,8 @@ pub(crate) fn visit_frostt<T: Element>(
     let mut largest: Vec<usize> = vec![0; order];
     let (mut place, mut empty) = (Vec::new(), true);
     for_each_line(reader, |_, line| {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
             return Ok(());
         }
         let words = line.split_ascii_whitespace().count();
@@ -201,7 +225,8 @@ pub(crate) fn visit_matrix_market<T: Element>(
                     "format `{format}` is neither coordinate nor array"
                 )));
             }
-            if !["real", "integer", "pattern", "double"].contains(&field) {
+            let numbers = ["real", "integer", "unsigned-integer", "double", "pattern"];
+            if !numbers.contains(&field) {
                 return Err(Fault::new(format!("field `{field}` is not a real number")));
             }
             if !["general", "symmetric"].contains(&symmetry) {
@@ -318,9 +343,10 @@ pub(crate) fn visit_matrix_market<T: Element>(
     Ok(banner)
 }
 
-/// A record of cells, which may be quoted and then go over several lines.
-struct Record {
-    parser: csv_core::Reader,
+/// A record of cells, which may be quoted and then, but between tabs, go over several lines.
+pub(crate) struct Record {
+    /// Between tabs a quote is text unless it begins and ends a cell: programs do not quote there.
+    parser: Option<csv_core::Reader>,
     /// The text of all cells, one after the other.
     text: Vec<u8>,
     written: usize,
@@ -335,7 +361,7 @@ impl Record {
             .terminator(csv_core::Terminator::Any(b'\n'))
             .build();
         Self {
-            parser,
+            parser: (delimiter != b'\t').then_some(parser),
             text: Vec::new(),
             written: 0,
             ends: Vec::new(),
@@ -345,9 +371,20 @@ impl Record {
     /// Takes its first line, or the next one; whether the record ends with it.
     fn take(&mut self, line: &str, first: bool) -> bool {
         if first {
-            self.parser.reset();
             self.ends.clear();
             self.written = 0;
+        }
+        let Some(parser) = &mut self.parser else {
+            self.text.clear();
+            for cell in line.split('\t') {
+                self.text.extend(unquoted(cell).as_bytes());
+                self.ends.push(self.text.len() as u32);
+            }
+            self.written = self.text.len();
+            return true;
+        };
+        if first {
+            parser.reset();
         }
         // A line of a quoted cell keeps its end.
         self.text.resize(self.written + line.len() + 1, 0);
@@ -357,7 +394,7 @@ impl Record {
                 (input, ended) = (b"\n", true);
             }
             let out = &mut self.text[self.written..];
-            let (result, read, wrote) = self.parser.read_field(input, out);
+            let (result, read, wrote) = parser.read_field(input, out);
             input = &input[read..];
             self.written += wrote;
             match result {
@@ -398,8 +435,16 @@ impl Record {
         })
     }
 
+    /// Whether a cell has a line with as many cells.
+    fn swallows(&self, delimiter: u8) -> bool {
+        let cells = self.cells().filter_map(Result::ok);
+        let mut lines = cells.flat_map(|cell| cell.split('\n').skip(1));
+        let cells = |line: &str| line.matches(char::from(delimiter)).count() + 1;
+        self.ends.len() > 1 && lines.any(|line| cells(line) == self.ends.len())
+    }
+
     /// The cells.
-    fn cells(&self) -> impl Iterator<Item = Result<&str, Fault>> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = Result<&str, Fault>> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| {
             let cell = std::str::from_utf8(&self.text[start as usize..end as usize]);
@@ -417,6 +462,18 @@ impl Record {
     }
 }
 
+/// The text of a cell in quotes, in which a quote is doubled; any other cell as it is.
+fn unquoted(cell: &str) -> Cow<'_, str> {
+    let quoted = cell
+        .trim()
+        .strip_prefix('"')
+        .and_then(|cell| cell.strip_suffix('"'));
+    match quoted.map(|inner| (inner, inner.replace("\"\"", ""))) {
+        Some((inner, single)) if !single.contains('"') => inner.replace("\"\"", "\"").into(),
+        _ => cell.into(),
+    }
+}
+
 /// Whether a cell is a word that other programs write for a missing value.
 #[doc(hidden)]
 pub fn is_absent(cell: &str) -> bool {
@@ -430,22 +487,51 @@ impl Table {
     }
 }
 
-/// Calls `visit` with every record, and with the number of the last empty line before it, until `visit` says `false`.
-fn for_each_record(
+/// What separates cells, by a first line that spreadsheets write of it.
+fn separator(line: &str) -> Option<u8> {
+    let line = line.trim_matches('"');
+    match line
+        .strip_prefix("sep=")
+        .or(line.strip_prefix("SEP="))?
+        .as_bytes()
+    {
+        &[byte] => Some(byte),
+        _ => None,
+    }
+}
+
+fn check_delimiter(delimiter: u8) -> Result<(), Fault> {
+    if delimiter.is_ascii() && !b"\"\r\n".contains(&delimiter) {
+        return Ok(());
+    }
+    let what = format!("{:?} cannot separate cells", char::from(delimiter));
+    Err(Fault::new(what))
+}
+
+/// Calls `visit` with every record, and with the number of the last empty line before it, until `visit` says `false`. Without another word of the table or of
+/// its first line `usual` separates cells.
+pub(crate) fn for_each_record(
     reader: &mut impl BufRead,
-    delimiter: u8,
+    table: &Table,
+    usual: u8,
     mut visit: impl FnMut(&Record, Option<usize>) -> Result<bool, Fault>,
 ) -> Result<(), Fault> {
-    if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
-        let what = format!("{:?} cannot separate cells", char::from(delimiter));
-        return Err(Fault::new(what));
-    }
+    let mut delimiter = table.delimiter.unwrap_or(usual);
+    check_delimiter(delimiter)?;
     let mut record = Record::new(delimiter);
     let (mut gap, mut more) = (None, true);
     // Where a record began that has not ended.
     let mut begun = None;
     for_each_line(reader, |number, line| {
         if !more {
+            return Ok(());
+        }
+        if let (1, Some(own)) = (number, separator(line)) {
+            if table.delimiter.is_none() {
+                check_delimiter(own)?;
+                delimiter = own;
+                record = Record::new(own);
+            }
             return Ok(());
         }
         let blank = |c: char| c.is_whitespace() && c != char::from(delimiter);
@@ -461,7 +547,14 @@ fn for_each_record(
             begun = begun.or(Some(number));
             return Ok(());
         }
-        begun = None;
+        if let Some(begin) = begun.take()
+            && record.swallows(delimiter)
+        {
+            let what = format!(
+                "the quote of line {begin} is closed here, and there are lines of the table between: a quote that is text is doubled, or stands in a cell between tabs"
+            );
+            return Err(Fault::new(what));
+        }
         more = visit(&record, gap)?;
         Ok(())
     })?;
@@ -475,11 +568,11 @@ fn for_each_record(
 pub(crate) fn read_names(
     reader: &mut impl BufRead,
     table: &Table,
-    delimiter: u8,
+    usual: u8,
 ) -> Result<[Option<Vec<String>>; 2], Fault> {
     let labels = table.first_columns();
     let (mut header, mut columns, mut rows) = (None, 0, Vec::new());
-    for_each_record(reader, delimiter, |record, _| {
+    for_each_record(reader, table, usual, |record, _| {
         if columns == 0 && header.is_none() && record.is_header(table)? {
             let names: Result<Vec<_>, _> = record.cells().map(|c| c.map(str::to_string)).collect();
             header = Some(names?);
@@ -538,12 +631,12 @@ impl Names {
 pub(crate) fn read_entries<T: Element>(
     reader: &mut impl BufRead,
     table: &Table,
-    delimiter: u8,
+    usual: u8,
     accept: Accept,
 ) -> Result<(Coordinates<T>, Vec<Vec<String>>), Fault> {
     let mut names: Vec<Names> = Vec::new();
     let (mut header, mut indices, mut values) = (false, Vec::new(), Vec::new());
-    for_each_record(reader, delimiter, |record, _| {
+    for_each_record(reader, table, usual, |record, _| {
         let cells = record.ends.len();
         if names.is_empty() {
             if cells < 2 {
@@ -598,18 +691,18 @@ pub(crate) fn read_entries<T: Element>(
     Ok((entries, names))
 }
 
-/// Numbers in cells, which may be quoted. Empty ones are NaN.
+/// Numbers in cells, which may be quoted. Empty ones are NaN, and so is `NA`.
 pub(crate) fn read_table<T: Element>(
     reader: &mut impl BufRead,
     table: &Table,
-    delimiter: u8,
+    usual: u8,
     accept: Accept,
 ) -> Result<Array<T>, Fault> {
     let labels = table.first_columns();
     let mut values: Vec<T> = Vec::new();
     let (mut rows, mut columns) = (0, 0);
     let mut header = None;
-    for_each_record(reader, delimiter, |record, gap| {
+    for_each_record(reader, table, usual, |record, gap| {
         let count = record.ends.len();
         // In one column an empty line may be a missing value; nobody can tell.
         if let (Some(gap), true, 1) = (gap, rows > 0, columns + labels) {
@@ -627,7 +720,8 @@ pub(crate) fn read_table<T: Element>(
                 let empty = Fault::new("the cell is empty: `allow_nan` reads it as NaN");
                 return Err(empty.within(format!("column {}", at + 1)));
             }
-            let word = if cell.is_empty() { "nan" } else { cell };
+            let absent = cell.is_empty() || accept.nan_dense && is_absent(cell);
+            let word = if absent { "nan" } else { cell };
             let x = value(word, accept.nan_dense, accept);
             values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);
         }

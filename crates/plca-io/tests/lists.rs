@@ -75,9 +75,15 @@ fn the_first_index_may_be_told() {
         "{below}"
     );
     assert_eq!(first_index(&path).unwrap(), Some(0));
-    // Neither a label nor a comment is a feature.
-    std::fs::write(&path, "0 qid:0 2:1 # 0:1\n0:1 3:1\n").unwrap();
+    // Neither a label nor a comment is a feature; a line may have no label.
+    std::fs::write(&path, "0 qid:0 2:1 # 0:1\n0 3:1\n").unwrap();
     assert_eq!(first_index(&path).unwrap(), Some(1));
+    assert_eq!(
+        read(" 1:1 3:1\n\n2 2:5\n", None),
+        Ok((vec![2, 3], vec![0, 0, 0, 2, 1, 1]))
+    );
+    std::fs::write(&path, "1 2:1\n0:1 3:1\n").unwrap();
+    assert_eq!(first_index(&path).unwrap(), Some(0));
     assert_eq!(first_index(folder.path().join("v.csv")).unwrap(), None);
 }
 
@@ -185,7 +191,7 @@ fn lists_that_are_none_name_line_and_word() {
         (
             "words.txt",
             "3\n",
-            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz",
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; a table of numbers is renamed to end in .csv or .tsv",
         ),
     ] {
         assert_eq!(read(name, text, None).unwrap_err(), why, "{text}");

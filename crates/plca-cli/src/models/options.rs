@@ -15,7 +15,12 @@ pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(
         return Ok(());
     }
     let what = format!("{model} needs a matrix, these data have shape {shape:?}");
-    Err(Failure::of(path, what))
+    let failure = Failure::of(path, what);
+    // Tables have two dimensions unless every line is an entry.
+    Err(match plca_io::is_table(path) {
+        true => failure.and("the last cell of every line is its value, and those before it are names: another column, such as a time, must be left out"),
+        false => failure,
+    })
 }
 
 /// The treatment of missing cells that was asked for.

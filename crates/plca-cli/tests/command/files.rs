@@ -113,7 +113,7 @@ fn tables_are_read_as_they_are_said_to_be() {
         (
             "named.csv",
             "\"x, y\",3,1,4\nz,1,5,9\n",
-            "--labels first-column",
+            "--labels first-column --header no",
         ),
     ] {
         folder.text(name, text);

@@ -32,6 +32,7 @@ mod skellam_golden;
 mod sounds;
 mod squared_error;
 mod streams;
+mod tables;
 mod tempering;
 mod transpose;
 mod wrong_uses;

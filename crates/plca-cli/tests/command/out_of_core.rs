@@ -254,7 +254,7 @@ fn what_needs_the_data_in_memory_is_refused_before_any_work() {
             "plca",
             "d.csv",
             "",
-            "d.csv: --out-of-core is for sparse data, but these data are dense",
+            "d.csv: --out-of-core cannot be used with a table, which is read whole",
         ),
     ] {
         folder.fails(2, &line(model, data, &format!("{rest} {store}")), &[why]);

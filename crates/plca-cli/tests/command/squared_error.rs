@@ -527,7 +527,7 @@ fn numbers_of_the_metadata_are_no_arrays() {
     folder.fails(
         1,
         "fit pntf e.csv --rank 1 --output o.npz",
-        &["--delimiter ';', with a decimal point in place of the comma"],
+        &["--delimiter ';' and a decimal point in place of the comma"],
     );
 }
 

@@ -1,0 +1,260 @@
+//! How a table that was refused can be read.
+
+use std::io::Read;
+
+use crate::data::{accept, extension, is_table, open_unpacked, usual_delimiter};
+use crate::error::Fault;
+use crate::text::{self, Accept, Record, for_each_record};
+use crate::{Header, IoError, Labels, ReadOptions, Table};
+
+/// Text that is looked at.
+const LOOKED_AT: u64 = 1 << 18;
+
+/// The cells of a line that nothing else separates.
+const OWN: u8 = 0x1f;
+
+/// What makes a table readable that was refused.
+///
+/// ```
+/// use plca_io::{Header, ReadOptions, advice, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "1:00;2:00\n1,5;2\n3;4,25\n")?;
+/// let options = ReadOptions::default();
+/// let refused = read_data_with::<f64>(&path, &options).unwrap_err();
+/// let found = advice(&refused, &options).unwrap();
+/// assert_eq!((found.table.delimiter, found.decimal_comma), (Some(b';'), true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Advice {
+    /// The options to read it by.
+    pub table: Table,
+    /// The first line has to go.
+    pub without_first_line: bool,
+    /// A column has to go, which has this number, from 1.
+    pub without_column: Option<usize>,
+    /// Numbers have a comma where a decimal point is needed.
+    pub decimal_comma: bool,
+}
+
+/// How a `.csv` or `.tsv` file can be read that was refused with these options, by trying: with as few changes as possible. `None` if no change helps, and for other files.
+///
+/// Where a file is longer than 256 KiB its begin is tried.
+pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
+    let path = refused.path();
+    let (extension, _) = extension(path);
+    // What names no column is no matter of a table.
+    if !is_table(path) || !refused.place().contains("column ") {
+        return None;
+    }
+    let mut text = Vec::new();
+    let reader = open_unpacked(path).ok()?;
+    reader.take(LOOKED_AT).read_to_end(&mut text).ok()?;
+    if text.len() as u64 == LOOKED_AT {
+        text.truncate(text.iter().rposition(|&byte| byte == b'\n')? + 1);
+    }
+    let trial = Trial {
+        text: &text,
+        usual: usual_delimiter(&extension),
+        accept: accept(options),
+    };
+    let mut found: Option<(u32, Advice)> = None;
+    for (cost, advice) in candidates(&options.table, trial.usual) {
+        let dearest = found.as_ref().map_or(u32::MAX, |found| found.0);
+        if cost >= dearest {
+            break;
+        }
+        match trial.read(&advice) {
+            Ok(()) => found = Some((cost, advice)),
+            Err(fault) => {
+                let column = fault.place.rsplit_once("column ").map(|found| found.1);
+                let without = Advice {
+                    without_column: column.and_then(|column| column.parse().ok()),
+                    ..advice
+                };
+                let first = without.table.labels != Labels::None;
+                let some = without
+                    .without_column
+                    .is_some_and(|at| at > usize::from(first));
+                if some && cost + 4 < dearest && trial.read(&without).is_ok() {
+                    found = Some((cost + 4, without));
+                }
+            }
+        }
+    }
+    Some(found?.1)
+}
+
+/// What may help, and how much it asks for: what a person has said is changed last.
+fn candidates(said: &Table, usual: u8) -> Vec<(u32, Advice)> {
+    let delimiters = [b'\t', b';', b'|', b' ', b','].map(Some);
+    let own = said.delimiter.unwrap_or(usual);
+    let delimiters = delimiters.into_iter().filter(|&other| other != Some(own));
+    let delimiters: Vec<_> = std::iter::once(said.delimiter).chain(delimiters).collect();
+    let mut all = Vec::new();
+    for &delimiter in &delimiters {
+        for labels in [Labels::None, Labels::FirstColumn, Labels::Entries] {
+            for header in [Header::Auto, Header::Yes, Header::No] {
+                let table = Table {
+                    header,
+                    delimiter,
+                    labels,
+                };
+                let changes = [
+                    (header != said.header, said.header != Header::Auto),
+                    (delimiter != said.delimiter, said.delimiter.is_some()),
+                    (labels != said.labels, said.labels != Labels::None),
+                ];
+                let costs =
+                    changes.map(|(changed, said)| u32::from(changed) * (1 + u32::from(said)));
+                let cost: u32 = costs.iter().sum::<u32>()
+                    + u32::from(labels == Labels::Entries && costs[2] > 0);
+                for without_first_line in [false, true] {
+                    for decimal_comma in [false, true] {
+                        let more = 2 * u32::from(without_first_line) + u32::from(decimal_comma);
+                        if decimal_comma && delimiter.unwrap_or(usual) == b',' {
+                            continue;
+                        }
+                        let advice = Advice {
+                            table: table.clone(),
+                            without_first_line,
+                            without_column: None,
+                            decimal_comma,
+                        };
+                        all.push((cost + more, advice));
+                    }
+                }
+            }
+        }
+    }
+    all.sort_by_key(|&(cost, _)| cost);
+    all
+}
+
+/// Whether a word is a number, perhaps with a comma in place of the decimal point.
+fn is_number(word: &str) -> bool {
+    word.replace(',', ".").parse::<f64>().is_ok()
+}
+
+/// A table that is read again and again.
+struct Trial<'a> {
+    text: &'a [u8],
+    usual: u8,
+    accept: Accept,
+}
+
+impl Trial<'_> {
+    fn read(&self, advice: &Advice) -> Result<(), Fault> {
+        let mut text = self.text;
+        if advice.without_first_line {
+            let mut line = 0;
+            for_each_record(
+                &mut text,
+                &advice.table,
+                self.usual,
+                |record: &Record, _| {
+                    line += 1;
+                    let mut cells = record.cells().filter_map(Result::ok);
+                    let numbers = cells.any(is_number);
+                    match numbers && line == 1 {
+                        true => Err(Fault::new("the first line holds numbers")),
+                        false => Ok(false),
+                    }
+                },
+            )?;
+            text = self.text;
+            let end = text.iter().position(|&byte| byte == b'\n');
+            text = end.map_or(&[][..], |end| &text[end + 1..]);
+        }
+        self.doubt(text, advice)?;
+        let (changed, mut table) = (self.changed(text, advice)?, advice.table.clone());
+        if changed.is_some() {
+            table.delimiter = Some(OWN);
+        }
+        let mut reader = changed.as_deref().unwrap_or(text);
+        if table.labels != Labels::Entries {
+            return text::read_table::<f64>(&mut reader, &table, self.usual, self.accept).map(drop);
+        }
+        let mut reader_of_names = reader;
+        let (entries, _) = text::read_entries::<f64>(&mut reader, &table, self.usual, self.accept)?;
+        // Numbers before the last are no names.
+        let (mut lines, count) = (0, entries.values.len());
+        for_each_record(
+            &mut reader_of_names,
+            &table,
+            self.usual,
+            |record: &Record, _| {
+                lines += 1;
+                let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
+                let names = cells.split_last().map_or(&[][..], |(_, names)| names);
+                let number = names.iter().any(|name| name.parse::<f64>().is_ok());
+                match number && (lines > 1 || count == 1) {
+                    true => Err(Fault::new("holds several numbers")),
+                    false => Ok(true),
+                }
+            },
+        )
+    }
+
+    /// Refuses cells that hold several numbers, and to leave out a column that holds numbers.
+    fn doubt(&self, mut text: &[u8], advice: &Advice) -> Result<(), Fault> {
+        let (mut numbers, mut words) = (0, 0);
+        for_each_record(
+            &mut text,
+            &advice.table,
+            self.usual,
+            |record: &Record, _| {
+                for (at, cell) in record.cells().enumerate() {
+                    let cell = cell?;
+                    let several = |separator| {
+                        cell.contains(separator) && cell.split(separator).all(is_number)
+                    };
+                    if [';', '\t', '|'].into_iter().any(several) {
+                        return Err(Fault::new("a cell holds several numbers"));
+                    }
+                    if advice.without_column == Some(at + 1) {
+                        numbers += usize::from(is_number(cell));
+                        words += usize::from(!is_number(cell));
+                    }
+                }
+                Ok(true)
+            },
+        )?;
+        match words <= numbers && advice.without_column.is_some() {
+            true => Err(Fault::new("the column holds numbers")),
+            false => Ok(()),
+        }
+    }
+
+    /// The text with its cells changed, where they are.
+    fn changed(&self, mut text: &[u8], advice: &Advice) -> Result<Option<Vec<u8>>, Fault> {
+        if advice.without_column.is_none() && !advice.decimal_comma {
+            return Ok(None);
+        }
+        let mut changed = Vec::new();
+        for_each_record(
+            &mut text,
+            &advice.table,
+            self.usual,
+            |record: &Record, _| {
+                let cells = record.cells().enumerate();
+                let kept = cells.filter(|&(at, _)| advice.without_column != Some(at + 1));
+                for (at, cell) in kept.map(|(_, cell)| cell).enumerate() {
+                    if at > 0 {
+                        changed.push(OWN);
+                    }
+                    let cell = cell?.replace('"', "\"\"");
+                    let point = cell.replace(',', ".");
+                    let is_number = advice.decimal_comma && point.parse::<f64>().is_ok();
+                    let cell = if is_number { point } else { cell };
+                    changed.extend(format!("\"{cell}\"").bytes());
+                }
+                changed.push(b'\n');
+                Ok(true)
+            },
+        )?;
+        Ok(Some(changed))
+    }
+}
