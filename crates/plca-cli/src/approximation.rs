@@ -134,30 +134,54 @@ impl<S: Reconstruct<Scalar = f64>> Approximation for Fitted<S> {
 /// Events held in memory together.
 const BATCH: u64 = 1 << 20;
 
-/// The model of a file, and an array of zeros of its shape, refused where it could not be held.
-fn read(path: &Path) -> Result<(Box<dyn Approximation>, Array<f64>), Failure> {
+/// A model that was read, and an array of zeros of its shape.
+struct Read {
+    model: Box<dyn Approximation>,
+    array: Array<f64>,
+    /// It is of the transpose of the file of data.
+    turned: bool,
+}
+
+/// The model of a file, refused where its array could not be held.
+fn read(path: &Path) -> Result<Read, Failure> {
     let (kind, file) = Saved::read(path)?;
+    let turned = file.metadata["settings"]["transpose"] == true;
     let model = kind.approximation(file)?;
     let shape = model.shape();
     let mut values = plca_io::room(&shape).map_err(|e| Failure::by(path, e))?;
     values.resize(shape.iter().product(), 0.0);
-    Ok((model, Array::new(shape, values)))
+    let array = Array::new(shape, values);
+    Ok(Read {
+        model,
+        array,
+        turned,
+    })
 }
 
-fn write(path: &Path, array: &Array<f64>) -> Result<(), Failure> {
-    Ok(interrupt::writing(|| plca_io::write_npy(path, array))?)
+/// Writes an array as the file of data has its dimensions.
+fn write(path: &Path, array: Array<f64>, turned: bool) -> Result<(), Failure> {
+    let array = if turned { array.transposed() } else { array };
+    Ok(interrupt::writing(|| plca_io::write_npy(path, &array))?)
 }
 
 pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
-    let (model, mut array) = read(&args.model)?;
+    let Read {
+        model,
+        mut array,
+        turned,
+    } = read(&args.model)?;
     array.values = model.cells().map_err(|e| e.about(&args.model))?;
-    write(&args.output, &array)
+    write(&args.output, array, turned)
 }
 
 pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
-    let (model, mut array) = read(&args.model)?;
+    let Read {
+        model,
+        mut array,
+        turned,
+    } = read(&args.model)?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     let drawn = model.sample(Draws {
         number: args.draws,
@@ -165,5 +189,5 @@ pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
         into: &mut array,
     });
     drawn.map_err(|e| e.about(&args.model))?;
-    write(&args.output, &array)
+    write(&args.output, array, turned)
 }

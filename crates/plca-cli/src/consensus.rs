@@ -109,7 +109,8 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
     };
     let all = runs.all()?;
     let mut out = Outputs::default();
-    out.warnings.extend(named::doubtful(path, &names, &args.hidden)?);
+    out.warnings
+        .extend(named::doubtful(path, &names, &args.hidden)?);
     let cut = all.iter().any(|of_rank| of_rank.cut);
     out.warnings
         .extend(unfinished(cut, args.ends.max_iter, args.ends.tol));

@@ -149,7 +149,9 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
     }
     // Seconds or milliseconds since 1970.
     let mean = summary.absolute / summary.nnz as f64;
-    let times = [1.0, 1e3].iter().any(|unit| (3e8..4e9).contains(&(mean / unit)));
+    let times = [1.0, 1e3]
+        .iter()
+        .any(|unit| (3e8..4e9).contains(&(mean / unit)));
     if times && summary.integers && data.shape().len() > 2 && data.dense().is_none() {
         warnings.push("the values look like times: the last number of an entry is its value, and those before it are indices or names".into());
     }

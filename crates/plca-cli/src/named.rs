@@ -215,12 +215,19 @@ fn as_names(cells: &[String], named: bool) -> Option<String> {
         return None;
     }
     let whole = cells.iter().all(|cell| cell.parse::<i64>().is_ok());
-    let counts_on = |from: f64| numbers.iter().zip(0..).all(|(&x, i)| x == from + f64::from(i));
+    let counts_on = |from: f64| {
+        numbers
+            .iter()
+            .zip(0..)
+            .all(|(&x, i)| x == from + f64::from(i))
+    };
     let long = numbers.len() >= AXIS || named && numbers.len() >= NAMED_AXIS;
     let counted = numbers.len() >= NAMED_AXIS && (counts_on(0.0) || counts_on(1.0));
     if let Some(run) = runs(&numbers).filter(|_| long || counted) {
         let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
-        return Some(format!("{run} from {first} to {last} as those of a header do"));
+        return Some(format!(
+            "{run} from {first} to {last} as those of a header do"
+        ));
     }
     (named && whole && numbers.len() > 1 && twice(cells).is_none())
         .then(|| "are whole and all different, as names are".into())
@@ -381,6 +388,9 @@ mod tests {
         let (kept, warnings) = kept_within(200, vec![names(40), None, names(5)]);
         assert_eq!(kept["2"][8], "00008");
         assert!(kept["0"].is_null());
-        assert!(warnings[0].contains("the 9 names along dimension 0 are not kept"), "{warnings:?}");
+        assert!(
+            warnings[0].contains("the 9 names along dimension 0 are not kept"),
+            "{warnings:?}"
+        );
     }
 }

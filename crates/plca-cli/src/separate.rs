@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::limits::reasonable;
 use crate::outputs::{report, warn, writable};
 use crate::saved::Saved;
-use crate::spectrogram::{Recorded, comparable, hop, is_sound, recorded};
+use crate::spectrogram::{Recorded, cancelled, comparable, hop, is_sound, recorded};
 
 /// Relative difference of two sums of data that are the same.
 const SAME: f64 = 1e-6;
@@ -81,7 +81,14 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     }
     let samples = sound.channels.first().map_or(0, Vec::len);
     let frames = stft.frames(samples);
-    let spectrum = stft.forward(&sound.mixed());
+    let mixed = sound.mixed();
+    if let Some(why) = cancelled(&sound, &mixed) {
+        if mixed.iter().all(|&x| x == 0.0) {
+            return Err(Failure::of(&args.sound, why));
+        }
+        warn(args.quiet, &[format!("{}: {why}", args.sound.display())]);
+    }
+    let spectrum = stft.forward(&mixed);
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
     let parts = match explains {
         true if models.len() == 1 && args.others == 0 && !models[0].spectra => {

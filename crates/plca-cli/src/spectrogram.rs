@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plca_io::{Array, ModelFile};
-use plca_media::{Stft, read_sound};
+use plca_media::{Sound, Stft, read_sound};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,8 +12,19 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::outputs::{tell, warn, writable};
 
-/// Share of the loudest channel below which the mean of all has lost it.
-const CANCELLED: f64 = 0.01;
+/// Share of the power of channels that have nothing in common below which their mean has lost too much of it.
+const CANCELLED: f64 = 0.1;
+
+/// What to say of channels that cancel each other in their mean.
+pub(crate) fn cancelled(sound: &Sound, mean: &[f64]) -> Option<&'static str> {
+    let power = |samples: &[f64]| samples.iter().map(|x| x * x).sum::<f64>();
+    let channels = sound.channels.len() as f64;
+    // Of channels that have nothing in common the mean has one part in as many of the mean power.
+    let usual = sound.channels.iter().map(|c| power(c)).sum::<f64>() / channels / channels;
+    (power(mean) < CANCELLED * usual).then_some(
+        "the channels cancel each other: hardly anything is left of their mean; turn one of them round, or take a channel alone",
+    )
+}
 
 /// What a spectrogram in `.npz` says of its sound, and a model of it in its metadata, `sound`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -99,18 +110,8 @@ pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
     let (rate, mixed) = (f64::from(sound.rate), sound.mixed());
     let spectrum = stft.forward(&mixed);
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
-    let largest = |channel: &[f64]| channel.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    let loudest = sound
-        .channels
-        .iter()
-        .map(|c| largest(c))
-        .fold(0.0, f64::max);
-    if largest(&mixed) < CANCELLED * loudest {
-        warn(
-            false,
-            &["the channels cancel each other: hardly anything is left of their mean".into()],
-        );
-    }
+    let cancelled = cancelled(&sound, &mixed).map(String::from);
+    warn(false, cancelled.as_slice());
     let shape = vec![spectrum.bins(), spectrum.frames()];
     let array = Array::new(shape, spectrum.magnitudes());
     let summary = format!(

@@ -31,12 +31,12 @@
 //!
 //! For streams, for sounds that do not fit into memory, for colour management.
 
-#[cfg(feature = "compressed-sound")]
-mod compressed;
 mod constant_q;
+mod decode;
 mod error;
 mod image_file;
 mod mask;
+mod riff;
 mod sound;
 mod stft;
 

@@ -1,12 +1,13 @@
 //! Sound files.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Write};
+use std::io::{Cursor, Write};
 use std::path::Path;
 
 use plca_io::write_atomically;
 
 use crate::MediaError;
+use crate::decode::{ENDINGS, decode};
 use crate::error::ending;
 
 /// Samples per second and, for every channel, its samples; full scale is 1.
@@ -56,10 +57,12 @@ impl Sound {
 }
 
 /// Samples of all channels together that are read at most: 2 GiB in memory.
-pub(crate) const MAX_SAMPLES: usize = 1 << 28;
+const MAX_SAMPLES: u64 = 1 << 28;
 
-/// Reads a sound, by its ending `.wav` (integers of 8 to 32 bits, floats of 32 bits) or `.flac`; with the feature `compressed-sound` also `.mp3`,
-/// `.ogg` (Vorbis), `.m4a` and `.aac`.
+/// Reads a sound, by its ending `.wav` (integers of 8 to 32 bits, floats of 32 and 64 bits, A-law and µ-law, also in RF64) or `.flac`; with the feature `compressed-sound` also
+/// `.mp3`, `.ogg` (Vorbis), `.m4a` and `.aac`.
+///
+/// Full scale is 1, as in libsndfile: valid bits are on top of their container. Chunks before the samples may have any size.
 ///
 /// # Errors
 ///
@@ -85,14 +88,13 @@ pub fn read_sound(path: impl AsRef<Path>) -> Result<Sound, MediaError> {
 
 fn sound_of(path: &Path) -> Result<Sound, MediaError> {
     let fault = |what: String| MediaError::file(path, what);
-    let open = || plca_io::open_file(path);
-    let (rate, channels, samples) = match &*ending(path) {
-        "wav" => wav(BufReader::new(open()?)).map_err(fault)?,
-        "flac" => flac(BufReader::new(open()?)).map_err(fault)?,
-        other => compressed(open()?, other).map_err(fault)?,
-    };
+    let file = plca_io::open_file(path)?;
+    let (rate, channels, samples) = decoded(file, &ending(path)).map_err(fault)?;
     let count = samples.len();
-    if rate == 0 || channels == 0 || count == 0 {
+    if count == 0 {
+        return Err(fault("holds no samples".into()));
+    }
+    if rate == 0 || channels == 0 {
         let what = format!("{count} samples in {channels} channels at {rate} Hz are not a sound");
         return Err(fault(what));
     }
@@ -112,77 +114,34 @@ fn sound_of(path: &Path) -> Result<Sound, MediaError> {
     })
 }
 
-#[cfg(feature = "compressed-sound")]
-fn compressed(file: File, ending: &str) -> Result<Decoded, String> {
-    use crate::compressed::{ENDINGS, decode};
-    match ENDINGS.contains(&ending) {
-        true => plca_io::guarded(|| decode(file, ending)),
-        false => Err(format!(
-            "`.{ending}` is not one of .wav, .flac, .{}",
-            ENDINGS.join(", .")
-        )),
+fn decoded(file: File, ending: &str) -> Result<Decoded, String> {
+    if ENDINGS.contains(&ending) {
+        return plca_io::guarded(|| decode(file, ending));
     }
-}
-
-#[cfg(not(feature = "compressed-sound"))]
-fn compressed(_: File, ending: &str) -> Result<Decoded, String> {
     let more = match ending {
         "aiff" | "aif" | "wma" | "opus" => ": save it as .wav first",
         "mp3" | "ogg" | "m4a" | "aac" => ": a build with `--features compressed-sound` reads it",
         _ => "",
     };
-    Err(format!("`.{ending}` is not one of .wav, .flac{more}"))
+    let known = ENDINGS.join(", .");
+    Err(format!("`.{ending}` is not one of .{known}{more}"))
 }
 
 /// Rate, number of channels, interleaved samples.
 pub(crate) type Decoded = (u32, usize, Vec<f64>);
 
-/// Collects samples until the first error or the limit.
-fn collect<E: ToString>(samples: impl Iterator<Item = Result<f64, E>>) -> Result<Vec<f64>, String> {
-    let mut all = Vec::new();
-    for sample in samples {
-        let sample = sample.map_err(|e| format!("sample {}: {}", all.len(), e.to_string()))?;
-        if all.len() == MAX_SAMPLES {
-            return Err(format!("more than {MAX_SAMPLES} samples"));
-        }
-        all.push(sample);
+/// Refuses more samples of all channels together than are read.
+pub(crate) fn too_long(samples: u64, channels: usize, rate: u32) -> Result<(), String> {
+    if samples <= MAX_SAMPLES {
+        return Ok(());
     }
-    Ok(all)
-}
-
-fn wav(file: BufReader<File>) -> Result<Decoded, String> {
-    let kinds =
-        "expected integers of 8 to 32 bits, or floats of 32 bits, which NumPy calls float32";
-    let mut reader = hound::WavReader::new(file).map_err(|e| match e {
-        // Who writes into a pipe cannot go back to put it in.
-        hound::Error::FormatError(why) if why.contains("data chunk length") => {
-            format!("{why}: if it was written to a pipe, its header lacks the length, and it must be written to a file")
-        }
-        hound::Error::FormatError(why) => format!("{why}: {kinds}, in a WAVE file"),
-        hound::Error::Unsupported => format!("a kind of samples that is not read: {kinds}"),
-        other => other.to_string(),
-    })?;
-    let spec = reader.spec();
-    let samples = match (spec.sample_format, spec.bits_per_sample) {
-        (hound::SampleFormat::Float, 32) => {
-            collect(reader.samples::<f32>().map(|s| s.map(f64::from)))?
-        }
-        (hound::SampleFormat::Int, bits @ 1..=32) => {
-            let full = f64::from(bits - 1).exp2();
-            let samples = reader.samples::<i32>();
-            collect(samples.map(|s| s.map(|x| f64::from(x) / full)))?
-        }
-        (format, bits) => return Err(format!("{format:?} samples of {bits} bits are not read")),
-    };
-    Ok((spec.sample_rate, spec.channels.into(), samples))
-}
-
-fn flac(file: BufReader<File>) -> Result<Decoded, String> {
-    let mut reader = claxon::FlacReader::new(file).map_err(|e| e.to_string())?;
-    let info = reader.streaminfo();
-    let full = f64::from(info.bits_per_sample.max(1) - 1).exp2();
-    let samples = collect(reader.samples().map(|s| s.map(|x| f64::from(x) / full)))?;
-    Ok((info.sample_rate, info.channels as usize, samples))
+    let minutes =
+        |samples: u64| samples as f64 / (channels.max(1) as f64 * f64::from(rate.max(1)) * 60.0);
+    Err(format!(
+        "lasts {:.0} minutes or more, {samples} samples of all channels: at most {MAX_SAMPLES} are read, here {:.0} minutes; cut it, or take a lower rate",
+        minutes(samples),
+        minutes(MAX_SAMPLES)
+    ))
 }
 
 /// Writes a sound as `.wav` with 32-bit floats, which hold any loudness and lose less than 1e-7 of it.

@@ -44,6 +44,17 @@ fn wav(format: u16, channels: u16, rate: u32, bits: u16, claimed: u32, data: &[u
     bytes
 }
 
+/// RF64 of one channel of 16 bits, whose length is in `ds64`.
+fn wide(claimed: u64) -> Vec<u8> {
+    let mut bytes = b"RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0".to_vec();
+    for size in [claimed + 72, claimed, claimed / 2] {
+        bytes.extend(size.to_le_bytes());
+    }
+    bytes.extend([0; 4]);
+    bytes.extend(&wav(1, 1, 8000, 16, u32::MAX, &[0; 8])[12..]);
+    bytes
+}
+
 #[test]
 fn a_good_header_is_read() {
     let data: Vec<u8> = [16384i16, -32768, 0, 8192]
@@ -61,11 +72,19 @@ fn a_good_header_is_read() {
 #[test]
 fn sounds_that_lie() {
     let cut = sound_error("a.wav", &wav(1, 1, 8000, 16, 4_000_000_000, &[0; 8]));
-    assert!(cut.starts_with("sample 4: "), "{cut}");
-    let piped = sound_error("a.wav", &wav(1, 1, 8000, 16, u32::MAX, &[0; 8]));
-    assert!(piped.contains("written to a pipe"), "{piped}");
+    assert_eq!(cut, "ends after 8 of the 4000000000 bytes of its samples");
+    for (channels, bits) in [(1, 8), (1, 16), (1, 24), (2, 24), (6, 32)] {
+        for size in [u32::MAX, 0xffff_ffdb, 0x7fff_ffff, 0x7fff_f000, 0] {
+            let piped = sound_error("a.wav", &wav(1, channels, 8000, bits, size, &[0; 48]));
+            assert!(piped.contains("written to a pipe"), "{piped}");
+        }
+    }
+    let within = sound_error("a.wav", &wav(1, 2, 8000, 16, 6, &[0; 6]));
+    assert_eq!(within, "ends within sample 1");
+    let long = sound_error("a.wav", &wide(1 << 40));
+    assert!(long.starts_with("ends after 8 of"), "{long}");
     let empty = sound_error("a.wav", &wav(1, 1, 8000, 16, 0, &[]));
-    assert_eq!(empty, "0 samples in 1 channels at 8000 Hz are not a sound");
+    assert_eq!(empty, "holds no samples");
     let still = sound_error("a.wav", &wav(1, 1, 0, 16, 4, &[0; 4]));
     assert_eq!(still, "2 samples in 1 channels at 0 Hz are not a sound");
     let nan = sound_error(
@@ -76,7 +95,6 @@ fn sounds_that_lie() {
     for bytes in [
         wav(1, 0, 8000, 16, 4, &[0; 4]),
         wav(1, 1, 8000, 0, 4, &[0; 4]),
-        wav(3, 1, 8000, 64, 8, &[0; 8]),
         wav(2, 1, 8000, 4, 8, &[0; 8]),
         b"RIFF".to_vec(),
         Vec::new(),
@@ -92,6 +110,21 @@ fn sounds_that_lie() {
     assert!(read_sound("no/such.wav").is_err());
 }
 
+/// More than is read is refused before it is read.
+#[test]
+fn long_sounds_are_refused_at_once() {
+    let samples = (1 << 28) + 2;
+    let (_folder, path) = file("a.wav", &wav(1, 2, 44_100, 8, samples, &[]));
+    let sparse = std::fs::File::options().write(true).open(&path).unwrap();
+    sparse.set_len(44 + u64::from(samples)).unwrap();
+    let why = message(&read_sound(&path).unwrap_err(), "a.wav");
+    assert!(why.starts_with("lasts 51 minutes"), "{why}");
+    assert!(
+        why.contains("268435458 samples") && why.contains("at most 268435456"),
+        "{why}"
+    );
+}
+
 #[test]
 fn a_flac_that_claims_much_is_refused_for_what_it_holds() {
     // A stream header with 2^36 - 1 samples and no frame.
@@ -101,7 +134,7 @@ fn a_flac_that_claims_much_is_refused_for_what_it_holds() {
     // 44100 Hz, one channel, 16 bits.
     bytes.extend([0x0a, 0xc4, 0x40, 0xff, 0xff, 0xff, 0xff, 0xff]);
     bytes.extend([0; 16]);
-    assert!(sound_error("a.flac", &bytes).contains("not a sound"));
+    assert_eq!(sound_error("a.flac", &bytes), "the file ends too early");
 }
 
 /// A chunk of a PNG, without its checksum being right.

@@ -269,6 +269,35 @@ fn trained_sources_share_their_mixture() {
     write_wav(folder.path("opposite.wav"), &sound).unwrap();
     assert!(told("spectrogram opposite.wav --output u.npy").contains("cancel"));
     assert!(!told("spectrogram mix.wav --output u.npy").contains("cancel"));
+    folder.fails(
+        1,
+        "separate low.npz opposite.wav --output no",
+        &["opposite.wav", "cancel"],
+    );
+    // Nearly, and channels that have nothing in common, or nothing in one of them.
+    for (factor, cancels) in [
+        (-0.9, true),
+        (-0.99, true),
+        (0.0, false),
+        (-0.3, false),
+        (1.0, false),
+    ] {
+        let channels = vec![low.clone(), low.iter().map(|x| x * factor).collect()];
+        write_wav(
+            folder.path("near.wav"),
+            &Sound {
+                rate: 8000,
+                channels,
+            },
+        )
+        .unwrap();
+        for line in [
+            "spectrogram near.wav --output u.npy",
+            "separate low.npz near.wav --output near",
+        ] {
+            assert_eq!(told(line).contains("cancel"), cancels, "{line}, {factor}");
+        }
+    }
     folder.ok("spectrogram a.wav --frame 128 --output w.npy");
     folder.ok("fit plca w.npy --rank 2 --max-iter 3 --output w.npz --quiet");
     folder.fails(

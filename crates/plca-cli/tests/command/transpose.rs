@@ -164,3 +164,35 @@ fn documents_of_the_other_orientation_are_turned() {
     let superfluous = format!("{} o.npz --transpose", transform("columns.csv"));
     folder.fails(1, &superfluous, &["leave --transpose out"]);
 }
+
+/// What a model of a turned file says has the orientation of the file.
+#[test]
+fn reconstructions_are_turned_back() {
+    let folder = Folder::new();
+    folder.text("v.csv", "3,0,4,1\n1,5,9,2\n2,6,5,0\n");
+    folder.text("turned.csv", "3,1,2\n0,5,6\n4,9,5\n1,2,0\n");
+    folder.ok("fit nmf-kl v.csv --rank 2 --max-iter 20 --output v.npz --quiet");
+    folder.ok("fit nmf-kl turned.csv --transpose --rank 2 --max-iter 20 --output t.npz --quiet");
+    assert_eq!(folder.model("v.npz").arrays, folder.model("t.npz").arrays);
+    for line in [
+        "reconstruct MODEL --output OUT",
+        "sample MODEL --draws 100 --seed 3 --output OUT",
+    ] {
+        let read = |model: &str, turn: bool| {
+            folder.ok(&line.replace("MODEL", model).replace("OUT", "x.npy"));
+            let data = plca_io::read_data::<f64>(folder.path("x.npy"), None).unwrap();
+            let data = if turn { data.transposed() } else { data };
+            let data = data.into_data().unwrap();
+            let mut cells = vec![(data.shape().to_vec(), 0.0)];
+            data.visit(&mut |index, value| cells.push((index.to_vec(), value)))
+                .unwrap();
+            cells.sort_by(|a, b| a.0.cmp(&b.0));
+            cells
+        };
+        let (usual, turned) = (read("v.npz", false), read("t.npz", true));
+        assert!(
+            usual == turned && usual.iter().any(|(shape, _)| shape == &[3, 4]),
+            "{line}"
+        );
+    }
+}

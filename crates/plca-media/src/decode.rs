@@ -1,4 +1,4 @@
-//! Sounds that were compressed with loss.
+//! Sounds by the decoder.
 
 use std::fs::File;
 
@@ -6,18 +6,31 @@ use symphonia::core::codecs::audio::AudioDecoderOptions;
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
 use symphonia::core::formats::{FormatOptions, TrackType};
-use symphonia::core::io::MediaSourceStream;
+use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
 use symphonia::core::meta::MetadataOptions;
 
-use crate::sound::{Decoded, MAX_SAMPLES};
+use crate::riff;
+use crate::sound::{Decoded, too_long};
 
 /// Endings that are read.
-pub(crate) const ENDINGS: [&str; 4] = ["mp3", "ogg", "m4a", "aac"];
+pub(crate) const ENDINGS: &[&str] = match cfg!(feature = "compressed-sound") {
+    true => &["wav", "flac", "mp3", "ogg", "m4a", "aac"],
+    false => &["wav", "flac"],
+};
 
 /// The first track with sound; a packet that is damaged ends it.
 pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
-    let told = |e: Error| e.to_string();
-    let stream = MediaSourceStream::new(Box::new(file), Default::default());
+    let told = |e: Error| match e {
+        Error::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+            "the file ends too early".to_string()
+        }
+        e => e.to_string(),
+    };
+    let source: Box<dyn MediaSource> = match ending {
+        "wav" => Box::new(ReadOnlySource::new(riff::plain(file)?)),
+        _ => Box::new(file),
+    };
+    let stream = MediaSourceStream::new(source, Default::default());
     let (options, metadata) = (FormatOptions::default(), MetadataOptions::default());
     let mut hint = Hint::new();
     hint.with_extension(ending);
@@ -25,19 +38,30 @@ pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
         .probe(&hint, stream, options, metadata)
         .map_err(told)?;
     let track = format.default_track(TrackType::Audio);
-    let parameters =
-        track.and_then(|track| Some((track.id, track.codec_params.as_ref()?.audio()?)));
-    let (id, parameters) = parameters.ok_or("has no sound")?;
+    let known = track.and_then(|track| {
+        Some((
+            track.id,
+            track.num_frames,
+            track.codec_params.as_ref()?.audio()?,
+        ))
+    });
+    let (id, frames, parameters) = known.ok_or("has no sound")?;
+    if let (Some(frames), Some(channels), Some(rate)) =
+        (frames, &parameters.channels, parameters.sample_rate)
+    {
+        let channels = channels.count();
+        too_long(frames.saturating_mul(channels as u64), channels, rate)?;
+    }
     let mut decoder = symphonia::default::get_codecs()
         .make_audio_decoder(parameters, &AudioDecoderOptions::default())
         .map_err(told)?;
     let (mut rate, mut channels) = (0, 0);
-    let (mut samples, mut packet_samples) = (Vec::new(), Vec::<f32>::new());
+    let (mut samples, mut of_packet) = (Vec::new(), Vec::<f64>::new());
     while let Some(packet) = format.next_packet().map_err(told)? {
         if packet.track_id != id {
             continue;
         }
-        let at = |e: Error| format!("sample {}: {e}", samples.len());
+        let at = |e: Error| format!("sample {}: {}", samples.len(), told(e));
         let decoded = decoder.decode(&packet).map_err(at)?;
         let spec = (decoded.spec().rate(), decoded.spec().channels().count());
         if samples.is_empty() {
@@ -51,11 +75,9 @@ pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
                 spec.0
             ));
         }
-        decoded.copy_to_vec_interleaved(&mut packet_samples);
-        if samples.len() + packet_samples.len() > MAX_SAMPLES {
-            return Err(format!("more than {MAX_SAMPLES} samples"));
-        }
-        samples.extend(packet_samples.iter().map(|&x| f64::from(x)));
+        decoded.copy_to_vec_interleaved(&mut of_packet);
+        too_long((samples.len() + of_packet.len()) as u64, channels, rate)?;
+        samples.extend_from_slice(&of_packet);
     }
     Ok((rate, channels, samples))
 }
