@@ -29,6 +29,28 @@ use plca_priors::{PriorEntry, Priors, RatePriors};
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Memory that .npz, .mat, .parquet and .gz files may take [default: 64M and 50 times the file]
+    ///
+    /// Bytes, or with K, M or G. A file that needs more is refused with the number.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, global = true)]
+    pub(crate) unpack_limit: Option<u64>,
+}
+
+fn bytes(s: &str) -> Result<u64, String> {
+    let (digits, unit) = match s.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => s.split_at(at),
+        None => (s, ""),
+    };
+    let shift = match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
+        "" => Some(0),
+        "K" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        _ => None,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    let size = shift.zip(number).and_then(|(shift, number)| number.checked_mul(1 << shift));
+    size.ok_or_else(|| "expected a number of bytes, or of K, M or G".into())
 }
 
 #[derive(Debug, Subcommand)]
@@ -98,7 +120,8 @@ pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
     let Some((_, matches)) = matches.subcommand() else {
         return Vec::new();
     };
-    let ids = matches.ids().map(Id::as_str);
+    // It is of every command.
+    let ids = matches.ids().map(Id::as_str).filter(|&id| id != "unpack_limit");
     let given = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     given
         .map(|id| format!("--{}", id.replace('_', "-")))

@@ -143,7 +143,7 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
 fn read(args: &ConsensusArgs, path: &Path) -> Result<(), Failure> {
     let rank = args.rank.unwrap_or(0);
     let sealed = Sealed::of(path)?;
-    let mut file = plca_io::read_model(path)?;
+    let mut file = crate::saved::arrays(path)?;
     let mut take = |name: &str| {
         let array = file
             .arrays

@@ -173,6 +173,10 @@ impl From<plca_io::IoError> for Failure {
             placed: true,
             ..Self::told(&e)
         };
+        if let Some(needs) = e.needs() {
+            let size = needs.div_ceil(1 << 20);
+            return failure.and(format_args!("--unpack-limit {size}M allows it"));
+        }
         let place = std::env::current_dir().unwrap_or_default();
         match e.path().symlink_metadata() {
             Err(missing) if missing.kind() == io::ErrorKind::NotFound && e.path().is_relative() => {

@@ -12,7 +12,7 @@ use crate::args::{FitArgs, Precision};
 use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
 use crate::fit::sealed;
-use crate::limits::reasonable;
+use crate::limits::{self, reasonable};
 use crate::models::known;
 use crate::models::options::has;
 use crate::named::{self, dimension};
@@ -93,7 +93,7 @@ fn is_table(path: &Path) -> bool {
 pub(crate) fn metadata(path: &Path) -> Result<Value, Failure> {
     match is_table(path) {
         true => Ok(Value::Null),
-        false => Ok(plca_io::read_model(path)?.metadata),
+        false => Ok(crate::saved::arrays(path)?.metadata),
     }
 }
 
@@ -104,6 +104,7 @@ fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
         return Err(Failure::of(path, what));
     };
     let mut options = ReadOptions {
+        unpack_limit: limits::unpack(),
         allow_nan: true,
         allow_negative: true,
         ..ReadOptions::default()
@@ -144,7 +145,7 @@ fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
     if is_table(path) {
         return Ok(Arrays::from([table(args, path)?]));
     }
-    let ModelFile { arrays, metadata } = plca_io::read_model(path)?;
+    let ModelFile { arrays, metadata } = crate::saved::arrays(path)?;
     if metadata["model"] != "consensus" {
         return Ok(arrays);
     }
@@ -376,7 +377,7 @@ fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String, Frozen>, F
     };
     let (given, _) = blocks(args, shape.len())?;
     let free = args.model.free_blocks(shape.len());
-    for (name, array) in plca_io::read_model(path)?.arrays {
+    for (name, array) in crate::saved::arrays(path)?.arrays {
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
         if !free.contains(&name) {
             let free = free.join(", ");

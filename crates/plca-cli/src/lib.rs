@@ -92,6 +92,7 @@ pub fn on_ranks(ranks: impl Ranks + 'static) -> ExitCode {
 /// Does what a command line says.
 fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
     let (mut arguments, mut matches) = parsed(line)?;
+    limits::set(&arguments)?;
     if let Some(world) = world {
         ranks::given(&mut arguments.command, world)?;
     }

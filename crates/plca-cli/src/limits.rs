@@ -1,11 +1,35 @@
 //! How much of the machine a run may ask for.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
+use crate::args::Arguments;
 use crate::failure::Failure;
 
 /// More threads than any kernel has work for.
 const MOST_THREADS: usize = 256;
+
+/// What `--unpack-limit` says.
+static UNPACK: OnceLock<u64> = OnceLock::new();
+
+/// Memory that packed files may take, in bytes, where a person said it.
+pub(crate) fn unpack() -> Option<u64> {
+    UNPACK.get().copied()
+}
+
+/// Limits of the process: what its command line and its environment ask for.
+pub(crate) fn set(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(limit) = arguments.unpack_limit {
+        UNPACK.get_or_init(|| limit);
+    }
+    let threads = std::env::var("RAYON_NUM_THREADS").ok();
+    let asked: Option<usize> = threads.and_then(|threads| threads.parse().ok());
+    if asked.is_some_and(|threads| threads > MOST_THREADS) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(MOST_THREADS);
+        pool.build_global().map_err(Failure::new)?;
+    }
+    Ok(())
+}
 
 /// Runs `work` on the asked number of threads.
 pub(crate) fn on_threads<O: Send>(

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::args::DataArgs;
 use crate::data::LISTED;
 use crate::failure::Failure;
+use crate::limits;
 use crate::models::Kind;
 use crate::models::options::has;
 use crate::outputs::printable;
@@ -374,7 +375,7 @@ pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Fai
 
 /// Names, a line each.
 pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
-    let names = plca_io::read_list(path)?;
+    let names = plca_io::read_list(path, limits::unpack())?;
     Ok(names.iter().map(|name| printable(name)).collect())
 }
 

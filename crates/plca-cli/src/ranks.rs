@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -411,7 +411,7 @@ impl<T: Scalar> Crew<'_, T> {
                 forget(folder, None).map_err(|e| Failure::by(folder, e))?;
                 return Ok(None);
             }
-            let bytes = std::fs::read(&path).map_err(|e| Failure::by(&path, e))?;
+            let bytes = read_file(&path)?;
             let ((key, iteration), state) = postcard::take_from_bytes::<(String, usize)>(&bytes)
                 .map_err(|e| Failure::by(&path, e))?;
             let file = ModelFile {
@@ -438,7 +438,7 @@ impl<T: Scalar> Crew<'_, T> {
         };
         let local = |place: &Place| -> Result<Local<T>, Failure> {
             let path = part(folder, place.shard, iteration);
-            let bytes = std::fs::read(&path).map_err(|e| Failure::by(&path, e))?;
+            let bytes = read_file(&path)?;
             postcard::from_bytes(&bytes).map_err(|e| Failure::by(&path, e))
         };
         let read = || -> Result<(State<T>, Vec<Local<T>>), Failure> {
@@ -608,6 +608,14 @@ impl<T: Scalar> Crew<'_, T> {
         }
         Ok(Some(locals))
     }
+}
+
+/// The bytes of a regular file.
+fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = plca_io::open_file(path)?.read_to_end(&mut bytes);
+    read.map_err(|e| Failure::by(path, e))?;
+    Ok(bytes)
 }
 
 /// Removes what a run that was killed left of other iterations than that of the checkpoint.

@@ -1,6 +1,7 @@
 //! `plca report`: a fit as one page of HTML.
 
 use std::fmt::Write as _;
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
@@ -341,7 +342,9 @@ fn picture(values: &[f64], (rows, columns): (usize, usize)) -> String {
 
 /// The objective by iteration, a curve for each start.
 fn trace(path: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::by(path, e))?;
+    let mut text = String::new();
+    let read = plca_io::open_file(path)?.read_to_string(&mut text);
+    read.map_err(|e| Failure::by(path, e))?;
     let mut starts: Vec<(Value, Vec<(f64, f64)>)> = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let point: Value = serde_json::from_str(line).unwrap_or_default();

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
 use plca_fit::State;
-use plca_io::{Array, ModelFile};
+use plca_io::{Array, IoError, ModelFile};
 use serde_json::Value;
 
 use crate::blocks::{Arrays, needed};
 use crate::failure::Failure;
+use crate::limits;
 use crate::models::{Kind, known};
 use crate::outputs::printable;
 
@@ -20,9 +21,14 @@ pub(crate) struct Saved {
     pub(crate) metadata: Value,
 }
 
+/// Reads arrays and metadata.
+pub(crate) fn arrays(path: &Path) -> Result<ModelFile, IoError> {
+    plca_io::read_model_with(path, limits::unpack())
+}
+
 /// Reads a model file, of which nothing is known yet.
 pub(crate) fn read(path: &Path) -> Result<ModelFile, Failure> {
-    plca_io::read_model(path).map_err(|e| {
+    arrays(path).map_err(|e| {
         let inside = !e.place().is_empty();
         let e = Failure::from(e);
         match inside {

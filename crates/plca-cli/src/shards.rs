@@ -13,6 +13,7 @@ use crate::data::load_for;
 use crate::failure::Failure;
 use crate::fit::{fit_on, sealed, start};
 use crate::interrupt;
+use crate::limits;
 use crate::models::Scalar;
 use crate::models::options::{first_given, schedule};
 use crate::outputs::report;
@@ -43,6 +44,7 @@ fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {
         shape: args.shape.as_ref().map(|shape| shape.0.clone()),
         array: args.array.clone(),
         allow_negative: args.signed,
+        unpack_limit: limits::unpack(),
         ..ReadOptions::default()
     };
     let written = interrupt::writing(|| {

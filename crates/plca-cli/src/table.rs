@@ -7,6 +7,7 @@ use plca_io::{Advice, DataFile, Header, IoError, Mask, ReadOptions, Table};
 
 use crate::args::DataArgs;
 use crate::failure::Failure;
+use crate::limits;
 use crate::named;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -159,6 +160,7 @@ impl DataArgs {
             shape: self.shape.as_ref().map(|s| s.0.clone()),
             array: self.array.clone(),
             first_index: self.first_index,
+            unpack_limit: limits::unpack(),
             allow_nan: true,
             table: self.table.reading(),
             ..ReadOptions::default()

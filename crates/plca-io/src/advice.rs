@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::allowance::Allowance;
 use crate::data::{accept, extension, is_table, open_unpacked, usual_delimiter};
 use crate::error::Fault;
 use crate::text::{self, Accept, Record, for_each_record};
@@ -50,7 +51,8 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
         return None;
     }
     let mut text = Vec::new();
-    let reader = open_unpacked(path).ok()?;
+    let allowance = Allowance::shared(path, None).ok()?;
+    let reader = open_unpacked(path, &allowance).ok()?;
     reader.take(LOOKED_AT).read_to_end(&mut text).ok()?;
     if text.len() as u64 == LOOKED_AT {
         text.truncate(text.iter().rposition(|&byte| byte == b'\n')? + 1);
@@ -58,7 +60,7 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
     let trial = Trial {
         text: &text,
         usual: usual_delimiter(&extension),
-        accept: accept(options),
+        accept: accept(options).within(&allowance),
     };
     let mut found: Option<(u32, Advice)> = None;
     for (cost, advice) in candidates(&options.table, trial.usual) {
@@ -142,7 +144,7 @@ fn is_number(word: &str) -> bool {
 struct Trial<'a> {
     text: &'a [u8],
     usual: u8,
-    accept: Accept,
+    accept: Accept<'a>,
 }
 
 impl Trial<'_> {
@@ -154,6 +156,7 @@ impl Trial<'_> {
                 &mut text,
                 &advice.table,
                 self.usual,
+                self.accept.allowance,
                 |record: &Record, _| {
                     line += 1;
                     let mut cells = record.cells().filter_map(Result::ok);
@@ -185,6 +188,7 @@ impl Trial<'_> {
             &mut reader_of_names,
             &table,
             self.usual,
+            self.accept.allowance,
             |record: &Record, _| {
                 lines += 1;
                 let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
@@ -205,6 +209,7 @@ impl Trial<'_> {
             &mut text,
             &advice.table,
             self.usual,
+            self.accept.allowance,
             |record: &Record, _| {
                 for (at, cell) in record.cells().enumerate() {
                     let cell = cell?;
@@ -238,6 +243,7 @@ impl Trial<'_> {
             &mut text,
             &advice.table,
             self.usual,
+            self.accept.allowance,
             |record: &Record, _| {
                 let cells = record.cells().enumerate();
                 let kept = cells.filter(|&(at, _)| advice.without_column != Some(at + 1));

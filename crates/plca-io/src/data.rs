@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use plca_tensor::{
@@ -10,11 +11,12 @@ use plca_tensor::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::allowance::Allowance;
 use crate::error::Fault;
 use crate::lists::{self, List};
 use crate::npy::Supply;
 use crate::room::room;
-use crate::text::Accept;
+use crate::text::Kinds;
 use crate::{IoError, entries, mat, npy, text, zipped};
 
 /// A scalar that files can be read into and written from: `f32` or `f64`, little endian.
@@ -384,7 +386,10 @@ pub fn first_index(path: impl AsRef<Path>) -> Result<Option<u32>, IoError> {
     if !["svmlight", "libsvm"].contains(&extension.as_str()) {
         return Ok(None);
     }
-    let attempt = || lists::first_index(&mut unpacked(open(path)?, gz));
+    let attempt = || {
+        let allowance = Allowance::shared(path, None)?;
+        lists::first_index(&mut unpacked(open(path)?, gz, &allowance))
+    };
     attempt().map(Some).map_err(|e: Fault| e.of(path))
 }
 
@@ -518,6 +523,9 @@ pub struct ReadOptions {
     pub array: Option<String>,
     /// The number of the first feature of an `.svmlight` or `.libsvm` file; without it [`first_index`] of the file.
     pub first_index: Option<u32>,
+    /// Bytes of memory that an `.npz`, a `.mat`, a `.parquet` or a `.gz` may take; without it 64 MiB and 50 times the file. More is refused before
+    /// it is taken, with [`IoError::needs`].
+    pub unpack_limit: Option<u64>,
 }
 
 /// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each
@@ -549,7 +557,7 @@ pub fn read_data<T: Element>(
     path: impl AsRef<Path>,
     shape: Option<&[usize]>,
 ) -> Result<DataFile<T>, IoError> {
-    let accept = Accept {
+    let accept = Kinds {
         nan_dense: true,
         nan_sparse: false,
         negative: true,
@@ -590,8 +598,8 @@ pub fn read_data_with<T: Element>(
 }
 
 /// What `options` let through.
-pub(crate) fn accept(options: &ReadOptions) -> Accept {
-    Accept {
+pub(crate) fn accept(options: &ReadOptions) -> Kinds {
+    Kinds {
         nan_dense: options.allow_nan,
         nan_sparse: options.allow_nan,
         negative: options.allow_negative,
@@ -645,9 +653,14 @@ pub(crate) fn askable(shape: Option<&[usize]>) -> Result<(), Fault> {
 }
 
 /// A reader of the contents of a file, which may be compressed.
-pub(crate) fn unpacked(file: File, gz: bool) -> BufReader<Box<dyn Read>> {
+pub(crate) fn unpacked(
+    file: File,
+    gz: bool,
+    allowance: &Rc<Allowance>,
+) -> BufReader<Box<dyn Read>> {
     let reader: Box<dyn Read> = if gz {
-        Box::new(MultiGzDecoder::new(BufReader::new(file)))
+        let reader = MultiGzDecoder::new(BufReader::new(file));
+        Box::new(allowance.clone().bound(reader))
     } else {
         Box::new(file)
     };
@@ -658,7 +671,7 @@ pub(crate) fn unpacked(file: File, gz: bool) -> BufReader<Box<dyn Read>> {
 use crate::long::read as read_long;
 
 #[cfg(not(feature = "parquet"))]
-fn read_long<T>(_: &Path, _: Option<&[usize]>) -> Result<Coordinates<T>, Fault> {
+fn read_long<T>(_: &Path, _: Option<&[usize]>, _: &Allowance) -> Result<Coordinates<T>, Fault> {
     Err(Fault::new(format!(
         "`.parquet` is not one of {KNOWN}: a build with the feature `parquet` reads it"
     )))
@@ -670,7 +683,7 @@ const NAMED: &[&str] = &["npz", "mat"];
 
 fn read<T: Element>(
     path: &Path,
-    accept: Accept,
+    kinds: Kinds,
     options: &ReadOptions,
 ) -> Result<DataFile<T>, IoError> {
     let (extension, gz) = extension(path);
@@ -678,9 +691,13 @@ fn read<T: Element>(
     let table = &options.table;
     let attempt = || -> Result<DataFile<T>, Fault> {
         askable(shape)?;
+        let allowance = Allowance::shared(path, options.unpack_limit)?;
+        let accept = kinds.within(&allowance);
         let text = TEXT.contains(&extension.as_str());
         if !text && (gz || !BINARY.contains(&extension.as_str())) {
-            let what = format!("unknown extension; known are {KNOWN}{MORE}; a table of numbers is renamed to end in .csv or .tsv");
+            let what = format!(
+                "unknown extension; known are {KNOWN}{MORE}; a table of numbers is renamed to end in .csv or .tsv"
+            );
             return Err(Fault::new(what));
         }
         if let (Some(array), false) = (array, NAMED.contains(&extension.as_str())) {
@@ -689,7 +706,8 @@ fn read<T: Element>(
             )));
         }
         if *table != Table::default() && !is_table(path) {
-            let what = "has no header, delimiter or labels of its own: only .csv and .tsv files have them";
+            let what =
+                "has no header, delimiter or labels of its own: only .csv and .tsv files have them";
             return Err(Fault::new(what));
         }
         if options.first_index.is_some() && !["svmlight", "libsvm"].contains(&&*extension) {
@@ -698,23 +716,23 @@ fn read<T: Element>(
         }
         match extension.as_str() {
             "npz" if array.is_some() || !zipped::is_sparse(path)? => {
-                zipped::dense(path, array).map(DataFile::Dense)
+                zipped::dense(path, array, options.unpack_limit).map(DataFile::Dense)
             }
             "mat" => {
                 let variable = mat::find(path, array)?;
                 match variable.is_sparse() {
-                    false => variable.dense().map(DataFile::Dense),
+                    false => variable.dense(&allowance).map(DataFile::Dense),
                     true => entries::read_all(path, array, shape, accept),
                 }
             }
-            "parquet" => read_long(path, shape).map(DataFile::Sparse),
+            "parquet" => read_long(path, shape, &allowance).map(DataFile::Sparse),
             "npz" | "mtx" | "tns" | "docword" => entries::read_all(path, None, shape, accept),
             "svmlight" | "libsvm" | "ldac" => {
                 let list = match extension.as_str() {
                     "ldac" => List::LdaC,
                     _ => List::Svmlight,
                 };
-                let mut reader = unpacked(open(path)?, gz);
+                let mut reader = unpacked(open(path)?, gz, &allowance);
                 lists::read(&mut reader, list, shape, options.first_index, accept)
                     .map(DataFile::Sparse)
             }
@@ -724,12 +742,12 @@ fn read<T: Element>(
                     bound: file.metadata()?.len(),
                     stored: true,
                 };
-                let mut reader = unpacked(file, false);
-                npy::read_array(&mut reader, supply).map(DataFile::Dense)
+                let mut reader = unpacked(file, false, &allowance);
+                npy::read_array(&mut reader, supply, &allowance).map(DataFile::Dense)
             }
             _ => {
                 let usual = usual_delimiter(&extension);
-                let mut reader = unpacked(open(path)?, gz);
+                let mut reader = unpacked(open(path)?, gz, &allowance);
                 match table.labels {
                     Labels::Entries => text::read_entries(&mut reader, table, usual, accept)
                         .map(|(entries, _)| DataFile::Sparse(entries)),
@@ -768,8 +786,11 @@ pub(crate) fn usual_delimiter(extension: &str) -> u8 {
 }
 
 /// A reader of the text of a file.
-pub(crate) fn open_unpacked(path: &Path) -> Result<BufReader<Box<dyn Read>>, Fault> {
-    Ok(unpacked(open(path)?, extension(path).1))
+pub(crate) fn open_unpacked(
+    path: &Path,
+    allowance: &Rc<Allowance>,
+) -> Result<BufReader<Box<dyn Read>>, Fault> {
+    Ok(unpacked(open(path)?, extension(path).1, allowance))
 }
 
 /// Indices that any file may have, and more of them for every entry: memory is proportional to the sizes of the modes, and one wrong
@@ -823,7 +844,7 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         shape: (extension(path).0 == "tns").then(|| shape.to_vec()),
         ..ReadOptions::default()
     };
-    let accept = Accept {
+    let accept = Kinds {
         nan_dense: false,
         nan_sparse: true,
         negative: true,

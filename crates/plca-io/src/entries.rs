@@ -4,6 +4,7 @@ use std::path::Path;
 
 use plca_tensor::Coordinates;
 
+use crate::allowance::Allowance;
 use crate::data::{
     DataFile, Element, ReadOptions, accept, askable, extension, open, plausible, unpacked,
 };
@@ -38,18 +39,20 @@ fn for_each<T: Element>(
     path: &Path,
     array: Option<&str>,
     asked: Option<&[usize]>,
-    accept: Accept,
+    accept: Accept<'_>,
     mut visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
 ) -> Result<Whole, Fault> {
     let (extension, gz) = extension(path);
     if extension == "npz" {
-        return zipped::visit_scipy(path, asked, visit).map(Whole::Sparse);
+        return zipped::visit_scipy(path, asked, accept.allowance, visit).map(Whole::Sparse);
     }
     if extension == "mat" {
         let variable = mat::find(path, array)?;
-        return variable.visit(asked, visit).map(Whole::Sparse);
+        return variable
+            .visit(asked, accept.allowance, visit)
+            .map(Whole::Sparse);
     }
-    let mut reader = unpacked(open(path)?, gz);
+    let mut reader = unpacked(open(path)?, gz, accept.allowance);
     if extension == "tns" {
         let entry = |index: &[u32], x| visit(Found::Entry(index, x));
         return text::visit_frostt(&mut reader, asked, accept, entry).map(Whole::Sparse);
@@ -73,16 +76,25 @@ pub(crate) fn read_all<T: Element>(
     path: &Path,
     array: Option<&str>,
     asked: Option<&[usize]>,
-    accept: Accept,
+    accept: Accept<'_>,
 ) -> Result<DataFile<T>, Fault> {
     let (mut indices, mut values) = (Vec::new(), Vec::new());
+    let mut claimed = false;
     let whole = for_each(path, array, asked, accept, |found| {
         match found {
             Found::Expected(entries) => {
+                let each = size_of::<[u32; 2]>() + size_of::<T>();
+                accept
+                    .allowance
+                    .claim((each as u64).saturating_mul(entries as u64))?;
+                claimed = true;
                 reserve(&mut indices, entries.saturating_mul(2))?;
                 reserve(&mut values, entries)?;
             }
             Found::Entry(index, x) => {
+                if !claimed {
+                    accept.allowance.take(size_of_val(index) + size_of::<T>())?;
+                }
                 indices.extend(index);
                 values.push(x);
             }
@@ -127,7 +139,10 @@ pub(crate) fn for_each_entry<T: Element>(
         }
     }
     let mut entries = 0;
-    let whole = for_each(path, array, asked, accept(options), |found| match found {
+    // One after the other they take no memory; what unpacks without end is still refused.
+    let allowance = Allowance::shared(path, options.unpack_limit)?;
+    let accept = accept(options).within(&allowance);
+    let whole = for_each(path, array, asked, accept, |found| match found {
         Found::Expected(_) => Ok(()),
         Found::Entry(&[row, column], x) => {
             entries += 1;

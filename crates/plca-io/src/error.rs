@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use crate::allowance::Needs;
+
 /// Longest line that is shown, in characters.
 const MAX_MESSAGE: usize = 4096;
 
@@ -89,6 +91,19 @@ impl IoError {
         self.fault.word.as_deref()
     }
 
+    /// Bytes of memory, about, that a packed file needs and may not take without [`ReadOptions::unpack_limit`](crate::ReadOptions), if that is the matter.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.csv");
+    /// std::fs::write(&path, "1,x\n")?;
+    /// assert_eq!(plca_io::read_data::<f64>(&path, None).unwrap_err().needs(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn needs(&self) -> Option<u64> {
+        self.fault.needs
+    }
+
     /// What the system said, such as `NotFound`, `PermissionDenied` or `StorageFull`; `InvalidData` where the contents are the matter.
     ///
     /// ```
@@ -124,6 +139,8 @@ pub(crate) struct Fault {
     pub(crate) what: String,
     /// What stands where a number was expected.
     pub(crate) word: Option<String>,
+    /// Bytes of memory without which it cannot be read.
+    needs: Option<u64>,
     kind: std::io::ErrorKind,
 }
 
@@ -137,6 +154,7 @@ impl Fault {
             place: place.to_string(),
             what: what.to_string(),
             word: None,
+            needs: None,
             kind: std::io::ErrorKind::InvalidData,
         }
     }
@@ -171,8 +189,20 @@ impl Fault {
     }
 }
 
+impl From<Needs> for Fault {
+    fn from(needs: Needs) -> Self {
+        Self {
+            needs: Some(needs.bytes),
+            ..Self::new(needs)
+        }
+    }
+}
+
 impl From<std::io::Error> for Fault {
     fn from(e: std::io::Error) -> Self {
+        if let Some(needs) = e.get_ref().and_then(|inner| inner.downcast_ref::<Needs>()) {
+            return (*needs).into();
+        }
         let what = match e.kind() {
             std::io::ErrorKind::UnexpectedEof => "the file ends too early".to_string(),
             _ => e.to_string(),

@@ -37,6 +37,7 @@
 //! ```
 
 mod advice;
+mod allowance;
 mod atomic;
 mod data;
 mod entries;
@@ -61,13 +62,13 @@ mod zipped;
 pub use advice::{Advice, advice};
 pub use atomic::{Pending, can_write, end_of_links, write_atomically};
 pub use data::{
-    Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, is_table, lists_samples,
-    open_file, read_data, read_data_with, read_mask, sha256_file,
+    Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, is_table,
+    lists_samples, open_file, read_data, read_data_with, read_mask, sha256_file,
 };
 pub use error::{IoError, guarded};
 pub use model::{
     ModelFile, checksum, pending_model, read_checkpoint, read_metadata, read_model,
-    write_checkpoint, write_model, write_npy,
+    read_model_with, write_checkpoint, write_model, write_npy,
 };
 pub use names::{read_list, read_names};
 pub use room::{NoRoom, room};

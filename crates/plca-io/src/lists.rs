@@ -53,7 +53,7 @@ pub(crate) fn read<T: Element>(
     list: List,
     shape: Option<&[usize]>,
     first: Option<u32>,
-    accept: Accept,
+    accept: Accept<'_>,
 ) -> Result<Coordinates<T>, Fault> {
     let (mut indices, mut values) = (Vec::new(), Vec::new());
     let first_index = match list {
@@ -85,6 +85,7 @@ pub(crate) fn read<T: Element>(
                 )));
             }
             (least, most) = (least.min(i), most.max(i));
+            accept.allowance.take(size_of::<[u32; 2]>())?;
             indices.extend([rows, i]);
             values.push(value(x, accept.nan_sparse, accept)?);
         }
@@ -126,7 +127,7 @@ pub(crate) fn read<T: Element>(
 /// every entry; returns the shape.
 pub(crate) fn visit_docword<T: Element>(
     reader: &mut impl BufRead,
-    accept: Accept,
+    accept: Accept<'_>,
     mut visit: impl FnMut([u32; 2], T) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
     let (mut sizes, mut entries) = (Vec::new(), 0);

@@ -20,6 +20,7 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 use plca_tensor::Coordinates;
 use ruzstd::decoding::StreamingDecoder;
 
+use crate::allowance::Allowance;
 use crate::data::{Element, check_order, open};
 use crate::error::{Fault, guarded};
 use crate::zipped::MAX_DEFLATE;
@@ -316,6 +317,7 @@ fn within(metadata: &ParquetMetaData, length: u64) -> std::result::Result<(), Fa
 pub(crate) fn read<T: Element>(
     path: &Path,
     asked: Option<&[usize]>,
+    allowance: &Allowance,
 ) -> std::result::Result<Coordinates<T>, Fault> {
     let file = Arc::new(open(path)?);
     let length = file.metadata()?.len();
@@ -327,7 +329,7 @@ pub(crate) fn read<T: Element>(
             .map_err(|e| broken(e.to_string()))
             .and_then(|metadata| {
                 within(&metadata, length)?;
-                entries(&file, &metadata, asked)
+                entries(&file, &metadata, asked, allowance)
             }))
     });
     read.unwrap_or_else(|e| Err(broken(e)))
@@ -337,6 +339,7 @@ fn entries<T: Element>(
     file: &Arc<File>,
     metadata: &ParquetMetaData,
     asked: Option<&[usize]>,
+    allowance: &Allowance,
 ) -> std::result::Result<Coordinates<T>, Fault> {
     let schema = metadata.file_metadata().schema_descr();
     let columns = Columns::of(schema)?;
@@ -371,6 +374,7 @@ fn entries<T: Element>(
                 batch.push(numbers.map_err(|e| e.within(format!("column {name}")))?);
             }
             let numbers = batch.pop().unwrap_or_default();
+            allowance.take(most * (size_of::<u32>() * order + size_of::<T>()))?;
             for (at, &number) in numbers.iter().enumerate() {
                 for (mode, size) in shape.iter_mut().enumerate() {
                     let limit = asked.map_or(u32::MAX as usize, |asked| asked[mode]);

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
 
+use crate::allowance::Allowance;
 use crate::data::{Array, Element, check_order, open, plausible};
 use crate::entries::Found;
 use crate::error::Fault;
@@ -433,10 +434,12 @@ impl Variable {
     }
 
     /// A dense array.
-    pub(crate) fn dense<T: Element>(&self) -> Result<Array<T>, Fault> {
+    pub(crate) fn dense<T: Element>(&self, allowance: &Allowance) -> Result<Array<T>, Fault> {
         let shape = self.head.shape.clone();
         let read = || {
             let numbers = self.behind(0)?.numbers("numbers", Some(shape.clone()))?;
+            let cells: usize = shape.iter().product();
+            allowance.claim((cells as u64).saturating_mul(size_of::<T>() as u64))?;
             numbers.all()
         };
         let values = read().map_err(|e| self.within(e))?;
@@ -452,14 +455,17 @@ impl Variable {
     pub(crate) fn visit<T: Element>(
         &self,
         asked: Option<&[usize]>,
+        allowance: &Allowance,
         visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
     ) -> Result<Vec<usize>, Fault> {
-        self.entries(asked, visit).map_err(|e| self.within(e))
+        self.entries(asked, allowance, visit)
+            .map_err(|e| self.within(e))
     }
 
     fn entries<T: Element>(
         &self,
         asked: Option<&[usize]>,
+        allowance: &Allowance,
         mut visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
     ) -> Result<Vec<usize>, Fault> {
         let shape = &self.head.shape;
@@ -473,6 +479,11 @@ impl Variable {
             plausible(shape, room)?;
         }
         let ends = self.behind(1)?.numbers("columns", None)?;
+        allowance.claim(
+            (columns as u64)
+                .saturating_add(1)
+                .saturating_mul(size_of::<usize>() as u64),
+        )?;
         let pointers = runs::pointers(ends, columns as u64, room)?;
         let entries = pointers.last().copied().unwrap_or(0);
         let minor = self.behind(0)?.numbers("rows", Some(vec![entries]))?;

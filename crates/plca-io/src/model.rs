@@ -193,7 +193,7 @@ fn limit(bytes: usize) -> Result<(), Fault> {
 /// ```
 pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
-        let sealed = read_npz(path)?;
+        let sealed = read_npz(path, None)?;
         let (version, sum, state) = (
             sealed.metadata["checkpoint"].as_u64(),
             sealed.metadata["sha256"].as_str(),
@@ -241,15 +241,35 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_model(path: impl AsRef<Path>) -> Result<ModelFile, IoError> {
-    model_of(path.as_ref())
+    read_model_with(path, None)
 }
 
-fn model_of(path: &Path) -> Result<ModelFile, IoError> {
+/// As [`read_model`], with a limit of the memory that a packed file may take, in bytes, in place of 64 MiB and 50 times the file.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.npz");
+/// plca_io::write_model(&path, &plca_io::ModelFile::default(), false)?;
+/// assert!(plca_io::read_model_with(&path, Some(1 << 30)).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`read_model`].
+pub fn read_model_with(
+    path: impl AsRef<Path>,
+    unpack_limit: Option<u64>,
+) -> Result<ModelFile, IoError> {
+    model_of(path.as_ref(), unpack_limit)
+}
+
+fn model_of(path: &Path, unpack_limit: Option<u64>) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
         if has_extension(path, "safetensors") {
             read_safetensors(path)
         } else if has_extension(path, "npz") {
-            read_npz(path)
+            read_npz(path, unpack_limit)
         } else {
             Err(Fault::new(UNKNOWN))
         }
@@ -285,7 +305,7 @@ pub fn read_metadata(path: impl AsRef<Path>) -> Result<Value, IoError> {
 
 fn metadata_of(path: &Path) -> Result<Value, IoError> {
     let attempt = || -> Result<Value, Fault> {
-        let mut archive = zipped::open(path)?;
+        let mut archive = zipped::open(path, None)?;
         match zipped::names(&archive)?
             .iter()
             .any(|name| name == zipped::METADATA)
@@ -300,8 +320,8 @@ fn metadata_of(path: &Path) -> Result<Value, IoError> {
     }
 }
 
-fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
-    let mut archive = zipped::open(path)?;
+fn read_npz(path: &Path, unpack_limit: Option<u64>) -> Result<ModelFile, Fault> {
+    let mut archive = zipped::open(path, unpack_limit)?;
     let mut model = ModelFile::default();
     for name in zipped::names(&archive)? {
         if name == zipped::METADATA {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::allowance::Allowance;
 use crate::data::{Labels, accept, extension, is_table, open_unpacked, usual_delimiter};
 use crate::error::Fault;
 use crate::{IoError, ReadOptions, text};
@@ -34,41 +35,48 @@ pub fn read_names(
     }
     let (extension, _) = extension(path);
     let attempt = || {
-        let mut reader = open_unpacked(path)?;
+        let allowance = Allowance::shared(path, options.unpack_limit)?;
+        let mut reader = open_unpacked(path, &allowance)?;
         let usual = usual_delimiter(&extension);
         match options.table.labels {
             Labels::Entries => {
-                let accept = accept(options);
+                let accept = accept(options).within(&allowance);
                 let (_, names) =
                     text::read_entries::<f64>(&mut reader, &options.table, usual, accept)?;
                 Ok(names.into_iter().map(Some).collect())
             }
-            _ => text::read_names(&mut reader, &options.table, usual).map(Vec::from),
+            _ => text::read_names(&mut reader, &options.table, usual, &allowance).map(Vec::from),
         }
     };
     attempt().map_err(|e: Fault| e.of(path))
 }
 
-/// A list of names, one on each line of a text file, which may be packed as `.gz`: what stands before a tab, where a line has one. Empty lines at the end name nothing.
+/// A list of names, one on each line of a text file, which may be packed as `.gz`: what stands before a tab, where a line has one. Empty lines at the end name nothing. `unpack_limit` is
+/// as in [`ReadOptions`].
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("features.tsv");
 /// std::fs::write(&path, "ENSG1\tTP53\nENSG2\tMYC\n")?;
-/// assert_eq!(plca_io::read_list(&path)?, ["ENSG1", "ENSG2"]);
+/// assert_eq!(plca_io::read_list(&path, None)?, ["ENSG1", "ENSG2"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
 /// [`IoError`] for a file that cannot be read, and for lines that are not text.
-pub fn read_list(path: impl AsRef<Path>) -> Result<Vec<String>, IoError> {
+pub fn read_list(
+    path: impl AsRef<Path>,
+    unpack_limit: Option<u64>,
+) -> Result<Vec<String>, IoError> {
     let path = path.as_ref();
     let attempt = || {
-        let (mut names, mut reader) = (Vec::new(), open_unpacked(path)?);
+        let allowance = Allowance::shared(path, unpack_limit)?;
+        let (mut names, mut reader) = (Vec::new(), open_unpacked(path, &allowance)?);
         text::for_each_line(&mut reader, |_, line| {
-            let name = line.split('\t').next().unwrap_or_default();
-            names.push(name.trim().to_string());
+            let name = line.split('\t').next().unwrap_or_default().trim();
+            allowance.take(text::size_of_name(name))?;
+            names.push(name.to_string());
             Ok(())
         })?;
         let empty = names.iter().rev().take_while(|name| name.is_empty());

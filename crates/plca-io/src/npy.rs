@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use crate::allowance::Allowance;
 use crate::data::{Array, Element, check_order};
 use crate::error::Fault;
 
@@ -296,8 +297,11 @@ pub(crate) fn read_values<R: Read, U>(
 pub(crate) fn read_array<T: Element>(
     reader: &mut impl Read,
     supply: Supply,
+    allowance: &Allowance,
 ) -> Result<Array<T>, Fault> {
-    decoded(Values::new(reader, supply)?, supply.stored)
+    let values = Values::new(reader, supply)?;
+    allowance.claim((values.cells as u64).saturating_mul(size_of::<T>() as u64))?;
+    decoded(values, supply.stored)
 }
 
 fn decoded<T: Element>(values: Values<impl Read>, stored: bool) -> Result<Array<T>, Fault> {

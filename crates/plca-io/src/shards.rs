@@ -1,5 +1,6 @@
 //! Folders of data that are cut into shards: a manifest, and a file for every shard.
 
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use plca_fit::FitError;
@@ -10,7 +11,7 @@ use plca_tensor::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Array, DataFile, Element, ReadOptions, read_data_with, sha256_file};
+use crate::data::{Array, DataFile, Element, ReadOptions, open, read_data_with, sha256_file};
 use crate::entries::for_each_entry;
 use crate::error::Fault;
 use crate::model::write_npy;
@@ -70,14 +71,16 @@ impl Manifest {
     pub fn read(folder: &Path) -> Result<Self, IoError> {
         let path = folder.join(MANIFEST);
         let attempt = || -> Result<Self, Fault> {
-            let length = std::fs::metadata(&path)?.len();
+            let mut file = open(&path)?;
+            let length = file.metadata()?.len();
             if length > LARGEST {
                 return Err(Fault::new(format!(
                     "has {length} bytes, more than {LARGEST}"
                 )));
             }
-            let manifest: Self =
-                serde_json::from_slice(&std::fs::read(&path)?).map_err(Fault::new)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            let manifest: Self = serde_json::from_slice(&bytes).map_err(Fault::new)?;
             manifest.check()?;
             Ok(manifest)
         };

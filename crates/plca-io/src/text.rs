@@ -3,18 +3,21 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::ops::Deref;
+use std::rc::Rc;
 
 use plca_tensor::Coordinates;
 
+use crate::allowance::Allowance;
 use crate::data::{Array, Element, Header, Labels, Table, check_order};
 use crate::error::Fault;
 
 /// Longest line that is read.
-const MAX_LINE: usize = 1 << 26;
+const MAX_LINE: usize = 1 << 25;
 
 /// Which values besides finite non-negative ones pass through.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Accept {
+pub(crate) struct Kinds {
     pub(crate) nan_dense: bool,
     pub(crate) nan_sparse: bool,
     pub(crate) negative: bool,
@@ -50,6 +53,30 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Faul
     Ok(true)
 }
 
+/// The same, and what memory they may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accept<'a> {
+    pub(crate) allowance: &'a Rc<Allowance>,
+    pub(crate) kinds: Kinds,
+}
+
+impl Kinds {
+    pub(crate) fn within(self, allowance: &Rc<Allowance>) -> Accept<'_> {
+        Accept {
+            allowance,
+            kinds: self,
+        }
+    }
+}
+
+impl Deref for Accept<'_> {
+    type Target = Kinds;
+
+    fn deref(&self) -> &Kinds {
+        &self.kinds
+    }
+}
+
 /// Calls `visit` with the number (from 1) and the text of every line, without its end.
 pub(crate) fn for_each_line(
     reader: &mut impl BufRead,
@@ -79,7 +106,8 @@ pub(crate) fn for_each_line(
 }
 
 /// A number of the kinds that are accepted.
-pub(crate) fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> {
+pub(crate) fn value<T: Element>(word: &str, nan: bool, accept: Accept<'_>) -> Result<T, Fault> {
+    accept.allowance.take(size_of::<T>())?;
     let x: f64 = word.parse().map_err(|_| Fault::no_number(word))?;
     if x.is_nan() && !nan {
         return Err(Fault::new(format!("value {word} is not a number")));
@@ -125,7 +153,7 @@ pub(crate) fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> 
 pub(crate) fn visit_frostt<T: Element>(
     reader: &mut impl BufRead,
     shape: Option<&[usize]>,
-    accept: Accept,
+    accept: Accept<'_>,
     mut visit: impl FnMut(&[u32], T) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
     // 0 until the first entry says.
@@ -207,7 +235,7 @@ impl Announced {
 /// Calls `visit` with every value in the order of the file, and its index where that is listed.
 pub(crate) fn visit_matrix_market<T: Element>(
     reader: &mut impl BufRead,
-    accept: Accept,
+    accept: Accept<'_>,
     mut visit: impl FnMut(Option<[u32; 2]>, T) -> Result<(), Fault>,
 ) -> Result<Announced, Fault> {
     let mut banner: Option<Announced> = None;
@@ -514,6 +542,7 @@ pub(crate) fn for_each_record(
     reader: &mut impl BufRead,
     table: &Table,
     usual: u8,
+    allowance: &Allowance,
     mut visit: impl FnMut(&Record, Option<usize>) -> Result<bool, Fault>,
 ) -> Result<(), Fault> {
     let mut delimiter = table.delimiter.unwrap_or(usual);
@@ -539,6 +568,8 @@ pub(crate) fn for_each_record(
             gap = Some(number);
             return Ok(());
         }
+        // Its text, and where every cell ends.
+        allowance.spare((1 + size_of::<u32>()) * (record.written + line.len()))?;
         let before = record.written + record.ends.len();
         if begun.is_some() && before + line.len() > MAX_LINE {
             return Err(Fault::new("is too long"));
@@ -569,10 +600,11 @@ pub(crate) fn read_names(
     reader: &mut impl BufRead,
     table: &Table,
     usual: u8,
+    allowance: &Allowance,
 ) -> Result<[Option<Vec<String>>; 2], Fault> {
     let labels = table.first_columns();
     let (mut header, mut columns, mut rows) = (None, 0, Vec::new());
-    for_each_record(reader, table, usual, |record, _| {
+    for_each_record(reader, table, usual, allowance, |record, _| {
         if columns == 0 && header.is_none() && record.is_header(table)? {
             let names: Result<Vec<_>, _> = record.cells().map(|c| c.map(str::to_string)).collect();
             header = Some(names?);
@@ -580,7 +612,9 @@ pub(crate) fn read_names(
         }
         columns = record.ends.len().saturating_sub(labels);
         if labels > 0 {
-            rows.extend(record.cells().next().transpose()?.map(str::to_string));
+            let name = record.cells().next().transpose()?.unwrap_or_default();
+            allowance.take(size_of_name(name))?;
+            rows.push(name.to_string());
         }
         // Without labels the first line of numbers is the last that is looked at.
         Ok(labels > 0)
@@ -596,15 +630,22 @@ pub(crate) fn read_names(
     ])
 }
 
+/// Memory for a name in a list.
+pub(crate) fn size_of_name(name: &str) -> usize {
+    size_of::<String>() + name.len().next_multiple_of(16)
+}
+
 /// Names of a dimension, numbered as they come.
 #[derive(Default)]
 struct Names(HashMap<String, u32>);
 
 impl Names {
-    fn number(&mut self, name: &str) -> Result<u32, Fault> {
+    fn number(&mut self, name: &str, allowance: &Allowance) -> Result<u32, Fault> {
         if let Some(&number) = self.0.get(name) {
             return Ok(number);
         }
+        // Once here, and once in their order.
+        allowance.take(2 * size_of_name(name))?;
         let next = u32::try_from(self.0.len()).ok().filter(|&n| n < u32::MAX);
         let next = next.ok_or_else(|| Fault::new("more names than a dimension has indices"))?;
         self.0.insert(name.to_string(), next);
@@ -632,11 +673,11 @@ pub(crate) fn read_entries<T: Element>(
     reader: &mut impl BufRead,
     table: &Table,
     usual: u8,
-    accept: Accept,
+    accept: Accept<'_>,
 ) -> Result<(Coordinates<T>, Vec<Vec<String>>), Fault> {
     let mut names: Vec<Names> = Vec::new();
     let (mut header, mut indices, mut values) = (false, Vec::new(), Vec::new());
-    for_each_record(reader, table, usual, |record, _| {
+    for_each_record(reader, table, usual, accept.allowance, |record, _| {
         let cells = record.ends.len();
         if names.is_empty() {
             if cells < 2 {
@@ -656,6 +697,7 @@ pub(crate) fn read_entries<T: Element>(
             }
             names.resize_with(cells - 1, Names::default);
         }
+        accept.allowance.take(size_of::<u32>() * names.len())?;
         if cells != names.len() + 1 {
             let what = format!(
                 "has {cells} cells, the lines before have {}",
@@ -666,7 +708,9 @@ pub(crate) fn read_entries<T: Element>(
         for (at, cell) in record.cells().enumerate() {
             let read = cell.and_then(|cell| match names.get_mut(at) {
                 Some(_) if cell.is_empty() => Err(Fault::new("has no name")),
-                Some(names) => names.number(cell).map(|i| indices.push(i)),
+                Some(names) => names
+                    .number(cell, accept.allowance)
+                    .map(|i| indices.push(i)),
                 None => value(cell, accept.nan_sparse, accept).map(|x| values.push(x)),
             });
             read.map_err(|e| e.within(format!("column {}", at + 1)))?;
@@ -696,13 +740,13 @@ pub(crate) fn read_table<T: Element>(
     reader: &mut impl BufRead,
     table: &Table,
     usual: u8,
-    accept: Accept,
+    accept: Accept<'_>,
 ) -> Result<Array<T>, Fault> {
     let labels = table.first_columns();
     let mut values: Vec<T> = Vec::new();
     let (mut rows, mut columns) = (0, 0);
     let mut header = None;
-    for_each_record(reader, table, usual, |record, gap| {
+    for_each_record(reader, table, usual, accept.allowance, |record, gap| {
         let count = record.ends.len();
         // In one column an empty line may be a missing value; nobody can tell.
         if let (Some(gap), true, 1) = (gap, rows > 0, columns + labels) {

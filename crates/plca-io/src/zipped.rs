@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
+use crate::allowance::Allowance;
 use crate::data::{self, Array, Element, plausible};
 use crate::entries::Found;
 use crate::error::Fault;
@@ -20,9 +22,11 @@ pub(crate) const MAX_DEFLATE: u64 = 1040;
 pub(crate) struct Archive {
     zip: ZipArchive<BufReader<File>>,
     length: u64,
+    allowance: Rc<Allowance>,
 }
 
-pub(crate) fn open(path: &Path) -> Result<Archive, Fault> {
+/// An archive, of whose arrays no more memory is taken than 64 MiB and 50 times the file, or this limit.
+pub(crate) fn open(path: &Path, unpack_limit: Option<u64>) -> Result<Archive, Fault> {
     let file = data::open(path)?;
     let length = file.metadata()?.len();
     let fault = |e| Fault::new(format!("not a .npz archive: {e}"));
@@ -34,7 +38,11 @@ pub(crate) fn open(path: &Path) -> Result<Archive, Fault> {
     if zip.has_overlapping_files().map_err(fault)? {
         return Err(Fault::new("members overlap in the file"));
     }
-    Ok(Archive { zip, length })
+    Ok(Archive {
+        zip,
+        length,
+        allowance: Rc::new(Allowance::new(length, unpack_limit)),
+    })
 }
 
 type Member<'a> = BufReader<ZipFile<'a, BufReader<File>>>;
@@ -54,13 +62,23 @@ fn member<'a>(archive: &'a mut Archive, name: &str) -> Result<(Member<'a>, Suppl
 
 /// One array of an archive by member name.
 pub(crate) fn array<T: Element>(archive: &mut Archive, name: &str) -> Result<Array<T>, Fault> {
+    let allowance = archive.allowance.clone();
     let (mut reader, supply) = member(archive, name)?;
-    npy::read_array(&mut reader, supply).map_err(|e| e.within(name))
+    npy::read_array(&mut reader, supply, &allowance).map_err(|e| e.within(name))
 }
 
-/// A text member, at most `limit` bytes.
+/// How many times the text of JSON its values take.
+const JSON: u64 = 16;
+
+/// A text member of JSON, at most `limit` bytes.
 pub(crate) fn text(archive: &mut Archive, name: &str, limit: u64) -> Result<String, Fault> {
     let mut out = String::new();
+    let size = member(archive, name)?.0.into_inner().size().min(limit);
+    // Numbers and names of JSON take more than their text.
+    archive
+        .allowance
+        .claim(JSON * size)
+        .map_err(|e| e.within(name))?;
     let read = member(archive, name)?
         .0
         .take(limit + 1)
@@ -90,8 +108,12 @@ pub(crate) fn names(archive: &Archive) -> Result<Vec<String>, Fault> {
 }
 
 /// The array of this name, or the only one of an archive.
-pub(crate) fn dense<T: Element>(path: &Path, asked: Option<&str>) -> Result<Array<T>, Fault> {
-    let mut archive = open(path)?;
+pub(crate) fn dense<T: Element>(
+    path: &Path,
+    asked: Option<&str>,
+    unpack_limit: Option<u64>,
+) -> Result<Array<T>, Fault> {
+    let mut archive = open(path, unpack_limit)?;
     let mut members = names(&archive)?;
     members.retain(|member| member != METADATA);
     let bare = |member: &str| member.strip_suffix(".npy").unwrap_or(member).to_string();
@@ -117,7 +139,7 @@ pub(crate) fn chosen(names: &[String], asked: Option<&str>) -> Result<usize, Fau
 
 /// Whether an archive holds a sparse matrix.
 pub(crate) fn is_sparse(path: &Path) -> Result<bool, Fault> {
-    Ok(names(&open(path)?)?.iter().any(|n| n == "format.npy"))
+    Ok(names(&open(path, None)?)?.iter().any(|n| n == "format.npy"))
 }
 
 /// The numbers of one member.
@@ -148,10 +170,11 @@ fn of_indices<'a>(
 pub(crate) fn visit_scipy<T: Element>(
     path: &Path,
     asked: Option<&[usize]>,
+    allowance: &Allowance,
     mut visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
     // One for every member that is read at the same time.
-    let again = || open(path);
+    let again = || open(path, None);
     let (archive, second, third) = (&mut again()?, &mut again()?, &mut again()?);
     let format = npy::read_text(&mut member(archive, "format.npy")?.0)
         .map_err(|e| e.within("format.npy"))?;
@@ -202,6 +225,10 @@ pub(crate) fn visit_scipy<T: Element>(
     } else {
         let by_rows = format == "csr";
         let runs = if by_rows { rows } else { columns };
+        allowance.claim(
+            runs.saturating_add(1)
+                .saturating_mul(size_of::<usize>() as u64),
+        )?;
         let pointers = runs::pointers(stream(archive, "indptr.npy")?, runs, stored)?;
         if pointers.last() != Some(&stored) {
             return Err(runs::unfit(runs, stored).within("indptr.npy"));

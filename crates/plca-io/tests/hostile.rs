@@ -690,3 +690,33 @@ fn no_data_have_no_modes() {
         );
     }
 }
+
+/// Archives whose arrays would take more than they may are refused before anything is allocated, with the number that is needed.
+#[test]
+fn archives_have_an_allowance() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeros.npz");
+    let zeros = plca_io::Array::new(vec![3000, 5000], vec![0.0; 15_000_000]);
+    let plain = folder.path().join("plain.npy");
+    plca_io::write_npy(&plain, &zeros).unwrap();
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+    let packed = zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Deflated);
+    zip.start_file("x.npy", packed).unwrap();
+    zip.write_all(&std::fs::read(&plain).unwrap()).unwrap();
+    zip.finish().unwrap();
+    let needs = |options: &ReadOptions| read_data_with::<f64>(&path, options).err().map(|e| e.needs());
+    assert_eq!(needs(&ReadOptions::default()), Some(Some(120_000_000)));
+    let within = |limit| ReadOptions {
+        unpack_limit: Some(limit),
+        ..ReadOptions::default()
+    };
+    assert_eq!(needs(&within(120_000_000)), None);
+    assert_eq!(needs(&within(119_999_999)), Some(Some(120_000_000)));
+    // Half as much in half the precision.
+    assert!(read_data_with::<f32>(&path, &ReadOptions::default()).is_ok());
+    assert_eq!(read_model(&path).unwrap_err().needs(), Some(120_000_000));
+    assert!(plca_io::read_model_with(&path, Some(120_000_000)).is_ok());
+    // What is not packed may take what it takes.
+    assert!(read_data_with::<f64>(&plain, &within(1)).is_ok());
+}

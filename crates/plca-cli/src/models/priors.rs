@@ -107,7 +107,7 @@ pub(super) fn for_each(
     let Some(path) = file else {
         return Ok(());
     };
-    for (name, array) in plca_io::read_model(path)?.arrays {
+    for (name, array) in crate::saved::arrays(path)?.arrays {
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
         let named = name.rsplit_once('.');
         let (block, kind) =

@@ -86,7 +86,7 @@ fn begun(args: &LearnArgs, rows: usize) -> Result<Learner, Failure> {
 
 /// The learner of a file.
 fn kept(path: &Path) -> Result<Learner, Failure> {
-    let mut file = plca_io::read_model(path)?;
+    let mut file = crate::saved::arrays(path)?;
     let learner = file.metadata.get_mut(LEARNER).map(serde_json::Value::take);
     let learner = learner.ok_or_else(|| {
         Failure::of(

@@ -256,7 +256,7 @@ fn starts(
     ranks: &[usize],
     order: usize,
 ) -> Result<BTreeMap<usize, Init<f64>>, Failure> {
-    let arrays: Arrays = plca_io::read_model(path)?.arrays;
+    let arrays: Arrays = crate::saved::arrays(path)?.arrays;
     let of_rank = |&rank: &usize| {
         let mut init = Init::default();
         for block in args.model.free_blocks(order) {

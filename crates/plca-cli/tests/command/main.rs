@@ -20,6 +20,7 @@ mod newcomers;
 mod online;
 mod options;
 mod out_of_core;
+mod packed;
 mod readme;
 mod reconstruction;
 mod refit;

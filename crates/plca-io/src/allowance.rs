@@ -1,0 +1,164 @@
+//! Memory that a packed file may take: a few kilobytes can unpack to gigabytes.
+
+use std::cell::Cell;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::data::{extension, open};
+use crate::error::Fault;
+
+/// What any file may take, and how many times its own bytes besides.
+const FREE: u64 = 64 << 20;
+const TIMES: u64 = 50;
+
+/// What is left of it.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    /// Bytes of the file.
+    packed: u64,
+    most: u64,
+    /// Bytes that all of the file unpacks to, as far as it says so.
+    total: Option<u64>,
+    unpacked: Cell<u64>,
+    used: Cell<u64>,
+}
+
+/// More memory than a packed file may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    pub(crate) bytes: u64,
+    most: u64,
+    packed: u64,
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            bytes,
+            most,
+            packed,
+        } = self;
+        write!(
+            f,
+            "needs about {bytes} bytes of memory, more than the {most} that a packed file of {packed} bytes may take"
+        )
+    }
+}
+
+impl std::error::Error for Needs {}
+
+impl Allowance {
+    /// Of a file of this length, unless a person says another limit.
+    pub(crate) fn new(packed: u64, limit: Option<u64>) -> Self {
+        let usual = FREE.saturating_add(packed.saturating_mul(TIMES));
+        Self {
+            packed,
+            most: limit.unwrap_or(usual),
+            total: None,
+            unpacked: Cell::new(0),
+            used: Cell::new(0),
+        }
+    }
+
+    /// Of a file by its ending.
+    pub(crate) fn shared(path: &Path, limit: Option<u64>) -> Result<Rc<Self>, Fault> {
+        Self::of(path, limit).map(Rc::new)
+    }
+
+    fn of(path: &Path, limit: Option<u64>) -> Result<Self, Fault> {
+        let (extension, gz) = extension(path);
+        if !gz && !["npz", "mat", "parquet"].contains(&&*extension) {
+            return Ok(Self::new(0, Some(u64::MAX)));
+        }
+        let mut file = open(path)?;
+        let length = file.metadata()?.len();
+        let mut allowance = Self::new(length, limit);
+        if gz && length >= 18 {
+            allowance.total = Some(size_of_gz(&mut file)?);
+        }
+        Ok(allowance)
+    }
+
+    /// Takes memory for what was read: twice its size, since arrays grow by more than they need.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Fault> {
+        let used = self.used.get().saturating_add(2 * bytes as u64);
+        self.used.set(used);
+        match used <= self.most {
+            true => Ok(()),
+            false => Err(self.needs(used).into()),
+        }
+    }
+
+    /// Whether this much more may be taken for a while.
+    pub(crate) fn spare(&self, bytes: usize) -> Result<(), Fault> {
+        let used = self.used.get().saturating_add(bytes as u64);
+        match used <= self.most {
+            true => Ok(()),
+            false => Err(self.needs(used).into()),
+        }
+    }
+
+    /// Takes memory for an array whose size is known, before it is read.
+    pub(crate) fn claim(&self, bytes: u64) -> Result<(), Fault> {
+        let used = self.used.get().saturating_add(bytes);
+        if used > self.most {
+            let needs = Needs {
+                bytes: used,
+                ..self.needs(used)
+            };
+            return Err(needs.into());
+        }
+        self.used.set(used);
+        Ok(())
+    }
+
+    /// That for all of a file of which this part needs so much.
+    fn needs(&self, used: u64) -> Needs {
+        let unpacked = self.unpacked.get().max(1);
+        let parts = self
+            .total
+            .map_or(2.0, |total| total as f64 / unpacked as f64);
+        Needs {
+            // A quarter more: its parts are not alike.
+            bytes: (used as f64 * parts.max(1.0) * 1.25) as u64,
+            most: self.most,
+            packed: self.packed,
+        }
+    }
+
+    /// A reader of what is unpacked, of which no more may come than memory may be taken.
+    pub(crate) fn bound<R: Read>(self: Rc<Self>, reader: R) -> impl Read {
+        Bound {
+            reader,
+            allowance: self,
+        }
+    }
+}
+
+/// What the last bytes of a gzip file say, which may be less than the truth.
+fn size_of_gz(file: &mut File) -> std::io::Result<u64> {
+    let mut bytes = [0; 4];
+    file.seek(SeekFrom::End(-4))?;
+    file.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes).into())
+}
+
+struct Bound<R> {
+    reader: R,
+    allowance: Rc<Allowance>,
+}
+
+impl<R: Read> Read for Bound<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        let all = self.allowance.unpacked.get().saturating_add(read as u64);
+        self.allowance.unpacked.set(all);
+        match all <= self.allowance.most {
+            true => Ok(read),
+            false => Err(std::io::Error::other(self.allowance.needs(all))),
+        }
+    }
+}
