@@ -206,7 +206,7 @@ class TopicModel(MixtureModel):
     def partial_fit(self, X: Data, y: object = None, *, observed: Mask = None, total_samples: float | None = None) -> Self:
         """Learn from one more batch of samples; earlier batches have less and less weight.
 
-        After :meth:`fit`, or from a file, it goes on from what was learnt: a fit of n samples weighs like n divided by the samples of the first batch
+        After :meth:`fit`, or from a file, it goes on from what was learnt: a fit of n samples counts as n / (samples of the first batch)
         earlier batches. With ``method="vb"`` this is online latent Dirichlet allocation, of `PLSA` alone.
 
         Parameters

@@ -310,7 +310,7 @@ class NMF(MixtureModel):
         The divergence of a sample is least where the product has its sum, and what is left of it is the likelihood of
         :class:`~plcakit.PLSA`: so rows of `components_` sum to 1, and the scale is with `W`. Without penalties, priors and
         ``beta_loss="frobenius"``, with which there is no such method. After :meth:`fit`, or from a file, it goes on from what was learnt: a fit of
-        n samples weighs like n divided by the samples of the first batch earlier batches.
+        n samples counts as n / (samples of the first batch) earlier batches.
 
         Parameters
         ----------

@@ -107,7 +107,7 @@ def _annotate(adata: Any, model: _Model, layer: str | None, key: str, start: Sta
     if hasattr(adata, "var_names"):
         model._name_features(adata.var_names)
     adata.uns[key] = {
-        "params": {name: _told(value) for name, value in model.get_params().items() if _told(value) is not None},
+        "params": {name: told for name, value in model.get_params().items() if (told := _told(value)) is not None},
         # The one that was drawn where none was given.
         "seed": model._seed,
         "n_iter": model.n_iter_,

@@ -116,13 +116,15 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
     _core.write_model(os.fspath(path), blocks, json.dumps(metadata), model._single)
 
 
-def load(path: str | os.PathLike[str]) -> Factorization:
+def load(path: str | os.PathLike[str], unpack_limit: int | None = None) -> Factorization:
     """Read a fitted estimator from a model file, of Python or of the command.
 
     Parameters
     ----------
     path : path-like
         The file, ``.npz`` or ``.safetensors``.
+    unpack_limit : int, optional
+        Bytes of memory that it may take, if not 64 MiB and 50 times the file: a small file can unpack to gigabytes.
 
     Returns
     -------
@@ -143,7 +145,7 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     (NMF(n_components=2, random_state=0), True)
     """
     path = os.fspath(path)
-    blocks, text = _core.read_model(path)
+    blocks, text = _core.read_model(path, unpack_limit)
     metadata = json.loads(text) if text and text != "null" else {}
     name = metadata.get("model")
     makers = _makers()

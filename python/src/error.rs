@@ -77,7 +77,10 @@ impl From<Refused> for PyErr {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Value(what) => PyValueError::new_err(what),
-            Refused::File(e) => PyOSError::new_err(e.to_string()),
+            Refused::File(e) => PyOSError::new_err(match e.needs() {
+                Some(bytes) => format!("{e}: unpack_limit={bytes} allows it"),
+                None => e.to_string(),
+            }),
             Refused::Memory(what) => PyMemoryError::new_err(what),
         }
     }

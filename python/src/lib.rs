@@ -717,8 +717,13 @@ fn sample<'py>(
 
 /// Reads a model file: its arrays, and its metadata as JSON.
 #[pyfunction]
-fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, String)> {
-    let file = py.detach(|| plca::io::read_model(&path));
+#[pyo3(signature = (path, unpack_limit=None))]
+fn read_model(
+    py: Python<'_>,
+    path: PathBuf,
+    unpack_limit: Option<u64>,
+) -> PyResult<(Bound<'_, PyDict>, String)> {
+    let file = py.detach(|| plca::io::read_model_with(&path, unpack_limit));
     let file = file.map_err(Refused::from)?;
     Ok((to_dict::<f64>(py, &file.arrays)?, file.metadata.to_string()))
 }

@@ -180,3 +180,15 @@ def test_settings_that_the_engine_has_are_those_of_the_command(plca, tmp_path, X
 def test_the_floor_is_of_em(X):
     with pytest.raises(ValueError, match="floor is 0.1, which method='vb' does not have"):
         SkellamSNMF(2, method="vb", floor=0.1).fit(X)
+
+
+def test_packed_files_have_an_allowance(tmp_path, X):
+    path = tmp_path / "zeros.npz"
+    np.savez_compressed(path, basis=np.zeros((3000, 5000)))
+    with pytest.raises(OSError, match=r"needs about 120000000 bytes.*: unpack_limit=120000000 allows it"):
+        plcakit.load(path)
+    # What is there is no model, which is said next.
+    with pytest.raises(ValueError, match="holds the model None"):
+        plcakit.load(path, unpack_limit=120_000_000)
+    NMF(2, random_state=0).fit(X).save(tmp_path / "m.npz")
+    assert plcakit.load(tmp_path / "m.npz", unpack_limit=1 << 20).n_components == 2
