@@ -623,6 +623,26 @@ fn large_vocabularies_are_kept() {
     );
 }
 
+/// Names that a model file has no room for do not cost the fit.
+#[test]
+fn too_many_names_are_left_out() {
+    let folder = Folder::new();
+    let long = "x".repeat(1 << 15);
+    let row = |i: usize| format!("{long}{i},{}\n", i + 1);
+    let rows: String = (0..1 << 10).map(row).collect();
+    folder.text("v.csv", &format!("name,only\n{rows}"));
+    let line = "fit plca v.csv --labels first-column --rank 1 --max-iter 2 --output m.npz";
+    let told = String::from_utf8(folder.run(line).stderr).unwrap();
+    assert!(
+        told.contains("the 1024 names along dimension 0 are not kept"),
+        "{told}"
+    );
+    assert_eq!(
+        folder.model("m.npz").metadata["names"],
+        json!({ "1": ["only"] })
+    );
+}
+
 /// Names that are taken for data are doubted.
 #[test]
 fn names_among_the_data_are_doubted() {
