@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from . import _core
 from ._data import check_mask, describe, has_mass, seed_of, threads, unmasked, unpacked
 from ._docs import described
-from ._hints import hinted
+from ._hints import hinted, lists_hint
 from ._long import LONG, Long
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
 from ._warn import warn
@@ -201,7 +201,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             how = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
             try:
                 X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 what = self._mended(given, str(error))
                 if what == str(error):
                     raise
@@ -220,6 +220,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return f"X contains NaN, which {name} takes for a mistake. If it marks hidden cells, say so: missing='nan', or observed=mask"
         if "Complex data not supported" in what:
             return f"Complex data not supported by {name}: expected real numbers, such as the magnitudes np.abs(X) of a spectrogram"
+        lists = lists_hint(X)
+        if lists is not None:
+            return f"{what.rstrip('.')}. {lists}"
         if "could not convert string to float" in what and not hasattr(X, "columns"):
             if not isinstance(X, str) and np.size(X) == len(X):
                 return f"{what}. X has texts: count their words first, X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"

@@ -58,3 +58,23 @@ def _hint(name: str, known: list[str]) -> str:
     lowered = {one.lower(): one for one in known}
     near = difflib.get_close_matches(name.lower(), lowered, 1)
     return f"did you mean {lowered[near[0]]!r}?" if near else f"expected one of {', '.join(known)}"
+
+
+def lists_hint(X: Any) -> str | None:
+    """What makes numbers of lists that are none, such as documents."""
+    if not isinstance(X, (list, tuple)) or not X:
+        return None
+    text = "sklearn.feature_extraction"
+    if all(isinstance(row, dict) for row in X):
+        return f"X has dictionaries: make a matrix of them first, X = {text}.DictVectorizer().fit_transform(X)"
+    if not all(isinstance(row, (list, tuple)) for row in X):
+        return None
+    cells = [cell for row in X for cell in row]
+    if cells and all(isinstance(cell, str) for cell in cells):
+        return f"X has lists of words: count them first, X = {text}.text.CountVectorizer(analyzer=list).fit_transform(X)"
+    if cells and all(isinstance(cell, (list, tuple)) and len(cell) == 2 for cell in cells):
+        return "X has pairs of a word and its count: make a matrix of them first, such as X = gensim.matutils.corpus2csc(X).T"
+    lengths = sorted({len(row) for row in X})
+    if len(lengths) > 1:
+        return f"Rows of X have between {lengths[0]} and {lengths[-1]} values: expected as many in each"
+    return None

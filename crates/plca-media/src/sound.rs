@@ -196,6 +196,18 @@ pub fn encode_wav(path: &Path, sound: &Sound) -> Result<Vec<u8>, MediaError> {
         bits_per_sample: 32,
         sample_format: hound::SampleFormat::Float,
     };
+    // Bytes of a second, which the head holds.
+    if sound
+        .rate
+        .checked_mul(4 * u32::from(spec.channels))
+        .is_none()
+    {
+        let what = format!("{} channels at {} Hz", spec.channels, sound.rate);
+        return Err(MediaError::file(
+            path,
+            format!("{what} are more than the format holds"),
+        ));
+    }
     if samples.saturating_mul(4 * sound.channels.len()) > u32::MAX as usize - 1024 {
         return Err(MediaError::file(path, "more than 4 GiB of samples"));
     }

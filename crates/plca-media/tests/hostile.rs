@@ -232,6 +232,25 @@ fn pictures_of_one_colour_are_read_however_few_bytes_they_take() {
 }
 
 #[test]
+fn rates_beyond_the_format_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fast.wav");
+    for (rate, channels, holds) in [
+        (1 << 30, 1, false),
+        ((1 << 30) - 1, 1, true),
+        (1 << 29, 2, false),
+        (1 << 16, 1, true),
+    ] {
+        let channels = vec![vec![0.5]; channels];
+        assert_eq!(
+            write_wav(&path, &Sound { rate, channels }).is_ok(),
+            holds,
+            "{rate}"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_left_by_what_cannot_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.wav");
