@@ -440,6 +440,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"the prior of '{block}' set entries to 0 that the data need: 1e-12 was added to every entry, so the "
                 f"objective may have fallen{self._instead(block)}"
             )
+        hidden = result.get("unobserved") or []
+        for axis, indices in enumerate(hidden[::-1] if self._transposed else hidden):
+            if indices:
+                # As the command lists them.
+                listed = f"{len(indices)} indices, the first {indices[:8]}" if len(indices) > 8 else str(indices)
+                warn(f"no observed cell along axis {axis} of X at {listed}: nothing is known of the values there")
         if far := result.get("far"):
             index, value, largest = far
             where = tuple(index[::-1] if self._transposed else index)

@@ -139,6 +139,7 @@ fn fit_as<'py, T: Scalar>(
     result.set_item("restored", fitted.restored)?;
     let far = fitted.far.map(|far| (far.index, far.value, far.largest));
     result.set_item("far", far)?;
+    result.set_item("unobserved", fitted.unobserved)?;
     Ok(result)
 }
 

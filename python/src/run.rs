@@ -14,7 +14,7 @@ use plca::fit::{
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;
-use plca::tensor::{Data, Order, Real};
+use plca::tensor::{Data, Order, Real, unobserved};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
@@ -135,6 +135,9 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             let cells = state.reconstruct()?.into_parts().1;
             Ok::<_, Refused>(cells.into_iter().map(Real::to_f64).collect())
         })?;
+        if !data.is_complete() {
+            fitted.unobserved = unobserved(&*data)?;
+        }
         Ok(fitted)
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Fitted {
     pub(crate) restored: Vec<String>,
     /// A hidden cell that is approximated by far more than any datum.
     pub(crate) far: Option<FarCell>,
+    /// Indices of every dimension of which no cell was observed.
+    pub(crate) unobserved: Vec<Vec<usize>>,
     maximised: bool,
 }
 
@@ -54,6 +56,7 @@ impl Fitted {
             outcome,
             restored: events.collect(),
             far: None,
+            unobserved: Vec::new(),
             maximised,
             file: ModelFile::of_parameters::<S>(&fit.state().widened()),
         }

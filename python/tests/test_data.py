@@ -332,3 +332,19 @@ def test_an_approximation_far_from_all_data_is_told(make):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(1, missing="nan", random_state=0).fit(np.array([[np.nan, 2, 3], [2, 4, 6], [3, 6, 9.0]]))
+
+
+@pytest.mark.parametrize("make", [NMF, PLSA, PLCA])
+def test_what_was_never_observed_is_told(X, make):
+    X = X.astype(float)
+    seen = np.ones(X.shape, dtype=bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seen[0, 0] = False
+        make(2, random_state=0, max_iter=500).fit(X, observed=seen)
+    seen[:, 2] = False
+    with pytest.warns(UserWarning, match=r"no observed cell along axis 1 of X at \[2\]"):
+        make(2, random_state=0, max_iter=500).fit(X, observed=seen)
+    seen[:, 2], seen[1] = True, False
+    with pytest.warns(UserWarning, match=r"no observed cell along axis 0 of X at \[1\]"):
+        make(2, random_state=0, max_iter=500).fit(np.where(seen, X, np.nan), observed=seen)

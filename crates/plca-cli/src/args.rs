@@ -41,7 +41,11 @@ fn bytes(s: &str) -> Result<u64, String> {
         Some(at) => s.split_at(at),
         None => (s, ""),
     };
-    let shift = match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
+    let shift = match unit
+        .to_ascii_uppercase()
+        .trim_end_matches('B')
+        .trim_end_matches('I')
+    {
         "" => Some(0),
         "K" => Some(10),
         "M" => Some(20),
@@ -49,7 +53,9 @@ fn bytes(s: &str) -> Result<u64, String> {
         _ => None,
     };
     let number: Option<u64> = digits.parse().ok();
-    let size = shift.zip(number).and_then(|(shift, number)| number.checked_mul(1 << shift));
+    let size = shift
+        .zip(number)
+        .and_then(|(shift, number)| number.checked_mul(1 << shift));
     size.ok_or_else(|| "expected a number of bytes, or of K, M or G".into())
 }
 
@@ -121,7 +127,10 @@ pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
         return Vec::new();
     };
     // It is of every command.
-    let ids = matches.ids().map(Id::as_str).filter(|&id| id != "unpack_limit");
+    let ids = matches
+        .ids()
+        .map(Id::as_str)
+        .filter(|&id| id != "unpack_limit");
     let given = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     given
         .map(|id| format!("--{}", id.replace('_', "-")))

@@ -209,16 +209,8 @@ fn text_errors_name_line_and_value() {
             "1,inf\n".into(),
             "line 1: column 2: value inf is not finite",
         ),
-        (
-            "v.txt",
-            "1".into(),
-            unknown,
-        ),
-        (
-            "v.npy.gz",
-            "1".into(),
-            unknown,
-        ),
+        ("v.txt", "1".into(), unknown),
+        ("v.npy.gz", "1".into(), unknown),
         (
             "v.npz",
             "PK".into(),
@@ -705,7 +697,11 @@ fn archives_have_an_allowance() {
     zip.start_file("x.npy", packed).unwrap();
     zip.write_all(&std::fs::read(&plain).unwrap()).unwrap();
     zip.finish().unwrap();
-    let needs = |options: &ReadOptions| read_data_with::<f64>(&path, options).err().map(|e| e.needs());
+    let needs = |options: &ReadOptions| {
+        read_data_with::<f64>(&path, options)
+            .err()
+            .map(|e| e.needs())
+    };
     assert_eq!(needs(&ReadOptions::default()), Some(Some(120_000_000)));
     let within = |limit| ReadOptions {
         unpack_limit: Some(limit),

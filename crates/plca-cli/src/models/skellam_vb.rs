@@ -160,6 +160,10 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
         cut: found
             .iter()
             .any(|c| *c.fit.status() == Status::MaxIterations),
-        warnings: [data::warnings(args.model, data), args.hidden.doubts(&args.data)?].concat(),
+        warnings: [
+            data::warnings(args.model, data),
+            args.hidden.doubts(&args.data)?,
+        ]
+        .concat(),
     })
 }
