@@ -197,6 +197,7 @@ pub(crate) fn fit_on<T: Scalar>(
         settings,
         checksum: sealed(args)?.sha256()?.to_string(),
         sound: metadata["sound"].clone(),
+        components: given::called(args)?,
         names,
     };
     // With all files read.
@@ -237,6 +238,8 @@ struct Run<'a, T: Element> {
     names: Vec<Option<Vec<String>>>,
     /// What the file says of the sound whose spectrogram it is.
     sound: Value,
+    /// What the components that are kept are called.
+    components: Value,
 }
 
 impl<T: Scalar> Run<'_, T> {
@@ -460,9 +463,8 @@ impl<T: Scalar> Run<'_, T> {
         if !names.is_null() {
             model.metadata["names"] = names;
         }
-        let components = given::called(args)?;
-        if !components.is_null() {
-            model.metadata["components"] = components;
+        if !self.components.is_null() {
+            model.metadata["components"] = self.components.clone();
         }
         if self.sound.is_object() {
             warnings.extend(along_frequency(&model.metadata));

@@ -199,7 +199,11 @@ pub(crate) fn called(args: &FitArgs) -> Result<Value, Failure> {
             let columns = plca_io::read_names(path, &args.hidden.reading())?.pop();
             json!(columns.flatten())
         }
-        false => metadata(path)?["components"].take(),
+        // Metadata of others may be no object.
+        false => metadata(path)?
+            .get("components")
+            .cloned()
+            .unwrap_or_default(),
     };
     let whole = args.fix.iter().any(|fix| !fix.contains(':'));
     let kept: HashSet<usize> = (args.fix.iter())

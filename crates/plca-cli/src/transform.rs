@@ -71,7 +71,9 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     if here.is_some() {
         args.hidden.first_index = told;
     }
-    let sound = plca_io::read_metadata(&args.data)?["sound"].take();
+    let sound = plca_io::read_metadata(&args.data)?;
+    // Metadata of others may be no object.
+    let sound = sound.get("sound").cloned().unwrap_or_default();
     let here = recorded(&json!({ "sound": sound }));
     let there = recorded(&file.metadata);
     comparable(

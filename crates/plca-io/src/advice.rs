@@ -55,7 +55,7 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
     let reader = open_unpacked(path, &allowance).ok()?;
     reader.take(LOOKED_AT).read_to_end(&mut text).ok()?;
     if text.len() as u64 == LOOKED_AT {
-        text.truncate(text.iter().rposition(|&byte| byte == b'\n')? + 1);
+        text.truncate(text.iter().rposition(|byte| b"\r\n".contains(byte))? + 1);
     }
     let trial = Trial {
         text: &text,
@@ -168,8 +168,9 @@ impl Trial<'_> {
                 },
             )?;
             text = self.text;
-            let end = text.iter().position(|&byte| byte == b'\n');
+            let end = text.iter().position(|byte| b"\r\n".contains(byte));
             text = end.map_or(&[][..], |end| &text[end + 1..]);
+            text = text.strip_prefix(b"\n").unwrap_or(text);
         }
         self.doubt(text, advice)?;
         let (changed, mut table) = (self.changed(text, advice)?, advice.table.clone());
@@ -178,7 +179,17 @@ impl Trial<'_> {
         }
         let mut reader = changed.as_deref().unwrap_or(text);
         if table.labels != Labels::Entries {
-            return text::read_table::<f64>(&mut reader, &table, self.usual, self.accept).map(drop);
+            let read = text::read_table::<f64>(&mut reader, &table, self.usual, self.accept)?;
+            let columns = read.shape[1];
+            let absent = |column| {
+                let cells = read.values.iter().skip(column).step_by(columns);
+                cells.clone().all(|x| x.is_nan())
+            };
+            // As between two blanks.
+            return match (0..columns).any(absent) {
+                true => Err(Fault::new("a column holds no number")),
+                false => Ok(()),
+            };
         }
         let mut reader_of_names = reader;
         let (entries, _) = text::read_entries::<f64>(&mut reader, &table, self.usual, self.accept)?;

@@ -61,14 +61,18 @@ pub(crate) fn read<T: Element>(
         List::Svmlight => first,
     };
     let mut told = None;
+    // An empty line, and whether samples have no label.
+    let (mut empty, mut bare) = (None, false);
     let (mut rows, mut most, mut least) = (0u32, 0u32, 1u32);
-    for_each_line(reader, |_, line| {
+    for_each_line(reader, |number, line| {
         told = told.or(said(line));
         let (first, pairs) = parts(line, list);
         let mut pairs = pairs.peekable();
         if first.is_none() && pairs.peek().is_none() {
+            empty = empty.or(Some(number).filter(|_| line.trim().is_empty()));
             return Ok(());
         }
+        bare |= first.is_none();
         let before = values.len();
         for word in pairs {
             let pair = word.split_once(':');
@@ -103,6 +107,10 @@ pub(crate) fn read<T: Element>(
     })?;
     if values.is_empty() {
         return Err(Fault::new("holds no entry"));
+    }
+    if let Some(number) = empty.filter(|_| bare) {
+        let what = "is empty: among samples without labels it may be one without features, which needs a label";
+        return Err(Fault::at(format!("line {number}"), what));
     }
     let begin = first_index.unwrap_or(least.min(told.unwrap_or(1)));
     let features = indices.iter_mut().skip(1).step_by(2);

@@ -79,9 +79,12 @@ fn the_first_index_may_be_told() {
     std::fs::write(&path, "0 qid:0 2:1 # 0:1\n0 3:1\n").unwrap();
     assert_eq!(first_index(&path).unwrap(), Some(1));
     assert_eq!(
-        read(" 1:1 3:1\n\n2 2:5\n", None),
+        read(" 1:1 3:1\n2 2:5\n", None),
         Ok((vec![2, 3], vec![0, 0, 0, 2, 1, 1]))
     );
+    let empty = read(" 1:1 3:1\n\n2 2:5\n", None).unwrap_err();
+    assert!(empty.contains("line 2: is empty"), "{empty}");
+    assert!(read("1 1:1 3:1\n\n2 2:5\n# end\n", None).is_ok());
     std::fs::write(&path, "1 2:1\n0:1 3:1\n").unwrap();
     assert_eq!(first_index(&path).unwrap(), Some(0));
     assert_eq!(first_index(folder.path().join("v.csv")).unwrap(), None);

@@ -220,8 +220,20 @@ fn hints_lead_to_commands_that_work() {
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(0), "{file}, {hint}: {err}");
     }
-    // Nothing helps a wrong number.
-    for text in ["1,2\n3,four\n", "1,2\n3,x\n4,5\n", "1,2,3\n4,5\n"] {
+    // The same with other ends of lines.
+    folder.text("cr.csv", "# made today\r1;2\r3;4\r");
+    folder.fails(
+        1,
+        "fit plca cr.csv --rank 1 --output o.npz",
+        &["can be read without line 1 and with --delimiter ';'"],
+    );
+    // Nothing helps a wrong number, or two blanks.
+    for text in [
+        "1  2  3\n4  5  6\n",
+        "1,2\n3,four\n",
+        "1,2\n3,x\n4,5\n",
+        "1,2,3\n4,5\n",
+    ] {
         folder.text("v.csv", text);
         let out = folder.run("fit plca v.csv --rank 1 --output o.npz");
         let err = String::from_utf8(out.stderr).unwrap();
@@ -587,4 +599,24 @@ fn known_components_keep_their_names() {
     assert_eq!(header("half.npz", "h"), "name,component_0,SBS2");
     folder.ok(&format!("{fit} --init known.npz --output free.npz"));
     assert_eq!(header("free.npz", "h"), "name,component_0,component_1");
+}
+
+/// Metadata that are no object have no members.
+#[test]
+fn metadata_of_others_may_be_anything() {
+    let folder = Folder::with_counts();
+    for metadata in ["[]", "3", "\"text\"", "null"] {
+        let model = plca_io::ModelFile {
+            metadata: serde_json::from_str(metadata).unwrap(),
+            arrays: [(
+                "w".to_string(),
+                plca_io::Array::new(vec![3, 2], vec![1.0, 2.0, 3.0, 1.0, 1.0, 4.0]),
+            )]
+            .into(),
+        };
+        plca_io::write_model(folder.path("init.npz"), &model, false).unwrap();
+        folder.ok("fit nmf-kl d.csv --init init.npz --fix w --output o.npz --quiet");
+        folder.ok("fit nmf-kl init.npz --rank 1 --output p.npz --quiet");
+        folder.ok("transform p.npz init.npz --output t.npz --quiet");
+    }
 }
