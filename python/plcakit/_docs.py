@@ -41,7 +41,8 @@ freeze : str, sequence of str or dict, default=()
 check_every : int, default=10
     Iterations between checks of the objective, by `tol` and by `callback`.
 callback : callable or None, default=None
-    Called as ``callback(iteration, objective)`` at every check; a true return value ends the fit. With `n_init` above 1 the calls of starts
+    Called as ``callback(iteration, objective)`` at every check; a true return value ends the fit. While a start is computed that takes several steps,
+    such as ``init="nndsvd"`` or that of ``method="vb"``, it is called before each with 0 and NaN. With `n_init` above 1 the calls of starts
     that are made at once are mixed; the answer ends the start that was called for, and all later ones, so that the result does not
     depend on their order.
 verbose : int, default=0

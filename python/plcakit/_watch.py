@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ._types import Callback
@@ -36,6 +37,16 @@ class Watch:
         elif self.verbose:
             print(f"{self.name}: start {start}, iteration {iteration}, objective {objective:.6e}")
         return self.callback is not None and bool(self.callback(iteration, objective))
+
+    def starting(self, start: int, done: int, of: int) -> bool:
+        """Called before every step of a start that takes several."""
+        if self.bar is not None:
+            if self.furthest < 0:
+                self.bar.set_postfix_str(f"start {start}: step {done} of {of}", refresh=False)
+                self.bar.update(0)
+        elif self.verbose:
+            print(f"{self.name}: start {start}, step {done} of {of} before the first iteration")
+        return self.callback is not None and bool(self.callback(0, math.nan))
 
     def close(self, iterations: int | None = None, objective: float | None = None) -> None:
         """Ends the bar where the fit ended."""

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use plca::fit::{
-    AnyModel, Checkpoint, Event, FarCell, Fit, Init, Iteration, Parameters, Sense, Solver, State,
-    Status, Stop,
+    AnyModel, Checkpoint, Event, FarCell, Fit, Init, Iteration, Parameters, Progress, Sense,
+    Solver, State, Status, Stop,
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;
@@ -149,7 +149,29 @@ impl<T: Scalar> Starts<'_, T> {
         let posterior = is_posterior(algorithm.blocks());
         let mut rng = plca::seed(self.seed);
         rng.set_stream(u64::from(start));
-        let at = self.init.parameters(algorithm, &mut rng)?;
+        let mut ended = false;
+        let mut told = |done, of| {
+            if last.load(Relaxed) < start {
+                return ControlFlow::Break(Status::Interrupted);
+            }
+            let answer = self.control.before(start, done, of);
+            ended = matches!(answer, ControlFlow::Break(Status::Custom(_)));
+            answer
+        };
+        let mut progress = Progress::to(&mut told);
+        let at = self
+            .init
+            .parameters_with(algorithm, &mut rng, &mut progress);
+        if ended {
+            // The starts before it count.
+            last.fetch_min(start.saturating_sub(1), Relaxed);
+            if start == 0 {
+                return wrong(
+                    "the callback ended the fit while its start was computed: there is no model yet",
+                );
+            }
+        }
+        let at = at?;
         let observer = |it: &Iteration<'_, T>| {
             if last.load(Relaxed) < start {
                 return ControlFlow::Break(Status::Interrupted);

@@ -23,6 +23,8 @@ const MOST_THREADS: usize = 256;
 enum Event {
     /// Start, iteration and objective, to be answered.
     Report(u32, usize, f64),
+    /// A step of a start, of so many, to be answered.
+    Start(u32, usize, usize),
     /// The work is over, or panicked.
     Done,
 }
@@ -46,14 +48,33 @@ impl Control {
         start: u32,
         iteration: &Iteration<'_, T>,
     ) -> ControlFlow<Status> {
-        if let (Some(reports), Some(point)) = (&self.reports, iteration.measured) {
+        match iteration.measured {
+            Some(point) => self.ask(Event::Report(start, point.iteration, point.objective)),
+            None => self.going(),
+        }
+    }
+
+    /// Before a step of a start that takes several: reports it, and says whether the work is to end.
+    pub(crate) fn before(&self, start: u32, done: usize, of: usize) -> ControlFlow<Status> {
+        match of > 1 {
+            true => self.ask(Event::Start(start, done, of)),
+            false => self.going(),
+        }
+    }
+
+    /// Reports, and waits for the answer.
+    fn ask(&self, event: Event) -> ControlFlow<Status> {
+        if let Some(reports) = &self.reports {
             let channels = reports.lock().unwrap_or_else(PoisonError::into_inner);
-            let report = Event::Report(start, point.iteration, point.objective);
-            let answer = channels.0.send(report).ok().and(channels.1.recv().ok());
+            let answer = channels.0.send(event).ok().and(channels.1.recv().ok());
             if answer == Some(true) {
                 return ControlFlow::Break(Status::Custom("callback".into()));
             }
         }
+        self.going()
+    }
+
+    fn going(&self) -> ControlFlow<Status> {
         match self.stop.is_raised() {
             true => ControlFlow::Break(Status::Interrupted),
             false => ControlFlow::Continue(()),
@@ -97,7 +118,8 @@ fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
 
 /// Runs `work` on this number of threads; what it returns, and what a signal or the callback raised meanwhile.
 ///
-/// `watch(start, iteration, objective)` is called for every measured objective, and ends the run by answering something true.
+/// `watch(start, iteration, objective)` is called for every measured objective, `watch.starting(start, done, of)` before every step of a start that takes
+/// several; both end the run by answering something true.
 pub(crate) fn supervise<O: Send>(
     py: Python<'_>,
     threads: usize,
@@ -130,11 +152,19 @@ pub(crate) fn supervise<O: Send>(
             });
             match event {
                 Ok(Event::Done) => break,
-                Ok(Event::Report(start, iteration, objective)) => {
+                Ok(event) => {
                     let asked = watch.filter(|_| failure.is_none());
                     let answer = asked.map(|watch| {
-                        let answer = watch.call1((start, iteration, objective))?;
-                        answer.is_truthy()
+                        let answer = match event {
+                            Event::Start(start, done, of) => {
+                                watch.call_method1("starting", (start, done, of))
+                            }
+                            Event::Report(start, iteration, objective) => {
+                                watch.call1((start, iteration, objective))
+                            }
+                            Event::Done => return Ok(false),
+                        };
+                        answer?.is_truthy()
                     });
                     let answer = match answer {
                         Some(Ok(answer)) => answer,

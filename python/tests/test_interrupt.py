@@ -176,3 +176,43 @@ def test_the_bar_ends_with_the_error_of_a_callback(X, capsys):
     with pytest.raises(KeyError, match="enough"):
         NMF(5, random_state=0, solver="em", callback=watch, verbose=1).fit(X)
     assert capsys.readouterr().err.endswith("\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    "model", [NMF(300, init="nndsvda"), NMF(300, init="nndsvda", beta_loss="frobenius"), PLSA(150, method="vb"), PNTF(200, init="deflation")], ids=repr
+)
+def test_control_c_ends_a_start(model):
+    X = np.random.default_rng(0).poisson(1.0, (6000, 1500)).astype(float)
+    # To its own end each start takes longer, on any machine.
+    assert interrupted(lambda: model.set_params(random_state=0, max_iter=1).fit(X)) < SECONDS
+    assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize("model, steps", [(NMF(4, init="nndsvda"), 16), (PLSA(4, method="vb"), 50), (PNTF(4, init="deflation"), 4)], ids=repr)
+def test_a_start_is_told(model, steps, capsys):
+    X = np.random.default_rng(0).poisson(2.0, (60, 40)).astype(float)
+    seen = []
+    model.set_params(random_state=0, tol=0, max_iter=1, callback=lambda *told: seen.append(told)).fit(X)
+    assert len(seen) == steps + 1 and all(i == 0 for i, _ in seen)
+    assert all(np.isnan(o) for _, o in seen[:-1]) and np.isfinite(seen[-1][1])
+    model.set_params(callback=None, verbose=2).fit(X)
+    assert f"start 0, step {steps - 1} of {steps} before the first iteration" in capsys.readouterr().out
+
+
+def test_a_callback_ends_a_start():
+    X = np.random.default_rng(0).poisson(2.0, (60, 40)).astype(float)
+    with pytest.raises(ValueError, match="there is no model yet"):
+        PLSA(4, method="vb", random_state=0, callback=lambda *told: True).fit(X)
+    with pytest.raises(KeyError, match="enough"):
+        PLSA(4, method="vb", random_state=0, callback=lambda *told: {}["enough"]).fit(X)
+    # The first start counts where a later one ends before there is a model.
+    calls = []
+
+    def second(iteration, objective):
+        calls.append(objective)
+        return len(calls) > 60 and np.isnan(objective)
+
+    one = PLSA(4, method="vb", random_state=0, max_iter=3).fit(X)
+    kept = PLSA(4, method="vb", random_state=0, max_iter=3, n_init=3, n_jobs=1, callback=second).fit(X)
+    assert np.array_equal(one.components_, kept.components_)

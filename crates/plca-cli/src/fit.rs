@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
     Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model,
-    Sense, Status, Stop, far_hidden_cell,
+    Progress, Sense, Status, Stop, far_hidden_cell,
 };
 use plca_io::{Element, MANIFEST, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
@@ -284,8 +284,18 @@ impl<T: Scalar> Run<'_, T> {
             init = init.block(name, block.map(T::lit));
         }
         let file = args.init.as_deref().unwrap_or(&args.data);
-        let parameters = init.parameters(algorithm, &mut rng);
+        let bar = progress_bar(args, "the start: {bar:30} {pos}/{len}, {elapsed}");
+        let mut told = |done: usize, of: usize| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            interrupt::going()
+        };
+        let parameters = init.parameters_with(algorithm, &mut rng, &mut Progress::to(&mut told));
+        bar.finish_and_clear();
         let parameters = parameters.map_err(|e| {
+            if e == FitError::Interrupted {
+                return interrupt::failure();
+            }
             if let (FitError::Support { index, value }, Some(init)) = (&e, &args.init) {
                 let what = format!(
                     "entry {index:?} is {value}, but the start in {} gives it the probability 0: add a small number, such as 1e-6, to the zeros of its blocks, or leave blocks out of it that --fix does not keep",
@@ -329,7 +339,7 @@ impl<T: Scalar> Run<'_, T> {
         if let Some((cooling, parts)) = &self.cooling {
             run = run.cool(*cooling, &parts.train, &parts.held);
         }
-        let bar = progress_bar(args);
+        let bar = progress_bar(args, PROGRESS);
         let (mut failure, mut interrupted, mut kept) = (None, false, args.resume.as_ref());
         let observer = |it: &Iteration<'_, T>| {
             bar.set_position(it.done() as u64);
@@ -709,12 +719,14 @@ pub(crate) fn has_priors(args: &FitArgs) -> bool {
     !args.prior.is_empty() || args.priors.is_some()
 }
 
-pub(crate) fn progress_bar(args: &FitArgs) -> ProgressBar {
+/// What a bar of iterations shows.
+pub(crate) const PROGRESS: &str = "{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}";
+
+pub(crate) fn progress_bar(args: &FitArgs, template: &str) -> ProgressBar {
     if args.quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }
-    let style =
-        ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}");
+    let style = ProgressStyle::with_template(template);
     ProgressBar::new(args.max_iter as u64)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -1,10 +1,14 @@
 //! Interruptions: a run ends at once or between two iterations, never within a write.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use plca_fit::{Iteration, Observer, Status};
+use plca_tensor::Real;
 
 use crate::failure::Failure;
 
@@ -129,4 +133,25 @@ pub(crate) fn after(done: &str, checkpoint: Option<&Path>) -> Failure {
 /// Whether the run shall end.
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
+}
+
+/// The answer of whoever is asked whether work shall go on.
+pub(crate) fn going() -> ControlFlow<Status> {
+    match requested() {
+        true => ControlFlow::Break(Status::Interrupted),
+        false => ControlFlow::Continue(()),
+    }
+}
+
+/// Ends a run, or its start, that shall end.
+pub(crate) struct Requested;
+
+impl<T: Real> Observer<T> for Requested {
+    fn on_iteration(&mut self, _: &Iteration<'_, T>) -> ControlFlow<Status> {
+        going()
+    }
+
+    fn on_start(&mut self, _: usize, _: usize) -> ControlFlow<Status> {
+        going()
+    }
 }

@@ -30,8 +30,8 @@ use crate::blocks::Arrays;
 use crate::checkpoint::belongs;
 use crate::failure::Failure;
 use crate::fit::{
-    about_data, described, has_density, has_priors, leave, plain, progress_bar, sealed, stop,
-    summary, unfinished,
+    PROGRESS, about_data, described, has_density, has_priors, leave, plain, progress_bar, sealed,
+    stop, summary, unfinished,
 };
 use crate::interrupt;
 use crate::models::Scalar;
@@ -502,7 +502,7 @@ impl<T: Scalar> Crew<'_, T> {
         let elsewhere = || Elsewhere::new(self.model, self, &at).map_err(|e| self.ended(e));
         let started = Instant::now();
         interrupt::iterating();
-        let bar = progress_bar(args);
+        let bar = progress_bar(args, PROGRESS);
         let path = args.trace.as_deref().filter(|_| self.world.leads());
         let mut trace = Trace::new(path, started);
         let observer = |it: &Iteration<'_, T>| {

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Sense, Separable, Start, Stepped,
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Progress, Sense, Separable, Start,
+    Stepped,
 };
 use plca_tensor::Real;
 use rand::Rng;
@@ -68,8 +69,9 @@ impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        self.0.fill(start, blocks, rng)
+        self.0.fill(start, blocks, rng, progress)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

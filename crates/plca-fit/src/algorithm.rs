@@ -7,7 +7,7 @@ use plca_tensor::Real;
 use rand::Rng;
 
 use super::em::constant;
-use super::{BlockSpec, Expectation, FitError, Parameters, Separable, Start, Stepped};
+use super::{BlockSpec, Expectation, FitError, Parameters, Progress, Separable, Start, Stepped};
 
 /// The direction in which an objective improves: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,8 +176,9 @@ pub trait Algorithm<T: Real>: Debug {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        let _ = (blocks, rng);
+        let _ = (blocks, rng, progress);
         Err(FitError::NoStart { start })
     }
 
@@ -186,7 +187,12 @@ pub trait Algorithm<T: Real>: Debug {
     /// # Errors
     ///
     /// As [`step`](Self::step).
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
+        let _ = progress;
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
@@ -195,8 +201,13 @@ pub trait Algorithm<T: Real>: Debug {
     /// # Errors
     ///
     /// As [`step`](Self::step).
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        let _ = (blocks, given);
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
+        let _ = (blocks, given, progress);
         Ok(())
     }
 
@@ -328,16 +339,26 @@ impl<T: Real, A: Algorithm<T> + ?Sized> Algorithm<T> for &A {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        (**self).fill(start, blocks, rng)
+        (**self).fill(start, blocks, rng, progress)
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        (**self).draw(rng)
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
+        (**self).draw(rng, progress)
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        (**self).complete(blocks, given)
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
+        (**self).complete(blocks, given, progress)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

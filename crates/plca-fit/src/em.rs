@@ -9,8 +9,8 @@ use rand::Rng;
 
 use super::anneal::{Annealing, raise};
 use super::{
-    Algorithm, Anneal, BlockSpec, Constraint, Exposure, FitError, Frozen, Parameters, Sense,
-    Separable, Start, explain_given,
+    Algorithm, Anneal, BlockSpec, Constraint, Exposure, FitError, Frozen, Parameters, Progress,
+    Sense, Separable, Start, explain_given,
 };
 
 /// The parts of an E-step that the engine wants.
@@ -87,7 +87,12 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// # Errors
     ///
     /// Data that cannot be read.
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
+        let _ = progress;
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
@@ -105,8 +110,13 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// # Errors
     ///
     /// As [`expect`](Self::expect).
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
-        let _ = (blocks, given);
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
+        let _ = (blocks, given, progress);
         Ok(())
     }
 
@@ -130,8 +140,9 @@ pub trait Expectation<T: Real>: Debug + Sync {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        let _ = (blocks, rng);
+        let _ = (blocks, rng, progress);
         Err(FitError::NoStart { start })
     }
 
@@ -423,21 +434,30 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         self.0.unit()
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        self.0.draw(rng)
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
+        self.0.draw(rng, progress)
     }
 
     fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
         self.0.given(block, value)
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         if given.contains(&true)
             && let Some(even) = self.0.even()?
         {
-            explain_given(self, blocks, given, even)?;
+            explain_given(self, blocks, given, even, progress)?;
         }
-        self.0.complete(blocks, given)
+        self.0.complete(blocks, given, progress)
     }
 
     fn fill(
@@ -445,8 +465,9 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        self.0.fill(start, blocks, rng)
+        self.0.fill(start, blocks, rng, progress)
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {

@@ -7,7 +7,9 @@ use plca_tensor::Real;
 use rand::Rng;
 
 use super::block::{check_known, check_memory};
-use super::{Algorithm, BlockSpec, Draw, Fill, FitError, Frozen, Parameters, SCALE, State};
+use super::{
+    Algorithm, BlockSpec, Draw, Fill, FitError, Frozen, Parameters, Progress, SCALE, State,
+};
 
 /// The source of the blocks that a start does not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -110,7 +112,8 @@ impl<T: Real> Init<T> {
         self
     }
 
-    /// The parameters that a run of this algorithm starts from.
+    /// The parameters that a run of this algorithm starts from. Nobody hears of the steps of a start that takes long: see
+    /// [`parameters_with`](Self::parameters_with).
     ///
     /// # Errors
     ///
@@ -121,6 +124,21 @@ impl<T: Real> Init<T> {
         algorithm: &dyn Algorithm<T>,
         rng: &mut dyn Rng,
     ) -> Result<Parameters<T>, FitError> {
+        self.parameters_with(algorithm, rng, &mut Progress::silent())
+    }
+
+    /// As [`parameters`](Self::parameters), and tells of its steps.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`FitError::Interrupted`] where the listener ends the work.
+    pub fn parameters_with(
+        &self,
+        algorithm: &dyn Algorithm<T>,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Parameters<T>, FitError> {
+        progress.step(0, 1)?;
         let specs = algorithm.blocks();
         check_memory(specs)?;
         check_known(specs, self.given.keys())?;
@@ -139,14 +157,14 @@ impl<T: Real> Init<T> {
                 given.map(|value| algorithm.given(j, value)).transpose()
             });
             let mut blocks = given.collect::<Result<Vec<_>, _>>()?;
-            algorithm.fill(self.start, &mut blocks, rng)?;
+            algorithm.fill(self.start, &mut blocks, rng, progress)?;
             // What a model does not fill has a value of its own.
             let blocks = blocks.into_iter().zip(specs);
             let blocks = blocks.map(|(block, spec)| block.unwrap_or_else(|| spec.even()));
             return begin(algorithm, blocks.collect());
         }
         // Random numbers are drawn for given blocks too, so that what is given changes no other block.
-        let mut blocks = algorithm.draw(rng)?;
+        let mut blocks = algorithm.draw(rng, progress)?;
         let mut known = vec![false; specs.len()];
         for (j, (block, spec)) in blocks.iter_mut().zip(specs).enumerate() {
             let given = self.given.get(&*spec.name);
@@ -157,7 +175,7 @@ impl<T: Real> Init<T> {
                 block.clone_from(value);
             }
         }
-        algorithm.complete(&mut blocks, &known)?;
+        algorithm.complete(&mut blocks, &known, progress)?;
         begin(algorithm, blocks)
     }
 }
@@ -201,12 +219,13 @@ const EXPLAINED: usize = 50;
 ///
 /// # Errors
 ///
-/// Those of [`begin`] and of [`Algorithm::step`].
+/// Those of [`begin`] and of [`Algorithm::step`], and [`FitError::Interrupted`] where the listener ends the work.
 pub fn explain_given<T: Real>(
     algorithm: &dyn Algorithm<T>,
     blocks: &mut [DMatrix<T>],
     given: &[bool],
     even: Vec<DMatrix<T>>,
+    progress: &mut Progress<'_>,
 ) -> Result<(), FitError> {
     let specs = algorithm.blocks();
     let tells = |j: usize| given[j] && !specs[j].follows && specs[j].tells_apart(&blocks[j]);
@@ -219,7 +238,8 @@ pub fn explain_given<T: Real>(
     }
     let mut at = begin(algorithm, blocks.to_vec())?;
     let kept = at.matrices().to_vec();
-    for _ in 0..EXPLAINED {
+    for done in 0..EXPLAINED {
+        progress.step(done, EXPLAINED)?;
         algorithm.step(&mut at, false)?;
         at.change(|j, block| {
             if given[j] {

@@ -47,4 +47,11 @@ impl<T: Real> Observer<T> for Interrupt {
             false => ControlFlow::Continue(()),
         }
     }
+
+    fn on_start(&mut self, _: usize, _: usize) -> ControlFlow<Status> {
+        match self.is_raised() {
+            true => ControlFlow::Break(Status::Interrupted),
+            false => ControlFlow::Continue(()),
+        }
+    }
 }

@@ -6,7 +6,7 @@ use plca_tensor::arrange::Products;
 use plca_tensor::{Real, exponent};
 use rand::Rng;
 
-use super::{FitError, in_unit};
+use super::{FitError, Progress, in_unit};
 
 /// The values of the entries that [`Init::nndsvd`](super::Init::nndsvd) leaves at 0. Multiplicative updates never move an entry from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,6 +24,8 @@ pub enum Fill {
 const MORE: usize = 10;
 /// Multiplications by `V Vᵀ`: each brings the vectors nearer to the leading ones by the square of the ratio of their singular values.
 const POWERS: usize = 7;
+/// Products of the data with all vectors, each a step of the work.
+const PRODUCTS: usize = 2 * POWERS + 2;
 /// Iterations of the decomposition of a small matrix at most; it takes a few for every value.
 const SWEEPS: usize = 100_000;
 /// Entries below this share of the largest one of their factor are taken for 0.
@@ -58,6 +60,7 @@ pub fn nndsvd<T: Real>(
     components: usize,
     fill: Fill,
     rng: &mut dyn Rng,
+    progress: &mut Progress<'_>,
 ) -> Result<[DMatrix<T>; 2], FitError> {
     let &[rows, columns] = data.shape() else {
         let order = data.shape().len();
@@ -72,7 +75,7 @@ pub fn nndsvd<T: Real>(
         return Err(FitError::Conflict { what });
     }
     let mean = data.total() / data.scale() / observed;
-    let [u, v] = leading(data, mean, components, rng)?;
+    let [u, v] = leading(data, mean, components, rng, progress)?;
     let (mut w, mut h) = (
         DMatrix::<f64>::zeros(rows, components),
         DMatrix::<f64>::zeros(components, columns),
@@ -114,11 +117,14 @@ fn leading<T: Real>(
     mean: f64,
     components: usize,
     rng: &mut dyn Rng,
+    progress: &mut Progress<'_>,
 ) -> Result<[DMatrix<f64>; 2], FitError> {
     let (rows, columns) = (data.shape()[0], data.shape()[1]);
     let size = (components + MORE).min(rows).min(columns);
     // The data, hidden cells filled, times vectors along one mode, and divided by an even power of two: `qr` squares what it is given.
-    let times = |mode: usize, vectors: &DMatrix<f64>| {
+    let mut products = 0..;
+    let mut times = |mode: usize, vectors: &DMatrix<f64>| {
+        progress.step(products.next().unwrap_or(PRODUCTS), PRODUCTS)?;
         let product = product(data, mean, mode, vectors);
         match product.iter().find(|x| !x.is_finite()) {
             Some(&value) => Err(FitError::NotFinite {

@@ -12,8 +12,8 @@ use super::cool::{Cooled, Held};
 use super::init::scaled;
 use super::stop::Deadline;
 use super::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver,
-    State, Status, Steps, Stop, StopError, TracePoint,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters,
+    Progress, Solver, State, Status, Steps, Stop, StopError, TracePoint,
 };
 
 /// The state of a run as an observer sees it after an iteration.
@@ -80,6 +80,13 @@ impl<T: Real> Iteration<'_, T> {
 pub trait Observer<T: Real> {
     /// Called after every iteration; `Break` ends the run with this status.
     fn on_iteration(&mut self, iteration: &Iteration<'_, T>) -> ControlFlow<Status>;
+
+    /// Called while a start is computed, before each of its steps, of which `done` of `of` are made: one of a start that is drawn, more of
+    /// one that is computed. `Break` ends the run as [`FitError::Interrupted`], for there is no result yet. Default: goes on.
+    fn on_start(&mut self, done: usize, of: usize) -> ControlFlow<Status> {
+        let _ = (done, of);
+        ControlFlow::Continue(())
+    }
 }
 
 impl<T: Real, F: FnMut(&Iteration<'_, T>) -> ControlFlow<Status>> Observer<T> for F {
@@ -95,6 +102,15 @@ struct Ends<'a, T: Real> {
 }
 
 impl<T: Real> Ends<'_, T> {
+    /// Tells all observers of a step of a start.
+    fn before(&mut self, done: usize, of: usize) -> ControlFlow<Status> {
+        let told = self.observers.iter_mut().map(|o| o.on_start(done, of));
+        told.fold(ControlFlow::Continue(()), |all, one| match all {
+            ControlFlow::Continue(()) => one,
+            cut => cut,
+        })
+    }
+
     /// Tells all observers; why the run is to end, if it is.
     fn after(&mut self, iteration: &Iteration<'_, T>) -> Option<Status> {
         let mut cut = None;
@@ -229,7 +245,9 @@ impl<'a, S: State> Run<'a, S> {
         let mut best: Option<Fit<S>> = None;
         let mut first = None;
         for start in 0..self.restarts {
-            let at = init.parameters(&*self.algorithm, rng)?;
+            let mut told = |done, of| ends.before(done, of);
+            let mut progress = Progress::to(&mut told);
+            let at = init.parameters_with(&*self.algorithm, rng, &mut progress)?;
             // The same start ends where it ended before; a later one may be another.
             if first.as_ref() == Some(&at) {
                 continue;

@@ -222,6 +222,13 @@ pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<dyn Simple
 }
 
 impl PriorRules for Neighbours {
+    fn check(&self, (_, columns): (usize, usize)) -> Result<(), PriorError> {
+        match columns {
+            1 => Err(PriorError::Columns { columns }),
+            _ => Ok(()),
+        }
+    }
+
     fn has_density(&self) -> bool {
         !self.relative
     }

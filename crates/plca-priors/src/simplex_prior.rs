@@ -40,6 +40,12 @@ pub enum PriorError {
         /// Of the block.
         expected: usize,
     },
+    /// A prior between columns for a block that has one.
+    #[error("the prior couples neighbouring columns, the block has {columns}: expected at least 2")]
+    Columns {
+        /// Of the block.
+        columns: usize,
+    },
     /// Hyperparameters given per entry do not have the block's shape.
     #[error("hyperparameters are {}x{}, the block is {}x{}", got.0, got.1, expected.0, expected.1)]
     Shape {

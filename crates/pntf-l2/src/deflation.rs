@@ -5,10 +5,11 @@
 //! much is hidden; the sweeps fill them with the model.
 
 use nalgebra::DMatrix;
+use plca_fit::{FitError, Progress};
 use plca_tensor::Real;
 use plca_tensor::arrange::Products;
 
-use crate::QpError;
+use crate::blocks::unsolved;
 use crate::qp::gram_qp;
 use crate::sweep::{contracted, grams, hadamard, widen};
 
@@ -24,7 +25,8 @@ pub(crate) fn deflate<T: Real>(
     free: &[bool],
     k: usize,
     weights: Option<&mut [T]>,
-) -> Result<(), QpError> {
+    progress: &mut Progress<'_>,
+) -> Result<(), FitError> {
     let n = outcome.len();
     let scale = 1.0 / data.total();
     let contract = |factors: &[DMatrix<T>], mode| data.mttkrp(factors, mode) * scale;
@@ -32,6 +34,7 @@ pub(crate) fn deflate<T: Real>(
     // Strengths of the earlier components, unconstrained.
     let mut strengths: Vec<f64> = Vec::with_capacity(k);
     for t in 0..k {
+        progress.step(t, k)?;
         let mut strength = 0.0;
         for round in 0..ALTERNATIONS {
             for mode in 0..n {
@@ -75,7 +78,7 @@ pub(crate) fn deflate<T: Real>(
     }
     if let Some(weights) = weights {
         let f = contracted(&contract(outcome, 0), &widen(&outcome[0]));
-        let qp = gram_qp(&hadamard(&grams(outcome), None), &f, None)?;
+        let qp = gram_qp(&hadamard(&grams(outcome), None), &f, None).map_err(unsolved)?;
         // No component starts dead.
         let uniform = 1.0 / k as f64;
         for (w, l) in weights.iter_mut().zip(qp.weights) {

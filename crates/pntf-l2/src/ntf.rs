@@ -14,9 +14,9 @@ use nalgebra::DMatrix;
 use plca_fit::FileLayout::Matrix;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Ended, Explained, Factored, Fit,
-    FitError, Frozen, Model, Parameters, Sense, Settings, Start, State, Stepped, Transform, begin,
-    check_shape, components_in_unit, each, in_unit, levels, nndsvd, no_mode, squares_in_unit,
-    uncertified,
+    FitError, Frozen, Model, Parameters, Progress, Sense, Settings, Start, State, Stepped,
+    Transform, begin, check_shape, components_in_unit, each, in_unit, levels, nndsvd, no_mode,
+    squares_in_unit, uncertified,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real, exponent, times_power_of_two};
@@ -525,7 +525,12 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// Components whose scales are far apart in their factors get the same in all, where no factor is frozen or penalised: squares would leave the range
     /// of numbers.
-    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        _: &[bool],
+        _: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         let is_bound = |(spec, penalty): (&BlockSpec<T>, &Penalty)| {
             spec.frozen != Frozen::No || penalty.is_some()
         };
@@ -583,12 +588,20 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
         let Start::Nndsvd(fill) = start else {
             return Err(FitError::NoStart { start });
         };
         let cells = self.data.shape().iter().map(|&n| n as f64).product();
-        let [w, h] = nndsvd(&self.data, cells, self.model.components, fill, rng)?;
+        let [w, h] = nndsvd(
+            &self.data,
+            cells,
+            self.model.components,
+            fill,
+            rng,
+            progress,
+        )?;
         for (block, factor) in blocks.iter_mut().zip([w, h.transpose()]) {
             block.get_or_insert(factor);
         }

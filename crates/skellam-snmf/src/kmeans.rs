@@ -11,7 +11,8 @@ use plca_dist::random;
 use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Blocks, Constraint, Explained, FitError, Frozen, Model, Parameters,
-    Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape, in_unit,
+    Progress, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
+    in_unit,
 };
 use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use rand::Rng;
@@ -311,7 +312,7 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
         })
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         let data = &self.data.values;
         let seeds = seeds(data, self.specs[0].shape.1, self.seeding, rng);
         let centres = in_unit(&data.select_columns(&seeds), self.data.exponent);
@@ -319,7 +320,12 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
         Ok(vec![centres, labels])
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        _: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         if given[0] && blocks[0].shape() == self.specs[0].shape {
             blocks[1] = self.nearest(&blocks[0]);
         }

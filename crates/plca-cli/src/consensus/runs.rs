@@ -2,14 +2,13 @@
 //! interrupted sweep goes on.
 
 use std::io::IsTerminal;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nalgebra::DMatrix;
-use plca_fit::{Init, Iteration, Solver, Status};
+use plca_fit::{FitError, Init, Solver, Status};
 use plca_io::ModelFile;
 use plca_tensor::Data;
 use plca_tensor::parallel::apart;
@@ -118,21 +117,16 @@ impl Runs<'_> {
         // Start r of `plca fit`.
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
         rng.set_stream(restart);
-        let mut interrupted = false;
-        let observer = |_: &Iteration<'_, f64>| match interrupt::requested() {
-            true => {
-                interrupted = true;
-                ControlFlow::Break(Status::Interrupted)
-            }
-            false => ControlFlow::Continue(()),
-        };
         let run = candidate.model.on(self.data).map_err(about)?;
         let run = run
             .solver(self.solver())
             .stop(self.args.ends.stop())
-            .observe(observer);
-        let fit = run.run(Init::default(), &mut rng).map_err(about)?;
-        if interrupted {
+            .observe(interrupt::Requested);
+        let fit = match run.run(Init::default(), &mut rng) {
+            Err(FitError::Interrupted) => return Ok(None),
+            fit => fit.map_err(about)?,
+        };
+        if *fit.status() == Status::Interrupted {
             return Ok(None);
         }
         let (objective, iterations) = (fit.objective(), fit.iterations());

@@ -1,13 +1,12 @@
 //! `plca select --criterion cv`: cross-validated scores.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use plca_em::{CrossValidation, EmError, OfFold, Plca, RankRow, RankRule, RankTable};
-use plca_fit::{Fit, FitError, Init, Iteration, Model, Reconstruct, Run, Solver, Status};
+use plca_fit::{Fit, FitError, Init, Model, Reconstruct, Run, Solver};
 use plca_tensor::{DataError, Mask};
 use serde_json::{Value, json};
 
@@ -109,12 +108,9 @@ where
     let seconds = Mutex::new(BTreeMap::new());
     let fit = |fold: OfFold, run: Run<'_, M::State>| -> Result<Fit<M::State>, Failure> {
         let begun = Instant::now();
-        let observer = |_: &Iteration<'_, f64>| match interrupt::requested() {
-            true => ControlFlow::Break(Status::Interrupted),
-            false => ControlFlow::Continue(()),
-        };
         let init = starts.get(&fold.rank).cloned().unwrap_or_default();
-        let run = run.solver(solver).stop(args.ends.stop()).observe(observer);
+        let run = run.solver(solver).stop(args.ends.stop());
+        let run = run.observe(interrupt::Requested);
         let fit = run.run(init, &mut fold.draws());
         if interrupt::requested() {
             return Err(interrupt::failure());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Progress, Wanted};
 use plca_priors::Entries;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, check_counts};
 use rand::Rng;
@@ -258,9 +258,14 @@ impl<T: Real> Expectation<T> for VbCounts<'_, T> {
     }
 
     /// Updates from the means of the posteriors, which is EM: the first one from distributions as EM draws them.
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
         let mut blocks: Vec<_> = self.specs.iter().map(|spec| spec.drawn(rng)).collect();
         for pass in 0..START {
+            progress.step(pass, START)?;
             let at = blocks.iter().map(|block| match pass {
                 0 => Cow::Borrowed(block),
                 _ => Cow::Owned(means(block)),

@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
     BlockSpec, Counts, Draw, Expectation, Exposure, Factored, FitError, Frozen, Parameters, Plan,
-    Product, Renewed, Sense, Separable, Start, Wanted, nndsvd, refuse, transpose_to,
+    Product, Progress, Renewed, Sense, Separable, Start, Wanted, nndsvd, refuse, transpose_to,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
@@ -149,13 +149,14 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
         let Start::Nndsvd(fill) = start else {
             return Err(FitError::NoStart { start });
         };
         let k = self.specs[0].shape.1;
         let observed = self.data.observed()?;
-        let factors = nndsvd(&Products::new(self.data)?, observed, k, fill, rng)?;
+        let factors = nndsvd(&Products::new(self.data)?, observed, k, fill, rng, progress)?;
         for (block, factor) in blocks.iter_mut().zip(factors) {
             block.get_or_insert(factor);
         }

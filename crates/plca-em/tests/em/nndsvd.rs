@@ -2,8 +2,12 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_em::{Nmf, NmfState, Plca};
-use plca_fit::{Fill, FitError, Init, Model, Solver, State, Stop};
+use std::ops::ControlFlow;
+
+use plca_em::{Nmf, NmfState, Plca, PlsaVb};
+use plca_fit::{
+    Fill, Fit, FitError, Init, Iteration, Model, Observer, Solver, State, Status, Stop,
+};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, times_power_of_two};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
@@ -305,4 +309,79 @@ fn starts_have_no_unit() {
         equal(one.w(), other.w());
         equal(one.h(), other.h());
     }
+}
+
+/// Ends a start before its step number `end`, and counts what it is told.
+struct Ending {
+    end: usize,
+    told: Vec<(usize, usize)>,
+}
+
+impl Observer<f64> for &mut Ending {
+    fn on_iteration(&mut self, _: &Iteration<'_, f64>) -> ControlFlow<Status> {
+        ControlFlow::Continue(())
+    }
+
+    fn on_start(&mut self, done: usize, of: usize) -> ControlFlow<Status> {
+        self.told.push((done, of));
+        match self.told.len() > self.end {
+            true => ControlFlow::Break(Status::Interrupted),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Singular vectors, iterations of EM before variational Bayes, and blocks that are fitted to given ones, are told step by step, end when an
+/// observer says so, and are the same when one listens.
+#[test]
+fn starts_are_told_and_end() {
+    fn check<M: Model<Scalar = f64>>(name: &str, model: &M, init: &Init<f64>, parts: &[usize]) {
+        let data = dense(&table(12, 9).map(|x| (9.0 * x.abs()).round()));
+        let stop = || Stop::default().tol(None).max_iter(1);
+        let fit = |ending: &mut Ending| {
+            let run = model.on(&data).unwrap().solver(Solver::Em).stop(stop());
+            let run = run.observe(&mut *ending);
+            run.run(init.clone(), &mut ChaCha8Rng::seed_from_u64(3))
+        };
+        let mut listening = Ending {
+            end: usize::MAX,
+            told: Vec::new(),
+        };
+        let heard = fit(&mut listening).unwrap();
+        let run = model.on(&data).unwrap().solver(Solver::Em).stop(stop());
+        let alone = run
+            .run(init.clone(), &mut ChaCha8Rng::seed_from_u64(3))
+            .unwrap();
+        let blocks = |fit: &Fit<M::State>| fit.state().parameters().matrices().to_vec();
+        assert_eq!(blocks(&heard), blocks(&alone), "{name}");
+        let several: Vec<_> = listening.told.iter().filter(|told| told.1 > 1).collect();
+        let expected = parts
+            .iter()
+            .flat_map(|&of| (0..of).map(move |done| (done, of)));
+        let expected: Vec<_> = expected.collect();
+        assert_eq!(several, expected.iter().collect::<Vec<_>>(), "{name}");
+        for end in [0, 1, listening.told.len() - 1] {
+            let mut ending = Ending {
+                end,
+                told: Vec::new(),
+            };
+            assert_eq!(
+                fit(&mut ending).map(drop),
+                Err(FitError::Interrupted),
+                "{name}"
+            );
+            assert_eq!(ending.told.len(), end + 1, "{name}");
+        }
+    }
+    let nmf = Nmf::builder(3).build().unwrap();
+    check("nndsvd", &nmf, &Init::nndsvd(Fill::Mean), &[16]);
+    let vb = PlsaVb::builder(3).build().unwrap();
+    check("vb", &vb, &Init::default(), &[50]);
+    let w = DMatrix::from_fn(12, 3, |i, z| 1.0 + ((i * (z + 1)) as f64).sin().abs());
+    check(
+        "given",
+        &vb,
+        &Init::default().block("basis_shape", w),
+        &[50, 50],
+    );
 }

@@ -13,7 +13,7 @@ use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
     Shared, Stats, Stepwise, Survey, Visit, started,
 };
-use plca_fit::{Algorithm, AnyModel, Checkpoint, Exposure, FitError, Parameters, Run};
+use plca_fit::{Algorithm, AnyModel, Checkpoint, Exposure, FitError, Parameters, Progress, Run};
 use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
@@ -664,7 +664,9 @@ fn stepwise_starts_are_ahead() {
     let mut refused = Vec::new();
     for case in cases::<f64>() {
         let drawn = InProcess::new(case.model.sharded(), &case.shards).unwrap();
-        let drawn = drawn.stepwise(how).draw(&mut rng());
+        let drawn = drawn
+            .stepwise(how)
+            .draw(&mut rng(), &mut Progress::silent());
         if let Err(error) = drawn {
             assert!(matches!(error, FitError::Conflict { .. }), "{error}");
             refused.push(case.name);
@@ -705,11 +707,11 @@ fn rounds_are_the_batches_of_an_online_learner() {
     let on = InProcess::new(&model, &shards).unwrap();
     let found = on
         .stepwise(Stepwise::new(2).shards(1))
-        .draw(&mut rng())
+        .draw(&mut rng(), &mut Progress::silent())
         .unwrap();
 
     let drawn = InProcess::new(&model, &shards).unwrap();
-    let drawn = drawn.draw(&mut rng()).unwrap();
+    let drawn = drawn.draw(&mut rng(), &mut Progress::silent()).unwrap();
     let learner = Online::builder(model.clone()).total(v.total());
     let learner = learner.build().unwrap();
     let even = DVector::from_element(K, 1.0);
@@ -746,9 +748,9 @@ fn rounds_of_plca_are_the_batches_of_an_online_learner() {
     let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
     let model = Plca::<f64>::builder(K).build().unwrap();
     let on = InProcess::new(&model, &shards).unwrap();
-    let drawn = on.draw(&mut rng()).unwrap();
+    let drawn = on.draw(&mut rng(), &mut Progress::silent()).unwrap();
     let on = on.stepwise(Stepwise::new(1).shards(1));
-    let found = on.draw(&mut rng()).unwrap();
+    let found = on.draw(&mut rng(), &mut Progress::silent()).unwrap();
 
     let learner = Online::builder(model.clone()).total(v.total());
     let learner = learner.build().unwrap();
@@ -1321,7 +1323,7 @@ fn rounds_read_their_own_shards() {
     let on = InProcess::new(case.model.sharded(), &shards).unwrap();
     let on = on.stepwise(Stepwise::new(3).shards(16));
     shards.1.lock().unwrap().clear();
-    on.draw(&mut rng()).unwrap();
+    on.draw(&mut rng(), &mut Progress::silent()).unwrap();
     // Three passes in four rounds each, and a pass of EM.
     let pass = (0..4).flat_map(|round| (round..64).step_by(4));
     let mut expected: Vec<u32> = pass.collect::<Vec<_>>().repeat(3);

@@ -1,6 +1,6 @@
 //! All shards in one process.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::em::extrapolates;
 use crate::{
-    Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Run, Sense, Stepped,
-    explain_given,
+    Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Run, Sense,
+    Stepped, explain_given,
 };
 
 /// A source of shards: memory, or files that are read one by one.
@@ -319,6 +319,23 @@ impl<T: Real> Engine<T> for Held<'_, T> {
     }
 }
 
+/// Passes that make a start, each told before it begins.
+#[derive(Debug)]
+struct Telling<'h, 'p, 't, T: Real> {
+    held: &'h Held<'h, T>,
+    progress: RefCell<&'p mut Progress<'t>>,
+    done: Cell<usize>,
+    of: usize,
+}
+
+impl<T: Real> Engine<T> for Telling<'_, '_, '_, T> {
+    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+        let done = self.done.replace(self.done.get() + 1);
+        self.progress.borrow_mut().step(done, self.of)?;
+        self.held.pass(shared, ask)
+    }
+}
+
 impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.whole.blocks
@@ -365,7 +382,11 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
         Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
         let specs = &self.whole.blocks;
         let drawn: Vec<_> = specs.iter().map(|spec| spec.drawn(rng)).collect();
         if self.model.start_passes() == 0 && self.stepwise.is_none() {
@@ -380,18 +401,32 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
         }
         let held = self.held(&at);
         let stepwise = self.stepwise.map(|how| (self.shards.count(), how));
-        started(self.model, &held, &mut shared, stepwise)?;
+        let rounds = stepwise.map_or(0, |(shards, how)| {
+            how.passes.saturating_mul(how.rounds(shards))
+        });
+        let telling = Telling {
+            held: &held,
+            progress: RefCell::new(progress),
+            done: Cell::new(0),
+            of: rounds.saturating_add(self.model.start_passes()) as usize,
+        };
+        started(self.model, &telling, &mut shared, stepwise)?;
         self.gathered(&shared, held.locals.take())
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         if self.stepwise.is_some() && given.contains(&true) {
             return Err(FitError::Conflict {
                 what: "a stepwise start is learnt from drawn blocks: none can be given".into(),
             });
         }
         match self.model.even(&self.survey)? {
-            Some(even) => explain_given(self, blocks, given, even),
+            Some(even) => explain_given(self, blocks, given, even, progress),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Laws of the prior of neighbouring columns.
 
 use nalgebra::{DMatrix, DVector};
-use plca_priors::{Neighbours, PriorRules, SimplexPrior, Step};
+use plca_priors::{Neighbours, PriorError, PriorRules, SimplexPrior, Step};
 use proptest::prelude::*;
 
 /// Columns that are distributions without zeros.
@@ -97,5 +97,17 @@ proptest! {
             prop_assert_eq!(prior.ln_density(&theta, &Step::at(1)), 0.0);
         }
         prop_assert!(PriorRules::has_density(&plain) && !PriorRules::has_density(&plain.relative()));
+    }
+}
+
+/// One column has no neighbour: the prior would do nothing, without a word.
+#[test]
+fn a_single_column_is_refused() {
+    for prior in [
+        Neighbours::new(0.5).unwrap(),
+        Neighbours::new(-0.5).unwrap().relative(),
+    ] {
+        assert_eq!(prior.check((4, 1)), Err(PriorError::Columns { columns: 1 }));
+        assert_eq!(prior.check((4, 2)), Ok(()));
     }
 }

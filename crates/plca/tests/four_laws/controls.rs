@@ -5,7 +5,7 @@ use plca::fit::laws::{
     Law, Terms, Units, check_definition, check_neighbours, check_per_unit, check_starts,
     check_units,
 };
-use plca::fit::{BlockSpec, Stepped};
+use plca::fit::{BlockSpec, Progress, Stepped};
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
 use rand_chacha::rand_core::Rng;
@@ -67,8 +67,12 @@ impl Algorithm<f64> for Planted<'_> {
         self.right.extrapolates(at)
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<f64>>, FitError> {
-        self.right.draw(rng)
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<f64>>, FitError> {
+        self.right.draw(rng, progress)
     }
 }
 

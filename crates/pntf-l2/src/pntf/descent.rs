@@ -22,14 +22,14 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, BlockSpec, Constraint, FitError, Frozen, Parameters, Sense, Start, Stepped,
+    Algorithm, BlockSpec, Constraint, FitError, Frozen, Parameters, Progress, Sense, Start, Stepped,
 };
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
 use rand::Rng;
 
 use super::{Pntf, Sparsity, factors, mass};
-use crate::blocks::{cancels, extrapolated, given, is_kept, project, put, unsolved, weigh};
+use crate::blocks::{cancels, extrapolated, given, is_kept, project, put, weigh};
 use crate::deflation::deflate;
 use crate::projection::Projector;
 use crate::sweep::{
@@ -316,6 +316,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         start: Start,
         blocks: &mut [Option<DMatrix<T>>],
         _: &mut dyn Rng,
+        progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
         if start != Start::Deflation {
             return Err(FitError::NoStart { start });
@@ -331,7 +332,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         let weights = is_free[0].then(|| weights.as_mut_slice());
         let factors = &mut rest[..self.order()];
         let k = self.model.components;
-        deflate(&self.data, factors, &is_free[1..], k, weights).map_err(unsolved)?;
+        deflate(&self.data, factors, &is_free[1..], k, weights, progress)?;
         blocks
             .iter_mut()
             .zip(filled)

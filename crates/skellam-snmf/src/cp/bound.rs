@@ -1,7 +1,7 @@
 //! The posteriors of tensors that a pass gives, and their bound.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Progress, Wanted};
 use plca_priors::Components;
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
@@ -186,7 +186,7 @@ impl<T: Real> Expectation<T> for CpBound<T> {
     }
 
     /// The update from factors as EM draws them.
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         let specs = super::specs(&self.cells.folding, self.specs[0].shape.1, self.form.scale);
         let factors = drawn(&self.cells, self.size, &specs, self.form.scale, rng);
         let all = vec![true; self.specs.len()];

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    BlockSpec, Constraint, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted,
+    BlockSpec, Constraint, Counts, Expectation, Exposure, FitError, Parameters, Progress, Renewed,
+    Wanted,
 };
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
@@ -117,12 +118,17 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         Ok(lost.map(|([row, column], value)| (self.cells.folding.index(row, column), value)))
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         Ok(drawn(&self.cells, self.size, &self.specs, self.scale, rng))
     }
 
     /// A start beyond the bound is brought within it, so that what is written is what was measured.
-    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        _: &[bool],
+        _: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         let place = carrier(&self.specs);
         self.bounds.hold(&mut blocks[place], &self.specs[place]);
         Ok(())

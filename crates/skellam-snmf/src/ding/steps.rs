@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped, components_in_unit,
-    in_unit,
+    Algorithm, Axis, BlockSpec, FitError, Frozen, Parameters, Progress, Sense, Stepped,
+    components_in_unit, in_unit,
 };
 use plca_tensor::{CompensatedSum, Real, times_power_of_two};
 use rand::Rng;
@@ -170,7 +170,7 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
     }
 
     /// The basis is left to [`complete`](Self::complete).
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         let [basis, activations] = [self.specs[0].shape, self.specs[1].shape];
         let draw = |_, _| T::lit(random::uniform(rng));
         Ok(vec![
@@ -179,7 +179,12 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
         ])
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        _: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         if !given[0] {
             let e = exponent_of(&blocks[1]).unwrap_or(0);
             let w = left(&self.data.values, &in_unit(&blocks[1], -e))?;

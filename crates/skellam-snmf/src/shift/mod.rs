@@ -19,8 +19,8 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
     Algorithm, Anneal, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained,
-    Exposure, FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Renewed,
-    Settings, Transform, Wanted,
+    Exposure, FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Progress,
+    Renewed, Settings, Transform, Wanted,
 };
 use plca_priors::{Gamma, PriorError};
 use plca_tensor::arrange::Signed;
@@ -506,7 +506,7 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
         }))
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         let (taps, k) = self.specs[0].shape;
         let mut atoms = DMatrix::from_fn(taps, k, |_, _| T::lit(random::exponential(rng)));
         plca_tensor::normalise_columns(&mut atoms);
@@ -532,7 +532,12 @@ impl<T: Real> Expectation<T> for ShiftCounts<T> {
     }
 
     /// A start beyond the bound is brought within it, so that what is written is what was measured.
-    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        _: &[bool],
+        _: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         self.bounds.hold(&mut blocks[1], &self.specs[1]);
         Ok(())
     }

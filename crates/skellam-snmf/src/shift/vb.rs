@@ -7,7 +7,7 @@ use plca_dist::random;
 use plca_fit::FileLayout::{self, Stack};
 use plca_fit::{
     Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
-    Parameters, Reconstruct, Settings, State, Transform, Wanted,
+    Parameters, Progress, Reconstruct, Settings, State, Transform, Wanted,
 };
 use plca_priors::Components;
 use plca_tensor::{Data, Real};
@@ -339,7 +339,7 @@ impl<T: Real> Expectation<T> for ShiftBound<T> {
     }
 
     /// The update from factors as EM draws them.
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         let ((rows, k), (places, _)) = (self.specs[0].shape, self.specs[1].shape);
         let mut atoms = DMatrix::from_fn(rows, k, |_, _| T::lit(random::exponential(rng)));
         plca_tensor::normalise_columns(&mut atoms);

@@ -1,7 +1,9 @@
 //! Expected counts.
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
+use plca_fit::{
+    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Progress, Renewed, Wanted,
+};
 use plca_tensor::{Real, SignedWanted};
 
 use crate::Replicates;
@@ -72,7 +74,12 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
     }
 
     /// A start beyond the bound is brought within it, so that what is written is what was measured.
-    fn complete(&self, blocks: &mut [DMatrix<T>], _: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        _: &[bool],
+        _: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         self.bounds.hold(&mut blocks[1], &self.specs[1]);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Progress, Wanted};
 use plca_priors::Components;
 use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 use rand::Rng;
@@ -274,7 +274,7 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
     }
 
     /// The update from factors as EM draws them.
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+    fn draw(&self, rng: &mut dyn Rng, _: &mut Progress<'_>) -> Result<Vec<DMatrix<T>>, FitError> {
         let [atoms, activations] = [0, 1].map(|j| self.specs[j].drawn(rng));
         Ok(blocks(self.updated(&factors(&atoms, activations))?))
     }

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, State, Stepped, begin,
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Progress, State, Stepped, begin,
     explain_given,
 };
 use plca_priors::Components;
@@ -97,13 +97,28 @@ impl<T: Real> Algorithm<T> for Bound<T> {
         self.0.extrapolates(at)
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        self.0.0.draw(rng)
+    fn draw(
+        &self,
+        rng: &mut dyn Rng,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<DMatrix<T>>, FitError> {
+        self.0.0.draw(rng, progress)
     }
 
-    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+    fn complete(
+        &self,
+        blocks: &mut [DMatrix<T>],
+        given: &[bool],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), FitError> {
         let VbCounts { prior, specs, .. } = &self.0.0;
-        explain_given(self, blocks, given, at_prior(prior, specs, 0.0, || 0.0))
+        explain_given(
+            self,
+            blocks,
+            given,
+            at_prior(prior, specs, 0.0, || 0.0),
+            progress,
+        )
     }
 
     /// Refuses shapes too small to be fitted.

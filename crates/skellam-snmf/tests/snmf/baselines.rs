@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::{Fit, FitError, Init, Model, Status, Stop};
+use plca_fit::{Fit, FitError, Init, Model, Progress, Status, Stop};
 use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -168,7 +168,12 @@ fn seeds_are_drawn_by_squared_distance() {
     let mut pairs = DMatrix::<f64>::zeros(5, 5);
     const DRAWS: f64 = 40_000.0;
     for seed in 0..DRAWS as u64 {
-        let blocks = steps.draw(&mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let blocks = steps
+            .draw(
+                &mut ChaCha8Rng::seed_from_u64(seed),
+                &mut Progress::silent(),
+            )
+            .unwrap();
         let [a, b] = [0, 1].map(|k| blocks[0][k] as usize);
         pairs[(a, b)] += 1.0;
     }

@@ -8,7 +8,7 @@ use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
     Stats, started,
 };
-use plca_fit::{Algorithm, AnyModel, Run};
+use plca_fit::{Algorithm, AnyModel, Progress, Run};
 use plca_tensor::{Data, DenseTensor, Order, Real, cut, even_ends};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
@@ -221,11 +221,17 @@ fn no_order_changes_a_bit<M: Model<Scalar = f64> + Sharded<f64>>(
             let (keeper, mut shared) = Keeper::begin(&model, &shards, order);
             started(&model, &keeper, &mut shared, None).unwrap();
             let start = keeper.gathered(&shared);
-            let piece = model.bind(&data).unwrap().draw(&mut rng()).unwrap();
+            let piece = model
+                .bind(&data)
+                .unwrap()
+                .draw(&mut rng(), &mut Progress::silent())
+                .unwrap();
             for (a, b) in start.matrices().iter().zip(&piece) {
                 assert!((a - b).amax() <= 1e-13 * b.amax());
             }
-            let drawn = algorithm().draw(&mut rng()).unwrap();
+            let drawn = algorithm()
+                .draw(&mut rng(), &mut Progress::silent())
+                .unwrap();
             assert_eq!(start.matrices(), drawn);
             let from = Checkpoint::new(shared.parameters().clone());
             let at = RefCell::new(shared);
