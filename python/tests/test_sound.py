@@ -110,3 +110,62 @@ def test_models_of_other_data_are_named(sounds, model, message):
         separate(sounds[1], model)
     with pytest.raises(ValueError, match="along is 2"):
         separate(sounds[1], model, along=2)
+
+
+def test_several_models_are_sources(sounds):
+    trained, S, parts = sounds
+    # Each alone: the spectra are known but for what the other has.
+    draw = np.random.default_rng(1)
+    alone = [np.outer(spectrum, draw.gamma(0.5, size=15)) for spectrum in SPECTRA]
+    models = [NMF(2, random_state=0).fit(alone[0].T), PLCA(1, random_state=0).fit(alone[1])]
+    for temper in (0.9, 1.0):
+        found = separate(S * 1j, models, temper=temper)
+        np.testing.assert_allclose(found.sum(axis=0), S * 1j)
+        assert np.abs(found - parts * 1j).sum() < 1e-3 * np.abs(S).sum()
+    # A frequency that no model has is shared evenly, and so is silence.
+    more = S.copy()
+    more[2] = 1.0
+    only = separate(more, [models[0], models[0]], temper=1.0)
+    np.testing.assert_allclose(only[0, 2], 0.5)
+    assert separate(0 * S, models).shape == (2, *S.shape)
+    with pytest.raises(ValueError, match="empty list"):
+        separate(S, [])
+    for wrong in (0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="temper"):
+            separate(S, models, temper=wrong)
+    with pytest.raises(TypeError, match="in a list"):
+        separate(S, [ShiftInvariantPLCA(2, kernel=(7, 1), random_state=0, max_iter=2, tol=0).fit(S), models[0]])
+    with pytest.raises(ValueError, match="frequencies"):
+        separate(S[:-1], models)
+
+
+@pytest.mark.filterwarnings("ignore:.*made all")
+def test_broader_spectra_are_those_of_the_command(plca, tmp_path):
+    from scipy.io import wavfile
+    from scipy.signal import istft, stft
+
+    draw = np.random.default_rng(2)
+    tones = np.array([0.1, 0.25, 0.4, 0.7, 1.1, 1.7])
+    times = np.arange(6000)
+    # Notes of two instruments with noise.
+    sources = [
+        sum(draw.gamma(0.7, size=12).repeat(500) * np.sin(tone * times) for tone in own) + 0.05 * draw.standard_normal(6000)
+        for own in (tones[::2], tones[1::2])
+    ]
+    files = {"one": sources[0][:3000], "two": sources[1][:3000], "mix": (sources[0] + sources[1])[3000:]}
+    for name, samples in files.items():
+        wavfile.write(tmp_path / f"{name}.wav", 8000, samples)
+    models = []
+    for name in ("one", "two"):
+        plca("spectrogram", f"{name}.wav", "--frame", "256", "--output", f"{name}_S.npz", cwd=tmp_path)
+        plca("fit", "nmf-kl", f"{name}_S.npz", "--rank", "4", "--max-iter", "300", "--output", f"{name}.npz", "--quiet", cwd=tmp_path)
+        models.append(plcakit.load(tmp_path / f"{name}.npz"))
+    for temper in ("0.9", "1"):
+        plca("separate", "one.npz", "two.npz", "mix.wav", "--temper", temper, "--output", "parts", "--quiet", cwd=tmp_path)
+        S = stft(files["mix"], 8000, nperseg=256, noverlap=192)[2]
+        parts = separate(S, models, along=1, temper=float(temper))
+        for name, part in zip(("one", "two"), parts):
+            theirs = wavfile.read(tmp_path / "parts" / f"{name}.wav")[1]
+            ours = istft(part, 8000, nperseg=256, noverlap=192)[1][: len(theirs)]
+            inner = slice(256, -256)
+            assert np.linalg.norm((ours - theirs)[inner]) < 1e-2 * np.linalg.norm(theirs[inner])

@@ -1168,6 +1168,10 @@ pub(crate) struct SeparateArgs {
     /// Seed of the start of --others.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
+    /// Power of the tempered EM that makes the spectra of sources broader, in (0, 1]; 1: as they are in the models. Spectra that fit one recording closely
+    /// explain another one of the same source worse. Only for several models, or --others.
+    #[arg(long, value_name = "B", default_value_t = 0.9, allow_negative_numbers = true, value_parser = number)]
+    pub(crate) temper: f64,
     /// Samples between the starts of two frames, as for the spectrogram.
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) hop: Option<usize>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, PlcaState};
-use plca_fit::{Fit, FitError, Impossible, Init, Model, State, Transform};
+use plca_fit::{Fit, FitError, Impossible, Init, Model, Solver, State, Stop, Transform};
 use plca_io::Pending;
 use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
 use plca_tensor::{DenseTensor, Order};
@@ -25,6 +25,9 @@ use crate::spectrogram::{Recorded, cancelled, comparable, hop, is_sound, recorde
 /// Relative difference of two sums of data that are the same.
 const SAME: f64 = 1e-6;
 
+/// Iterations of tempered EM; from twice as many the spectra hardly differ.
+const TEMPERED: usize = 40;
+
 /// What is divided among the parts: the magnitudes of each in the cells of the spectrogram.
 struct Parts {
     /// What an explanation says of itself.
@@ -35,6 +38,10 @@ struct Parts {
 
 pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let output = args.output.as_path();
+    if !(args.temper > 0.0 && args.temper <= 1.0) {
+        let what = format!("--temper {}: expected a power in (0, 1]", args.temper);
+        return Err(Failure::usage(what));
+    }
     let explains = args.explain || args.models.len() > 1 || args.others > 0;
     let first = match args.models.len() {
         1 if args.others == 0 => component(0),
@@ -237,26 +244,81 @@ impl Learnt {
         })
     }
 
-    /// The spectrum of every component, a column each.
-    fn spectra(&self) -> Result<DMatrix<f64>, Failure> {
+    /// The spectrum of every component, a column each, made broader by tempered EM unless the power is 1.
+    ///
+    /// Spectra that fit one recording as closely as they can explain another one of the same source worse. Tempered EM is the remedy of PLSA for that: the model is
+    /// learnt again from its own approximation, from a start half-way between its components and their mean.
+    fn spectra(&self, power: f64) -> Result<DMatrix<f64>, Failure> {
+        let w = self.parts(self.bins, |cells| {
+            let rows = cells.chunks_exact(self.frames);
+            rows.map(|row| row.iter().sum()).collect()
+        })?;
+        if power == 1.0 {
+            return Ok(w);
+        }
+        let h = self.parts(self.frames, |cells| {
+            let mut sums = vec![0.0; self.frames];
+            for row in cells.chunks_exact(self.frames) {
+                sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+            }
+            sums
+        })?;
+        let mut whole = plca_io::room(&[self.bins, self.frames]).map_err(Failure::new)?;
+        whole.resize(self.bins * self.frames, 0.0);
+        let mut weights = DVector::<f64>::zeros(self.components);
+        for (z, weight) in weights.iter_mut().enumerate() {
+            let cells = self.model.component(z)?;
+            *weight = cells.iter().sum();
+            whole.iter_mut().zip(cells).for_each(|(x, cell)| *x += cell);
+        }
+        let about = |e: FitError| Failure::by(&self.path, e);
+        let mass: f64 = weights.sum();
+        if !(mass > 0.0 && mass.is_finite()) {
+            return Ok(w);
+        }
+        weights /= mass;
+        let half = |factor: DMatrix<f64>| {
+            let mean = &factor * &weights;
+            let columns = factor.column_iter().map(|column| 0.5 * (column + &mean));
+            DMatrix::from_columns(&columns.collect::<Vec<_>>())
+        };
+        let start = PlcaState::new(weights.clone(), vec![half(w), half(h)]).map_err(about)?;
+        let data = DenseTensor::new(vec![self.bins, self.frames], whole, Order::RowMajor);
+        let data = data.map_err(|e| about(e.into()))?;
+        // [SPEC 1.4]
+        let plca = Plca::builder(self.components).temper(power).build();
+        let plca = plca.map_err(about)?;
+        let run = plca.on(&data).map_err(about)?.solver(Solver::Em);
+        let run = run.stop(Stop::default().tol(None).max_iter(TEMPERED));
+        // Nothing is drawn: the start says all.
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let fit = run.run(&start, &mut rng).map_err(about)?;
+        let state = fit.into_state();
+        Ok(state.factors().next().cloned().unwrap_or_default())
+    }
+
+    /// One distribution for every component, a column each.
+    fn parts(
+        &self,
+        size: usize,
+        sums: impl Fn(&[f64]) -> Vec<f64>,
+    ) -> Result<DMatrix<f64>, Failure> {
         if !self.spectra {
             let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl, or this one alone with --explain";
             return Err(Failure::of(&self.path, what));
         }
-        let mut spectra = DMatrix::zeros(self.bins, self.components);
-        for (z, mut spectrum) in spectra.column_iter_mut().enumerate() {
-            let cells = self.model.component(z)?;
-            let rows = cells.chunks_exact(self.frames).map(|row| row.iter().sum());
-            spectrum.copy_from(&DVector::from_iterator(self.bins, rows));
-            let sum = spectrum.sum();
+        let mut parts = DMatrix::zeros(size, self.components);
+        for (z, mut part) in parts.column_iter_mut().enumerate() {
+            part.copy_from(&DVector::from_vec(sums(&self.model.component(z)?)));
+            let sum = part.sum();
             if sum > 0.0 {
-                spectrum /= sum;
+                part /= sum;
             } else {
                 // A component of weight 0 explains nothing.
-                spectrum.fill(1.0 / self.bins as f64);
+                part.fill(1.0 / size as f64);
             }
         }
-        Ok(spectra)
+        Ok(parts)
     }
 }
 
@@ -272,7 +334,12 @@ fn sources(
     let mut names: Vec<String> = Vec::new();
     let mut spectra: Vec<DVector<f64>> = Vec::new();
     for (number, model) in models.iter().enumerate() {
-        let own = model.spectra()?;
+        // What is told apart are sources, each learnt alone; otherwise the components as they are.
+        let power = match models.len() {
+            1 if args.others == 0 => 1.0,
+            _ => args.temper,
+        };
+        let own = model.spectra(power)?;
         spectra.extend(own.column_iter().map(DVector::from));
         match models.len() {
             1 if args.others == 0 => {

@@ -1,6 +1,9 @@
 //! From a sound to a spectrogram, a model, and one sound per component.
 
+use plca_dist::random::uniform;
 use plca_media::{Sound, read_sound, write_wav};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 use crate::Folder;
 
@@ -108,6 +111,78 @@ fn what_does_not_belong_together_is_refused() {
         "separate c.npz s.wav --output parts",
         &["c.npz", "[3, 3, 3]"],
     );
+}
+
+/// Spectra that fit the recordings of sources as closely as they can separate others worse than broader ones.
+#[test]
+fn spectra_of_sources_are_broader_than_their_recordings() {
+    let folder = Folder::new();
+    // Two noises, each behind its own resonances, which change from note to note.
+    let mut draw = ChaCha8Rng::seed_from_u64(5);
+    let mut source = |resonances: [f64; 4]| -> Vec<f64> {
+        let mut played = Vec::new();
+        for note in 0..24 {
+            let (radius, angle) = (0.97, resonances[(note * 7 + note / 4) % 4]);
+            let (mut one, mut two) = (0.0, 0.0);
+            for n in 0..1600 {
+                let noise = uniform(&mut draw) - 0.5;
+                let x = noise + 2.0 * radius * f64::cos(angle) * one - radius * radius * two;
+                (two, one) = (one, x);
+                played.push(0.01 * x * f64::exp(-f64::from(n) / 700.0));
+            }
+        }
+        played
+    };
+    let sources = [source([0.3, 0.55, 0.9, 1.6]), source([0.4, 0.7, 1.2, 2.0])];
+    let write = |name: &str, samples: Vec<f64>| {
+        let channels = vec![samples];
+        let sound = Sound {
+            rate: 8000,
+            channels,
+        };
+        write_wav(folder.path(name), &sound).unwrap();
+    };
+    let half = sources[0].len() / 2;
+    let mixture = sources[0][half..].iter().zip(&sources[1][half..]);
+    write("mix.wav", mixture.map(|(a, b)| a + b).collect());
+    for (name, source) in ["one", "two"].into_iter().zip(&sources) {
+        write(&format!("{name}.wav"), source[..half].to_vec());
+        folder.ok(&format!(
+            "spectrogram {name}.wav --frame 256 --output {name}_S.npz"
+        ));
+        folder.ok(&format!(
+            "fit nmf-kl {name}_S.npz --rank 12 --output {name}.npz --quiet"
+        ));
+    }
+    // Signal to distortion, in decibels.
+    let ratio = |options: &str| -> f64 {
+        folder.ok(&format!(
+            "separate one.npz two.npz mix.wav --output parts --quiet{options}"
+        ));
+        let of = |(name, source): (&str, &Vec<f64>)| {
+            let found = read_sound(folder.path(&format!("parts/{name}.wav"))).unwrap();
+            let pairs = source[half..].iter().zip(&found.channels[0]);
+            let (power, error) = pairs.fold((0.0, 0.0), |(power, error), (a, b)| {
+                (power + a * a, error + (a - b).powi(2))
+            });
+            10.0 * f64::log10(power / error)
+        };
+        ["one", "two"]
+            .into_iter()
+            .zip(&sources)
+            .map(of)
+            .sum::<f64>()
+            / 2.0
+    };
+    let (default, sharp) = (ratio(""), ratio(" --temper 1"));
+    assert!(
+        default > sharp + 0.1,
+        "{default} dB, {sharp} with the spectra as they are"
+    );
+    for wrong in ["0", "1.1", "nan", "-1"] {
+        let line = format!("separate one.npz two.npz mix.wav --output no --temper {wrong}");
+        folder.fails(2, &line, &["--temper"]);
+    }
 }
 
 /// Two sources, each learnt alone, share a mixture of another length; one model alone explains a sound that it was not fitted to if asked.
