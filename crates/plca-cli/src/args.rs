@@ -29,9 +29,9 @@ use plca_priors::{PriorEntry, Priors, RatePriors};
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Memory that .npz, .mat, .parquet and .gz files may take [default: 64M and 50 times the file]
+    /// Memory that .npz, .mat, .parquet and .gz files may take [default: 64 MiB plus 50 times the size of the file]
     ///
-    /// Bytes, or with K, M or G. A file that needs more is refused with the number.
+    /// Bytes, or KiB, MiB or GiB with K, M or G. A file that needs more is refused with the number.
     #[arg(long, value_name = "SIZE", value_parser = bytes, global = true)]
     pub(crate) unpack_limit: Option<u64>,
 }
@@ -56,7 +56,10 @@ fn bytes(s: &str) -> Result<u64, String> {
     let size = shift
         .zip(number)
         .and_then(|(shift, number)| number.checked_mul(1 << shift));
-    size.ok_or_else(|| "expected a number of bytes, or of K, M or G".into())
+    size.ok_or_else(|| {
+        "expected a number of bytes, such as 200000000, or one of KiB, MiB or GiB, such as 200M"
+            .into()
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -621,7 +624,8 @@ pub(crate) struct FitArgs {
     /// Stops at this change per iteration and count; 0: never
     ///
     /// Stops when the objective changes by at most T per iteration from one check to the next, divided by the sum of the data (nats
-    /// per count) or, for squared errors, by their sum of squares. 0 runs exactly --max-iter iterations.
+    /// per count) or, for squared errors, by their sum of squares. 0 runs exactly --max-iter iterations, by em where --solver is auto; in Python tol=0 keeps the solver that
+    /// auto chooses.
     #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(crate) tol: f64,
     /// Also stops at this residual of the optimality conditions, T >= 0

@@ -8,6 +8,7 @@ use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
+use crate::limits;
 use crate::models::options::{has, need_matrix};
 use crate::models::{Kind, ModelKind, Takes};
 use crate::named::quoted;
@@ -86,7 +87,8 @@ pub(crate) fn observed<T: Element>(
 
 /// What is wrong with a file; of a sound where its spectrogram was expected, and of a table with words where numbers were expected also what may help.
 fn hinted(e: IoError, args: &DataArgs) -> Failure {
-    if args.first_index == Some(1) && plca_io::first_index(e.path()).is_ok_and(|i| i == Some(0)) {
+    let first = || plca_io::first_index(e.path(), limits::unpack());
+    if args.first_index == Some(1) && first().is_ok_and(|i| i == Some(0)) {
         return Failure::from(e).and("--first-index says where those of this file do");
     }
     if is_sound(e.path()) {

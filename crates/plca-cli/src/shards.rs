@@ -60,6 +60,9 @@ fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {
     });
     written.map_err(|e| match interrupt::requested() {
         true => interrupt::failure(),
+        // Names, or a header of them.
+        false if plca_io::is_table(&args.data) && e.word().is_some() => Failure::from(e)
+            .and("shards keep no names: expected a table of numbers alone, or another format"),
         false => e.into(),
     })
 }

@@ -169,7 +169,7 @@ impl DataArgs {
 
     /// The number of the first feature in a file whose format has one.
     pub(crate) fn first_index_of(&self, path: &Path) -> Result<Option<u32>, IoError> {
-        let found = plca_io::first_index(path)?;
+        let found = plca_io::first_index(path, limits::unpack())?;
         Ok(found.map(|found| self.first_index.unwrap_or(found)))
     }
 
@@ -195,10 +195,10 @@ impl DataArgs {
     /// What hides cells of data of this shape.
     pub(crate) fn read_mask(&self, path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         if !self.transpose {
-            return plca_io::read_mask(path, shape);
+            return plca_io::read_mask(path, shape, limits::unpack());
         }
         let in_file: Vec<usize> = shape.iter().rev().copied().collect();
-        let mask = plca_io::read_mask(path, &in_file)?;
+        let mask = plca_io::read_mask(path, &in_file, limits::unpack())?;
         Ok(mask.transposed())
     }
 

@@ -15,7 +15,7 @@ use crate::blocks::{Arrays, matrix};
 use crate::data::{self, Loaded, observed, read_for};
 use crate::failure::Failure;
 use crate::fit::unfinished;
-use crate::limits::{describable, on_threads};
+use crate::limits::{self, describable, on_threads};
 use crate::models::ModelKind;
 use crate::models::options::has;
 use crate::named::{self, labels};
@@ -66,7 +66,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let of_fit = file.metadata["data"]["first_index"].as_u64();
     let of_fit = of_fit.and_then(|first| u32::try_from(first).ok());
     let told = args.hidden.first_index.or(of_fit);
-    let here = plca_io::first_index(&args.data)?;
+    let here = plca_io::first_index(&args.data, limits::unpack())?;
     let uncertain = told.is_none() && here == Some(1);
     if here.is_some() {
         args.hidden.first_index = told;

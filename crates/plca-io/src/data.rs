@@ -296,7 +296,7 @@ impl<T: Element> DataFile<T> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("seen.npy");
 /// write_npy(&path, &Array::new(vec![2, 2], vec![1.0, 0.0, 1.0, 1.0]))?;
-/// let Mask::Dense(seen) = read_mask(&path, &[2, 2])? else { panic!("dense") };
+/// let Mask::Dense(seen) = read_mask(&path, &[2, 2], None)? else { panic!("dense") };
 /// assert_eq!(seen.values, [1.0, 0.0, 1.0, 1.0]);                      // [0, 1] is hidden
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -374,20 +374,23 @@ pub(crate) fn extension(path: &Path) -> (String, bool) {
 /// let (old, new) = (folder.path().join("old.svmlight"), folder.path().join("new.svmlight"));
 /// std::fs::write(&old, "1 0:5 2:1\n")?;
 /// std::fs::write(&new, "1 1:3 2:4\n")?;
-/// assert_eq!((first_index(&old)?, first_index(&new)?), (Some(0), Some(1)));
-/// let options = ReadOptions { first_index: first_index(&old)?, ..ReadOptions::default() };
+/// assert_eq!((first_index(&old, None)?, first_index(&new, None)?), (Some(0), Some(1)));
+/// let options = ReadOptions { first_index: first_index(&old, None)?, ..ReadOptions::default() };
 /// let new = read_data_with::<f64>(&new, &options)?.into_data()?;
 /// assert_eq!(new.shape(), [1, 3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn first_index(path: impl AsRef<Path>) -> Result<Option<u32>, IoError> {
+pub fn first_index(
+    path: impl AsRef<Path>,
+    unpack_limit: Option<u64>,
+) -> Result<Option<u32>, IoError> {
     let path = path.as_ref();
     let (extension, gz) = extension(path);
     if !["svmlight", "libsvm"].contains(&extension.as_str()) {
         return Ok(None);
     }
     let attempt = || {
-        let allowance = Allowance::shared(path, None)?;
+        let allowance = Allowance::shared(path, unpack_limit)?;
         lists::first_index(&mut unpacked(open(path)?, gz, &allowance))
     };
     attempt().map(Some).map_err(|e: Fault| e.of(path))
@@ -822,7 +825,7 @@ pub(crate) fn affordable(shape: &[usize]) -> Result<(), Fault> {
 }
 
 /// Reads a mask: a dense `.npy` or `.npz` array of flags or whole numbers (0 = hidden), or a coordinate file whose stored
-/// cells are the hidden ones, whatever their values.
+/// cells are the hidden ones, whatever their values. `unpack_limit` is that of [`ReadOptions`].
 ///
 /// # Errors
 ///
@@ -835,13 +838,14 @@ pub(crate) fn affordable(shape: &[usize]) -> Result<(), Fault> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("hidden.tns");
 /// std::fs::write(&path, "1 2 1\n")?;
-/// let Mask::Hidden(cells) = read_mask(&path, &[2, 3])? else { panic!("a list of cells") };
+/// let Mask::Hidden(cells) = read_mask(&path, &[2, 3], None)? else { panic!("a list of cells") };
 /// assert_eq!((cells.shape, cells.indices), (vec![2, 3], vec![0, 1]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
+pub fn read_mask(path: &Path, shape: &[usize], unpack_limit: Option<u64>) -> Result<Mask, IoError> {
     let options = ReadOptions {
         shape: (extension(path).0 == "tns").then(|| shape.to_vec()),
+        unpack_limit,
         ..ReadOptions::default()
     };
     let accept = Kinds {

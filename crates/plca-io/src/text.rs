@@ -441,6 +441,8 @@ impl Record {
     /// Whether this first line names the columns of a table.
     fn is_header(&self, table: &Table) -> Result<bool, Fault> {
         let (mut numbers, mut words, mut corner) = (0, 0, true);
+        // Of one column the name may be `Na`.
+        let single = self.ends.len() == 1;
         let labels = match table.labels {
             Labels::Entries => self.ends.len().saturating_sub(1),
             _ => table.first_columns(),
@@ -453,7 +455,7 @@ impl Record {
             }
             let is_number = cell.parse::<f64>().is_ok();
             numbers += usize::from(is_number);
-            words += usize::from(!is_number && !cell.is_empty() && !is_absent(cell));
+            words += usize::from(!is_number && !cell.is_empty() && (single || !is_absent(cell)));
         }
         Ok(match table.header {
             Header::Yes => true,
@@ -463,12 +465,17 @@ impl Record {
         })
     }
 
-    /// Whether a cell has a line with as many cells.
+    /// Whether a cell has a line with as many cells, of which the last is a number.
     fn swallows(&self, delimiter: u8) -> bool {
         let cells = self.cells().filter_map(Result::ok);
         let mut lines = cells.flat_map(|cell| cell.split('\n').skip(1));
-        let cells = |line: &str| line.matches(char::from(delimiter)).count() + 1;
-        self.ends.len() > 1 && lines.any(|line| cells(line) == self.ends.len())
+        let delimiter = char::from(delimiter);
+        let like = |line: &str| {
+            let last = line.rsplit(delimiter).next().unwrap_or_default();
+            line.matches(delimiter).count() + 1 == self.ends.len()
+                && last.trim().parse::<f64>().is_ok()
+        };
+        self.ends.len() > 1 && lines.any(like)
     }
 
     /// The cells.

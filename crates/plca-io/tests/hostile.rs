@@ -475,7 +475,7 @@ fn what_is_no_file_is_not_waited_for() {
         assert!(made.unwrap().success());
         let errors = [
             read_data::<f64>(&path, None).err(),
-            read_mask(&path, &[1]).err(),
+            read_mask(&path, &[1], None).err(),
             read_model(&path).err(),
             read_checkpoint(&path).err(),
             sha256_file(&path).err(),
@@ -618,7 +618,7 @@ proptest! {
         let errors = [
             read_data::<f64>(&path, None).err(),
             read_data::<f32>(&path, Some(&[2, 3])).err(),
-            read_mask(&path, &[3, 4]).err(),
+            read_mask(&path, &[3, 4], None).err(),
             read_model(&path).err(),
             read_checkpoint(&path).err(),
         ];
@@ -672,7 +672,7 @@ fn no_data_have_no_modes() {
     for error in [
         read_data::<f64>(&path, Some(&[])).unwrap_err(),
         read_data_with::<f64>(&path, &options).unwrap_err(),
-        read_mask(&path, &[]).unwrap_err(),
+        read_mask(&path, &[], None).unwrap_err(),
         StoreWriter::<f64>::read(&path, &options, folder.path()).unwrap_err(),
     ] {
         let error = error.to_string();

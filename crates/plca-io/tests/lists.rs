@@ -74,10 +74,10 @@ fn the_first_index_may_be_told() {
         below.ends_with("line 2: index 0 is below 1, where the features begin"),
         "{below}"
     );
-    assert_eq!(first_index(&path).unwrap(), Some(0));
+    assert_eq!(first_index(&path, None).unwrap(), Some(0));
     // Neither a label nor a comment is a feature; a line may have no label.
     std::fs::write(&path, "0 qid:0 2:1 # 0:1\n0 3:1\n").unwrap();
-    assert_eq!(first_index(&path).unwrap(), Some(1));
+    assert_eq!(first_index(&path, None).unwrap(), Some(1));
     assert_eq!(
         read(" 1:1 3:1\n2 2:5\n", None),
         Ok((vec![2, 3], vec![0, 0, 0, 2, 1, 1]))
@@ -86,8 +86,11 @@ fn the_first_index_may_be_told() {
     assert!(empty.contains("line 2: is empty"), "{empty}");
     assert!(read("1 1:1 3:1\n\n2 2:5\n# end\n", None).is_ok());
     std::fs::write(&path, "1 2:1\n0:1 3:1\n").unwrap();
-    assert_eq!(first_index(&path).unwrap(), Some(0));
-    assert_eq!(first_index(folder.path().join("v.csv")).unwrap(), None);
+    assert_eq!(first_index(&path, None).unwrap(), Some(0));
+    assert_eq!(
+        first_index(folder.path().join("v.csv"), None).unwrap(),
+        None
+    );
 }
 
 #[test]

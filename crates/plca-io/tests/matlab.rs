@@ -453,13 +453,13 @@ fn stores_are_made_of_a_named_array() {
 
 #[test]
 fn masks_are_read() {
-    let Ok(Mask::Dense(seen)) = read_mask(&file("dense_bool.mat"), &[2, 3]) else {
+    let Ok(Mask::Dense(seen)) = read_mask(&file("dense_bool.mat"), &[2, 3], None) else {
         panic!("not dense");
     };
     assert_eq!(seen.values, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
-    let Ok(Mask::Hidden(cells)) = read_mask(&file("sparse.mat"), &[3, 4]) else {
+    let Ok(Mask::Hidden(cells)) = read_mask(&file("sparse.mat"), &[3, 4], None) else {
         panic!("not sparse");
     };
     assert_eq!(cells.indices, [2, 0, 0, 1, 2, 3]);
-    assert!(read_mask(&file("sparse.mat"), &[4, 4]).is_err());
+    assert!(read_mask(&file("sparse.mat"), &[4, 4], None).is_err());
 }

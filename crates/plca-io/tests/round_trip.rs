@@ -404,20 +404,20 @@ fn masks() {
     let folder = tempfile::tempdir().unwrap();
     let npy = folder.path().join("m.npy");
     write_npy(&npy, &Array::new(vec![1, 3], vec![0.0, 1.0, -2.0])).unwrap();
-    let Ok(Mask::Dense(mask)) = read_mask(&npy, &[1, 3]) else {
+    let Ok(Mask::Dense(mask)) = read_mask(&npy, &[1, 3], None) else {
         panic!()
     };
     assert_eq!(mask.values, [0.0, 1.0, -2.0]);
-    let error = read_mask(&npy, &[3, 1]).unwrap_err().to_string();
+    let error = read_mask(&npy, &[3, 1], None).unwrap_err().to_string();
     assert!(error.ends_with("m.npy: the mask has shape [1, 3], the data [3, 1]"));
     for bad in [0.5, f64::NAN, f64::INFINITY] {
         write_npy(&npy, &Array::new(vec![2], vec![0.0, bad])).unwrap();
-        let error = read_mask(&npy, &[2]).unwrap_err().to_string();
+        let error = read_mask(&npy, &[2], None).unwrap_err().to_string();
         assert!(error.contains("m.npy: entry [1]: "), "{error}");
     }
     let tns = folder.path().join("m.tns");
     std::fs::write(&tns, "2 1 nan\n").unwrap();
-    let Ok(Mask::Hidden(cells)) = read_mask(&tns, &[2, 5]) else {
+    let Ok(Mask::Hidden(cells)) = read_mask(&tns, &[2, 5], None) else {
         panic!()
     };
     assert_eq!((cells.shape, cells.indices), (vec![2, 5], vec![1, 0]));

@@ -190,6 +190,17 @@ pub fn encode_wav(path: &Path, sound: &Sound) -> Result<Vec<u8>, MediaError> {
         let what = "channels without samples or of different length";
         return Err(MediaError::file(path, what));
     }
+    if sound.rate == 0 {
+        return Err(MediaError::file(path, "a rate of 0 Hz"));
+    }
+    // Bytes of all channels at a time, which the head holds in 16 bits.
+    if 4 * sound.channels.len() > usize::from(u16::MAX) {
+        let what = format!(
+            "{} channels are more than the format holds",
+            sound.channels.len()
+        );
+        return Err(MediaError::file(path, what));
+    }
     let spec = hound::WavSpec {
         channels: u16::try_from(sound.channels.len()).map_err(|e| MediaError::file(path, e))?,
         sample_rate: sound.rate,

@@ -13,6 +13,7 @@ mod safetensors;
 mod scipy;
 mod sound;
 mod store;
+mod table;
 mod tensor;
 mod text;
 
@@ -31,6 +32,11 @@ pub const TARGETS: &[Target] = &[
     text::GZ,
     text::TNS,
     text::CSV,
+    text::SVMLIGHT,
+    text::LDAC,
+    text::DOCWORD,
+    table::TARGET,
+    table::LIST,
     safetensors::TARGET,
     sound::WAV,
     sound::FLAC,

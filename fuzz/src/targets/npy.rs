@@ -91,7 +91,7 @@ fn run(input: &[u8]) -> bool {
         (Ok(double), Ok(single)) => {
             assert_eq!(double.shape, single.shape);
             let path = scratch::file("mask.npy", input);
-            if let Err(e) = read_mask(&path, &double.shape) {
+            if let Err(e) = read_mask(&path, &double.shape, None) {
                 one_line(&e);
             }
             true

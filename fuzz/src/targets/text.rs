@@ -1,4 +1,4 @@
-//! `.mtx`, `.tns` and `.csv`, plain and compressed.
+//! `.mtx`, `.tns`, `.csv` and lists of features, plain and compressed.
 
 use std::io::Write;
 
@@ -43,6 +43,33 @@ pub(super) const CSV: Target = Target {
     run: |input| run("input.csv", input, 2),
 };
 
+pub(super) const SVMLIGHT: Target = Target {
+    name: "svmlight",
+    asserts: ASSERTS,
+    seeds: || {
+        strings(&[
+            "1 1:3 2:4\n0 2:1.5 7:2\n",
+            "# Column indices are zero-based\n1,2 qid:3 0:1 5:2 # one\n0:1\n",
+            "+1 3:1e-3\n-1 1:2 9:1\n",
+        ])
+    },
+    run: |input| run("input.svmlight", input, 2),
+};
+
+pub(super) const LDAC: Target = Target {
+    name: "ldac",
+    asserts: ASSERTS,
+    seeds: || strings(&["2 0:1 3:2\n1 1:4\n0\n", "3 0:1 1:1 6:2\n2 2:1 3:1\n"]),
+    run: |input| run("input.ldac", input, 2),
+};
+
+pub(super) const DOCWORD: Target = Target {
+    name: "docword",
+    asserts: ASSERTS,
+    seeds: || strings(&["3\n5\n4\n1 2 1\n1 5 3\n2 1 2\n3 4 1\n"]),
+    run: |input| run("docword.input.txt", input, 4),
+};
+
 pub(super) const GZ: Target = Target {
     name: "mtx_gz",
     asserts: ASSERTS,
@@ -73,11 +100,15 @@ fn mtx() -> Vec<String> {
     ]
 }
 
-fn strings(texts: &[&str]) -> Vec<Vec<u8>> {
+pub(super) fn strings(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|t| t.as_bytes().to_vec()).collect()
 }
 
-fn read(name: &str, input: &[u8], options: &ReadOptions) -> Result<DataFile<f64>, IoError> {
+pub(super) fn read(
+    name: &str,
+    input: &[u8],
+    options: &ReadOptions,
+) -> Result<DataFile<f64>, IoError> {
     read_data_with(scratch::file(name, input), options)
 }
 
@@ -118,7 +149,7 @@ fn run(name: &str, input: &[u8], first: usize) -> bool {
             return line[..end].parse().is_ok_and(|line: usize| line >= first);
         }
     };
-    if let Err(e) = read_mask(&scratch::path(name), parts(&data).0) {
+    if let Err(e) = read_mask(&scratch::path(name), parts(&data).0, None) {
         one_line(&e);
     }
     match data {

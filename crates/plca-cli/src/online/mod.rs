@@ -287,7 +287,7 @@ impl Run<'_> {
                     None => file.load(args)?,
                 };
                 let learnt = learner.partial_fit(&mut place.state, &*block);
-                let learnt = learnt.map_err(|e| refused(path, e))?;
+                let learnt = learnt.map_err(|e| self.refused_block(file, e))?;
                 if place.passes == 0 {
                     self.check_names(file, block.shape())?;
                     let hidden =
@@ -353,6 +353,22 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A block that was refused; of a list of features, whose largest one may differ from file to file, with the option that says how many there are.
+    fn refused_block(&self, file: &Block, e: FitError) -> Failure {
+        let differs = matches!(e, FitError::DataShape { .. });
+        let failure = refused(&file.path, e);
+        if !differs || !plca_io::lists_samples(&file.path) {
+            return failure;
+        }
+        let features = |file: &Block| Some(*file.load::<f64>(self.args).ok()?.shape().last()?);
+        match self.files.iter().map(features).max() {
+            Some(Some(most)) => failure.and(format_args!(
+                "--shape 0x{most} says how many there are in all files"
+            )),
+            _ => failure,
+        }
     }
 
     /// The start: the blocks given, and the others drawn from the seed.

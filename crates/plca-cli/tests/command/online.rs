@@ -518,3 +518,20 @@ fn features_of_all_batches_begin_where_those_of_the_first_do() {
     );
     folder.ok(&fit("2.svmlight 1.svmlight --first-index 0"));
 }
+
+/// The largest feature differs from file to file: the message has the option with which the command works.
+#[test]
+fn the_number_of_features_is_said_for_all_files() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("l")).unwrap();
+    for (name, text) in [
+        ("a.ldac", "2 0:1 3:2\n1 1:4\n2 2:1 3:1\n"),
+        ("b.ldac", "2 0:1 4:2\n1 1:4\n"),
+        ("c.ldac", "2 0:1 6:2\n1 1:4\n"),
+    ] {
+        folder.text(&format!("l/{name}"), text);
+    }
+    let line = "fit plsa l --given 0 --online 0.7,10 -k 2 --output o.npz";
+    folder.fails(1, line, &["b.ldac", "--shape 0x7"]);
+    folder.ok(&format!("{line} --shape 0x7"));
+}

@@ -77,6 +77,9 @@ fn packed_files_have_an_allowance() {
         "fit plca c.tns.gz --rank 1 --output o.npz",
         &["--unpack-limit"],
     );
+    let masked = "fit plca d.csv --mask c.tns.gz --rank 1 --max-iter 1 --tol 0 --output o.npz";
+    folder.fails(1, masked, &["c.tns.gz", "--unpack-limit"]);
+    folder.ok(&format!("{masked} --quiet --unpack-limit 1G"));
     for wrong in ["x", "1T", "-1", "1.5M", ""] {
         folder.fails(
             2,

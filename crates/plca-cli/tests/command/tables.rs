@@ -620,3 +620,24 @@ fn metadata_of_others_may_be_anything() {
         folder.ok("transform p.npz init.npz --output t.npz --quiet");
     }
 }
+
+/// Sodium is no missing value where it names the only column; a name of two lines is no line of the table; shards keep no names, and say so.
+#[test]
+fn names_that_look_like_something_else() {
+    let folder = Folder::new();
+    folder.text("one.csv", "Na\n3\n1\n2\n");
+    folder.ok("fit nmf-kl one.csv -k 1 --output m.npz --quiet");
+    assert_eq!(folder.model("m.npz").arrays["w"].shape, [3, 1]);
+    folder.text("two.csv", "\"size\nsmall, large\",weight\n1,2\n3,5\n");
+    folder.ok("fit nmf-kl two.csv -k 1 --output m.npz --quiet");
+    assert_eq!(folder.model("m.npz").arrays["w"].shape, [2, 1]);
+    // Lines of numbers between two quotes are still refused.
+    folder.text("open.csv", "\"size,weight\n1,2\n3,5\n\",2\n");
+    folder.fails(1, "fit nmf-kl open.csv -k 1 --output m.npz", &["quote"]);
+    folder.text("named.csv", "word,d1,d2\napple,1,2\npear,0,3\n");
+    folder.fails(
+        1,
+        "shard named.csv --output s --shards 2",
+        &["named.csv", "shards keep no names"],
+    );
+}
