@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from plcakit import NMF, PLCA, PLSA, load
+from plcakit import NMF, PLCA, PLSA, load, shards
 
 
 #: Latent Dirichlet allocation.
@@ -96,6 +96,23 @@ def test_a_stream_goes_on_from_a_fit(make, tmp_path):
     assert scores == sorted(scores) and scores[-1] > scores[0]
     # A fit itself begins anew.
     assert np.array_equal(fit.fit(X).components_, make(3, random_state=0, n_init=3).fit(X).components_)
+
+
+@pytest.mark.parametrize("make", [PLSA, PLCA, NMF])
+def test_a_stream_goes_on_from_shards_and_from_hidden_cells(make):
+    X, new = np.split(corpus(440), [400])
+    fits = [shards.fit(make(3, random_state=0), [X[:150], X[150:]])]
+    hidden = X.copy()
+    hidden[::7, 3] = np.nan
+    fits.append(make(3, random_state=0, missing="nan").fit(hidden))
+    for fit in fits:
+        learnt = fit.components_ / fit.components_.sum(axis=1, keepdims=True)
+        components = fit.partial_fit(new).components_
+        moved = np.abs(components / components.sum(axis=1, keepdims=True) - learnt).max()
+        assert 0 < moved < 0.05 and fit.n_iter_ == 11
+        other = corpus(440, seed=1)
+        before = fit.score(other)
+        assert fit.partial_fit(other).score(other) > before
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
