@@ -22,7 +22,7 @@ pub(crate) fn cancelled(sound: &Sound, mean: &[f64]) -> Option<&'static str> {
     // Of channels that have nothing in common the mean has one part in as many of the mean power.
     let usual = sound.channels.iter().map(|c| power(c)).sum::<f64>() / channels / channels;
     (power(mean) < CANCELLED * usual).then_some(
-        "the channels cancel each other: hardly anything is left of their mean; turn one of them round, or take a channel alone",
+        "the channels cancel each other: hardly anything is left of their mean; invert the sign of one of them, or take a channel alone",
     )
 }
 
