@@ -210,7 +210,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             try:
                 check_non_negative(X, f"{type(self).__name__} ({whom})")
             except ValueError as error:
-                raise ValueError(f"{str(error).rstrip('.')}: {self._signed} is for data of either sign") from error
+                noise = "small negative noise may be set to 0, np.maximum(X, 0)"
+                raise ValueError(f"{str(error).rstrip('.')}: {noise}; {self._signed} is for data of either sign") from error
         return X, check_mask(observed, X.shape)
 
     def _mended(self, X: Data, what: str) -> str:
@@ -326,6 +327,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if name not in shapes:
                 known = ", ".join(shapes)
                 raise ValueError(f"start: no block '{name}', expected one of {known}")
+            if np.ma.is_masked(block):
+                raise ValueError(f"start: '{name}' has masked entries, expected all of them")
             block = np.asarray(block)
             if block.dtype not in (np.float32, np.float64):
                 block = block.astype(np.float64)
@@ -595,6 +598,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self._shares and empty:
             listed = f"samples {empty}" if len(empty) <= 10 else f"{len(empty)} samples, the first {empty[:10]},"
             warn(f"{listed} are all 0 or hidden: the values returned for them have no meaning")
+        hidden = [] if self._shares else _hidden_samples(X, observed, self.missing)
+        if len(hidden):
+            listed = f"samples {list(hidden)}" if len(hidden) <= 10 else f"{len(hidden)} samples, the first {list(hidden[:10])},"
+            warn(f"{listed} are hidden: the values returned for them have no meaning")
         return answer, found
 
     def _explain(self, X: Data, observed: Mask, each: bool = False) -> tuple[Array, dict[str, Any]]:
@@ -788,3 +795,16 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Numbers that a state remembers beside its blocks: many are an array, a few are metadata."""
         many = self._blocks.get(f"fact.{name}")
         return np.asarray(self._facts()["facts"][name] if many is None else many, dtype=np.float64)
+
+
+def _hidden_samples(X: Any, observed: Array | None, missing: str | None) -> list[int]:
+    """The samples of which no cell was observed."""
+    seen = None if observed is None else observed.reshape(len(observed), -1).any(axis=1)
+    if sparse.issparse(X):
+        if missing == "unstored" and X.ndim == 2:
+            stored = np.diff(sparse.csr_array(X).indptr) > 0
+            seen = stored if seen is None else seen & stored
+    elif missing == "nan":
+        cells = ~np.isnan(X) if observed is None else ~np.isnan(X) & observed
+        seen = cells.reshape(len(cells), -1).any(axis=1)
+    return [] if seen is None else [int(n) for n in np.flatnonzero(~seen)]

@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from ._types import Array
+from ._warn import warn
 
 __all__ = ["Comparison", "compare"]
 
@@ -70,6 +71,8 @@ def compare(a: Any, b: Any) -> Comparison:
     names = [getattr(model, "feature_names_in_", None) for model in (a, b)]
     if names[0] is not None and names[1] is not None and list(names[0]) != list(names[1]):
         raise ValueError("a and b were fitted to features of other names, or in another order")
+    if (names[0] is None) != (names[1] is None):
+        warn(f"{'a' if names[1] is None else 'b'} has names of features, the other model has none: their order is taken for the same")
     flat = [cells.reshape(len(cells), -1).astype(np.float64) for cells in (first, second)]
     # Squares of the largest numbers would overflow.
     scaled = [_divided(cells, np.abs(cells).max(axis=1)) for cells in flat]

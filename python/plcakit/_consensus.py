@@ -189,6 +189,8 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _check(self, X: Data, reset: bool, whom: str) -> Any:
         if isinstance(X, Long):
             raise TypeError(LONG)
+        if np.ma.is_masked(X):
+            raise ValueError("X has masked cells: the least-squares usages of a consensus need complete data")
         X = validate_data(self, unpacked(X), reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64)
         check_non_negative(X, f"ConsensusNMF ({whom})")
         return X

@@ -76,7 +76,11 @@ def separate(S: Data, model: Any, *, along: int | None = None, temper: float = 0
         raise ValueError("model is an empty list, expected at least one model")
     if not 0 < temper <= 1:
         raise ValueError(f"temper is {temper!r}, expected a number in (0, 1]")
+    if np.ma.is_masked(S):
+        raise ValueError("S has masked cells: expected all of them, such as S.filled(0)")
     S = np.asarray(S)
+    if S.dtype.kind in "iuf" and (S < 0).any():
+        raise ValueError("S has negative values: expected magnitudes, or the complex values of a transform")
     if S.ndim != 2:
         raise ValueError(f"S has {S.ndim} dimensions, expected frequencies by frames")
     if along not in (None, 0, 1):

@@ -75,3 +75,14 @@ def test_what_cannot_be_compared_is_named():
         with pytest.raises(error, match=message):
             compare(a, b)
     assert compare(a, with_components([[1.0, 2.0]])).least_cosine == pytest.approx(1)
+
+
+def test_a_comparison_without_names_is_told():
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).poisson(3, (20, 4)).astype(float)
+    named = NMF(2, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")))
+    plain = NMF(2, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="a has names of features, the other model has none"):
+        compare(named, plain)
+    with pytest.warns(UserWarning, match="b has names of features"):
+        compare(plain, named)

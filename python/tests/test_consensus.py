@@ -162,3 +162,16 @@ def test_control_c_ends_a_sweep():
     with pytest.raises(KeyboardInterrupt):
         ConsensusNMF(5, n_runs=10_000, tol=0, max_iter=10_000, random_state=0).fit(X)
     thread.join()
+
+
+def test_masked_cells_are_refused():
+    X = np.random.default_rng(0).poisson(3, (12, 8)).astype(float)
+    hidden = np.zeros(X.shape, bool)
+    hidden[0, 0] = True
+    masked = np.ma.masked_array(np.where(hidden, 1e6, X), hidden)
+    model = ConsensusNMF(2, n_runs=5, random_state=0)
+    with pytest.raises(ValueError, match="masked cells"):
+        model.fit(masked)
+    with pytest.raises(ValueError, match="masked cells"):
+        model.fit(X).transform(masked)
+    assert np.array_equal(model.fit(np.ma.masked_array(X, False)).components_, model.fit(X).components_)

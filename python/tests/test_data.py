@@ -140,7 +140,7 @@ def test_cells_out_of_reach_are_left_out():
 
 
 WRONG = {
-    "negative": (lambda X: NMF(2).fit(-X - 1), r"Negative values in data.*\(fit\): SkellamSNMF .* is for data of either sign"),
+    "negative": (lambda X: NMF(2).fit(-X - 1), r"Negative values in data.*\(fit\): .*SkellamSNMF .* is for data of either sign"),
     "negative picture": (lambda X: ShiftInvariantPLCA(kernel=(2, 2)).fit(-X - 1), "ShiftInvariantSkellam is for data of either sign"),
     "nan": (
         lambda X: NMF(2).fit(np.full_like(X, np.nan)),
@@ -348,3 +348,25 @@ def test_what_was_never_observed_is_told(X, make):
     seen[:, 2], seen[1] = True, False
     with pytest.warns(UserWarning, match=r"no observed cell along axis 0 of X at \[1\]"):
         make(2, random_state=0, max_iter=500).fit(np.where(seen, X, np.nan), observed=seen)
+
+
+@pytest.mark.parametrize("make", [NMF, SkellamSNMF])
+def test_hidden_samples_that_are_explained_are_told(make):
+    X = np.array([[4.0, 1, 0], [1, 3, 2], [5, 2, 1], [0, 2, 2]])
+    model = make(2, random_state=0, missing="nan").fit(X)
+    new = np.array([[np.nan] * 3, [4, 1, np.nan], [4, 1, 0]])
+    with pytest.warns(UserWarning, match=r"samples \[0\] are hidden: the values returned for them have no meaning"):
+        model.transform(new)
+    seen = np.array([[True] * 3, [False] * 3])
+    with pytest.warns(UserWarning, match=r"samples \[1\] are hidden"):
+        make(2, random_state=0).fit(X).transform(X[:2], observed=seen)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(new[1:])
+
+
+def test_negative_noise_is_told_what_to_do_with():
+    X = np.random.default_rng(0).random((8, 6))
+    X[2, 3] = -0.01
+    with pytest.raises(ValueError, match=r"np.maximum\(X, 0\).*SkellamSNMF"):
+        PNTF(2).fit(X)

@@ -169,3 +169,19 @@ def test_broader_spectra_are_those_of_the_command(plca, tmp_path):
             ours = istft(part, 8000, nperseg=256, noverlap=192)[1][: len(theirs)]
             inner = slice(256, -256)
             assert np.linalg.norm((ours - theirs)[inner]) < 1e-2 * np.linalg.norm(theirs[inner])
+
+
+def test_what_is_no_sound_is_refused(sounds):
+    trained, S, _ = sounds
+    model = NMF(2, random_state=0).fit(trained.T)
+    hidden = np.zeros(S.shape, bool)
+    hidden[1, 2] = True
+    for one in (model, [model, model]):
+        with pytest.raises(ValueError, match="masked cells"):
+            separate(np.ma.masked_array(S, hidden), one)
+        with pytest.raises(ValueError, match="negative values"):
+            separate(20 * np.log10(S + 1e-3), one)
+        # A mask that hides nothing.
+        assert np.array_equal(separate(np.ma.masked_array(S, False), one), separate(S, one))
+    with pytest.raises(ValueError, match="'h' has masked entries"):
+        NMF(2, random_state=0).fit(trained.T, start={"h": np.ma.masked_array(SPECTRA + 1, SPECTRA == 9)})

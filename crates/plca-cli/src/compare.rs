@@ -8,7 +8,7 @@ use crate::args::CompareArgs;
 use crate::components::Fit;
 use crate::failure::Failure;
 use crate::named::{self, dimension};
-use crate::outputs::{print, printable};
+use crate::outputs::{print, printable, warn};
 
 /// Cosines as whole numbers, which the assignment adds without rounding.
 const UNIT: f64 = (1u64 << 40) as f64;
@@ -25,6 +25,25 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         )));
     }
     let (blocks, left_out) = blocks(&a, &b);
+    let named = [&a, &b].map(|fit| {
+        blocks
+            .iter()
+            .find(|block| names(fit, &block.name).is_some())
+    });
+    let alone = match named {
+        [Some(block), None] => Some((&args.a, &args.b, block)),
+        [None, Some(block)] => Some((&args.b, &args.a, block)),
+        _ => None,
+    };
+    if let Some((with, without, block)) = alone {
+        let what = format!(
+            "the entries of {} have names in {}, but not in {}: their order is taken for the same",
+            block.name,
+            with.display(),
+            without.display()
+        );
+        warn(false, &[what]);
+    }
     if blocks.is_empty() {
         return Err(of_a(format!(
             "no block has components of the same size and names as {other}: expected two fits of data of one shape"

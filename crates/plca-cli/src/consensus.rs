@@ -88,7 +88,7 @@ fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Re
     }
     let sealed = Sealed::of(path)?;
     let data = load_for::<f64>(model, path, &args.hidden)?;
-    need_matrix(path, model.name(), data.shape())?;
+    need_matrix(path, "consensus", data.shape())?;
     check_counts(&*data).map_err(|e| Failure::by(path, e))?;
     if !data.is_complete() {
         let what = "has hidden cells: the least-squares usages of a consensus need complete data";

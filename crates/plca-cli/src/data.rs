@@ -66,7 +66,7 @@ pub(crate) fn observed<T: Element>(
     file: DataFile<T>,
 ) -> Result<Loaded<T>, Failure> {
     let takes = model.takes();
-    let data = tensor(path, args, file)?;
+    let data = tensor(model.name(), path, args, file)?;
     precision::check_size(path, args, &*data)?;
     match takes {
         Takes::Counts => {
@@ -103,14 +103,35 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
         return Failure::from(e).and("a picture is saved as an array first, such as .npy");
     }
     let entries = args.table.labels == Some(Labels::Entries);
-    if entries && e.word().is_some_and(is_absent) {
+    if entries
+        && e.word()
+            .is_some_and(|word| word.is_empty() || is_absent(word))
+    {
         return Failure::from(e).and("leave the line of a missing value out");
     }
     let advice = plca_io::advice(&e, &args.reading());
-    match advice.and_then(|advice| args.table.advised(&advice)) {
-        Some(advice) => Failure::from(e).and(advice),
+    let said = |advice| Some((args.table.advised(&advice)?, advice.decimal_comma));
+    match advice.and_then(said) {
+        Some((said, decimal_comma)) => {
+            let thousands = decimal_comma && e.word().is_some_and(in_thousands);
+            let failure = Failure::from(e).and(said);
+            match thousands {
+                true => failure.and("where the comma separates thousands, without it"),
+                false => failure,
+            }
+        }
         None => e.into(),
     }
+}
+
+/// Whether a word may be a whole number with commas between its thousands.
+fn in_thousands(word: &str) -> bool {
+    let mut parts = word.trim_start_matches('-').split(',');
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let first = parts
+        .next()
+        .is_some_and(|part| !part.is_empty() && digits(part));
+    first && parts.all(|part| part.len() == 3 && digits(part))
 }
 
 /// A dense matrix of more cells is not made from a sparse file.
@@ -246,13 +267,14 @@ const WORDS_PER_INDEX: usize = 16;
 
 /// Dense or sparse data, with what is hidden of them.
 fn tensor<T: Element>(
+    model: &str,
     path: &Path,
     args: &DataArgs,
     file: DataFile<T>,
 ) -> Result<Loaded<T>, Failure> {
     let tensor: Result<Loaded<T>, DataError> = match file {
         DataFile::Dense(mut array) => {
-            let masked = hide(path, args, &mut array)?;
+            let masked = hide(model, path, args, &mut array)?;
             let order = match array.fortran {
                 true => Order::ColumnMajor,
                 false => Order::RowMajor,
@@ -272,7 +294,12 @@ fn tensor<T: Element>(
 }
 
 /// Turns the hidden cells of an array into NaN; whether any cell could be hidden.
-fn hide<T: Element>(path: &Path, args: &DataArgs, array: &mut Array<T>) -> Result<bool, Failure> {
+fn hide<T: Element>(
+    model: &str,
+    path: &Path,
+    args: &DataArgs,
+    array: &mut Array<T>,
+) -> Result<bool, Failure> {
     if args.missing == Some(MissingCells::Unstored) {
         let what = "--missing unstored needs sparse data, these are dense";
         return Err(Failure::of(path, what));
@@ -286,7 +313,7 @@ fn hide<T: Element>(path: &Path, args: &DataArgs, array: &mut Array<T>) -> Resul
     // A NaN that was observed is an error unless NaN was said to mean missing.
     let mut values = array.values.iter().enumerate();
     if !nan_is_hidden && let Some((at, _)) = values.find(|&(at, x)| x.is_nan() && is_seen(at)) {
-        return Err(nan_failure(path, array, at));
+        return Err(nan_failure(model, path, args, array, at));
     }
     for (_, value) in (array.values.iter_mut().enumerate()).filter(|(at, _)| !is_seen(*at)) {
         *value = T::lit(f64::NAN);
@@ -379,10 +406,33 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
         .collect()
 }
 
-fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
+/// Models that need complete data.
+const COMPLETE: [&str; 5] = ["ntf-l2", "kmeans", "snmf-ding", "plca-vb", "plsa-vb"];
+
+fn nan_failure<T: Element>(
+    model: &str,
+    path: &Path,
+    args: &DataArgs,
+    array: &Array<T>,
+    at: usize,
+) -> Failure {
     let index = array.index(at);
-    let what = "is NaN, as an empty cell or `NA` is: write 0 if that is its value; --missing nan hides NaN, which are then not known";
-    Failure::of(path, format!("entry {index:?} {what}"))
+    let what = format!("entry {index:?} is NaN, as an empty cell or `NA` is");
+    let remedy = match COMPLETE.contains(&model) {
+        true => format!(
+            "{model} needs complete data; nmf-kl, plca, pntf and skellam take hidden cells, with --missing nan"
+        ),
+        false => "--missing nan hides NaN, which are then not known".into(),
+    };
+    let what = format!("{what}: write 0 if that is its value; {remedy}");
+    let failure = Failure::of(path, what);
+    // Where there are names of rows and of columns, the cell that belongs to neither is empty.
+    match at == 0 && args.table.labels.is_none() && plca_io::is_table(path) {
+        true => {
+            failure.and("if the first line and the first column are names, --labels first-column")
+        }
+        false => failure,
+    }
 }
 
 /// Indices of the cells that a mask hides.

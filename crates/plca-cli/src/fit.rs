@@ -467,7 +467,12 @@ impl<T: Scalar> Run<'_, T> {
         warnings.extend(far(args, &model, data)?);
         warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);
         warnings.extend(named::repeated(&self.names));
-        warnings.extend(numbered(args, &self.names, data)?);
+        warnings.extend(named::columns_as_names(
+            &args.data,
+            &args.hidden,
+            &self.names,
+            data,
+        )?);
         warnings.extend(without_counts(args, &self.names, data)?);
         let (names, left_out) = named::kept(self.names.clone());
         if !names.is_null() {
@@ -514,38 +519,6 @@ fn along(args: &FitArgs, shape: &[usize]) -> usize {
         true => args.given.unwrap_or(1).into(),
         false => shape.len().saturating_sub(1),
     }
-}
-
-/// A warning where the first column of a table whose columns have names seems to number or place its rows.
-fn numbered<T: Scalar>(
-    args: &FitArgs,
-    names: &[Option<Vec<String>>],
-    data: &dyn Data<T>,
-) -> Result<Option<String>, Failure> {
-    let of_columns = args.hidden.columns();
-    let (Some(Some(columns)), None, &[height, width]) = (
-        names.get(of_columns),
-        &args.hidden.table.labels,
-        data.shape(),
-    ) else {
-        return Ok(None);
-    };
-    let rows = [width, height][of_columns];
-    // Cells that are not stored are 0.
-    let mut numbers = vec![0.0; rows];
-    let visited = data.visit(&mut |index, value| {
-        if index[of_columns] == 0 {
-            numbers[index[1 - of_columns]] = value;
-        }
-    });
-    visited.map_err(|e| Failure::by(&args.data, e))?;
-    let run = named::runs(&numbers).filter(|_| rows >= named::AXIS);
-    Ok(run.map(|run| {
-        format!(
-            "the numbers of the first column, {}, {run} from row to row as those of an axis do, and are taken for data: if they are none, --labels first-column",
-            named::quoted(&columns[..1])
-        )
-    }))
 }
 
 /// A warning of observations without a count, whose mixtures are those of the start.

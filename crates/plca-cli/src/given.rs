@@ -80,6 +80,36 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     Ok((given, rank))
 }
 
+/// Refuses initial values of kernels, atoms and what they are multiplied by that have as many numbers as they need in another shape, such as that of their transpose. What has other numbers
+/// is refused, or left out, where the fit begins.
+pub(crate) fn stacks(
+    args: &FitArgs,
+    order: usize,
+    rank: usize,
+    extents: &[(&str, &[usize])],
+) -> Result<(), Failure> {
+    let Some(path) = &args.init else {
+        return Ok(());
+    };
+    let (given, _) = blocks(args, order)?;
+    for (name, array) in &given {
+        let of_block = |&&(block, _): &&(&str, &[usize])| name.split('_').next() == Some(block);
+        let Some((_, extents)) = extents.iter().find(of_block) else {
+            continue;
+        };
+        let expected = [&[rank], *extents].concat();
+        let same = array.values.len() == expected.iter().product::<usize>();
+        if same && array.shape != expected {
+            let what = format!(
+                "`{name}` has shape {:?}, expected {expected:?}",
+                array.shape
+            );
+            return Err(Failure::of(path, what));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a file holds one array.
 fn is_table(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use plca_io::IoError;
+use plca_tensor::{Data, Real};
 use serde_json::{Value, json};
 
 use crate::args::DataArgs;
@@ -185,6 +186,18 @@ pub(crate) fn doubtful(
     args: &DataArgs,
 ) -> Result<Vec<String>, IoError> {
     let mut warnings = Vec::from_iter(counts(names, args));
+    if let Some(Labels::Names(file)) = &args.table.labels {
+        let numbers = |names: &Vec<String>| {
+            names.len() > 1 && names.iter().all(|name| name.parse::<i64>().is_ok())
+        };
+        warnings.extend(names.iter().flatten().find(|names| numbers(names)).map(|names| {
+            format!(
+                "the names of {} are numbers, {}: a name is what stands before the first tab of a line",
+                file.display(),
+                quoted(names)
+            )
+        }));
+    }
     let labels = args.table.labels.as_ref();
     let first_column = labels == Some(&Labels::FirstColumn);
     // Of the file, whose columns may be rows of the data.
@@ -202,6 +215,15 @@ pub(crate) fn doubtful(
         warnings.extend(last_cell(&args.first_line(path)?));
     } else if columns == Some(&None) && args.table.header.is_none() {
         let cells = args.first_line(path)?;
+        // With the names of rows to its left, a line of names has nothing in its corner.
+        if let (false, [corner, others @ ..]) = (first_column, &cells[..])
+            && corner.is_empty()
+            && let Some(how) = as_names(others, true)
+        {
+            warnings.push(format!(
+                "line 1 is taken for data, but its first cell is empty, and its other numbers {how}: if the first column and the first line are names, --labels first-column"
+            ));
+        }
         warnings.extend(as_names(&cells, first_column).map(|how| {
             format!("line 1 is taken for data, but its numbers {how}: --header yes, or --header no")
         }));
@@ -223,7 +245,16 @@ fn as_names(cells: &[String], named: bool) -> Option<String> {
             .all(|(&x, i)| x == from + f64::from(i))
     };
     let long = numbers.len() >= AXIS || named && numbers.len() >= NAMED_AXIS;
-    let counted = numbers.len() >= NAMED_AXIS && (counts_on(0.0) || counts_on(1.0));
+    let several = numbers.len() >= NAMED_AXIS;
+    let steps = numbers.windows(2).map(|pair| pair[1] - pair[0]);
+    let even = several && whole && steps.clone().all(|step| step == numbers[1] - numbers[0]);
+    let counted = several && (counts_on(0.0) || counts_on(1.0)) || even;
+    let years = several && whole && numbers.iter().all(|year| (1800.0..2100.0).contains(year));
+    if years && twice(cells).is_none() {
+        return Some(
+            "are whole, all different, and look like years, as those of a header do".into(),
+        );
+    }
     if let Some(run) = runs(&numbers).filter(|_| long || counted) {
         let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
         return Some(format!(
@@ -232,6 +263,102 @@ fn as_names(cells: &[String], named: bool) -> Option<String> {
     }
     (named && whole && numbers.len() > 1 && twice(cells).is_none())
         .then(|| "are whole and all different, as names are".into())
+}
+
+/// Whether a header says that its column names something, such as `userId`, `#OTU ID` or `Unnamed: 0`.
+fn is_of_names(header: &str) -> bool {
+    let lower = header.trim().to_lowercase();
+    let known = [
+        "index", "idx", "user", "item", "product", "doc", "document", "word", "gene", "sample",
+        "key",
+    ];
+    let id = |end: &str| {
+        header.trim().strip_suffix(end).is_some_and(|before| {
+            let last = before.chars().next_back();
+            last.is_none_or(|c| {
+                !c.is_alphanumeric() || end == "Id" || end == "ID" && c.is_lowercase()
+            })
+        })
+    };
+    known.contains(&&*lower)
+        || lower.starts_with("unnamed:")
+        || ["id", "Id", "ID"].iter().any(|end| id(end))
+}
+
+/// Warnings where columns of a table without names of rows are taken for data, and seem to be names or entries.
+pub(crate) fn columns_as_names<T: Real>(
+    path: &Path,
+    args: &DataArgs,
+    names: &[Option<Vec<String>>],
+    data: &dyn Data<T>,
+) -> Result<Vec<String>, Failure> {
+    let of_columns = args.columns();
+    let (None, &[height, width], true) =
+        (&args.table.labels, data.shape(), plca_io::is_table(path))
+    else {
+        return Ok(Vec::new());
+    };
+    let (rows, columns) = match of_columns {
+        0 => (width, height),
+        _ => (height, width),
+    };
+    // Cells that are not stored are 0.
+    let (mut first, mut last) = (vec![0.0; rows], vec![0.0; rows]);
+    let visited = data.visit(&mut |index, value| {
+        let (row, column) = (index[1 - of_columns], index[of_columns]);
+        if column == 0 {
+            first[row] = value;
+        }
+        if column + 1 == columns {
+            last[row] = value;
+        }
+    });
+    visited.map_err(|e| Failure::by(path, e))?;
+    let header = names
+        .get(of_columns)
+        .and_then(Option::as_deref)
+        .unwrap_or_default();
+    let of_names: Vec<bool> = header.iter().map(|name| is_of_names(name)).collect();
+    // A line for every entry: names, a value, and perhaps a time.
+    let times = rows >= NAMED_AXIS && last.iter().all(|x| is_time(*x));
+    let entries = (3..=5).contains(&columns) && (times || of_names.get(..2) == Some(&[true; 2]));
+    if entries {
+        let time = match times {
+            true => ", and without the last column, whose numbers look like times",
+            false => "",
+        };
+        return Ok(vec![format!(
+            "every column is taken for data, and they look like entries, names and then a value: if they are, --labels entries{time}"
+        )]);
+    }
+    let even = first
+        .windows(2)
+        .all(|pair| pair[1] - pair[0] == first[1] - first[0]);
+    let run = runs(&first).filter(|_| rows >= AXIS && (even || !header.is_empty()));
+    let name = match header {
+        [name, ..] => format!(", {},", quoted(&[name])),
+        [] => String::new(),
+    };
+    if let Some(run) = run {
+        return Ok(vec![format!(
+            "the numbers of the first column{name} {run} from row to row as those of an axis do, and are taken for data: if they are none, --labels first-column"
+        )]);
+    }
+    let mut seen = HashSet::new();
+    let different = first
+        .iter()
+        .all(|x| x.fract() == 0.0 && seen.insert(x.to_bits()));
+    let named = of_names.first() == Some(&true);
+    Ok(Vec::from_iter((rows >= NAMED_AXIS && named && different).then(|| {
+        format!("the first column{name} is taken for data, and its numbers are whole and all different, as names are: if they are names of rows, --labels first-column --header yes")
+    })))
+}
+
+/// Whether a number may be a time in seconds or milliseconds since 1970.
+pub(crate) fn is_time(x: f64) -> bool {
+    [1.0, 1e3]
+        .iter()
+        .any(|unit| (3e8..4e9).contains(&(x / unit)))
 }
 
 /// A warning where the last cell of every line is taken for its value and seems to be none; `header` names the cells, or is the first entry.

@@ -217,7 +217,7 @@ pub(crate) fn table<'a>(
     };
     let candidates = candidates(data)?;
     let mut warnings = data::warnings(args.model, data);
-    warnings.extend(args.hidden.doubts(&args.data)?);
+    warnings.extend(args.hidden.doubts(&args.data, data)?);
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(HELD_OUT_STREAM);
     let selection = Selection::new(data, criterion, SHARE, rng);

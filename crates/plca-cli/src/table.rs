@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use plca_io::{Advice, DataFile, Header, IoError, Mask, ReadOptions, Table};
+use plca_tensor::{Data, Real};
 
 use crate::args::DataArgs;
 use crate::failure::Failure;
@@ -212,8 +213,15 @@ impl DataArgs {
     }
 
     /// Warnings where names of a table may have been taken for data, or data for names.
-    pub(crate) fn doubts(&self, path: &Path) -> Result<Vec<String>, IoError> {
-        named::doubtful(path, &self.read_names(path)?, self)
+    pub(crate) fn doubts<T: Real>(
+        &self,
+        path: &Path,
+        data: &dyn Data<T>,
+    ) -> Result<Vec<String>, Failure> {
+        let names = self.read_names(path)?;
+        let mut doubts = named::doubtful(path, &names, self)?;
+        doubts.extend(named::columns_as_names(path, self, &names, data)?);
+        Ok(doubts)
     }
 
     /// The dimension of the data that the columns of a file are.

@@ -46,8 +46,10 @@ pub struct Advice {
 pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
     let path = refused.path();
     let (extension, _) = extension(path);
-    // What names no column is no matter of a table.
-    if !is_table(path) || !refused.place().contains("column ") {
+    // What names no column is no matter of a table, and a number that is not accepted is one however the table is read.
+    let line = refused.place().strip_prefix("line ")?;
+    let (line, _) = line.split_once(": column ")?;
+    if !is_table(path) || refused.word().is_none() {
         return None;
     }
     let mut text = Vec::new();
@@ -57,13 +59,21 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
     if text.len() as u64 == LOOKED_AT {
         text.truncate(text.iter().rposition(|byte| b"\r\n".contains(byte))? + 1);
     }
-    let trial = Trial {
+    let mut trial = Trial {
+        alone: false,
         text: &text,
         usual: usual_delimiter(&extension),
+        word: refused.word().unwrap_or_default(),
+        first: line == "1",
+        own: options
+            .table
+            .delimiter
+            .unwrap_or(usual_delimiter(&extension)),
         accept: accept(options).within(&allowance),
     };
+    trial.alone = trial.is_alone().ok()?;
     let mut found: Option<(u32, Advice)> = None;
-    for (cost, advice) in candidates(&options.table, trial.usual) {
+    for (cost, advice) in candidates(&options.table, trial.usual, trial.alone) {
         let dearest = found.as_ref().map_or(u32::MAX, |found| found.0);
         if cost >= dearest {
             break;
@@ -90,7 +100,7 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
 }
 
 /// What may help, and how much it asks for: what a person has said is changed last.
-fn candidates(said: &Table, usual: u8) -> Vec<(u32, Advice)> {
+fn candidates(said: &Table, usual: u8, alone: bool) -> Vec<(u32, Advice)> {
     let delimiters = [b'\t', b';', b'|', b' ', b','].map(Some);
     let own = said.delimiter.unwrap_or(usual);
     let delimiters = delimiters.into_iter().filter(|&other| other != Some(own));
@@ -98,6 +108,10 @@ fn candidates(said: &Table, usual: u8) -> Vec<(u32, Advice)> {
     let mut all = Vec::new();
     for &delimiter in &delimiters {
         for labels in [Labels::None, Labels::FirstColumn, Labels::Entries] {
+            // Every line has a value then, which no other reading keeps.
+            if said.labels == Labels::Entries && labels != said.labels && !alone {
+                continue;
+            }
             for header in [Header::Auto, Header::Yes, Header::No] {
                 let table = Table {
                     header,
@@ -144,14 +158,27 @@ fn is_number(word: &str) -> bool {
 struct Trial<'a> {
     text: &'a [u8],
     usual: u8,
+    /// What was refused.
+    word: &'a str,
+    /// The delimiter by which it was.
+    own: u8,
+    /// Whether it was all of a line.
+    alone: bool,
+    /// Whether the first line was refused.
+    first: bool,
     accept: Accept<'a>,
 }
 
 impl Trial<'_> {
     fn read(&self, advice: &Advice) -> Result<(), Fault> {
+        let delimiter = advice.table.delimiter.unwrap_or(self.usual);
+        // A blank separates what is a line of one cell, not what is a cell among others.
+        if delimiter == b' ' && delimiter != self.own && !self.alone {
+            return Err(Fault::new("a cell has several words"));
+        }
         let mut text = self.text;
         if advice.without_first_line {
-            let mut line = 0;
+            let (mut line, mut size) = (0, 0);
             for_each_record(
                 &mut text,
                 &advice.table,
@@ -159,12 +186,16 @@ impl Trial<'_> {
                 self.accept.allowance,
                 |record: &Record, _| {
                     line += 1;
-                    let mut cells = record.cells().filter_map(Result::ok);
-                    let numbers = cells.any(is_number);
-                    match numbers && line == 1 {
-                        true => Err(Fault::new("the first line holds numbers")),
-                        false => Ok(false),
+                    let cells: Vec<&str> = record.cells().filter_map(Result::ok).collect();
+                    if line == 1 && cells.iter().any(|cell| is_number(cell)) {
+                        return Err(Fault::new("the first line holds numbers"));
                     }
+                    // A title has other cells than the table, a header as many.
+                    if line == 2 && cells.len() == size && !self.first {
+                        return Err(Fault::new("the first line names the columns"));
+                    }
+                    size = cells.len();
+                    Ok(line < 2)
                 },
             )?;
             text = self.text;
@@ -173,6 +204,7 @@ impl Trial<'_> {
             text = text.strip_prefix(b"\n").unwrap_or(text);
         }
         self.doubt(text, advice)?;
+        self.named(text, advice)?;
         let (changed, mut table) = (self.changed(text, advice)?, advice.table.clone());
         if changed.is_some() {
             table.delimiter = Some(OWN);
@@ -211,6 +243,58 @@ impl Trial<'_> {
                 }
             },
         )
+    }
+
+    /// Refuses to take for data, or for names without a header, a column of numbers whose first cell is the only word of its line: a header of numbers, and the name of a column of names.
+    fn named(&self, mut text: &[u8], advice: &Advice) -> Result<(), Fault> {
+        let Table { header, labels, .. } = &advice.table;
+        let whole = (Header::Yes, Labels::FirstColumn);
+        if *labels == Labels::Entries || (*header, *labels) == whole {
+            return Ok(());
+        }
+        let (mut line, mut corner) = (0, false);
+        for_each_record(
+            &mut text,
+            &advice.table,
+            self.usual,
+            self.accept.allowance,
+            |record: &Record, _| {
+                line += 1;
+                let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
+                let Some((first, others)) = cells.split_first() else {
+                    return Ok(line < 2);
+                };
+                if line == 1 {
+                    corner = !is_number(first) && !first.is_empty() && others.len() > 1;
+                    corner &= others.iter().all(|cell| is_number(cell));
+                }
+                match corner && line == 2 && is_number(first) {
+                    true => Err(Fault::new("the first column is named as names are")),
+                    false => Ok(corner && line < 2),
+                }
+            },
+        )
+    }
+
+    /// Whether a line has a single cell, which is the one that was refused.
+    fn is_alone(&self) -> Result<bool, Fault> {
+        let (mut text, mut alone) = (self.text, false);
+        let table = Table {
+            delimiter: Some(self.own),
+            ..Table::default()
+        };
+        for_each_record(
+            &mut text,
+            &table,
+            self.usual,
+            self.accept.allowance,
+            |record: &Record, _| {
+                let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
+                alone |= cells == [self.word];
+                Ok(!alone)
+            },
+        )?;
+        Ok(alone)
     }
 
     /// Refuses cells that hold several numbers, and to leave out a column that holds numbers.

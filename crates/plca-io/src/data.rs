@@ -699,7 +699,7 @@ fn read<T: Element>(
         let text = TEXT.contains(&extension.as_str());
         if !text && (gz || !BINARY.contains(&extension.as_str())) {
             let what = format!(
-                "unknown extension; known are {KNOWN}{MORE}; a table of numbers is renamed to end in .csv or .tsv"
+                "unknown extension; known are {KNOWN}{MORE}; a table of numbers is renamed to end in .csv or .tsv, documents of lda-c in .ldac"
             );
             return Err(Fault::new(what));
         }

@@ -88,11 +88,17 @@ pub(crate) fn for_each_line(
         if !read_line(reader, &mut line).map_err(|e| e.within(place()))? {
             break;
         }
-        let text = std::str::from_utf8(&line).map_err(|_| {
-            Fault::at(
+        let text = std::str::from_utf8(&line).map_err(|_| match &line[..] {
+            [0x1f, 0x8b, ..] if number == 1 => {
+                Fault::new("is packed by gzip: its name must end in .gz, as in .csv.gz")
+            }
+            [b'P', b'K', 3 | 5, ..] if number == 1 => {
+                Fault::new("is a zip archive: the name of one of arrays ends in .npz")
+            }
+            _ => Fault::at(
                 place(),
                 "is not text in UTF-8: save the file in that encoding",
-            )
+            ),
         })?;
         // Some spreadsheets write a byte order mark.
         let text = if number == 1 {

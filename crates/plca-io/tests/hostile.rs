@@ -77,10 +77,10 @@ fn npy_headers_that_lie() {
 fn text_errors_name_line_and_value() {
     let unknown = match cfg!(feature = "parquet") {
         true => {
-            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; .parquet; a table of numbers is renamed to end in .csv or .tsv"
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; .parquet; a table of numbers is renamed to end in .csv or .tsv, documents of lda-c in .ldac"
         }
         false => {
-            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; a table of numbers is renamed to end in .csv or .tsv"
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; a table of numbers is renamed to end in .csv or .tsv, documents of lda-c in .ldac"
         }
     };
     let mtx = |rest: &str| format!("%%MatrixMarket matrix coordinate real general\n{rest}");

@@ -197,7 +197,7 @@ fn lists_that_are_none_name_line_and_word() {
         (
             "words.txt",
             "3\n",
-            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; a table of numbers is renamed to end in .csv or .tsv",
+            "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; a table of numbers is renamed to end in .csv or .tsv, documents of lda-c in .ldac",
         ),
     ] {
         assert_eq!(read(name, text, None).unwrap_err(), why, "{text}");

@@ -18,7 +18,7 @@ pub(crate) const ENDINGS: &[&str] = match cfg!(feature = "compressed-sound") {
     false => &["wav", "flac"],
 };
 
-/// The first track with sound; a packet that is damaged ends it.
+/// The first track with sound. What is damaged or lacks samples is refused.
 pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
     let told = |e: Error| match e {
         Error::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -53,7 +53,7 @@ pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
         too_long(frames.saturating_mul(channels as u64), channels, rate)?;
     }
     let mut decoder = symphonia::default::get_codecs()
-        .make_audio_decoder(parameters, &AudioDecoderOptions::default())
+        .make_audio_decoder(parameters, &AudioDecoderOptions::default().verify(true))
         .map_err(told)?;
     let (mut rate, mut channels) = (0, 0);
     let (mut samples, mut of_packet) = (Vec::new(), Vec::<f64>::new());
@@ -78,6 +78,16 @@ pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
         decoded.copy_to_vec_interleaved(&mut of_packet);
         too_long((samples.len() + of_packet.len()) as u64, channels, rate)?;
         samples.extend_from_slice(&of_packet);
+    }
+    // Damaged parts of a FLAC file are passed over; the lengths of others are estimates.
+    let found = (samples.len() / channels.max(1)) as u64;
+    if let Some(frames) = frames.filter(|&frames| ending == "flac" && frames != found) {
+        return Err(format!(
+            "has {found} of its {frames} samples: the others are damaged"
+        ));
+    }
+    if decoder.finalize().verify_ok == Some(false) {
+        return Err("has other samples than those that were written: it is damaged".into());
     }
     Ok((rate, channels, samples))
 }

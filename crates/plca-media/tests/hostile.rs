@@ -300,3 +300,25 @@ proptest! {
         drop(folder);
     }
 }
+
+/// A damaged part of a FLAC file is never passed over: the decoder itself goes on at the next frame that is whole.
+#[test]
+fn damaged_flac_is_refused() {
+    let whole = include_bytes!("../testdata/tone.flac");
+    let (_folder, path) = file("a.flac", whole);
+    let right = read_sound(&path).unwrap();
+    let mut refused = 0;
+    for at in (0..whole.len()).step_by(whole.len() / 97 + 1) {
+        for bit in [0, 3, 7] {
+            let mut bytes = whole.to_vec();
+            bytes[at] ^= 1 << bit;
+            let (_folder, path) = file("a.flac", &bytes);
+            match read_sound(&path) {
+                // Such as a comment.
+                Ok(sound) => assert_eq!(sound.channels, right.channels, "byte {at}, bit {bit}"),
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 200, "{refused}");
+}

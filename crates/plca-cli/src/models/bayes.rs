@@ -108,7 +108,7 @@ pub(super) fn scores<M: Model<Scalar = f64>>(
         }));
     }
     let mut warnings = data::warnings(args.model, &*data);
-    warnings.extend(args.hidden.doubts(&args.data)?);
+    warnings.extend(args.hidden.doubts(&args.data, &*data)?);
     warnings.extend(data::transposed(
         args.model,
         &args.data,

@@ -17,8 +17,8 @@ pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(
     let what = format!("{model} needs a matrix, these data have shape {shape:?}");
     let failure = Failure::of(path, what);
     // Tables have two dimensions unless every line is an entry.
-    Err(match plca_io::is_table(path) {
-        true => failure.and("the last cell of every line is its value, and those before it are names: another column, such as a time, must be left out"),
+    Err(match plca_io::is_table(path) && shape.len() == 3 {
+        true => failure.and("the last cell of every line is its value, and those before it are names: a column that is none, such as a time, must be left out"),
         false => failure,
     })
 }

@@ -158,6 +158,11 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
     let mut builder = given::freeze(args, shape, builder)?;
     let geometry = builder.clone().build()?.geometry(shape);
     let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
+    let extents = [
+        ("kernels", geometry.kernel_shape()),
+        ("impulses", geometry.impulse_shape()),
+    ];
+    given::stacks(args, shape.len(), rank, &extents)?;
     let blocks = [
         Block::vector("weights", rank),
         Block::stack("kernels", geometry.kernel_shape(), rank),

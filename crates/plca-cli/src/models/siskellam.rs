@@ -37,6 +37,10 @@ macro_rules! shifted {
                 .build()
                 .and_then(|model| model.places(shape));
             let places = places.map_err(|e| Failure::by(&args.data, e))?;
+            // What adds and what takes away.
+            let atoms = [&kernel[..], &[2]].concat();
+            let extents: [(&str, &[usize]); 2] = [("atoms", &atoms), ("activations", &places)];
+            given::stacks(args, shape.len(), rank, &extents)?;
             let file = args.priors.as_deref();
             let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, $rate)?;
             let builder = builder.dirichlet(shapes).gamma(a, b);

@@ -162,7 +162,7 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
             .any(|c| *c.fit.status() == Status::MaxIterations),
         warnings: [
             data::warnings(args.model, data),
-            args.hidden.doubts(&args.data)?,
+            args.hidden.doubts(&args.data, data)?,
         ]
         .concat(),
     })

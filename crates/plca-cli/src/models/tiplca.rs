@@ -95,6 +95,8 @@ fn model<T: Element>(
     let all = all.map_err(Failure::usage)?;
     let maps = IndexMaps::placed(&all, &kernel, shape, positions);
     let maps = maps.map_err(|e| Failure::by(&args.data, e))?;
+    let extents: [(&str, &[usize]); 2] = [("kernels", &kernel), ("impulses", &[maps.maps()])];
+    given::stacks(args, shape.len(), rank, &extents)?;
     let blocks = [
         Block::vector("weights", rank),
         Block::stack("kernels", &kernel, rank),

@@ -133,7 +133,7 @@ where
         return Err(Failure::of(path, what));
     }
     let mut warnings = data::warnings(args.model, data);
-    warnings.extend(args.hidden.doubts(path)?);
+    warnings.extend(args.hidden.doubts(path, data)?);
     if !data.summary().integers {
         warnings.push(
             "the data are not counts: the scores have the unit of the data, the choice of the rank does not depend on it".into(),

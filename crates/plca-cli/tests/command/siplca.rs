@@ -521,3 +521,43 @@ fn kernels_are_kept_for_data_of_another_size() {
     let told = folder.run("fit siplca a.csv --init a.npz --fix kernels --output c.npz");
     assert!(!String::from_utf8(told.stderr).unwrap().contains("--init"));
 }
+
+/// Kernels and atoms of another shape are refused, not read in the order of their numbers.
+#[test]
+fn initial_kernels_have_the_shape_of_kernels() {
+    let folder = Folder::new();
+    let image: Vec<f64> = (0..56).map(|n| f64::from(n % 5 + 1)).collect();
+    folder.npy("img.npy", &[7, 8], &image);
+    for (model, block, signs) in [
+        ("siplca", "kernels", &[][..]),
+        ("tiplca", "kernels", &[]),
+        ("siskellam", "atoms", &[2]),
+    ] {
+        let shape = |extents: &[usize]| [&[1], extents, signs].concat();
+        let given = |extents: &[usize]| {
+            let shape = shape(extents);
+            let numbers: Vec<f64> = (1..=shape.iter().product::<usize>())
+                .map(|n| n as f64)
+                .collect();
+            folder.arrays("k.npz", &[(block, &shape[..], &numbers[..])]);
+        };
+        let line = |kernel: &str| {
+            format!(
+                "fit {model} img.npy --kernel {kernel} --init k.npz --max-iter 2 --tol 0 --output o.npz --quiet"
+            )
+        };
+        given(&[2, 3]);
+        folder.ok(&line("2x3"));
+        for other in [[3, 2], [6, 1]] {
+            let (got, expected) = (shape(&[2, 3]), shape(&other));
+            let what = format!("`{block}` has shape {got:?}, expected {expected:?}");
+            folder.fails(
+                1,
+                &line(&format!("{}x{}", other[0], other[1])),
+                &["k.npz", &what],
+            );
+        }
+        given(&[6]);
+        folder.fails(1, &line("2x3"), &["k.npz", "has shape"]);
+    }
+}

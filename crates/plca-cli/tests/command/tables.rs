@@ -641,3 +641,203 @@ fn names_that_look_like_something_else() {
         &["named.csv", "shards keep no names"],
     );
 }
+
+/// What a message proposes never makes names of data, or data of names, and never leaves out a line or a column that was not refused.
+#[test]
+fn hints_lose_nothing() {
+    let folder = Folder::new();
+    let refused = |file: &str, text: &str, options: &str| -> String {
+        folder.text(file, text);
+        let out = folder.run(&format!(
+            "fit nmf-kl {file} {options} --rank 1 --output m.npz"
+        ));
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{file}: {err}");
+        err
+    };
+    // The cell is wrong, however the table is read.
+    for cell in ["-1", "inf", "<5", "n.d.", "\"1,234\"", "1_000", "1 234"] {
+        let text = format!("gene,s1,s2\ng1,{cell},2\ng2,3,4\ng3,5,6\n");
+        let err = refused("a.csv", &text, "--labels first-column");
+        assert!(err.contains("line 2: column 2"), "{err}");
+        assert!(!err.contains("it can be read"), "{err}");
+    }
+    for text in [
+        "word,doc,count\nsea,,3\nsea,d2,2\nsun,d2,5\n",
+        "word,doc,count\nsea,d1,x\nsea,d2,2\nsun,d2,5\n",
+        "word,doc,count\nsea,d1,3\nsea,d2,\nsun,d2,4\n",
+        "word,doc,count\nsea,d2,2\nsea,,3\n",
+    ] {
+        let err = refused("e.csv", text, "--labels entries");
+        assert!(!err.contains("it can be read"), "{err}");
+    }
+    let empty = refused(
+        "e.csv",
+        "word,doc,count\nsea,d1,3\nsea,d2,\nsun,d2,4\n",
+        "--labels entries",
+    );
+    assert!(
+        empty.contains("leave the line of a missing value out"),
+        "{empty}"
+    );
+    let negative = refused("b.csv", "s1,s2,s3\n1,2,4\n-3,4,1\n5,6,2\n", "");
+    assert!(!negative.contains("it can be read"), "{negative}");
+    let end = refused(
+        "c.csv",
+        "word,doc,count\nsea,d1,3\nsun,d2,4\n\u{1a}\n",
+        "--labels entries",
+    );
+    assert!(!end.contains("it can be read"), "{end}");
+    // A header of numbers, but for the name of the column of names.
+    let header = refused(
+        "u.csv",
+        "userId,31,1029,1061\n7,4,0,3\n2,5,1,0\n9,0,2,2\n",
+        "",
+    );
+    let advice = "it can be read with --labels first-column (names of rows) and --header yes";
+    assert!(header.contains(advice), "{header}");
+    // A comma may separate thousands.
+    let thousands = refused(
+        "t.tsv",
+        "doc\tthe\tof\nd1\t1,234\t4\nd2\t0\t1\n",
+        "--labels first-column",
+    );
+    assert!(
+        thousands.contains("where the comma separates thousands"),
+        "{thousands}"
+    );
+    // The file is no text.
+    folder.text("p.csv", "1,2\n3,4\n");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(b"1,2\n3,4\n").unwrap();
+    std::fs::write(folder.path("p.csv"), packed.finish().unwrap()).unwrap();
+    folder.fails(
+        1,
+        "fit nmf-kl p.csv -k 1 --output m.npz",
+        &["p.csv", "gzip", ".csv.gz"],
+    );
+}
+
+/// Columns of names, and tables of entries, that are read as a matrix are told; headers of numbers, too.
+#[test]
+fn numbers_that_look_like_names_are_told() {
+    let folder = Folder::new();
+    let told = |text: &str, options: &str| -> String {
+        let file = if text.contains('\t') {
+            "t.tsv"
+        } else {
+            "t.csv"
+        };
+        folder.text(file, text);
+        told(
+            &folder,
+            &format!("fit nmf-kl {file} {options} --rank 1 --output m.npz"),
+        )
+    };
+    let rows =
+        |header: &str| format!("{header},31,1029,1061\n7,4,0,3\n2,5,1,0\n9,0,2,2\n4,1,3,5\n");
+    for name in [
+        "userId",
+        "user_id",
+        "#OTU ID",
+        "id",
+        "ID",
+        "docID",
+        "index",
+        "Unnamed: 0",
+        "user",
+    ] {
+        let err = told(&rows(name), "--header yes");
+        assert!(
+            err.contains("--labels first-column --header yes"),
+            "{name}: {err}"
+        );
+    }
+    // Numbers of other names are data.
+    for name in ["width", "acid", "liquid", "a"] {
+        let err = told(&rows(name), "--header yes");
+        assert!(!err.contains("first-column"), "{name}: {err}");
+    }
+    let mixed = told(
+        "#OTU ID\tS1\tS2\tS3\n4479944\t5\t0\t9\n228054\t3\t2\t1\n1105984\t0\t7\t7\n",
+        "",
+    );
+    assert!(mixed.contains("#OTU ID"), "{mixed}");
+    let times = "userId,movieId,rating,timestamp\n7,31,4,964982703\n2,1029,3.5,964981247\n9,1061,5,964982224\n";
+    let (header, body) = times.split_once('\n').unwrap();
+    for text in [
+        times,
+        body,
+        &format!("{}\n7,31,4\n2,10,3.5\n9,1,5\n", &header[..21]),
+    ] {
+        let err = told(text, "");
+        assert!(err.contains("--labels entries"), "{text}: {err}");
+    }
+    for header in [
+        "2015,2016,2017",
+        "2015,2019,2017",
+        "400,410,420",
+        "7,8,9",
+        "100,101,102",
+    ] {
+        let err = told(&format!("{header}\n4,0,2\n0,1,5\n2,2,2\n"), "");
+        assert!(err.contains("--header yes"), "{header}: {err}");
+    }
+    for row in ["4,0,2", "5,5,5", "3,1,4", "0.5,1.5,2.5"] {
+        let err = told(&format!("{row}\n4,0,2\n0,1,5\n2,2,2\n"), "");
+        assert!(!err.contains("--header"), "{row}: {err}");
+    }
+    // Names of rows and of columns, as of a spectrometer: the empty corner tells.
+    let spectra = ",400,410,420,430\n0,1,2,3,4\n1,2,1,4,2\n2,1,1,2,5\n";
+    let err = told(spectra, "--missing nan");
+    assert!(err.contains("--labels first-column"), "{err}");
+    folder.fails(
+        1,
+        "fit nmf-kl t.csv --rank 1 --output m.npz",
+        &["entry [0, 0]", "--labels first-column"],
+    );
+    assert!(!told(spectra, "--labels first-column").contains("--labels"));
+    // An axis in the first column needs no header to be told.
+    let axis: String = (0..9)
+        .map(|i| format!("{},1,{},3\n", 400 + 10 * i, i % 4))
+        .collect();
+    let err = told(&axis, "");
+    assert!(err.contains("grow from row to row"), "{err}");
+    let grown: String = (0..9)
+        .map(|i| format!("{},1,{},3\n", i * i + i, i % 4))
+        .collect();
+    assert!(!told(&grown, "").contains("first column"));
+    // Models that need complete data are told which others do not.
+    folder.text("gap.csv", "1,2\n,4\n");
+    for model in ["ntf-l2", "kmeans", "snmf-ding", "plca-vb", "plsa-vb"] {
+        let line = format!("fit {model} gap.csv --rank 1 --output m.npz");
+        folder.fails(1, &line, &[&format!("{model} needs complete data; nmf-kl")]);
+    }
+    folder.ok("fit nmf-kl gap.csv --missing nan --rank 1 --output m.npz --quiet");
+    // Numbers where words are expected.
+    folder.text("ids.txt", "2\tapple\t3\n0\tbanana\t1\n1\tcherry\t2\n");
+    let err = told("4.5,0,2\n0,1,5\n2,2,2\n", "--labels ids.txt");
+    assert!(
+        err.contains("ids.txt") && err.contains("first tab"),
+        "{err}"
+    );
+}
+
+/// Two fits of which one knows names are compared in the order that they have, and that is said.
+#[test]
+fn a_comparison_without_names_is_told() {
+    let folder = Folder::new();
+    folder.text("named.csv", "w,d1,d2\na,0,6\nb,4,1\nc,2,2\n");
+    folder.text("plain.csv", "4,1\n0,6\n2,2\n");
+    folder.ok("fit nmf-kl named.csv --labels first-column -k 2 --output a.npz --quiet");
+    folder.ok("fit nmf-kl plain.csv -k 2 --output b.npz --quiet");
+    for line in ["compare a.npz b.npz", "compare b.npz a.npz"] {
+        let err = told(&folder, line);
+        assert!(
+            err.contains("have names in a.npz, but not in b.npz"),
+            "{err}"
+        );
+    }
+    assert_eq!(told(&folder, "compare a.npz a.npz"), "");
+    assert_eq!(told(&folder, "compare b.npz b.npz"), "");
+}
