@@ -23,7 +23,7 @@ const MOST_THREADS: usize = 256;
 enum Event {
     /// Start, iteration and objective, to be answered.
     Report(u32, usize, f64),
-    /// A step of a start, of so many, to be answered.
+    /// Start, steps done and steps of all, to be answered.
     Start(u32, usize, usize),
     /// The work is over, or panicked.
     Done,
