@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use plca::fit::{
-    AnyModel, Checkpoint, Event, FarCell, Fit, Init, Iteration, Parameters, Progress, Sense,
+    AnyModel, Checkpoint, Event, FarCell, Fit, FitError, Init, Iteration, Parameters, Progress, Sense,
     Solver, State, Status, Stop,
 };
 use plca::io::ModelFile;
@@ -162,10 +162,10 @@ impl<T: Scalar> Starts<'_, T> {
         let at = self
             .init
             .parameters_with(algorithm, &mut rng, &mut progress);
-        if ended {
+        if ended || at == Err(FitError::Interrupted) {
             // The starts before it count.
             last.fetch_min(start.saturating_sub(1), Relaxed);
-            if start == 0 {
+            if start == 0 && ended {
                 return wrong(
                     "the callback ended the fit while its start was computed: there is no model yet",
                 );

@@ -82,7 +82,7 @@ pub trait Observer<T: Real> {
     fn on_iteration(&mut self, iteration: &Iteration<'_, T>) -> ControlFlow<Status>;
 
     /// Called while a start is computed, before each of its steps, of which `done` of `of` are made: one of a start that is drawn, more of
-    /// one that is computed. `Break` ends the run as [`FitError::Interrupted`], for there is no result yet. Default: goes on.
+    /// one that is computed. `Break` ends the run: with the best of the starts before, or, where there is none, as [`FitError::Interrupted`]. Default: goes on.
     fn on_start(&mut self, done: usize, of: usize) -> ControlFlow<Status> {
         let _ = (done, of);
         ControlFlow::Continue(())
@@ -104,11 +104,14 @@ struct Ends<'a, T: Real> {
 impl<T: Real> Ends<'_, T> {
     /// Tells all observers of a step of a start.
     fn before(&mut self, done: usize, of: usize) -> ControlFlow<Status> {
-        let told = self.observers.iter_mut().map(|o| o.on_start(done, of));
-        told.fold(ControlFlow::Continue(()), |all, one| match all {
-            ControlFlow::Continue(()) => one,
-            cut => cut,
-        })
+        let mut cut = ControlFlow::Continue(());
+        for observer in &mut self.observers {
+            let answer = observer.on_start(done, of);
+            if cut.is_continue() {
+                cut = answer;
+            }
+        }
+        cut
     }
 
     /// Tells all observers; why the run is to end, if it is.
@@ -247,7 +250,10 @@ impl<'a, S: State> Run<'a, S> {
         for start in 0..self.restarts {
             let mut told = |done, of| ends.before(done, of);
             let mut progress = Progress::to(&mut told);
-            let at = init.parameters_with(&*self.algorithm, rng, &mut progress)?;
+            let at = match init.parameters_with(&*self.algorithm, rng, &mut progress) {
+                Err(FitError::Interrupted) if best.is_some() => break,
+                at => at?,
+            };
             // The same start ends where it ended before; a later one may be another.
             if first.as_ref() == Some(&at) {
                 continue;

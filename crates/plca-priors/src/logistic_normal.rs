@@ -163,10 +163,11 @@ impl LogisticNormal {
         Some(&a + b / rest * (sum - ones.dot(&a)))
     }
 
-    fn value(&self, counts: &DVector<f64>, total: f64, eta: &DVector<f64>) -> f64 {
+    /// The objective at `η`. All of its terms have one sign, so that its rounding is a few epsilons of itself.
+    fn value(&self, counts: &DVector<f64>, eta: &DVector<f64>) -> f64 {
         let d = eta - &self.mean;
-        // [SPEC 7]
-        counts.dot(eta) - total * ln_sum_exp(eta) - 0.5 * d.dot(&self.times_precision(&d))
+        // [SPEC 7] c·η - N ln Σ e^η = c·ln θ
+        counts.dot(&ln_softmax(eta)) - 0.5 * d.dot(&self.times_precision(&d))
     }
 
     fn maximise(&self, counts: &DVector<f64>, start: &[f64]) -> DVector<f64> {
@@ -179,7 +180,7 @@ impl LogisticNormal {
         } else {
             self.mean.clone()
         };
-        let mut value = self.value(counts, total, &eta);
+        let mut value = self.value(counts, &eta);
         for _ in 0..100 {
             let theta = softmax(&eta);
             // [SPEC 7] c - N θ - S^-1 (η - μ)
@@ -199,7 +200,7 @@ impl LogisticNormal {
             let shortest = 1e-10 * length;
             (eta, value) = loop {
                 let next = &eta + &step * length;
-                let new = self.value(counts, total, &next);
+                let new = self.value(counts, &next);
                 if new >= value + 1e-4 * length * decrement {
                     break (next, new);
                 }
@@ -218,9 +219,13 @@ fn check_mean(mean: &DVector<f64>) -> Result<(), PriorError> {
         .try_for_each(|&m| domain("mean", m, m.is_finite()))
 }
 
-fn ln_sum_exp(eta: &DVector<f64>) -> f64 {
-    let top = eta.max();
-    top + eta.iter().map(|e| (e - top).exp()).sum::<f64>().ln()
+/// `ln softmax(η)`, exact to rounding where an entry is near 1, too.
+fn ln_softmax(eta: &DVector<f64>) -> DVector<f64> {
+    let first = eta.imax();
+    let top = eta[first];
+    let others = eta.iter().enumerate().filter(|&(i, _)| i != first);
+    let ln_sum = others.map(|(_, e)| (e - top).exp()).sum::<f64>().ln_1p();
+    eta.map(|e| e - top - ln_sum)
 }
 
 fn softmax(eta: &DVector<f64>) -> DVector<f64> {

@@ -91,50 +91,61 @@ fn left(values: &[f64], kept: &[bool]) -> f64 {
     1.0 - frozen.map(|(_, x)| x).sum::<f64>()
 }
 
-/// A given value of a block on simplices, whose entries are as `allowed`: a column that is not a distribution is projected, one of zeros becomes
-/// uniform. A frozen column keeps its shape: it is divided by its sum.
+/// A given value of a block on simplices, whose entries are as `allowed`. Distributions are not touched; a column that is not one is projected, one of
+/// zeros becomes uniform. A frozen column keeps its shape: it is divided by its sum. Beside frozen entries the others are projected onto what is left. `[PNTF 1]`
+///
+/// # Errors
+///
+/// Those of [`BlockSpec::check_values`]; [`FitError::Empty`] for a frozen column of zeros, [`FitError::Conflict`] for frozen entries that sum to more than 1.
 pub(crate) fn given<T: Real>(
     spec: &BlockSpec<T>,
-    value: DMatrix<T>,
+    mut value: DMatrix<T>,
     allowed: Constraint,
 ) -> Result<DMatrix<T>, FitError> {
     let mut spec = spec.clone();
     spec.constraint = allowed;
     spec.check_values(&value)?;
-    Ok(on_simplex(
-        value,
-        &spec.frozen_components(),
-        &mut Projector::default(),
-    ))
-}
-
-/// [PNTF 1] a column that is not a distribution is projected, one of zeros becomes uniform; distributions are not touched. What is frozen and has no
-/// negative entry is divided by its sum.
-fn on_simplex<T: Real>(
-    mut m: DMatrix<T>,
-    frozen: &[bool],
-    projector: &mut Projector,
-) -> DMatrix<T> {
-    let rows = m.nrows();
-    let close = 4.0 * T::EPSILON.to_f64() * rows as f64;
-    let columns = m.as_mut_slice().chunks_exact_mut(rows.max(1));
-    for (z, column) in columns.enumerate() {
+    let close = 4.0 * T::EPSILON.to_f64() * value.nrows() as f64;
+    let (frozen, mut projector) = (spec.frozen_components(), Projector::default());
+    for (z, mut column) in value.column_iter_mut().enumerate() {
         let mut values: Vec<f64> = column.iter().map(|x| x.to_f64()).collect();
-        let sum: f64 = values.iter().sum();
-        if (sum - 1.0).abs() <= close && values.iter().all(|&x| x >= 0.0) {
+        let (sum, is_signed) = (values.iter().sum::<f64>(), values.iter().any(|&x| x < 0.0));
+        if (sum - 1.0).abs() <= close && !is_signed {
             continue;
         }
-        if is_kept(frozen, z) && sum > 0.0 && sum.is_finite() && values.iter().all(|&x| x >= 0.0) {
-            values.iter_mut().for_each(|x| *x /= sum);
-        } else {
-            projector.project(&mut values, 1.0);
+        let (is_frozen, kept): (bool, &[bool]) = match spec.components {
+            Axis::Columns => (is_kept(&frozen, z), &[]),
+            _ => (spec.frozen == Frozen::Whole, &frozen),
+        };
+        if is_frozen && values.iter().all(|&x| x == 0.0) {
+            return Err(FitError::Empty {
+                block: spec.name.to_string(),
+                column: z,
+            });
         }
-        column
-            .iter_mut()
-            .zip(values)
-            .for_each(|(c, x)| *c = T::lit(x));
+        if is_frozen && !is_signed && sum.is_finite() {
+            values.iter_mut().for_each(|x| *x /= sum);
+        } else if is_frozen {
+            projector.project(&mut values, 1.0);
+        } else {
+            let left = left(&values, kept);
+            if left < -1e-12_f64.max(close) {
+                let (name, kept) = (&spec.name, 1.0 - left);
+                let what = format!(
+                    "frozen entries of column {z} of `{name}` sum to {kept}: expected at most 1"
+                );
+                return Err(FitError::Conflict { what });
+            }
+            let old: Vec<f64> = (0..values.len())
+                .map(|i| if is_kept(kept, i) { values[i] } else { 0.0 })
+                .collect();
+            project(&mut projector, &mut values, |i| old[i], kept);
+        }
+        for (x, value) in column.iter_mut().zip(values) {
+            *x = T::lit(value);
+        }
     }
-    m
+    Ok(value)
 }
 
 /// The weights on the simplex that minimise `½ lᵀ H l - fᵀ l - μ |l|²`, searched from the old ones. What is frozen keeps its weight; the

@@ -381,8 +381,15 @@ impl<T: Real> Sweep<'_, T> {
         sums.sum()
     }
 
-    /// The factor of a mode from the data and the Grams, both contracted with all others.
-    fn renew(&self, mode: usize, u: &mut DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>) {
+    /// The factor of a mode from the data and the Grams, both contracted with all others. Of a component that is empty, whatever this factor is, it is 0.
+    fn renew(
+        &self,
+        mode: usize,
+        u: &mut DMatrix<f64>,
+        m: &DMatrix<f64>,
+        gamma: &DMatrix<f64>,
+        is_empty: impl Fn(usize) -> bool,
+    ) {
         let kept = &self.kept[mode];
         // Of half the objective.
         let Penalty { linear, quadratic } = self.penalties[mode];
@@ -428,12 +435,15 @@ impl<T: Real> Sweep<'_, T> {
                 let rounding = (&*u * gamma).zip_map(m, |u, m| relative * (u + m.abs()));
                 descend(u, m, gamma, &ones, |t, b, rho| {
                     let rho = rho + quadratic;
-                    if is_kept(kept, t) || rho <= 0.0 {
+                    if is_kept(kept, t) || rho <= 0.0 && !is_empty(t) {
                         return false;
                     }
                     for (b, rounding) in b.iter_mut().zip(&rounding.column(t)) {
                         let left = *b - linear;
-                        *b = if left > *rounding { left / rho } else { 0.0 };
+                        *b = match rho > 0.0 && left > *rounding {
+                            true => left / rho,
+                            false => 0.0,
+                        };
                     }
                     true
                 });
@@ -478,7 +488,9 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             if frozen {
                 continue;
             }
-            self.renew(mode, &mut u, &m, &gamma);
+            let is_empty =
+                |t| (0..grams.len()).any(|j| is_kept(&self.kept[j], t) && grams[j][(t, t)] == 0.0);
+            self.renew(mode, &mut u, &m, &gamma, is_empty);
             let new = u.map(T::lit);
             let own = in_unit(&new, self.share(mode));
             // Factors whose products overflow lead nowhere.

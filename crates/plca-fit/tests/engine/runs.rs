@@ -408,3 +408,31 @@ fn the_best_of_several_starts_is_the_result() {
         .unwrap();
     assert_eq!(cut.state(), ends[0].state());
 }
+
+/// A run that ends while a later start is computed still has the best of the starts before it.
+#[test]
+fn a_start_that_is_cut_leaves_the_best_of_those_before() {
+    struct Ending(u32);
+    impl Observer<f64> for Ending {
+        fn on_iteration(&mut self, _: &Iteration<'_, f64>) -> ControlFlow<Status> {
+            ControlFlow::Continue(())
+        }
+
+        fn on_start(&mut self, _: usize, _: usize) -> ControlFlow<Status> {
+            match self.0.checked_sub(1) {
+                Some(rest) => self.0 = rest,
+                None => return ControlFlow::Break(Status::Interrupted),
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let data = data();
+    let fit = |starts: u32, ending: u32| {
+        let run = on(&data).solver(Solver::Em).stop(exactly(20));
+        let run = run.restarts(starts).observe(Ending(ending));
+        run.run(Init::default(), &mut rng())
+    };
+    let whole = fit(2, 2).unwrap();
+    assert_eq!(fit(4, 2).unwrap().state(), whole.state());
+    assert_eq!(fit(4, 0).map(drop), Err(FitError::Interrupted));
+}

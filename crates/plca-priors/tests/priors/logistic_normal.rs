@@ -94,6 +94,21 @@ proptest! {
     }
 }
 
+/// Beside a count of millions, an entry of 1e-7 is at its maximum too: the gradient of the objective is 0 to the rounding of its terms. [SPEC 7]
+#[test]
+fn a_small_entry_beside_a_large_one_is_exact() {
+    let counts = [0.0, 8793522.13203401];
+    let mean = [0.6751837226515848, 0.0];
+    let variance = [0.8373443319040448, 12.356056840842582];
+    let theta = step(&correlated(&mean, &variance, 0.3958515854360431), &counts);
+    let s12 = 0.3958515854360431 * (variance[0] * variance[1]).sqrt();
+    // Of two entries only the difference x = ln θ_0 - ln θ_1 counts, which is normal.
+    let (m, s) = (mean[0] - mean[1], variance[0] + variance[1] - 2.0 * s12);
+    let x = (theta[0] / theta[1]).ln();
+    let (up, down) = (counts[1] * theta[0], (m - x) / s);
+    assert!((up - down).abs() < 1e-9 * down.abs(), "{up} {down}");
+}
+
 #[test]
 fn refuses() {
     let mean = DVector::from_column_slice(&[0.0, 0.0]);

@@ -1044,6 +1044,37 @@ fn failing_steps_change_nothing() {
     check_failure(&*ntf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
 }
 
+/// A frozen component of zeros says nothing of the data: distributions refuse it, amounts of it are 0.
+#[test]
+fn a_frozen_column_of_zeros_is_no_distribution_and_has_no_amounts() {
+    let data = dense(&whole(&[2, 3], vec![1.0, 2.0, 3.0, 2.0, 1.0, 5.0]));
+    let library = || DMatrix::from_row_slice(2, 2, &[1.0, 0.0, 2.0, 0.0]);
+    let init = || Init::default().block("factor_0", library());
+    let empty = || FitError::Empty {
+        block: "factor_0".into(),
+        column: 1,
+    };
+    let refused = |pntf: Pntf<f64>| pntf.init(&data, init(), &mut rng(0)).map(drop);
+    let pntf = || Pntf::builder(2);
+    assert_eq!(refused(pntf().build().unwrap()), Ok(()));
+    let whole = pntf().freeze("factor_0").build().unwrap();
+    assert_eq!(refused(whole), Err(empty()));
+    let one = pntf().freeze_components("factor_0", [1]).build().unwrap();
+    assert_eq!(refused(one), Err(empty()));
+    for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
+        let ntf = Ntf::builder(2).update(update);
+        let ntf = ntf.freeze("factor_0").build().unwrap();
+        let fit = ntf.on(&data).unwrap().run(init(), &mut rng(0)).unwrap();
+        let amounts = fit.state().factor(1);
+        assert_eq!(amounts.column(1).amax(), 0.0, "{update:?}");
+        assert!(amounts.column(0).amin() > 0.0, "{update:?}");
+    }
+    // Without, column by column, a component that is 0 on one side begins again.
+    let hals = Ntf::builder(2).update(NtfUpdate::Hals).build().unwrap();
+    let fit = hals.on(&data).unwrap().run(init(), &mut rng(0)).unwrap();
+    assert!(fit.state().factor(1).column(1).amax() > 0.0);
+}
+
 #[test]
 fn bad_input_is_named() {
     let pntf = Pntf::builder(2).build().unwrap();
@@ -1088,6 +1119,17 @@ fn bad_input_is_named() {
     let state = pntf.init(&data, init, &mut rng(0)).unwrap();
     let want = DMatrix::from_row_slice(2, 2, &[0.5, 1.0, 0.5, 0.0]);
     assert_eq!(state.factor(0), &want);
+    // Frozen weights stay, the others share what is left.
+    let fixed = Pntf::builder(3).freeze_components("weights", [1]);
+    let fixed = fixed.build().unwrap();
+    let weights =
+        |w: [f64; 3]| Init::default().block("weights", DMatrix::from_vec(3, 1, w.to_vec()));
+    let init = weights([0.5, 0.25, 0.75]);
+    let state = fixed.init(&data, init, &mut rng(0)).unwrap();
+    assert_eq!(state.weights(), [0.25, 0.25, 0.5]);
+    let error = fixed.init(&data, weights([0.0, 1.5, 0.0]), &mut rng(0));
+    let error = error.unwrap_err();
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
     let ntf = Ntf::builder(1).build().unwrap();
     let error = ntf.bind(&data).unwrap_err();
     let (index, value) = (vec![1, 1], -0.5);
