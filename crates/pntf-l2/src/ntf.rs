@@ -351,6 +351,20 @@ impl<T: Real> Sweep<'_, T> {
         factors.collect()
     }
 
+    /// The factors in the unit of work, and by which powers of two the parts of every component were brought to a like size: products of single precision
+    /// leave the range of numbers where one part is huge and another tiny. A penalty sees sizes, so that there are none with one.
+    fn balanced(&self, at: &Parameters<T>) -> (Vec<DMatrix<T>>, Powers) {
+        let penalised = self.penalties.iter().any(|penalty| penalty.is_some());
+        let powers = if penalised { None } else { even(at.matrices()) };
+        let Some(all) = &powers else {
+            return (self.factors(at), None);
+        };
+        let factors = at.matrices().iter().enumerate().map(|(j, factor)| {
+            components_in_unit(factor, Axis::Columns, |t| all[t][j] - self.share(j))
+        });
+        (factors.collect(), powers)
+    }
+
     /// A square of the unit of work in the unit of the data.
     fn square(&self, value: f64) -> f64 {
         times_power_of_two(value, 2 * self.unit)
@@ -452,8 +466,34 @@ impl<T: Real> Sweep<'_, T> {
     }
 }
 
-/// By how many powers of two the factors of a component may be apart where it starts.
+/// By how many powers of two the parts of a component may be apart.
 const APART: i32 = 40;
+
+/// For every component, powers of two of its parts.
+type Powers = Option<Vec<Vec<i32>>>;
+
+/// The powers of two that give the parts of every component that are far apart a like size; their sum is 0. `None` where there is none.
+fn even<T: Real>(blocks: &[DMatrix<T>]) -> Powers {
+    let even = |t: usize| {
+        let sizes = blocks.iter().map(|block| block.column(t).amax().to_f64());
+        let exponents: Vec<i32> = sizes.clone().map(exponent).collect();
+        let (least, most) = (exponents.iter().min(), exponents.iter().max());
+        let apart = most.zip(least).map_or(0, |(most, least)| most - least);
+        if apart <= APART || sizes.clone().any(|size| size == 0.0) {
+            return vec![0; exponents.len()];
+        }
+        let (all, n) = (exponents.iter().sum::<i32>(), exponents.len() as i32);
+        let (share, rest) = (all.div_euclid(n), all.rem_euclid(n));
+        let shares = (0..n).map(|j| share + i32::from(j < rest));
+        shares.zip(exponents).map(|(share, e)| share - e).collect()
+    };
+    let powers: Vec<Vec<i32>> = (0..blocks[0].ncols()).map(even).collect();
+    powers
+        .iter()
+        .flatten()
+        .any(|&power| power != 0)
+        .then_some(powers)
+}
 
 /// The exponent of the largest entry of a column up to which its squared norm is a number.
 const SQUARES: i32 = 480;
@@ -468,7 +508,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         // A step that fails leaves the parameters as they were.
         let mut next = vec![None; self.specs.len()];
-        let factors = self.factors(at);
+        let (factors, powers) = self.balanced(at);
         let mut memo = self.data.memo(&factors);
         let mut grams = grams(&factors);
         let mut value = None;
@@ -492,7 +532,11 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                 |t| (0..grams.len()).any(|j| is_kept(&self.kept[j], t) && grams[j][(t, t)] == 0.0);
             self.renew(mode, &mut u, &m, &gamma, is_empty);
             let new = u.map(T::lit);
-            let own = in_unit(&new, self.share(mode));
+            let share = self.share(mode);
+            let own = match &powers {
+                None => in_unit(&new, share),
+                Some(all) => components_in_unit(&new, Axis::Columns, |t| share - all[t][mode]),
+            };
             // Factors whose products overflow lead nowhere.
             if let Some(bad) = own.iter().find(|x| !x.is_finite()) {
                 finite(
@@ -516,7 +560,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// The squared error without the penalties.
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let factors = self.factors(at);
+        let (factors, _) = self.balanced(at);
         let m = self.data.mttkrp(&factors, 0) * self.scale;
         let f = contracted(&m, &widen(&factors[0]));
         Ok(self.squared_error(&factors, &hadamard(&grams(&factors), None), &f))
@@ -549,24 +593,9 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         if self.specs.iter().zip(&self.penalties).any(is_bound) {
             return Ok(());
         }
-        // The powers of two that give the parts of a component the same size; their sum is 0.
-        let even = |t: usize| {
-            let sizes = blocks.iter().map(|block| block.column(t).amax().to_f64());
-            let exponents: Vec<i32> = sizes.clone().map(exponent).collect();
-            let (least, most) = (exponents.iter().min(), exponents.iter().max());
-            let apart = most.zip(least).map_or(0, |(most, least)| most - least);
-            if apart <= APART || sizes.clone().any(|size| size == 0.0) {
-                return vec![0; exponents.len()];
-            }
-            let (all, n) = (exponents.iter().sum::<i32>(), exponents.len() as i32);
-            let (share, rest) = (all.div_euclid(n), all.rem_euclid(n));
-            let shares = (0..n).map(|j| share + i32::from(j < rest));
-            shares.zip(exponents).map(|(share, e)| share - e).collect()
-        };
-        let powers: Vec<Vec<i32>> = (0..self.model.components).map(even).collect();
-        if powers.iter().flatten().all(|&power| power == 0) {
+        let Some(powers) = even(blocks) else {
             return Ok(());
-        }
+        };
         for (j, block) in blocks.iter_mut().enumerate() {
             *block = components_in_unit(block, Axis::Columns, |t| powers[t][j]);
         }

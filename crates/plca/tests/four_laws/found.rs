@@ -26,6 +26,33 @@ fn end<M: Model>(model: &M, data: &dyn Data<M::Scalar>, run: (Solver, usize, u32
     fit.compared()
 }
 
+/// Extrapolated runs go on behind their optimum, where the parts of a component drift apart without end: in single precision products of huge and tiny
+/// parts are no numbers.
+#[test]
+fn parts_that_drift_apart_stay_a_product() {
+    let values = [2.5828775444442447, 0.0, 0.15392533625872906, 0.0];
+    let data = table::<f32>(&[1, 1, 2, 2], &values, &[], 1.0);
+    let data = data.unmasked().sparse().unwrap();
+    let ntf = Ntf::<f32>::builder(7).update(NtfUpdate::Hals);
+    let ntf = ntf.build().unwrap();
+    for seed in [16574272722586074187, 1, 2, 3, 4, 5, 6, 7] {
+        for solver in [
+            Solver::Em,
+            Solver::Squarem,
+            Solver::Parabolic,
+            Solver::Momentum,
+        ] {
+            for iterations in [24, 26, 100] {
+                let run = ntf.on(&data).unwrap().solver(solver);
+                let run = run.stop(Stop::default().tol(None).max_iter(iterations));
+                let fit = run.run(Init::default(), &mut plca::seed(seed)).unwrap();
+                let end = fit.objective();
+                assert!(end < 1e-10, "{seed}, {solver}, {iterations}: {end}");
+            }
+        }
+    }
+}
+
 /// Coordinates that hardly show in any cell, and a floor in no unit.
 #[test]
 fn coordinates_without_a_slope_stay() {
