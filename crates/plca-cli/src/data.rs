@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::limits;
 use crate::models::options::{has, need_matrix};
 use crate::models::{Kind, ModelKind, Takes};
-use crate::named::quoted;
+use crate::named::{is_time, quoted};
 use crate::precision;
 use crate::spectrogram::is_sound;
 use crate::table::Labels;
@@ -109,29 +109,35 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     {
         return Failure::from(e).and("leave the line of a missing value out");
     }
+    if e.word().is_some_and(|word| word.contains("::")) {
+        return Failure::from(e).and("a single character separates cells: replace `::` by a tab");
+    }
+    let thousands = e.word().is_some_and(in_thousands);
     let advice = plca_io::advice(&e, &args.reading());
-    let said = |advice| Some((args.table.advised(&advice)?, advice.decimal_comma));
-    match advice.and_then(said) {
-        Some((said, decimal_comma)) => {
-            let thousands = decimal_comma && e.word().is_some_and(in_thousands);
-            let failure = Failure::from(e).and(said);
-            match thousands {
-                true => failure.and("where the comma separates thousands, without it"),
-                false => failure,
-            }
-        }
+    let advice = advice.filter(|advice| !thousands || advice.decimal_comma);
+    let failure = match advice.and_then(|advice| args.table.advised(&advice)) {
+        Some(said) => Failure::from(e).and(said),
         None => e.into(),
+    };
+    match thousands {
+        true => failure.and("where the comma separates thousands, without it"),
+        false => failure,
     }
 }
 
-/// Whether a word may be a whole number with commas between its thousands.
+/// Whether a word may be a number with commas between its thousands.
 fn in_thousands(word: &str) -> bool {
-    let mut parts = word.trim_start_matches('-').split(',');
+    let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
+    let mut parts = whole.trim_start_matches('-').split(',');
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let first = parts
         .next()
-        .is_some_and(|part| !part.is_empty() && digits(part));
-    first && parts.all(|part| part.len() == 3 && digits(part))
+        .is_some_and(|part| (1..=3).contains(&part.len()) && digits(part));
+    let mut groups = parts.peekable();
+    first
+        && groups.peek().is_some()
+        && groups.all(|part| part.len() == 3 && digits(part))
+        && digits(fraction)
 }
 
 /// A dense matrix of more cells is not made from a sparse file.
@@ -170,12 +176,11 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
             "the data look like shares: they have fractions, and all indices of one dimension sum to {sum}, which a model by variational Bayes takes for numbers of counts beside the priors: give counts, or multiply every sample by its number of counts"
         ));
     }
-    // Seconds or milliseconds since 1970.
-    let mean = summary.absolute / summary.nnz as f64;
-    let times = [1.0, 1e3]
-        .iter()
-        .any(|unit| (3e8..4e9).contains(&(mean / unit)));
-    if times && summary.integers && data.shape().len() > 2 && data.dense().is_none() {
+    if is_time(summary.absolute / summary.nnz as f64)
+        && summary.integers
+        && data.shape().len() > 2
+        && data.dense().is_none()
+    {
         warnings.push("the values look like times: the last number of an entry is its value, and those before it are indices or names".into());
     }
     // Models that take no negative values have refused them.

@@ -23,6 +23,7 @@ use crate::data;
 use crate::failure::Failure;
 use crate::given;
 use crate::interrupt;
+use crate::limits;
 use crate::limits::on_threads;
 use crate::models::Scalar;
 use crate::models::options::{self, has, schedule};
@@ -177,7 +178,7 @@ pub(crate) fn fit_on<T: Scalar>(
     cooling: Option<(Cooling, HeldOut<'_, T>)>,
     settings: Value,
 ) -> Result<(), Failure> {
-    let metadata = plca_io::read_metadata(&args.data)?;
+    let metadata = plca_io::read_metadata(&args.data, limits::unpack())?;
     if let Some(path) = &args.init {
         let learnt = recorded(&given::metadata(path)?);
         let shifted = has(args.model, "--kernel");

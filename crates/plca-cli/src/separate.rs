@@ -249,27 +249,38 @@ impl Learnt {
     /// Spectra that fit one recording as closely as they can explain another one of the same source worse. Tempered EM is the remedy of PLSA for that: the model is
     /// learnt again from its own approximation, from a start half-way between its components and their mean.
     fn spectra(&self, power: f64) -> Result<DMatrix<f64>, Failure> {
-        let w = self.parts(self.bins, |cells| {
-            let rows = cells.chunks_exact(self.frames);
-            rows.map(|row| row.iter().sum()).collect()
-        })?;
+        if !self.spectra {
+            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl, or this one alone with --explain";
+            return Err(Failure::of(&self.path, what));
+        }
+        let (bins, frames, k) = (self.bins, self.frames, self.components);
+        let mut whole = plca_io::room(&[bins, frames]).map_err(Failure::new)?;
+        whole.resize(bins * frames, 0.0);
+        let (mut w, mut h) = (DMatrix::zeros(bins, k), DMatrix::zeros(frames, k));
+        let mut weights = DVector::<f64>::zeros(k);
+        for z in 0..k {
+            let cells = self.model.component(z)?;
+            for (i, row) in cells.chunks_exact(frames).enumerate() {
+                w[(i, z)] = row.iter().sum();
+                h.column_mut(z)
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(sum, x)| *sum += x);
+            }
+            for factor in [&mut w, &mut h] {
+                let mut part = factor.column_mut(z);
+                let sum: f64 = part.sum();
+                // A component of weight 0 explains nothing.
+                match sum > 0.0 {
+                    true => part /= sum,
+                    false => part.fill(1.0 / part.len() as f64),
+                }
+            }
+            weights[z] = cells.iter().sum();
+            whole.iter_mut().zip(cells).for_each(|(x, cell)| *x += cell);
+        }
         if power == 1.0 {
             return Ok(w);
-        }
-        let h = self.parts(self.frames, |cells| {
-            let mut sums = vec![0.0; self.frames];
-            for row in cells.chunks_exact(self.frames) {
-                sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-            }
-            sums
-        })?;
-        let mut whole = plca_io::room(&[self.bins, self.frames]).map_err(Failure::new)?;
-        whole.resize(self.bins * self.frames, 0.0);
-        let mut weights = DVector::<f64>::zeros(self.components);
-        for (z, weight) in weights.iter_mut().enumerate() {
-            let cells = self.model.component(z)?;
-            *weight = cells.iter().sum();
-            whole.iter_mut().zip(cells).for_each(|(x, cell)| *x += cell);
         }
         let about = |e: FitError| Failure::by(&self.path, e);
         let mass: f64 = weights.sum();
@@ -283,10 +294,10 @@ impl Learnt {
             DMatrix::from_columns(&columns.collect::<Vec<_>>())
         };
         let start = PlcaState::new(weights.clone(), vec![half(w), half(h)]).map_err(about)?;
-        let data = DenseTensor::new(vec![self.bins, self.frames], whole, Order::RowMajor);
+        let data = DenseTensor::new(vec![bins, frames], whole, Order::RowMajor);
         let data = data.map_err(|e| about(e.into()))?;
         // [SPEC 1.4]
-        let plca = Plca::builder(self.components).temper(power).build();
+        let plca = Plca::builder(k).temper(power).build();
         let plca = plca.map_err(about)?;
         let run = plca.on(&data).map_err(about)?.solver(Solver::Em);
         let run = run.stop(Stop::default().tol(None).max_iter(TEMPERED));
@@ -295,30 +306,6 @@ impl Learnt {
         let fit = run.run(&start, &mut rng).map_err(about)?;
         let state = fit.into_state();
         Ok(state.factors().next().cloned().unwrap_or_default())
-    }
-
-    /// One distribution for every component, a column each.
-    fn parts(
-        &self,
-        size: usize,
-        sums: impl Fn(&[f64]) -> Vec<f64>,
-    ) -> Result<DMatrix<f64>, Failure> {
-        if !self.spectra {
-            let what = "holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl, or this one alone with --explain";
-            return Err(Failure::of(&self.path, what));
-        }
-        let mut parts = DMatrix::zeros(size, self.components);
-        for (z, mut part) in parts.column_iter_mut().enumerate() {
-            part.copy_from(&DVector::from_vec(sums(&self.model.component(z)?)));
-            let sum = part.sum();
-            if sum > 0.0 {
-                part /= sum;
-            } else {
-                // A component of weight 0 explains nothing.
-                part.fill(1.0 / size as f64);
-            }
-        }
-        Ok(parts)
     }
 }
 

@@ -13,17 +13,21 @@ use crate::interrupt;
 use crate::outputs::{tell, warn, writable};
 
 /// Share of the power of channels that have nothing in common below which their mean has lost too much of it.
-const CANCELLED: f64 = 0.1;
+const CANCELLED: f64 = 1.0 / 3.0;
 
 /// What to say of channels that cancel each other in their mean.
-pub(crate) fn cancelled(sound: &Sound, mean: &[f64]) -> Option<&'static str> {
+pub(crate) fn cancelled(sound: &Sound, mean: &[f64]) -> Option<String> {
     let power = |samples: &[f64]| samples.iter().map(|x| x * x).sum::<f64>();
     let channels = sound.channels.len() as f64;
     // Of channels that have nothing in common the mean has one part in as many of the mean power.
     let usual = sound.channels.iter().map(|c| power(c)).sum::<f64>() / channels / channels;
-    (power(mean) < CANCELLED * usual).then_some(
-        "the channels cancel each other: hardly anything is left of their mean; invert the sign of one of them, or take a channel alone",
-    )
+    let left = power(mean) / usual;
+    (left < CANCELLED).then(|| {
+        format!(
+            "the channels cancel each other: their mean has {:.1} % of the power of one of unlike channels; invert the sign of one of them, or take a channel alone",
+            100.0 * left
+        )
+    })
 }
 
 /// What a spectrogram in `.npz` says of its sound, and a model of it in its metadata, `sound`.
@@ -110,7 +114,7 @@ pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
     let (rate, mixed) = (f64::from(sound.rate), sound.mixed());
     let spectrum = stft.forward(&mixed);
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
-    let cancelled = cancelled(&sound, &mixed).map(String::from);
+    let cancelled = cancelled(&sound, &mixed);
     warn(false, cancelled.as_slice());
     let shape = vec![spectrum.bins(), spectrum.frames()];
     let array = Array::new(shape, spectrum.magnitudes());

@@ -71,7 +71,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     if here.is_some() {
         args.hidden.first_index = told;
     }
-    let sound = plca_io::read_metadata(&args.data)?;
+    let sound = plca_io::read_metadata(&args.data, limits::unpack())?;
     // Metadata of others may be no object.
     let sound = sound.get("sound").cloned().unwrap_or_default();
     let here = recorded(&json!({ "sound": sound }));

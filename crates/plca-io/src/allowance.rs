@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
+
+use flate2::read::MultiGzDecoder;
 
 use crate::data::{extension, open};
 use crate::error::Fault;
@@ -22,6 +24,10 @@ pub(crate) struct Allowance {
     most: u64,
     /// Bytes that all of the file unpacks to, as far as it says so.
     total: Option<u64>,
+    /// Memory that all of it will take, as far as its heads say so.
+    expected: Cell<u64>,
+    /// Bytes of the file that were unpacked, and to how many.
+    consumed: Cell<u64>,
     unpacked: Cell<u64>,
     used: Cell<u64>,
 }
@@ -58,6 +64,8 @@ impl Allowance {
             packed,
             most: limit.unwrap_or(usual),
             total: None,
+            expected: Cell::new(0),
+            consumed: Cell::new(0),
             unpacked: Cell::new(0),
             used: Cell::new(0),
         }
@@ -106,7 +114,7 @@ impl Allowance {
         let used = self.used.get().saturating_add(bytes);
         if used > self.most {
             let needs = Needs {
-                bytes: used,
+                bytes: used.max(self.expected.get()),
                 ..self.needs(used)
             };
             return Err(needs.into());
@@ -115,12 +123,21 @@ impl Allowance {
         Ok(())
     }
 
+    /// Expects the claims that will follow, all together: what is refused says what all of them need.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.expected.set(bytes);
+    }
+
     /// That for all of a file of which this part needs so much.
     fn needs(&self, used: u64) -> Needs {
-        let unpacked = self.unpacked.get().max(1);
-        let parts = self
-            .total
-            .map_or(2.0, |total| total as f64 / unpacked as f64);
+        // What the file says of its size may be that of its last part alone.
+        let share = |all: u64, part: &Cell<u64>| match part.get() {
+            0 => 2.0,
+            part => all as f64 / part as f64,
+        };
+        let by_size = self.total.map_or(1.0, |all| share(all, &self.unpacked));
+        let parts = by_size.max(share(self.packed, &self.consumed));
+        let used = used.max(self.used.get()).max(self.unpacked.get());
         Needs {
             // A quarter more: its parts are not alike.
             bytes: (used as f64 * parts.max(1.0) * 1.25) as u64,
@@ -129,12 +146,30 @@ impl Allowance {
         }
     }
 
-    /// A reader of what is unpacked, of which no more may come than memory may be taken.
-    pub(crate) fn bound<R: Read>(self: Rc<Self>, reader: R) -> impl Read {
+    /// A reader of what a `.gz` file unpacks to, of which no more may come than memory may be taken.
+    pub(crate) fn unpacked(self: Rc<Self>, file: File) -> impl Read {
+        let packed = Counted {
+            file,
+            allowance: self.clone(),
+        };
         Bound {
-            reader,
+            reader: MultiGzDecoder::new(BufReader::new(packed)),
             allowance: self,
         }
+    }
+}
+
+struct Counted {
+    file: File,
+    allowance: Rc<Allowance>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        let consumed = &self.allowance.consumed;
+        consumed.set(consumed.get().saturating_add(read as u64));
+        Ok(read)
     }
 }
 

@@ -5,7 +5,6 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-use flate2::read::MultiGzDecoder;
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, MAX_ORDER, Order, Real, SparseTensor,
 };
@@ -662,8 +661,7 @@ pub(crate) fn unpacked(
     allowance: &Rc<Allowance>,
 ) -> BufReader<Box<dyn Read>> {
     let reader: Box<dyn Read> = if gz {
-        let reader = MultiGzDecoder::new(BufReader::new(file));
-        Box::new(allowance.clone().bound(reader))
+        Box::new(allowance.clone().unpacked(file))
     } else {
         Box::new(file)
     };

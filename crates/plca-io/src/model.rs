@@ -282,7 +282,8 @@ fn metadata(archive: &mut zipped::Archive) -> Result<Value, Fault> {
     serde_json::from_str(&text).map_err(|e| Fault::at(zipped::METADATA, e))
 }
 
-/// The metadata of an `.npz` file, of a model or of data, without its arrays; null where it has none, as all other files.
+/// The metadata of an `.npz` file, of a model or of data, without its arrays; null where it has none, as all other files. `unpack_limit` is as in
+/// [`ReadOptions`](crate::ReadOptions).
 ///
 /// # Errors
 ///
@@ -295,17 +296,14 @@ fn metadata(archive: &mut zipped::Archive) -> Result<Value, Fault> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("model.npz");
 /// write_model(&path, &ModelFile { metadata: serde_json::json!({ "rank": 1 }), ..Default::default() }, false)?;
-/// assert_eq!(read_metadata(&path)?["rank"], 1);
-/// assert!(read_metadata(&folder.path().join("v.csv"))?.is_null());
+/// assert_eq!(read_metadata(&path, None)?["rank"], 1);
+/// assert!(read_metadata(&folder.path().join("v.csv"), None)?.is_null());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_metadata(path: impl AsRef<Path>) -> Result<Value, IoError> {
-    metadata_of(path.as_ref())
-}
-
-fn metadata_of(path: &Path) -> Result<Value, IoError> {
+pub fn read_metadata(path: impl AsRef<Path>, unpack_limit: Option<u64>) -> Result<Value, IoError> {
+    let path = path.as_ref();
     let attempt = || -> Result<Value, Fault> {
-        let mut archive = zipped::open(path, None)?;
+        let mut archive = zipped::open(path, unpack_limit)?;
         match zipped::names(&archive)?
             .iter()
             .any(|name| name == zipped::METADATA)
@@ -322,6 +320,7 @@ fn metadata_of(path: &Path) -> Result<Value, IoError> {
 
 fn read_npz(path: &Path, unpack_limit: Option<u64>) -> Result<ModelFile, Fault> {
     let mut archive = zipped::open(path, unpack_limit)?;
+    zipped::expect_all(&mut archive)?;
     let mut model = ModelFile::default();
     for name in zipped::names(&archive)? {
         if name == zipped::METADATA {

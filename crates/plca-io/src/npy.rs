@@ -183,7 +183,7 @@ pub(crate) struct Values<R> {
     next: usize,
     /// How many values were taken, of how many.
     pub(crate) taken: usize,
-    cells: usize,
+    pub(crate) cells: usize,
 }
 
 impl<R: Read> Values<R> {

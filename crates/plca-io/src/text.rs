@@ -174,7 +174,9 @@ pub(crate) fn visit_frostt<T: Element>(
         let words = line.split_ascii_whitespace().count();
         if order == 0 {
             if words < 2 {
-                return Err(Fault::new("needs at least one index and a value"));
+                return Err(Fault::new(
+                    "needs at least one index and a value, with blanks between them",
+                ));
             }
             check_order(words - 1)?;
             order = words - 1;
@@ -211,6 +213,8 @@ pub(crate) struct Announced {
     pub(crate) coordinate: bool,
     /// They have no values, which are 1.
     pattern: bool,
+    /// The values are whole.
+    whole: bool,
     symmetric: bool,
     pub(crate) shape: [usize; 2],
 }
@@ -274,6 +278,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
             banner = Some(Announced {
                 coordinate: format == "coordinate",
                 pattern: field == "pattern",
+                whole: field.ends_with("integer"),
                 symmetric: symmetry == "symmetric",
                 shape: [0, 0],
             });
@@ -346,20 +351,29 @@ pub(crate) fn visit_matrix_market<T: Element>(
             ))
         };
         let mut word = || words.next().ok_or_else(miscounted);
+        let number = |word: &str, nan: bool| -> Result<T, Fault> {
+            let x: T = value(word, nan, accept)?;
+            match banner.whole && x.to_f64().fract() != 0.0 {
+                true => Err(Fault::new(format!(
+                    "value {word} is not whole, but line 1 says `integer`: numbers with fractions are `real`"
+                ))),
+                false => Ok(x),
+            }
+        };
         if banner.coordinate {
             let [rows, columns] = banner.shape;
             let (i, j) = (index(word()?, 0, rows)?, index(word()?, 1, columns)?);
             let x = if banner.pattern {
                 T::one()
             } else {
-                value(word()?, accept.nan_sparse, accept)?
+                number(word()?, accept.nan_sparse)?
             };
             visit(Some([i, j]), x)?;
             if banner.symmetric && i != j {
                 visit(Some([j, i]), x)?;
             }
         } else {
-            visit(None, value(word()?, accept.nan_dense, accept)?)?;
+            visit(None, number(word()?, accept.nan_dense)?)?;
         }
         if words.next().is_some() {
             return Err(miscounted());

@@ -67,6 +67,24 @@ pub(crate) fn array<T: Element>(archive: &mut Archive, name: &str) -> Result<Arr
     npy::read_array(&mut reader, supply, &allowance).map_err(|e| e.within(name))
 }
 
+/// Expects memory for all members of an archive, as far as their heads say so.
+pub(crate) fn expect_all(archive: &mut Archive) -> Result<(), Fault> {
+    let mut all: u64 = 0;
+    for name in names(archive)? {
+        let (reader, supply) = member(archive, &name)?;
+        let bytes = match name.ends_with(".npy") {
+            // What is wrong with it is told where it is read.
+            true => npy::Values::new(reader, supply).map_or(0, |values| {
+                (values.cells as u64).saturating_mul(size_of::<f64>() as u64)
+            }),
+            false => JSON.saturating_mul(reader.get_ref().size()),
+        };
+        all = all.saturating_add(bytes);
+    }
+    archive.allowance.expect(all);
+    Ok(())
+}
+
 /// How many times the text of JSON its values take.
 const JSON: u64 = 16;
 

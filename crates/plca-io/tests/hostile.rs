@@ -377,6 +377,30 @@ fn archives_that_lie() {
     );
 }
 
+/// Whole numbers have no fractions, whatever their values say.
+#[test]
+fn fields_are_what_their_first_line_says() {
+    let file = |field: &str, value: &str| {
+        format!("%%MatrixMarket matrix coordinate {field} general\n2 2 2\n1 1 {value}\n2 2 1\n")
+    };
+    for field in ["integer", "unsigned-integer"] {
+        for value in ["1.5", "1e-3"] {
+            let why = message("v.mtx", file(field, value).as_bytes());
+            assert!(
+                why.starts_with(&format!("line 3: value {value} is not whole")),
+                "{why}"
+            );
+        }
+        let whole = file(field, "3.0");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.mtx");
+        std::fs::write(&path, whole).unwrap();
+        assert!(read_data::<f64>(&path, None).is_ok());
+    }
+    let why = message("v.tns", b"1,1,3\n");
+    assert!(why.contains("blanks"), "{why}");
+}
+
 /// A member that holds a million zeros in a thousand bytes: refused for its length where another is needed, read where it is right.
 #[test]
 fn members_are_as_long_as_they_need_to_be() {
@@ -713,6 +737,16 @@ fn archives_have_an_allowance() {
     assert!(read_data_with::<f32>(&path, &ReadOptions::default()).is_ok());
     assert_eq!(read_model(&path).unwrap_err().needs(), Some(120_000_000));
     assert!(plca_io::read_model_with(&path, Some(120_000_000)).is_ok());
+    // Of several arrays what all of them need is told at the first.
+    let several = folder.path().join("several.npz");
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&several).unwrap());
+    for name in ["h.npy", "w.npy"] {
+        zip.start_file(name, packed).unwrap();
+        zip.write_all(&std::fs::read(&plain).unwrap()).unwrap();
+    }
+    zip.finish().unwrap();
+    assert_eq!(read_model(&several).unwrap_err().needs(), Some(240_000_000));
+    assert!(plca_io::read_model_with(&several, Some(240_000_000)).is_ok());
     // What is not packed may take what it takes.
     assert!(read_data_with::<f64>(&plain, &within(1)).is_ok());
 }

@@ -1,6 +1,7 @@
 //! Sounds by the decoder.
 
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 
 use symphonia::core::codecs::audio::AudioDecoderOptions;
 use symphonia::core::errors::Error;
@@ -18,6 +19,22 @@ pub(crate) const ENDINGS: &[&str] = match cfg!(feature = "compressed-sound") {
     false => &["wav", "flac"],
 };
 
+/// A file without the tag that some programs put behind the last frame.
+fn untagged(mut file: File) -> std::io::Result<impl Read> {
+    const TAG: u64 = 128;
+    let mut length = file.metadata()?.len();
+    if let Some(end) = length.checked_sub(TAG) {
+        let mut name = [0; 3];
+        file.seek(SeekFrom::Start(end))?;
+        file.read_exact(&mut name)?;
+        if &name == b"TAG" {
+            length = end;
+        }
+        file.rewind()?;
+    }
+    Ok(file.take(length))
+}
+
 /// The first track with sound. What is damaged or lacks samples is refused.
 pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
     let told = |e: Error| match e {
@@ -28,6 +45,9 @@ pub(crate) fn decode(file: File, ending: &str) -> Result<Decoded, String> {
     };
     let source: Box<dyn MediaSource> = match ending {
         "wav" => Box::new(ReadOnlySource::new(riff::plain(file)?)),
+        "flac" => Box::new(ReadOnlySource::new(
+            untagged(file).map_err(|e| e.to_string())?,
+        )),
         _ => Box::new(file),
     };
     let stream = MediaSourceStream::new(source, Default::default());

@@ -137,21 +137,41 @@ fn found(file: &mut File) -> Result<Found, String> {
                     Some(bytes) if wide && size == u32::MAX => bytes,
                     _ => size.into(),
                 };
+                // An empty one may stand before that of the samples.
+                if bytes == 0 && is_name(file, begin, length)? {
+                    at = begin;
+                    continue;
+                }
+                let bytes = checked(format, bytes, there)?;
+                let mut next = behind(file, begin + bytes, length)?;
+                while let Some((id, size)) = named(file, next, length)? {
+                    if &id == b"data" && size > 0 {
+                        return Err("has two chunks `data`: files with one are read".into());
+                    }
+                    next = behind(file, next + 8 + u64::from(size), length)?;
+                }
                 return Ok(Found {
                     format,
                     begin,
-                    bytes: checked(format, bytes, there)?,
+                    bytes,
                 });
             }
             _ => {}
         }
-        let next = begin + u64::from(size);
-        at = next + next % 2;
-        // Some programs leave out the byte that makes a size even.
-        if at > next && !is_name(file, at, length)? && is_name(file, next, length)? {
-            at = next;
-        }
+        at = behind(file, begin + u64::from(size), length)?;
     }
+}
+
+/// Where the chunk begins that follows one with this end.
+fn behind(file: &mut File, end: u64, length: u64) -> Result<u64, String> {
+    let even = end + end % 2;
+    // Some programs leave out the byte that makes a size even.
+    Ok(
+        match even > end && !is_name(file, even, length)? && is_name(file, end, length)? {
+            true => end,
+            false => even,
+        },
+    )
 }
 
 /// The name and the size of the chunk at a place.
@@ -167,10 +187,14 @@ fn chunk(file: &mut File, at: u64, length: u64) -> Result<Option<([u8; 4], u32)>
     Ok(Some(([a, b, c, d], u32::from_le_bytes([e, f, g, h]))))
 }
 
-/// Whether a chunk may begin at a place.
+/// The chunk at a place, if one may begin there.
+fn named(file: &mut File, at: u64, length: u64) -> Result<Option<([u8; 4], u32)>, String> {
+    let is_name = |id: &[u8; 4]| id.iter().all(|byte| (b' '..=b'~').contains(byte));
+    Ok(chunk(file, at, length)?.filter(|(id, _)| is_name(id)))
+}
+
 fn is_name(file: &mut File, at: u64, length: u64) -> Result<bool, String> {
-    let chunk = chunk(file, at, length)?;
-    Ok(chunk.is_some_and(|(id, _)| id.iter().all(|byte| (b' '..=b'~').contains(byte))))
+    Ok(named(file, at, length)?.is_some())
 }
 
 fn of(told: &[u8]) -> Result<Format, String> {
@@ -187,12 +211,20 @@ fn of(told: &[u8]) -> Result<Format, String> {
         }
         tag = own;
     }
+    let needed = bits.div_ceil(8);
     let width = match block {
         // Valid bits are on top of their container.
-        block if channels > 0 && block % channels == 0 && block / channels >= bits.div_ceil(8) => {
+        block if channels > 0 && block % channels == 0 && block / channels >= needed => {
             block / channels
         }
-        _ => bits.div_ceil(8),
+        0 => needed,
+        _ if tag == INTEGERS || tag == FLOATS => {
+            return Err(format!(
+                "says {block} bytes for a sample of each of its {channels} channels, which of {bits} bits have {}",
+                u32::from(channels) * u32::from(needed)
+            ));
+        }
+        _ => needed,
     };
     let is_read = match tag {
         INTEGERS => (1..=4).contains(&width),

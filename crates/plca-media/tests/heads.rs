@@ -168,6 +168,30 @@ fn chunks_of_any_size() {
     assert_eq!(read(&bytes).unwrap().channels, [WANT]);
 }
 
+/// An empty chunk of samples may stand before the others; of two nobody knows which are meant.
+#[test]
+fn one_chunk_of_samples() {
+    let told = chunk(b"fmt ", &format(1, 1, 2, 16));
+    let (none, data) = (chunk(b"data", &[]), chunk(b"data", &integers(2)));
+    let list = chunk(b"LIST", &[7; 5]);
+    for chunks in [
+        vec![told.clone(), none.clone(), data.clone()],
+        vec![told.clone(), none.clone(), list.clone(), data.clone()],
+        vec![told.clone(), data.clone(), list.clone(), none],
+    ] {
+        assert_eq!(read(&whole(&chunks)).unwrap().channels, [WANT]);
+    }
+    for between in [vec![], vec![list]] {
+        let chunks = [
+            vec![told.clone(), data.clone()],
+            between,
+            vec![data.clone()],
+        ];
+        let why = read(&whole(&chunks.concat())).unwrap_err();
+        assert!(why.contains("two chunks `data`"), "{why}");
+    }
+}
+
 #[test]
 fn other_kinds_are_refused_by_name() {
     let of = |told: Vec<u8>| whole(&[chunk(b"fmt ", &told), chunk(b"data", &[0; 64])]);
@@ -182,6 +206,8 @@ fn other_kinds_are_refused_by_name() {
         (of(format(1, 1, 5, 36)), "integers of 36 bits"),
         (of(format(3, 1, 2, 16)), "floats of 16 bits"),
         (of(format(1, 0, 2, 16)), "0 channels"),
+        (of(format(1, 2, 3, 16)), "3 bytes"),
+        (of(format(1, 2, 2, 16)), "2 bytes"),
         (of(unknown), "unknown type"),
         (b"RIFX\0\0\0\x04WAVE".to_vec(), "RIFX"),
         (b"FORM\0\0\0\x04AIFF".to_vec(), "AIFF"),

@@ -304,9 +304,10 @@ proptest! {
 /// A damaged part of a FLAC file is never passed over: the decoder itself goes on at the next frame that is whole.
 #[test]
 fn damaged_flac_is_refused() {
-    let whole = include_bytes!("../testdata/tone.flac");
+    let whole = include_bytes!("../testdata/frames.flac");
     let (_folder, path) = file("a.flac", whole);
     let right = read_sound(&path).unwrap();
+    assert_eq!(right.channels[0].len(), 960);
     let mut refused = 0;
     for at in (0..whole.len()).step_by(whole.len() / 97 + 1) {
         for bit in [0, 3, 7] {
@@ -321,4 +322,18 @@ fn damaged_flac_is_refused() {
         }
     }
     assert!(refused > 200, "{refused}");
+    // The decoder goes on at the next frame.
+    let mut bytes = whole.to_vec();
+    bytes[42 + 1000] ^= 1;
+    let why = sound_error("a.flac", &bytes);
+    assert!(why.contains("768 of its 960 samples"), "{why}");
+    // The samples are whole, and others than those that were written.
+    let mut bytes = whole.to_vec();
+    bytes[30] ^= 1;
+    let why = sound_error("a.flac", &bytes);
+    assert!(why.contains("other samples"), "{why}");
+    // What taggers put behind the last frame is no part of it.
+    let tag = [b"TAG".to_vec(), vec![0; 125]].concat();
+    let (_folder, path) = file("a.flac", &[whole.to_vec(), tag].concat());
+    assert_eq!(read_sound(&path).unwrap(), right);
 }

@@ -359,7 +359,10 @@ impl Run<'_> {
     fn refused_block(&self, file: &Block, e: FitError) -> Failure {
         let differs = matches!(e, FitError::DataShape { .. });
         let failure = refused(&file.path, e);
-        if !differs || !plca_io::lists_samples(&file.path) {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+        // Those say themselves how many features there are.
+        let is_docword = name.to_lowercase().starts_with("docword.");
+        if !differs || is_docword || !plca_io::lists_samples(&file.path) {
             return failure;
         }
         let features = |file: &Block| Some(*file.load::<f64>(self.args).ok()?.shape().last()?);

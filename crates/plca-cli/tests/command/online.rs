@@ -534,4 +534,15 @@ fn the_number_of_features_is_said_for_all_files() {
     let line = "fit plsa l --given 0 --online 0.7,10 -k 2 --output o.npz";
     folder.fails(1, line, &["b.ldac", "--shape 0x7"]);
     folder.ok(&format!("{line} --shape 0x7"));
+    // Those that say themselves how many there are cannot be told otherwise.
+    std::fs::create_dir(folder.path("w")).unwrap();
+    folder.text("w/docword.a.txt", "2\n3\n2\n1 1 2\n2 3 1\n");
+    folder.text("w/docword.b.txt", "2\n4\n2\n1 1 2\n2 4 1\n");
+    let line = "fit plsa w --given 0 --online 0.7,10 -k 2 --output o.npz";
+    let err = folder.run(line).stderr;
+    let err = String::from_utf8(err).unwrap();
+    assert!(
+        err.contains("docword.b.txt") && !err.contains("--shape"),
+        "{err}"
+    );
 }

@@ -35,8 +35,16 @@ fn packed_files_have_an_allowance() {
     pack(&folder, "e.csv.gz", "", "a,b,1\n", 4_000_000);
     pack(&folder, "v.svmlight.gz", "", "1 1:1\n", 4_000_000);
     pack(&folder, "v.ldac.gz", "", "1 0:1\n", 4_000_000);
+    // In many parts, of which the last one is empty, as bgzip makes them.
+    let mut parts = Vec::new();
+    for lines in [vec![100_000; 40], vec![0]].concat() {
+        pack(&folder, "part.gz", "", "1 1 1\n", lines);
+        parts.extend(folder.bytes("part.gz"));
+    }
+    std::fs::write(folder.path("parts.tns.gz"), parts).unwrap();
     for (data, options) in [
         ("v.tns.gz", ""),
+        ("parts.tns.gz", ""),
         ("v.mtx.gz", ""),
         ("v.csv.gz", ""),
         ("e.csv.gz", "--labels entries"),

@@ -353,6 +353,7 @@ fn trained_sources_share_their_mixture() {
     for (factor, cancels) in [
         (-0.9, true),
         (-0.99, true),
+        (-0.45, true),
         (0.0, false),
         (-0.3, false),
         (1.0, false),

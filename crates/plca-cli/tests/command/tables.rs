@@ -706,6 +706,16 @@ fn hints_lose_nothing() {
         thousands.contains("where the comma separates thousands"),
         "{thousands}"
     );
+    for text in [
+        "\"1,234.5\",2,3\n4,5,6\n7,8,10\n",
+        "4,5,6\n\"1,234\",2,3\n7,8,10\n",
+    ] {
+        let thousands = refused("n.csv", text, "");
+        let advice = "is not a number; where the comma separates thousands, without it";
+        assert!(thousands.contains(advice), "{thousands}");
+    }
+    let twice = refused("d.csv", "1::1::5::978300760\n1::2::3::978300761\n", "");
+    assert!(twice.contains("replace `::` by a tab"), "{twice}");
     // The file is no text.
     folder.text("p.csv", "1,2\n3,4\n");
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
