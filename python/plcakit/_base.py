@@ -16,9 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from . import _core
-from ._data import check_mask, describe, has_mass, seed_of, threads, unmasked, unpacked
+from ._data import check_mask, describe, has_mass, real, seed_of, threads, unmasked, unpacked
 from ._docs import described
-from ._hints import hinted, lists_hint
+from ._hints import complete, doubt, hinted, mended
 from ._long import LONG, Long
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
 from ._warn import warn
@@ -184,8 +184,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise TypeError(LONG)
         given = X
         X, observed = unmasked(unpacked(X), observed)
-        if observed is not None and not self._hides:
-            raise ValueError(f"observed: {type(self).__name__} does not support hidden cells")
+        hides, name = self._hides and self._model() not in ("plsa-vb", "plca-vb"), type(self).__name__
+        name += "(method='vb')" if self._hides and not hides else ""
+        if observed is not None and not hides:
+            raise ValueError(f"observed: {complete(name)}")
         if sparse.issparse(X) and X.ndim > 2 and self._any_order:
             if X.dtype not in (np.float32, np.float64):
                 X = X.astype(np.float64)
@@ -199,46 +201,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             elif self.missing == "nan":
                 finite = "allow-nan"
             how = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
-            try:
+            with mended(given, name, hides):
                 X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
-            except (TypeError, ValueError) as error:
-                what = self._mended(given, str(error))
-                if what == str(error):
-                    raise
-                raise ValueError(what) from error
+        if reset:
+            doubt(given, X, getattr(self, "feature_names_in_", ()))
         if self._counts and observed is None:
-            try:
-                check_non_negative(X, f"{type(self).__name__} ({whom})")
-            except ValueError as error:
-                noise = "small negative noise may be set to 0, np.maximum(X, 0)"
-                raise ValueError(f"{str(error).rstrip('.')}: {noise}; {self._signed} is for data of either sign") from error
+            self._check_signs(X, whom)
         return X, check_mask(observed, X.shape)
 
-    def _mended(self, X: Data, what: str) -> str:
-        """What is wrong with data that scikit-learn refuses."""
-        name = type(self).__name__
-        if "contains NaN" in what and self._hides:
-            return f"X contains NaN, which {name} takes for a mistake. If it marks hidden cells, say so: missing='nan', or observed=mask"
-        if "Complex data not supported" in what:
-            return f"Complex data not supported by {name}: expected real numbers, such as the magnitudes np.abs(X) of a spectrogram"
-        lists = lists_hint(X)
-        if lists is not None:
-            return f"{what.rstrip('.')}. {lists}"
-        if "could not convert string to float" in what and not hasattr(X, "columns"):
-            if not isinstance(X, str) and np.size(X) == len(X):
-                return f"{what}. X has texts: count their words first, X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"
-            return f"{what}. X has a column of texts: leave it out, or encode it as numbers"
-        if "could not convert string to float" in what and hasattr(X, "columns"):
-            for column in X.columns:
-                try:
-                    np.asarray(X[column]).astype(np.float64)
-                except (TypeError, ValueError):
-                    (first,) = np.asarray(X[column])[:1].tolist()
-                    return (
-                        f"column {column!r} of X is not of numbers: it begins with {first!r}. Leave it out, or, where rows are single entries, "
-                        "make an array of them by plcakit.from_long"
-                    )
-        return what
+    def _check_signs(self, X: Any, whom: str) -> None:
+        try:
+            check_non_negative(X, f"{type(self).__name__} ({whom})")
+        except ValueError as error:
+            noise = "small negative noise may be set to 0, np.maximum(X, 0)"
+            raise ValueError(f"{str(error).rstrip('.')}: {noise}; {self._signed} is for data of either sign") from error
 
     def _validated(self, X: Data, reset: bool, how: dict[str, Any]) -> Any:
         """The data as arrays, checked by scikit-learn."""
@@ -329,7 +305,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 raise ValueError(f"start: no block '{name}', expected one of {known}")
             if np.ma.is_masked(block):
                 raise ValueError(f"start: '{name}' has masked entries, expected all of them")
-            block = np.asarray(block)
+            block = real(np.asarray(block), f"start: '{name}'")
             if block.dtype not in (np.float32, np.float64):
                 block = block.astype(np.float64)
             # Where the size follows from the data, the model looks at it.

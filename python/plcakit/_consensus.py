@@ -15,7 +15,7 @@ from . import _core
 from ._base import COMMON, SOLVERS
 from ._data import describe, has_mass, seed_of, threads, unpacked
 from ._docs import described
-from ._hints import hinted
+from ._hints import complete, doubt, hinted, mended
 from ._long import LONG, Long
 from ._types import Array, Data, RandomState
 from ._warn import warn
@@ -190,8 +190,12 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if isinstance(X, Long):
             raise TypeError(LONG)
         if np.ma.is_masked(X):
-            raise ValueError("X has masked cells: the least-squares usages of a consensus need complete data")
-        X = validate_data(self, unpacked(X), reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64)
+            raise ValueError(f"X has masked cells, and {complete('ConsensusNMF')}")
+        given = X
+        with mended(given, "ConsensusNMF", False):
+            X = validate_data(self, unpacked(X), reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64)
+        if reset:
+            doubt(given, X, getattr(self, "feature_names_in_", ()))
         check_non_negative(X, f"ConsensusNMF ({whom})")
         return X
 

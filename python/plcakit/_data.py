@@ -9,6 +9,7 @@ from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads, _openmp_parallelism_enabled
 
+from ._hints import complex_hint
 from ._types import Array, Data, Mask, RandomState
 
 
@@ -49,8 +50,19 @@ def contiguous(array: Array) -> Array:
     return np.ascontiguousarray(array)
 
 
+def real(array: Any, name: str = "X") -> Any:
+    """The array itself: complex numbers are refused."""
+    if getattr(getattr(array, "dtype", None), "kind", None) == "c":
+        raise ValueError(complex_hint(name))
+    return array
+
+
 def unpacked(X: Data) -> Any:
     """An array of NumPy on the memory of an array of another library; scikit-learn's own conversion would widen its numbers."""
+    return real(_unpacked(X))
+
+
+def _unpacked(X: Data) -> Any:
     if isinstance(X, np.ndarray):
         return X
     if sparse.issparse(X):

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._types import Array
+from ._warn import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 #: By the name elsewhere: parameters here, of which the first that a class has is named.
 _ELSEWHERE = {
@@ -78,3 +88,115 @@ def lists_hint(X: Any) -> str | None:
     if len(lengths) > 1:
         return f"Rows of X have between {lengths[0]} and {lengths[-1]} values: expected as many in each"
     return None
+
+
+def complex_hint(name: str) -> str:
+    return f"Complex data not supported: {name} is to have real numbers, such as the magnitudes of a spectrogram, np.abs(X), or real parts, np.real(X)"
+
+
+def complete(name: str) -> str:
+    """What an estimator needs that takes no hidden cells."""
+    return f"{name} needs complete data: NMF, PLSA, PLCA and the Skellam models take hidden cells, missing='nan' or observed=mask"
+
+
+@contextlib.contextmanager
+def mended(X: Any, name: str, hides: bool) -> Iterator[None]:
+    """Within it, what scikit-learn refuses of the data of an estimator is told with what to do."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        what = _mended(X, str(error), name, hides)
+        if what == str(error):
+            raise
+        raise ValueError(what) from error
+
+
+def _mended(X: Any, what: str, name: str, hides: bool) -> str:
+    if "contains NaN" in what and not hides:
+        return f"X contains NaN, and {complete(name)}"
+    if "contains NaN" in what:
+        return f"X contains NaN, which {name} takes for a mistake. If it marks hidden cells, say so: missing='nan', or observed=mask"
+    if "Complex data not supported" in what or "not 'complex'" in what:
+        return complex_hint("X")
+    lists = lists_hint(X)
+    if lists is not None:
+        return f"{what.rstrip('.')}. {lists}"
+    if "could not convert string to float" in what and not hasattr(X, "columns"):
+        if not isinstance(X, str) and np.size(X) == len(X):
+            return f"{what}. X has texts: count their words first, X = sklearn.feature_extraction.text.CountVectorizer().fit_transform(texts)"
+        return f"{what}. X has a column of texts: leave it out, or encode it as numbers"
+    if "could not convert string to float" in what and hasattr(X, "columns"):
+        for column in X.columns:
+            try:
+                np.asarray(X[column]).astype(np.float64)
+            except (TypeError, ValueError):
+                (first,) = np.asarray(X[column])[:1].tolist()
+                return (
+                    f"column {column!r} of X is not of numbers: it begins with {first!r}. Leave it out, or, where rows are single entries, "
+                    "make an array of them by plcakit.from_long"
+                )
+    return what
+
+
+#: Headers of columns of names, as of the command.
+_KEYS = {"index", "idx", "user", "item", "product", "doc", "document", "word", "gene", "sample", "key"}
+#: Rows from which on numbers that run are taken for those of an index, and of which names are told at all.
+_AXIS, _NAMED = 8, 3
+
+
+def doubt(frame: Any, X: Any, names: Sequence[str]) -> None:
+    """Warns where columns of a frame, of these names or of none, seem to be names of rows or keys of entries."""
+    if hasattr(frame, "columns") and isinstance(X, np.ndarray):
+        hint = _columns_hint(X, list(names) or range(X.shape[1]))
+        if hint is not None:
+            warn(hint)
+
+
+def _columns_hint(X: Array, names: Sequence[Any]) -> str | None:
+    rows, columns = X.shape
+    if rows < _NAMED:
+        return None
+    keys = [isinstance(name, str) and _is_of_names(name) for name in names]
+    times = bool(_are_times(X[:, -1]).all())
+    if 3 <= columns <= 5 and (times or keys[:2] == [True, True]) or columns == 3 and _are_keys(X[:, 0], X[:, 1]):
+        # What follows two keys or more is the value, but for a time.
+        *of, value = names[: columns - times] if columns - times > 2 else (*names[:2], None)
+        said = f"{of}" if value is None else f"{of}, {value!r}"
+        return f"every column of X is taken for data, and they look like entries, keys and then a value: if they are, give plcakit.from_long(frame, {said}).X"
+    for at, (name, key) in enumerate(zip(names, keys)):
+        if at > 0 and not key:
+            continue
+        steps = np.diff(X[:, at])
+        if at == 0:
+            even = isinstance(name, str) or (steps == steps[0]).all()
+            is_name = rows >= _AXIS and even and ((steps > 0).all() or (steps < 0).all())
+            is_name = is_name or key and (X[:, 0] % 1 == 0).all() and len(np.unique(X[:, 0])) == rows
+        else:
+            is_name = key and (steps == 1).all()
+        if is_name:
+            return (
+                f"column {name!r} of X is taken for data, and its numbers look like names or an index of the rows: if they are, leave it out, "
+                f"by frame.set_index({name!r}) of pandas or frame.drop({name!r}) of polars"
+            )
+    return None
+
+
+def _is_of_names(header: str) -> bool:
+    """Whether a header says that its column names something, such as `userId`, `#OTU ID` or `Unnamed: 0`."""
+    header = header.strip()
+    lower = header.lower()
+    return lower in _KEYS or lower.startswith("unnamed:") or re.search(r"(^|[\W_])(id|ID)$|Id$|[a-z]ID$", header) is not None
+
+
+def _are_times(x: Array) -> Array:
+    """Which numbers may be times in seconds or milliseconds since 1970."""
+    times: Array = (x >= 3e8) & (x < 4e9) | (x >= 3e11) & (x < 4e12)
+    return times
+
+
+def _are_keys(first: Array, second: Array) -> bool:
+    """Whether two columns are whole numbers sorted by one and then the other, as keys of a sparse matrix are."""
+    if len(first) < _AXIS or not all((x % 1 == 0).all() and (x >= 0).all() for x in (first, second)):
+        return False
+    a, b = np.diff(first), np.diff(second)
+    return any(bool(((x > 0) | (x == 0) & (y > 0)).all() and (x == 0).any()) for x, y in ((a, b), (b, a)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ._data import real
 from ._types import Array
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def from_long(frame: Any, columns: Sequence[str], value: str | None = None) -> L
     frame : DataFrame
         The rows.
     columns : sequence of str
-        The columns of the labels, one for each dimension: the first is that of the samples.
+        The columns of the labels, one for each dimension: the first is that of the samples. Blanks around texts are no part of them.
     value : str or None, default=None
         The column of the values; those of the same labels are added up. ``None``: rows are counted.
 
@@ -78,11 +79,11 @@ def from_long(frame: Any, columns: Sequence[str], value: str | None = None) -> L
             raise ValueError(f"column {name!r} has {table[name].null_count()} rows without a value")
     labels, coords = [], []
     for name in columns:
-        found, places = np.unique(table[name].to_numpy(), return_inverse=True)
+        found, places = _labels(name, table[name].to_numpy())
         labels.append(found)
         coords.append(places.astype(np.int64, copy=False).ravel())
     rows = len(coords[0])
-    values = np.ones(rows) if value is None else np.asarray(table[value].to_numpy(), dtype=np.float64)
+    values = np.ones(rows) if value is None else _numbers(value, table[value].to_numpy())
     if not np.isfinite(values).all():
         raise ValueError(f"column {value!r} has values that are not finite numbers")
     X = sparse.coo_array((values, tuple(coords)), shape=tuple(len(found) for found in labels))
@@ -90,3 +91,30 @@ def from_long(frame: Any, columns: Sequence[str], value: str | None = None) -> L
         return Long(X.tocsr(), labels)
     X.sum_duplicates()
     return Long(X, labels)
+
+
+def _labels(name: str, column: Array) -> tuple[Array, Array]:
+    """The labels of a column, and which of them every row has; texts without blanks around them, as of the command."""
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise ValueError(f"column {name!r} has {np.isnan(column).sum()} rows without a value")
+    if column.dtype.kind not in "OUT":
+        return np.unique(column, return_inverse=True)
+    texts = [isinstance(label, str) for label in column]
+    if any(texts) and not all(texts):
+        text, other = column[texts.index(True)], column[texts.index(False)]
+        raise ValueError(f"column {name!r} has texts and others, such as {text!r} and {other!r}: make texts of all, frame[{name!r}].astype(str)")
+    found, places = np.unique(column, return_inverse=True)
+    if any(texts):
+        found, merged = np.unique(np.array([label.strip() for label in found], dtype=object), return_inverse=True)
+        places = merged[places]
+        if not found[0]:
+            raise ValueError(f"column {name!r} has an empty label, expected a name in every row")
+    return found, places
+
+
+def _numbers(name: str, column: Array) -> Array:
+    real(column, f"column {name!r}")
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {name!r} is not of numbers: {error}") from error

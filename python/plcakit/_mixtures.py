@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, Str
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import COMMON, GAP, SOLVERS, Factorization
-from ._data import coordinates
+from ._data import coordinates, real
 from ._docs import described
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, available_if
 from ._warn import warn
@@ -41,7 +41,7 @@ class MixtureModel(Factorization):
             The data; of models of distributions and of shares, what the sum of a sample is to be multiplied by.
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_array(real(X), dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")
         return np.tensordot(X, self.components_, axes=1)

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_array
 
 from ._base import COMMON, GAP, SOLVERS
+from ._data import real
 from ._docs import described
 from ._mixtures import MixtureModel
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start, available_if
@@ -76,7 +77,8 @@ class NMF(MixtureModel):
         Priors of ``"w"`` and ``"h"``, in the place of ``alpha_W`` and ``alpha_H``: ``"gamma:SHAPE,RATE"``, ``"rate:L1,L2"``, or
         :class:`~plcakit.priors.Gamma` and :class:`~plcakit.priors.Penalty`. None under squared error.
     freeze : str, sequence of str or dict, default=()
-        Blocks (``"w"``, ``"h"``) that keep the values of the start, or with a dict the components of a block that do.
+        Blocks that keep the values of the start, or with a dict the components of a block that do: ``"w"`` and ``"h"``; under squared error
+        ``"factor_0"``, which is `W`, and ``"factor_1"``, which is `H` transposed. A start has the same names.
     %(check_every)s
     %(callback)s
     %(verbose)s
@@ -370,7 +372,7 @@ class NMF(MixtureModel):
                 continue
             if self.init != "custom":
                 raise ValueError(f"W and H are given, but init is {self.init!r}: expected 'custom'")
-            factor = check_array(factor, dtype=[np.float64, np.float32], input_name="W or H")
+            factor = check_array(real(factor, "W or H"), dtype=[np.float64, np.float32], input_name="W or H")
             blocks[name] = factor.T if name == "factor_1" else factor
         if self.init == "custom" and not blocks:
             raise ValueError("init is 'custom', but neither W nor H is given")

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 
 from ._base import COMMON, EXTRAPOLATED
 from ._docs import described
 from ._mixtures import ProductModel
 from ._types import Array, Blocks, Callback, Freeze, RandomState, Shapes
+from ._warn import warn
+
+#: Share of the data above which what is negative is hardly noise, as of the command.
+_NOISE = 0.1
 
 
 @described
@@ -19,7 +24,7 @@ class PNTF(ProductModel):
 
     .. math:: \min \sum_x \Bigl( G_x - \sum_z w_z \prod_j F_j[x_j, z] \Bigr)^2, \qquad w \text{ and the columns of } F_j \text{ on the simplex}
 
-    `G` are the data divided by their sum. Samples lie along the first dimension.
+    `G` are the data divided by their sum. Samples lie along the first dimension. Values below 0 are taken for noise, with a warning; the sum is to be above 0.
 
     Parameters
     ----------
@@ -104,6 +109,20 @@ class PNTF(ProductModel):
 
     def _model(self) -> str:
         return "pntf"
+
+    def _check_signs(self, X: Any, whom: str) -> None:
+        values = X.data if sparse.issparse(X) else X
+        below = -float(values[values < 0].sum(dtype=float))
+        if below:
+            share = below / float(np.abs(values).sum(dtype=float))
+            if whom == "fit" and share > 0.5 - 8 * np.finfo(values.dtype).eps:
+                # Without a sum that is above 0, but for rounding, there are no shares of it.
+                super()._check_signs(X, whom)
+            warn(
+                "some values of X are negative: they are taken for noise about what is >= 0"
+                if share <= _NOISE
+                else f"{share:.0%} of X, by absolute values, are negative, too much for noise about what is >= 0: {self._signed} is for data of either sign"
+            )
 
     def _penalties(self, shapes: Shapes) -> dict[str, Any]:
         sparsity: dict[str, float] = {}

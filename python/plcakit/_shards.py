@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from . import _core
-from ._data import contiguous, coordinates, describe, seed_of, threads, unmasked, unpacked
+from ._data import contiguous, coordinates, describe, real, seed_of, threads, unmasked, unpacked
 from ._mixtures import SHAPE
 from ._nmf import NMF
 from ._plca import PLCA
@@ -59,7 +59,7 @@ def load(
     if isinstance(source, (str, Path)):
         source = _read(source)
     X, observed = unmasked(unpacked(source), None)
-    X = X if sparse.issparse(X) else np.asarray(X)
+    X = X if sparse.issparse(X) else real(np.asarray(X))
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     _check_cells(X, observed, missing, signed)

@@ -24,6 +24,7 @@ from plcakit import (
     ad,
     plot,
     select,
+    shards,
 )
 from plcakit.priors import CrossEntropy, Dirichlet, Entropic, Gamma, LogisticNormal, Penalty
 from plcakit.sound import separate
@@ -168,6 +169,82 @@ def test_entries_of_every_shape_are_frozen(X):
         model.fit(X, start={name: block})
         assert np.array_equal(model._blocks[name][flags], block[flags])
         assert not np.array_equal(model._blocks[name], block)
+
+
+@pytest.mark.filterwarnings("ignore:.*made all")
+@pytest.mark.parametrize("make", [*ESTIMATORS, lambda k, **how: NMF(k, beta_loss="frobenius", **how)])
+@pytest.mark.parametrize(("dtype", "power"), [(np.float64, -60), (np.float64, 60), (np.float32, -30), (np.float32, 30)])
+def test_units_change_no_fit(make, dtype, power, X):
+    X = X.astype(dtype)
+    how = {"max_iter": 200, "random_state": 0, **({"kernel": (2, 2)} if make in KERNELS else {})}
+    model, other = make(2, **how).fit(X), make(2, **how).fit(X * dtype(2.0**power))
+    assert other.n_iter_ == model.n_iter_
+    np.testing.assert_allclose(other.reconstruct() / dtype(2.0**power), model.reconstruct(), rtol=1e-3)
+
+
+def made(make):
+    return make(2, max_iter=2, tol=0, random_state=0, **({"kernel": (2, 2)} if make in KERNELS else {}))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.coo_matrix, np.ndarray.tolist, np.ma.asarray])
+@pytest.mark.parametrize("make", [*ESTIMATORS, ConsensusNMF])
+def test_complex_numbers_are_refused(make, form, X):
+    model = make(2, n_runs=4) if make is ConsensusNMF else made(make)
+    with pytest.raises(ValueError) as error:
+        model.fit(form(X + 1j))
+    said = str(error.value)
+    assert "\n" not in said and "Complex data not supported: X" in said and "np.abs(X)" in said and "np.real(X)" in said
+
+
+def test_complex_numbers_are_refused_wherever_they_are_given(X):
+    for call, name in (
+        (lambda: NMF(2).fit(X, start={"w": X[:, :2] + 1j}), "start: 'w'"),
+        (lambda: NMF(2, init="custom").fit(X, W=X[:, :2] + 1j), "W or H"),
+        (lambda: NMF(2, random_state=0).fit(X).inverse_transform(X[:, :2] + 1j), "X"),
+        (lambda: shards.fit(SkellamSNMF(2), [X, X + 1j]), "X"),
+    ):
+        with pytest.raises(ValueError, match=f"Complex data not supported: {name} is to have real numbers"):
+            call()
+    _, tensor_of = tensor()
+    for model in (PLCA(2), PNTF(2), SkellamCP(2), ShiftInvariantPLCA(1, kernel=(2, 2, 2))):
+        with pytest.raises(ValueError, match="Complex data not supported: X"):
+            model.fit(tensor_of * 1j)
+
+
+@pytest.mark.parametrize("model", [PNTF(2), PLSA(2, method="vb"), PLCA(2, method="vb"), ConsensusNMF(2, n_runs=4)], ids=repr)
+def test_models_of_complete_data_name_the_others(model, X):
+    X[2, 3] = np.nan
+    name = type(model).__name__ + ("(method='vb')" if getattr(model, "method", None) == "vb" else "")
+    others = f"{name} needs complete data: NMF, PLSA, PLCA and the Skellam models take hidden cells, missing='nan' or observed=mask"
+    for wrong, said in ((X, f"X contains NaN, and {others}"), (np.ma.masked_invalid(X), others)):
+        with pytest.raises(ValueError) as error:
+            model.fit(wrong)
+        assert str(error.value).endswith(said)
+    # What is named does.
+    for other in (NMF(2), PLSA(2), PLCA(2), SkellamSNMF(2), SkellamCP(2)):
+        assert other.set_params(missing="nan", max_iter=2, tol=0, random_state=0).fit(X).n_iter_ == 2
+
+
+def test_negative_noise_is_taken_as_by_the_command(plca, tmp_path, X):
+    X[::3, 4] = -0.01
+    for form, dtype in ((np.asarray, np.float64), (np.asarray, np.float32), (sparse.csr_matrix, np.float64)):
+        with pytest.warns(UserWarning, match="some values of X are negative: they are taken for noise") as caught:
+            model = PNTF(2, max_iter=20, tol=0, random_state=0).fit(form(X.astype(dtype)))
+        assert [one.filename for one in caught] == [__file__]
+        np.save(tmp_path / "x.npy", X.astype(dtype))
+        line = f"fit pntf x.npy --rank 2 --max-iter 20 --tol 0 --seed 0 --precision {'f64' if dtype == np.float64 else 'f32'} --output m.npz --quiet"
+        plca(*line.split(), cwd=tmp_path)
+        with np.load(tmp_path / "m.npz") as theirs:
+            for block in ("weights", "factor_0", "factor_1"):
+                np.testing.assert_allclose(model._blocks[block], theirs[block], rtol=1e-9 if dtype == np.float64 else 1e-5, atol=1e-12)
+    with pytest.warns(UserWarning, match="are taken for noise"):
+        assert np.allclose(model.transform(X).sum(axis=1), 1)
+    with pytest.warns(UserWarning, match="[0-9]+% of X, by absolute values, are negative, too much for noise.* SkellamSNMF"):
+        PNTF(2, random_state=0).fit(np.where(X > 4, -X, 3 * X))
+    # Centred data have no sum but for rounding.
+    for wrong in (-X, X - X.mean(), (X - X.mean()).astype(np.float32)):
+        with pytest.raises(ValueError, match="Negative values in data passed to PNTF .*SkellamSNMF"):
+            PNTF(2).fit(wrong)
 
 
 @pytest.mark.parametrize("mu", [-1, np.nan, np.inf, "0.1", None, [1, 2], True])

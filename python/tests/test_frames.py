@@ -1,10 +1,13 @@
 """Frames and tensors of other libraries, and frames in long form."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from plcakit import NMF, PLCA, PLSA, ConsensusNMF, from_long
+from plcakit import NMF, PLCA, PLSA, ConsensusNMF, from_long, load
 
 
 @pytest.fixture
@@ -126,6 +129,89 @@ def test_what_was_meant_otherwise_is_named(library):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_labels_are_those_of_the_command(library, plca, tmp_path):
+    pytest.importorskip("narwhals")
+    columns = {"doc": ["b", "a ", " a", "a"], "word": ["1", "x y", "1", " x y"], "n": [2.0, 1.0, 4.0, 3.0]}
+    frame = frame_of(library, columns)
+    made, labels = from_long(frame, ["doc", "word"], "n")
+    (tmp_path / "e.csv").write_text("\n".join(["doc,word,n", *(",".join(map(str, row)) for row in zip(*columns.values()))]))
+    plca(*"fit nmf-kl e.csv --labels entries --rank 1 --output m.npz --quiet".split(), cwd=tmp_path)
+    with np.load(tmp_path / "m.npz") as blocks:
+        theirs = blocks["w"] @ blocks["h"]
+    names = load(tmp_path / "m.npz")._facts()["names"]
+    assert [of.tolist() for of in labels] == [["a", "b"], ["1", "x y"]]
+    # The command has them in the order of the file.
+    assert [sorted(names[d]) for d in "01"] == [of.tolist() for of in labels]
+    ours = NMF(1, random_state=0).fit(made).reconstruct()
+    order = [[names[d].index(name) for name in of] for d, of in zip("01", labels)]
+    np.testing.assert_allclose(theirs[np.ix_(*order)], ours, rtol=1e-5)
+
+
+def test_labels_of_several_types_are_refused():
+    pytest.importorskip("narwhals")
+    column = np.array([1, "1", 2], dtype=object)
+    frame = frame_of("pandas", {"doc": column, "word": ["x", "y", "x"]})
+    with pytest.raises(ValueError, match=r"column 'doc' has texts and others, such as '1' and 1: make texts of all, frame\['doc'\].astype\(str\)"):
+        from_long(frame, ["doc", "word"])
+    assert from_long(frame.assign(doc=frame["doc"].astype(str)), ["doc", "word"]).labels[0].tolist() == ["1", "2"]
+    with pytest.raises(ValueError, match="Complex data not supported: column 'n'"):
+        from_long(frame_of("pandas", {"a": [1, 2], "b": [1, 2], "n": [1j, 2]}), ["a", "b"], "n")
+
+
+def told(frame, model=None):
+    """The warnings of a fit."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (model or NMF(2, max_iter=2, tol=0, random_state=0)).fit(frame)
+    assert all(one.filename == __file__ for one in caught)
+    return [str(one.message) for one in caught]
+
+
+IDS = [3, 1, 4, 9, 5, 2, 6, 8]
+RUN = list(range(1, 9))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "columns, match",
+    [
+        ({"userId": IDS, "movieId": IDS[::-1], "rating": IDS}, r"plcakit.from_long\(frame, \['userId', 'movieId'\], 'rating'\).X"),
+        ({"doc": IDS, "word": IDS[::-1], "n": IDS}, r"from_long\(frame, \['doc', 'word'\], 'n'\)"),
+        ({"u": IDS, "i": IDS[::-1], "r": IDS, "t": [964982703 + x for x in IDS]}, r"from_long\(frame, \['u', 'i'\], 'r'\)"),
+        ({"u": IDS, "i": IDS[::-1], "t": [964982703 + x for x in IDS]}, r"from_long\(frame, \['u', 'i'\]\)"),
+        ({"i": [0, 0, 0, 1, 1, 2, 2, 2], "j": [0, 2, 3, 1, 3, 0, 1, 2], "n": IDS}, r"from_long\(frame, \['i', 'j'\], 'n'\)"),
+        ({"j": [0, 2, 3, 1, 3, 0, 1, 2], "i": [0, 0, 0, 1, 1, 2, 2, 2], "n": IDS}, r"from_long\(frame, \['j', 'i'\], 'n'\)"),
+        ({"a": RUN, "b": IDS}, r"column 'a' .* frame.set_index\('a'\) of pandas or frame.drop\('a'\) of polars"),
+        ({"#OTU ID": IDS, "b": IDS[::-1]}, r"frame.set_index\('#OTU ID'\)"),
+        ({"b": IDS, "row_id": RUN, "c": IDS}, r"frame.set_index\('row_id'\)"),
+    ],
+)
+def test_columns_of_names_are_told(library, columns, match):
+    frame = frame_of(library, columns)
+    for model in (None, ConsensusNMF(2, n_runs=4, max_iter=2, random_state=0)):
+        (said,) = told(frame, model)
+        assert re.search(match, said), said
+
+
+def test_rows_that_are_numbered_without_a_header_are_told():
+    frame = frame_of("pandas", {0: RUN, 1: IDS})
+    (said,) = told(frame)
+    assert "frame.set_index(0)" in said
+    assert not told(frame_of("pandas", {0: [x * x for x in RUN], 1: IDS}))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_ordinary_frames_are_silent(X, library):
+    for names in ("abc", "abcdefghijkl", ["acid", "width", "liquid"], ["doc", "sea", "sun"], ["sea", "user", "id"]):
+        assert not told(frame_of(library, {name: X[:, j] for j, name in enumerate(names)}))
+    # Numbers of a header that is no name, in no order; and an index where there are others.
+    assert not told(frame_of(library, {"a": IDS, "b": IDS[::-1], "n": RUN}))
+    assert not told(frame_of(library, {"a": IDS, "user": [x + 0.5 for x in IDS], "n": RUN}))
+    # An array has no names.
+    assert not told(np.array([RUN, IDS]).T)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_long_frames_of_three_dimensions(library):
     pytest.importorskip("narwhals")
     X = np.random.default_rng(0).poisson(1.0, (6, 5, 4)).astype(float)
@@ -150,6 +236,9 @@ def test_long_frames_of_three_dimensions(library):
         ({"a": [1], "b": [2]}, ("ab",), "two columns or more"),
         ({"a": ["x", None], "b": [2, 3]}, (["a", "b"],), "column 'a' has 1 rows without a value"),
         ({"a": [1], "b": [2], "n": [np.inf]}, (["a", "b"], "n"), "not finite numbers"),
+        ({"a": [1], "b": [2], "n": ["x"]}, (["a", "b"], "n"), "column 'n' is not of numbers: .*'x'"),
+        ({"a": [1.0, np.nan], "b": [2, 3]}, (["a", "b"],), "column 'a' has 1 rows without a value"),
+        ({"a": ["x", " "], "b": [2, 3]}, (["a", "b"],), "column 'a' has an empty label"),
     ],
 )
 def test_long_frames_that_are_wrong(library, columns, how, match):

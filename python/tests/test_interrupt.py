@@ -180,12 +180,23 @@ def test_the_bar_ends_with_the_error_of_a_callback(X, capsys):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
-    "model", [NMF(300, init="nndsvda"), NMF(300, init="nndsvda", beta_loss="frobenius"), PLSA(150, method="vb"), PNTF(200, init="deflation")], ids=repr
+    "model, steps",
+    [(NMF(300, init="nndsvda"), 16), (NMF(300, init="nndsvda", beta_loss="frobenius"), 16), (PLSA(150, method="vb"), 50), (PNTF(200, init="deflation"), 200)],
+    ids=repr,
 )
-def test_control_c_ends_a_start(model):
+def test_control_c_ends_a_start(model, steps):
     X = np.random.default_rng(0).poisson(1.0, (6000, 1500)).astype(float)
-    # To its own end each start takes longer, on any machine.
-    assert interrupted(lambda: model.set_params(random_state=0, max_iter=1).fit(X)) < SECONDS
+    times = []
+
+    def third(iteration, objective):
+        times.append(time.perf_counter())
+        return len(times) == 3
+
+    with pytest.raises(ValueError, match="there is no model yet"):
+        model.set_params(random_state=0, max_iter=1, callback=third).fit(X)
+    # To its own end the start takes all steps.
+    whole = steps * (times[2] - times[0]) / 2
+    assert interrupted(lambda: model.set_params(callback=None).fit(X)) < whole / 2
     assert not hasattr(model, "components_")
 
 

@@ -106,10 +106,19 @@ def test_a_stream_goes_on_from_shards_and_from_hidden_cells(make):
     hidden[::7, 3] = np.nan
     fits.append(make(3, random_state=0, missing="nan").fit(hidden))
     for fit in fits:
-        learnt = fit.components_ / fit.components_.sum(axis=1, keepdims=True)
+        learnt, mixture = fit.components_, fit.transform(new)
+        masses = fit._blocks["w"].sum(axis=0) * learnt.sum(axis=1) if make is NMF else fit.weights_
+        joint = learnt.T * (masses / masses.sum() / learnt.sum(axis=1))
+        # What the batch tells of words and topics: its expected counts.
+        batch = learnt.T * ((new / np.maximum(mixture @ learnt, 1e-300)).T @ mixture)
         components = fit.partial_fit(new).components_
-        moved = np.abs(components / components.sum(axis=1, keepdims=True) - learnt).max()
-        assert 0 < moved < 0.05 and fit.n_iter_ == 11
+        # s <- (1 - r) s + r C_B / v_B, of the eleventh batch, as those that the fit counts as are ten.
+        rate = 12**-0.7
+        assert fit.n_iter_ == 11
+        assert np.abs(fit._known["statistics_0"] - (1 - rate) * joint - rate * batch / new.sum()).sum() < 0.003
+        np.testing.assert_allclose(components.sum(axis=1), 1)
+        # Hidden cells are few.
+        np.testing.assert_allclose(fit._known["counts"], [11, *3 * [X.sum() + new.sum()]], rtol=0.01)
         other = corpus(440, seed=1)
         before = fit.score(other)
         assert fit.partial_fit(other).score(other) > before

@@ -10,7 +10,7 @@ use crate::components::{Components, axis_of};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::known;
-use crate::named::{self, labels_of, names};
+use crate::named::{self, labels_of, names, printed};
 use crate::outputs::{distinct, writable};
 use crate::saved;
 
@@ -81,6 +81,8 @@ fn table(
     let entries = columns.first().map_or(0, Vec::len);
     let labels = match &args.labels {
         Some(path) => Some(labels_of(path, &extents)?),
+        // Between tabs there are no names of several lines.
+        None if delimiter == b'\t' => names(kind, metadata, &args.array, entries).map(printed),
         None => names(kind, metadata, &args.array, entries),
     };
     let mut table = csv::WriterBuilder::new()

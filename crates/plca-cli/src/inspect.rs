@@ -8,7 +8,7 @@ use crate::components::axis_of;
 use crate::failure::Failure;
 use crate::models::known;
 use crate::models::options::has;
-use crate::named::{self, labels, labels_of, names};
+use crate::named::{self, labels, labels_of, names, printed};
 use crate::outputs::{print, printable};
 use crate::saved;
 
@@ -81,7 +81,7 @@ fn components(
                 false => e,
             }
         })?),
-        (None, &[entries]) => names(model, metadata, name, entries),
+        (None, &[entries]) => names(model, metadata, name, entries).map(printed),
         (None, _) => None,
     };
     let called = match labels {

@@ -450,17 +450,14 @@ pub(crate) fn places(
     }
 }
 
-/// The names of the entries of a block, of which a component has this number: those of its dimension, or those of the only dimension of this size.
+/// The names of the entries of a block as the file has them, of which a component has this number: those of its dimension, or those of the only dimension of this size.
 pub(crate) fn names(
     kind: Option<Kind>,
     metadata: &Value,
     block: &str,
     entries: usize,
 ) -> Option<Vec<String>> {
-    let of = |d: usize| -> Option<Vec<String>> {
-        let names = of(metadata, d).filter(|names| names.len() == entries)?;
-        Some(names.iter().map(|name| printable(name)).collect())
-    };
+    let of = |d: usize| of(metadata, d).filter(|names| names.len() == entries);
     let place = match kind {
         Some(kind) => dimension(kind, &metadata["settings"], block)?,
         None if metadata["model"] == "consensus" => {
@@ -475,6 +472,11 @@ pub(crate) fn names(
     let mut others = (0..2).filter(|&d| d != place).filter_map(of);
     let of_sound = || of_sound(metadata, place, entries);
     of(place).or_else(of_sound).or_else(|| others.next())
+}
+
+/// Names as a terminal may show them.
+pub(crate) fn printed(names: Vec<String>) -> Vec<String> {
+    names.iter().map(|name| printable(name)).collect()
 }
 
 /// Names of the entries of a component, which has one dimension.
@@ -498,6 +500,5 @@ pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Fai
 
 /// Names, a line each.
 pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
-    let names = plca_io::read_list(path, limits::unpack())?;
-    Ok(names.iter().map(|name| printable(name)).collect())
+    Ok(printed(plca_io::read_list(path, limits::unpack())?))
 }

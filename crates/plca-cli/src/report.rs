@@ -11,7 +11,7 @@ use crate::components::{Components, Fit};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::options::takes;
-use crate::named::{self, is_axis, labels, names};
+use crate::named::{self, is_axis, labels, names, printed};
 use crate::outputs::{distinct, writable};
 
 /// Components that a page shows.
@@ -90,7 +90,7 @@ fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<Strin
     let mut used = false;
     let named = labels.and_then(|labels| fit.named(labels.len()));
     let own = |name: &str, entries: &[usize]| match *entries {
-        [n] if labels.is_none() => names(Some(fit.kind), &fit.file.metadata, name, n),
+        [n] if labels.is_none() => names(Some(fit.kind), &fit.file.metadata, name, n).map(printed),
         _ => None,
     };
     // The shapes of a posterior and its means have the same entries.

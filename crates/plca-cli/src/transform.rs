@@ -164,6 +164,16 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     leaving.leave()
 }
 
+/// Whether a matrix was refused that the model would take with its rows as columns.
+fn fits_turned(e: &FitError) -> bool {
+    let FitError::DataShape { got, expected } = e else {
+        return false;
+    };
+    let mut sizes = got.iter().rev().zip(expected);
+    (got.len(), expected.len()) == (2, 2)
+        && sizes.all(|(n, expected)| expected.parse::<usize>().map_or(true, |size| size == *n))
+}
+
 /// The dimension of the observations: `--along`, which a model may allow as it stands or only where it is `default`.
 pub(crate) fn along(
     args: &TransformArgs,
@@ -243,9 +253,12 @@ pub(crate) fn explain<A: Into<Answer>>(
     let hidden = !data.is_complete();
     let explained = explain(&*data, how).map_err(|e| {
         let frozen = matches!(e, FitError::Conflict { .. }) && hidden && ["pntf", "ntf-l2"].contains(&model.name());
-        match (Failure::by(&args.data, e), frozen) {
-            (e, false) => e,
-            (e, true) => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),
+        let turned = fits_turned(&e);
+        match (Failure::by(&args.data, e), args.hidden.transpose) {
+            (e, _) if frozen => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),
+            (e, false) if turned => e.and("--transpose turns the data"),
+            (e, true) if turned => e.and("without --transpose they fit"),
+            (e, _) => e,
         }
     })?;
     let (mut arrays, mut scale) = (Arrays::new(), None);

@@ -71,7 +71,7 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
             .unwrap_or(usual_delimiter(&extension)),
         accept: accept(options).within(&allowance),
     };
-    trial.alone = trial.is_alone().ok()?;
+    trial.alone = trial.is_alone().unwrap_or_default();
     let mut found: Option<(u32, Advice)> = None;
     for (cost, advice) in candidates(&options.table, trial.usual, trial.alone) {
         let dearest = found.as_ref().map_or(u32::MAX, |found| found.0);

@@ -284,3 +284,23 @@ fn sides_of_an_atom_have_their_sign() {
         json!({ "array": "atoms", "components": [[{ "index": [0, 0], "label": "sea", "value": 0.6 }]] })
     );
 }
+
+/// Files of commas have names as they are, of several lines too; what a terminal shows, and lines of tabs, have no such characters.
+#[test]
+fn exported_names_are_read_again() {
+    let folder = Folder::new();
+    folder.text("v.csv", "n,\"a\nb\",c\n\"x\ty\",1,2\nz,3,4\n");
+    folder.ok("fit nmf-kl v.csv --labels first-column -k 1 --output m.npz --quiet");
+    folder.ok("export m.npz --array w --output w.csv");
+    let w = String::from_utf8(folder.bytes("w.csv")).unwrap();
+    assert!(w.starts_with("name,component_0\nx\ty,"), "{w}");
+    folder.ok("export m.npz --array h --output h.csv");
+    let h = String::from_utf8(folder.bytes("h.csv")).unwrap();
+    assert!(h.starts_with("name,component_0\n\"a\nb\","), "{h}");
+    folder.ok("export m.npz --array h --output h.tsv");
+    let h = String::from_utf8(folder.bytes("h.tsv")).unwrap();
+    assert!(h.starts_with("name\tcomponent_0\na\\u000ab\t"), "{h}");
+    let shown = folder.run("inspect m.npz --array h").stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("a\\u000ab"), "{shown}");
+}

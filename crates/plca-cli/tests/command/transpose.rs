@@ -196,3 +196,29 @@ fn reconstructions_are_turned_back() {
         );
     }
 }
+
+/// New data with rows and columns exchanged: the message has the option with which the command works.
+#[test]
+fn new_data_that_lie_the_other_way_are_told_so() {
+    let folder = Folder::new();
+    folder.text("v.csv", "1,2,3,7\n4,5,6,1\n7,8,1,2\n");
+    folder.text("new.csv", "1,4,7\n2,5,8\n3,6,1\n7,1,2\n9,1,2\n");
+    folder.text("fits.csv", "1,2\n4,5\n7,8\n");
+    folder.text("other.csv", "1,2\n4,5\n");
+    for model in ["nmf-kl", "plca", "pntf", "ntf-l2"] {
+        folder.ok(&format!(
+            "fit {model} v.csv --header no -k 2 --output {model}.npz --quiet"
+        ));
+        let line =
+            |data: &str| format!("transform {model}.npz {data} --header no --output t.npz --quiet");
+        let new = line("new.csv");
+        folder.fails(1, &new, &["new.csv", "3 x any", "; --transpose turns"]);
+        folder.ok(&format!("{new} --transpose"));
+        let turned = format!("{} --transpose", line("fits.csv"));
+        folder.fails(1, &turned, &["; without --transpose they fit"]);
+        folder.ok(&line("fits.csv"));
+        let other = folder.run(&line("other.csv")).stderr;
+        let other = String::from_utf8(other).unwrap();
+        assert!(!other.contains("--transpose"), "{other}");
+    }
+}
