@@ -184,7 +184,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise TypeError(LONG)
         given = X
         X, observed = unmasked(unpacked(X), observed)
-        hides, name = self._hides and self._model() not in ("plsa-vb", "plca-vb"), type(self).__name__
+        # By variational Bayes new samples alone may have hidden cells.
+        hides, name = self._hides and not (reset and self._model() in ("plsa-vb", "plca-vb")), type(self).__name__
         name += "(method='vb')" if self._hides and not hides else ""
         if observed is not None and not hides:
             raise ValueError(f"observed: {complete(name)}")
