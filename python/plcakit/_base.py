@@ -184,9 +184,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise TypeError(LONG)
         given = X
         X, observed = unmasked(unpacked(X), observed)
-        # By variational Bayes new samples alone may have hidden cells.
-        hides, name = self._hides and not (reset and self._model() in ("plsa-vb", "plca-vb")), type(self).__name__
-        name += "(method='vb')" if self._hides and not hides else ""
+        # Of variational Bayes new samples alone may have hidden cells.
+        of_all = {"ntf-l2": "(beta_loss='frobenius')"} | ({"plsa-vb": "(method='vb')", "plca-vb": "(method='vb')"} if reset else {})
+        how = of_all.get(self._model(), "")
+        hides, name = self._hides and not how, type(self).__name__ + how
         if observed is not None and not hides:
             raise ValueError(f"observed: {complete(name)}")
         if sparse.issparse(X) and X.ndim > 2 and self._any_order:
@@ -199,11 +200,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             finite: bool | str = True
             if observed is not None:
                 finite = False
-            elif self.missing == "nan":
+            elif self.missing == "nan" and hides:
                 finite = "allow-nan"
-            how = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+            taken = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
             with mended(given, name, hides):
-                X = self._validated(X, reset, {**how, "allow_nd": self._any_order})
+                X = self._validated(X, reset, {**taken, "allow_nd": self._any_order})
         if reset:
             doubt(given, X, getattr(self, "feature_names_in_", ()))
         if self._counts and observed is None:
@@ -574,7 +575,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         empty = [int(n) for n in found["empty"]]
         if self._shares and empty:
             listed = f"samples {empty}" if len(empty) <= 10 else f"{len(empty)} samples, the first {empty[:10]},"
-            warn(f"{listed} are all 0 or hidden: the values returned for them have no meaning")
+            warn(f"{listed} have no observed sum above 0: the values returned for them have no meaning")
         hidden = [] if self._shares else _hidden_samples(X, observed, self.missing)
         if len(hidden):
             listed = f"samples {list(hidden)}" if len(hidden) <= 10 else f"{len(hidden)} samples, the first {list(hidden[:10])},"

@@ -96,7 +96,10 @@ def complex_hint(name: str) -> str:
 
 def complete(name: str) -> str:
     """What an estimator needs that takes no hidden cells."""
-    return f"{name} needs complete data: NMF, PLSA, PLCA and the Skellam models take hidden cells, missing='nan' or observed=mask"
+    return (
+        f"{name} needs complete data: NMF (Kullback-Leibler), PLSA and PLCA (method='em') and the Skellam models take hidden cells, "
+        "missing='nan' or observed=mask"
+    )
 
 
 @contextlib.contextmanager
@@ -140,14 +143,14 @@ def _mended(X: Any, what: str, name: str, hides: bool) -> str:
 
 #: Headers of columns of names, as of the command.
 _KEYS = {"index", "idx", "user", "item", "product", "doc", "document", "word", "gene", "sample", "key"}
-#: Rows from which on numbers that run are taken for those of an index, and of which names are told at all.
-_AXIS, _NAMED = 8, 3
+#: The fewest rows of which columns are doubted, and those from which on growing numbers look like an index.
+_NAMED, _AXIS = 3, 8
 
 
 def doubt(frame: Any, X: Any, names: Sequence[str]) -> None:
     """Warns where columns of a frame, of these names or of none, seem to be names of rows or keys of entries."""
     if hasattr(frame, "columns") and isinstance(X, np.ndarray):
-        hint = _columns_hint(X, list(names) or range(X.shape[1]))
+        hint = _columns_hint(X, list(names) or list(frame.columns))
         if hint is not None:
             warn(hint)
 
@@ -158,19 +161,21 @@ def _columns_hint(X: Array, names: Sequence[Any]) -> str | None:
         return None
     keys = [isinstance(name, str) and _is_of_names(name) for name in names]
     times = bool(_are_times(X[:, -1]).all())
-    if 3 <= columns <= 5 and (times or keys[:2] == [True, True]) or columns == 3 and _are_keys(X[:, 0], X[:, 1]):
+    if 3 <= columns <= 5 and (times or keys[:2] == [True, True]) and _are_pairs(X[:, :2]) or columns == 3 and _are_keys(X[:, 0], X[:, 1]):
         # What follows two keys or more is the value, but for a time.
-        *of, value = names[: columns - times] if columns - times > 2 else (*names[:2], None)
+        *of, value = map(str, names[: columns - times]) if columns - times > 2 else (*map(str, names[:2]), None)
         said = f"{of}" if value is None else f"{of}, {value!r}"
-        return f"every column of X is taken for data, and they look like entries, keys and then a value: if they are, give plcakit.from_long(frame, {said}).X"
+        source = "frame" if all(isinstance(name, str) for name in names) else "frame.rename(columns=str)"
+        return f"every column of X is taken for data, and they look like entries, keys and then a value: if they are, give plcakit.from_long({source}, {said}).X"
     for at, (name, key) in enumerate(zip(names, keys)):
         if at > 0 and not key:
             continue
         steps = np.diff(X[:, at])
         if at == 0:
-            even = isinstance(name, str) or (steps == steps[0]).all()
+            whole = (X[:, 0] % 1 == 0).all()
+            even = (steps == steps[0]).all() or whole and isinstance(name, str)
             is_name = rows >= _AXIS and even and ((steps > 0).all() or (steps < 0).all())
-            is_name = is_name or key and (X[:, 0] % 1 == 0).all() and len(np.unique(X[:, 0])) == rows
+            is_name = is_name or key and whole and len(np.unique(X[:, 0])) == rows
         else:
             is_name = key and (steps == 1).all()
         if is_name:
@@ -190,8 +195,13 @@ def _is_of_names(header: str) -> bool:
 
 def _are_times(x: Array) -> Array:
     """Which numbers may be times in seconds or milliseconds since 1970."""
-    times: Array = (x >= 3e8) & (x < 4e9) | (x >= 3e11) & (x < 4e12)
+    times: Array = ((x >= 3e8) & (x < 4e9) | (x >= 3e11) & (x < 4e12)) & (x % 1 == 0)
     return times
+
+
+def _are_pairs(keys: Array) -> bool:
+    """Whether two columns are whole numbers >= 0, no two rows of which are alike, as of entries."""
+    return bool((keys % 1 == 0).all() and (keys >= 0).all()) and len(np.unique(keys, axis=0)) == len(keys)
 
 
 def _are_keys(first: Array, second: Array) -> bool:

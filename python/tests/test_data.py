@@ -109,10 +109,10 @@ def test_samples_without_mass(X):
     for model in (PLSA(2), PLSA(2, method="vb"), PLCA(2), PNTF(2)):
         model.set_params(random_state=0).fit(X)
         for call in (model.fit_transform, model.transform):
-            with pytest.warns(UserWarning, match=r"samples \[3\] are all 0 or hidden: the values returned for them have no meaning") as caught:
+            with pytest.warns(UserWarning, match=r"samples \[3\] have no observed sum above 0: the values returned for them have no meaning") as caught:
                 np.testing.assert_allclose(call(X)[3], [0.5, 0.5])
             assert len(caught) == 1 and caught[0].filename == __file__
-        with pytest.warns(UserWarning, match=r"samples \[0, 1\] are all 0"):
+        with pytest.warns(UserWarning, match=r"samples \[0, 1\] have no observed sum above 0"):
             np.testing.assert_allclose(model.transform(np.zeros((2, 12))), [[0.5, 0.5]] * 2)
         # They do not count.
         if not isinstance(model, PNTF):
@@ -225,7 +225,7 @@ WRONG = {
     "kernel too large": (lambda X: ShiftInvariantPLCA(1, kernel=(50, 2)).fit(X), "kernel"),
     "kernel 0": (lambda X: ShiftInvariantPLCA(1, kernel=(0, 2)).fit(X), "kernel"),
     "support": (lambda X: ShiftInvariantPLCA(1, kernel=(2, 2), support=["valid", "around"]).fit(X), "support"),
-    "hidden cells": (lambda X: PNTF(2).fit(X, observed=X > 0), "PNTF needs complete data: NMF, PLSA,"),
+    "hidden cells": (lambda X: PNTF(2).fit(X, observed=X > 0), r"PNTF needs complete data: NMF \(Kullback-Leibler\), PLSA"),
     "component": (lambda X: PLCA(2, random_state=0).fit(X).component(2), "no component 2"),
     "file of nobody": (lambda X: plcakit.load("there-is-no-such-file.npz"), "there-is-no-such-file"),
     "extension": (lambda X: NMF(2).fit(X).save("model.txt"), "extension"),

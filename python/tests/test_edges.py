@@ -61,7 +61,7 @@ def test_hidden_mass_is_none(X, form, make):
     if make is NMF:
         assert not model.transform(form(X), observed=observed).any()
         return
-    with pytest.warns(UserWarning, match="20 samples, the first .* are all 0 or hidden: the values returned for them have no meaning"):
+    with pytest.warns(UserWarning, match="20 samples, the first .* have no observed sum above 0: the values returned for them have no meaning"):
         np.testing.assert_allclose(model.transform(form(X), observed=observed), [[0.5, 0.5]] * 20)
 
 
@@ -211,11 +211,13 @@ def test_complex_numbers_are_refused_wherever_they_are_given(X):
             model.fit(tensor_of * 1j)
 
 
-@pytest.mark.parametrize("model", [PNTF(2), PLSA(2, method="vb"), PLCA(2, method="vb"), ConsensusNMF(2, n_runs=4)], ids=repr)
+@pytest.mark.parametrize("model", [PNTF(2), PLSA(2, method="vb"), PLCA(2, method="vb", missing="nan"), NMF(2, beta_loss="frobenius"), ConsensusNMF(2, n_runs=4)], ids=repr)
 def test_models_of_complete_data_name_the_others(model, X):
     X[2, 3] = np.nan
     name = type(model).__name__ + ("(method='vb')" if getattr(model, "method", None) == "vb" else "")
-    others = f"{name} needs complete data: NMF, PLSA, PLCA and the Skellam models take hidden cells, missing='nan' or observed=mask"
+    name += "(beta_loss='frobenius')" if isinstance(model, NMF) else ""
+    others = f"{name} needs complete data: NMF (Kullback-Leibler), PLSA and PLCA (method='em') and the Skellam models take hidden cells, "
+    others += "missing='nan' or observed=mask"
     for wrong, said in ((X, f"X contains NaN, and {others}"), (np.ma.masked_invalid(X), others)):
         with pytest.raises(ValueError) as error:
             model.fit(wrong)

@@ -198,6 +198,14 @@ def test_rows_that_are_numbered_without_a_header_are_told():
     (said,) = told(frame)
     assert "frame.set_index(0)" in said
     assert not told(frame_of("pandas", {0: [x * x for x in RUN], 1: IDS}))
+    # What is said of headers that are no texts works too.
+    pytest.importorskip("narwhals")
+    (said,) = told(frame_of("pandas", {1990: RUN, 1991: IDS}))
+    assert "frame.set_index(1990)" in said
+    frame = frame_of("pandas", {5: IDS, 6: IDS[::-1], 7: [964982703 + x for x in IDS]})
+    (said,) = told(frame)
+    made = re.search(r"from_long\(frame.rename\(columns=str\), (.*)\).X", said)
+    assert eval(made[1]) == ["5", "6"] and from_long(frame.rename(columns=str), eval(made[1])).X.sum() == 8
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -207,6 +215,11 @@ def test_ordinary_frames_are_silent(X, library):
     # Numbers of a header that is no name, in no order; and an index where there are others.
     assert not told(frame_of(library, {"a": IDS, "b": IDS[::-1], "n": RUN}))
     assert not told(frame_of(library, {"a": IDS, "user": [x + 0.5 for x in IDS], "n": RUN}))
+    # Features that grow, large ones that are no times, and counts of words that are called as keys are.
+    assert not told(frame_of(library, {"income": np.sqrt(RUN), "b": IDS}))
+    assert not told(frame_of(library, {"staff": IDS, "sites": IDS[::-1], "revenue": [964982703.5 + x for x in IDS]}))
+    assert not told(frame_of(library, {"staff": np.sqrt(IDS), "sites": IDS, "revenue": [964982703 + x for x in IDS]}))
+    assert not told(frame_of(library, {"word": [0, 1] * 4, "user": [1, 1] * 4, "c": IDS}))
     # An array has no names.
     assert not told(np.array([RUN, IDS]).T)
 

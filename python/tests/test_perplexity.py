@@ -114,7 +114,7 @@ def test_what_is_wrong_with_completion_is_named(corpus):
         model.perplexity(scored, known=known[:, 1:])
     with pytest.raises(ValueError, match="Negative values"):
         model.perplexity(scored, known=-known)
-    with pytest.warns(UserWarning, match=r"samples \[2\] are all 0 or hidden"):
+    with pytest.warns(UserWarning, match=r"samples \[2\] have no observed sum above 0"):
         known[2] = 0
         model.perplexity(scored, known=known)
     assert np.isnan(model.perplexity(0 * scored, known=train[:40]))

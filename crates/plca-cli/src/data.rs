@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use plca_io::{Array, DataFile, Element, IoError, Mask, ReadOptions, is_absent};
+use plca_io::{Advice, Array, DataFile, Element, IoError, Mask, ReadOptions, is_absent};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use crate::args::{DataArgs, MissingCells};
@@ -109,19 +109,22 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     {
         return Failure::from(e).and("leave the line of a missing value out");
     }
-    if e.word().is_some_and(|word| word.contains("::")) {
-        return Failure::from(e).and("a single character separates cells: replace `::` by a tab");
-    }
-    let thousands = e.word().is_some_and(in_thousands);
+    let word = e.word().unwrap_or_default();
+    let thousands = in_thousands(word);
+    let is_number = |cell: &str| cell.parse::<f64>().is_ok();
+    let colons = word.contains("::") && word.split("::").all(is_number);
     let advice = plca_io::advice(&e, &args.reading());
-    let advice = advice.filter(|advice| !thousands || advice.decimal_comma);
+    // Numbers are no names.
+    let keeps = |advice: &Advice| advice.decimal_comma || advice.table.delimiter == Some(b',');
+    let advice = advice.filter(|advice| !colons && (!thousands || keeps(advice)));
     let failure = match advice.and_then(|advice| args.table.advised(&advice)) {
         Some(said) => Failure::from(e).and(said),
         None => e.into(),
     };
-    match thousands {
-        true => failure.and("where the comma separates thousands, without it"),
-        false => failure,
+    match (thousands, colons) {
+        (true, _) => failure.and("where the comma separates thousands, without it"),
+        (_, true) => failure.and("a single character separates cells: replace `::` by a tab"),
+        _ => failure,
     }
 }
 

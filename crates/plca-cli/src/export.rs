@@ -81,9 +81,13 @@ fn table(
     let entries = columns.first().map_or(0, Vec::len);
     let labels = match &args.labels {
         Some(path) => Some(labels_of(path, &extents)?),
-        // Between tabs there are no names of several lines.
-        None if delimiter == b'\t' => names(kind, metadata, &args.array, entries).map(printed),
         None => names(kind, metadata, &args.array, entries),
+    };
+    // Between tabs there are no names of several lines.
+    let labels = if delimiter == b'\t' {
+        labels.map(printed)
+    } else {
+        labels
     };
     let mut table = csv::WriterBuilder::new()
         .delimiter(delimiter)

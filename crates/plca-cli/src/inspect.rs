@@ -81,9 +81,10 @@ fn components(
                 false => e,
             }
         })?),
-        (None, &[entries]) => names(model, metadata, name, entries).map(printed),
+        (None, &[entries]) => names(model, metadata, name, entries),
         (None, _) => None,
     };
+    let labels = labels.map(printed);
     let called = match labels {
         None => named::places(model, metadata, name, &sizes),
         Some(_) => Vec::new(),

@@ -500,5 +500,5 @@ pub(crate) fn labels_of(path: &Path, sizes: &[usize]) -> Result<Vec<String>, Fai
 
 /// Names, a line each.
 pub(crate) fn labels(path: &Path) -> Result<Vec<String>, Failure> {
-    Ok(printed(plca_io::read_list(path, limits::unpack())?))
+    Ok(plca_io::read_list(path, limits::unpack())?)
 }

@@ -43,7 +43,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     ];
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     let fit = Fit::read(&args.model)?;
-    let labels = args.labels.as_deref().map(labels).transpose()?;
+    let labels = args.labels.as_deref().map(labels).transpose()?.map(printed);
     let page = page(args, &fit, labels.as_deref())?;
     let write = |w: &mut dyn std::io::Write| w.write_all(page.as_bytes());
     Ok(interrupt::writing(|| {

@@ -24,7 +24,7 @@ pub(crate) fn cancelled(sound: &Sound, mean: &[f64]) -> Option<String> {
     let left = power(mean) / usual;
     (left < CANCELLED).then(|| {
         format!(
-            "the channels cancel each other: their mean has {:.1} % of the power of one of unlike channels; invert the sign of one of them, or take a channel alone",
+            "the channels cancel each other: their mean has {:.1} % of the power that it would have if they were unrelated; invert the sign of one of them, or take a channel alone",
             100.0 * left
         )
     })

@@ -189,7 +189,8 @@ impl<'a, S: State> Run<'a, S> {
         &*self.algorithm
     }
 
-    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept. A start that is the first one again, since what is given
+    /// Sets the number of starts (default 1). They are drawn one after the other, and the best result is kept, with its own status, also where an observer or a time
+    /// limit ended a later one. A start that is the first one again, since what is given
     /// says all, is not iterated again.
     pub fn restarts(mut self, starts: u32) -> Self {
         self.restarts = starts;

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 
 use crate::data::{extension, open};
 use crate::error::Fault;
@@ -123,7 +123,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// Expects the claims that will follow, all together: what is refused says what all of them need.
+    /// Expects this much in all: what is refused says so.
     pub(crate) fn expect(&self, bytes: u64) {
         self.expected.set(bytes);
     }
@@ -138,9 +138,11 @@ impl Allowance {
         let by_size = self.total.map_or(1.0, |all| share(all, &self.unpacked));
         let parts = by_size.max(share(self.packed, &self.consumed));
         let used = used.max(self.used.get()).max(self.unpacked.get());
+        // A quarter more: its parts are not alike.
+        let estimated = (used as f64 * parts.max(1.0) * 1.25) as u64;
+        let expected = self.expected.get();
         Needs {
-            // A quarter more: its parts are not alike.
-            bytes: (used as f64 * parts.max(1.0) * 1.25) as u64,
+            bytes: if expected > used { expected } else { estimated },
             most: self.most,
             packed: self.packed,
         }
@@ -149,27 +151,39 @@ impl Allowance {
     /// A reader of what a `.gz` file unpacks to, of which no more may come than memory may be taken.
     pub(crate) fn unpacked(self: Rc<Self>, file: File) -> impl Read {
         let packed = Counted {
-            file,
+            file: BufReader::new(file),
             allowance: self.clone(),
         };
         Bound {
-            reader: MultiGzDecoder::new(BufReader::new(packed)),
+            reader: MultiGzDecoder::new(packed),
             allowance: self,
         }
     }
 }
 
+/// Counts what the decoder takes, which is less than what is read ahead for it.
 struct Counted {
-    file: File,
+    file: BufReader<File>,
     allowance: Rc<Allowance>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read(buffer)?;
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Counted {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        self.file.fill_buf()
+    }
+
+    fn consume(&mut self, read: usize) {
         let consumed = &self.allowance.consumed;
         consumed.set(consumed.get().saturating_add(read as u64));
-        Ok(read)
+        self.file.consume(read);
     }
 }
 

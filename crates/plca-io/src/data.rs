@@ -406,6 +406,18 @@ pub fn lists_samples(path: &Path) -> bool {
     ["svmlight", "libsvm", "ldac", "docword"].contains(&extension(path).0.as_str())
 }
 
+/// Whether the format of a file says its sizes, so that no others can be asked for: all but `.csv`, `.tsv`, `.tns`, `.svmlight`, `.libsvm` and `.ldac`.
+///
+/// ```
+/// use std::path::Path;
+/// let [says, leaves] = ["docword.nips.txt.gz", "news.ldac"].map(|name| plca_io::tells_sizes(Path::new(name)));
+/// assert!(says && !leaves);
+/// ```
+pub fn tells_sizes(path: &Path) -> bool {
+    let open = ["csv", "tsv", "tns", "svmlight", "libsvm", "ldac"];
+    !open.contains(&extension(path).0.as_str())
+}
+
 /// Whether a file is a table, `.csv` or `.tsv`, also with `.gz`.
 ///
 /// ```

@@ -63,7 +63,7 @@ pub use advice::{Advice, advice};
 pub use atomic::{Pending, can_write, end_of_links, write_atomically};
 pub use data::{
     Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, is_table,
-    lists_samples, open_file, read_data, read_data_with, read_mask, sha256_file,
+    lists_samples, open_file, read_data, read_data_with, read_mask, sha256_file, tells_sizes,
 };
 pub use error::{IoError, guarded};
 pub use model::{

@@ -353,7 +353,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
         let mut word = || words.next().ok_or_else(miscounted);
         let number = |word: &str, nan: bool| -> Result<T, Fault> {
             let x: T = value(word, nan, accept)?;
-            match banner.whole && x.to_f64().fract() != 0.0 {
+            match banner.whole && x.is_finite() && x.to_f64().fract() != 0.0 {
                 true => Err(Fault::new(format!(
                     "value {word} is not whole, but line 1 says `integer`: numbers with fractions are `real`"
                 ))),

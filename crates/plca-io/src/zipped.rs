@@ -228,6 +228,16 @@ pub(crate) fn visit_scipy<T: Element>(
     if asked != Some(&sizes) {
         plausible(&sizes, stored)?;
     }
+    let runs = match &*format {
+        "csr" => rows,
+        "csc" => columns,
+        _ => 0,
+    };
+    // Entries whose number only a head claims take memory as they come, and twice as much.
+    let each = 2 * (size_of::<[u32; 2]>() + size_of::<T>()) as u64;
+    let entries = each.saturating_mul(stored as u64);
+    let pointers = (runs + 1).saturating_mul(size_of::<usize>() as u64);
+    allowance.expect(entries.saturating_add(pointers));
     if data.all_there {
         visit(Found::Expected(stored))?;
     }
@@ -242,11 +252,7 @@ pub(crate) fn visit_scipy<T: Element>(
         column.end()?;
     } else {
         let by_rows = format == "csr";
-        let runs = if by_rows { rows } else { columns };
-        allowance.claim(
-            runs.saturating_add(1)
-                .saturating_mul(size_of::<usize>() as u64),
-        )?;
+        allowance.claim(pointers)?;
         let pointers = runs::pointers(stream(archive, "indptr.npy")?, runs, stored)?;
         if pointers.last() != Some(&stored) {
             return Err(runs::unfit(runs, stored).within("indptr.npy"));

@@ -737,6 +737,29 @@ fn archives_have_an_allowance() {
     assert!(read_data_with::<f32>(&path, &ReadOptions::default()).is_ok());
     assert_eq!(read_model(&path).unwrap_err().needs(), Some(120_000_000));
     assert!(plca_io::read_model_with(&path, Some(120_000_000)).is_ok());
+    // Of a sparse one all that its entries need.
+    let sparse = folder.path().join("sparse.npz");
+    let stored = 3_000_000;
+    let text = npy(
+        "{'descr': '|S3', 'fortran_order': False, 'shape': (), }",
+        b"csr",
+    );
+    let ones = whole(&vec![1; stored]);
+    let members = [
+        ("format.npy", text),
+        ("shape.npy", whole(&[1, 2])),
+        ("data.npy", ones.clone()),
+        ("indices.npy", ones),
+        ("indptr.npy", whole(&[0, stored as i64])),
+    ];
+    std::fs::write(&sparse, archive(&members)).unwrap();
+    let told = read_data::<f64>(&sparse, None).unwrap_err().needs();
+    let told = told.expect("a limit of memory");
+    assert!(
+        read_data_with::<f64>(&sparse, &within(told)).is_ok(),
+        "{told}"
+    );
+    assert!(told < 40 * stored as u64, "{told}");
     // Of several arrays what all of them need is told at the first.
     let several = folder.path().join("several.npz");
     let mut zip = zip::ZipWriter::new(std::fs::File::create(&several).unwrap());

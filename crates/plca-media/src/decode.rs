@@ -19,19 +19,56 @@ pub(crate) const ENDINGS: &[&str] = match cfg!(feature = "compressed-sound") {
     false => &["wav", "flac"],
 };
 
-/// A file without the tag that some programs put behind the last frame.
+/// A file without the tags that some programs put behind the last frame: ID3v1, and before it APEv2.
 fn untagged(mut file: File) -> std::io::Result<impl Read> {
-    const TAG: u64 = 128;
     let mut length = file.metadata()?.len();
-    if let Some(end) = length.checked_sub(TAG) {
+    if let Some(begin) = length.checked_sub(128) {
         let mut name = [0; 3];
-        file.seek(SeekFrom::Start(end))?;
+        file.seek(SeekFrom::Start(begin))?;
         file.read_exact(&mut name)?;
         if &name == b"TAG" {
-            length = end;
+            length = begin;
         }
-        file.rewind()?;
     }
+    if let Some(begin) = length.checked_sub(32) {
+        let mut footer = [0; 32];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(&mut footer)?;
+        if let [
+            b'A',
+            b'P',
+            b'E',
+            b'T',
+            b'A',
+            b'G',
+            b'E',
+            b'X',
+            _,
+            _,
+            _,
+            _,
+            a,
+            b,
+            c,
+            d,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            flags,
+            ..,
+        ] = footer
+        {
+            // With the footer; the header comes besides.
+            let size =
+                u64::from(u32::from_le_bytes([a, b, c, d])) + if flags & 0x80 > 0 { 32 } else { 0 };
+            length = length.checked_sub(size).unwrap_or(length);
+        }
+    }
+    file.rewind()?;
     Ok(file.take(length))
 }
 

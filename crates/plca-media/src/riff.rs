@@ -111,10 +111,18 @@ fn found(file: &mut File) -> Result<Found, String> {
         let what = String::from_utf8_lossy(&head[8..]);
         return Err(format!("is no WAVE file: it holds `{what}`"));
     }
-    let (mut at, mut format, mut of_wide) = (12u64, None, None);
+    // What the head says of the whole, where it says so.
+    let [.., a, b, c, d] = head[..8] else {
+        unreachable!("eight bytes")
+    };
+    let told = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let (mut at, mut format, mut of_wide, mut empty) = (12u64, None, None, false);
     loop {
         let Some((id, size)) = chunk(file, at, length)? else {
-            return Err("has no chunk `data`".into());
+            return Err(match empty {
+                true => "holds no samples".into(),
+                false => "has no chunk `data`".into(),
+            });
         };
         let begin = at + 8;
         match &id {
@@ -138,17 +146,23 @@ fn found(file: &mut File) -> Result<Found, String> {
                     _ => size.into(),
                 };
                 // An empty one may stand before that of the samples.
-                if bytes == 0 && is_name(file, begin, length)? {
-                    at = begin;
+                if bytes == 0
+                    && named(file, begin, length)?
+                        .is_some_and(|(_, size)| fits(size, begin, length))
+                {
+                    (at, empty) = (begin, true);
                     continue;
                 }
                 let bytes = checked(format, bytes, there)?;
-                let mut next = behind(file, begin + bytes, length)?;
-                while let Some((id, size)) = named(file, next, length)? {
+                let end = if wide { length } else { length.min(8 + told) };
+                let mut next = behind(file, begin + bytes, end)?;
+                while let Some((id, size)) =
+                    named(file, next, end)?.filter(|&(_, size)| fits(size, next, end))
+                {
                     if &id == b"data" && size > 0 {
                         return Err("has two chunks `data`: files with one are read".into());
                     }
-                    next = behind(file, next + 8 + u64::from(size), length)?;
+                    next = behind(file, next + 8 + u64::from(size), end)?;
                 }
                 return Ok(Found {
                     format,
@@ -160,6 +174,11 @@ fn found(file: &mut File) -> Result<Found, String> {
         }
         at = behind(file, begin + u64::from(size), length)?;
     }
+}
+
+/// Whether the data of a chunk of this size at a place end before this length.
+fn fits(size: u32, at: u64, length: u64) -> bool {
+    at + 8 + u64::from(size) <= length
 }
 
 /// Where the chunk begins that follows one with this end.
@@ -211,16 +230,17 @@ fn of(told: &[u8]) -> Result<Format, String> {
         }
         tag = own;
     }
+    if channels == 0 {
+        return Err("has 0 channels".into());
+    }
     let needed = bits.div_ceil(8);
     let width = match block {
         // Valid bits are on top of their container.
-        block if channels > 0 && block % channels == 0 && block / channels >= needed => {
-            block / channels
-        }
+        block if block % channels == 0 && block / channels >= needed => block / channels,
         0 => needed,
         _ if tag == INTEGERS || tag == FLOATS => {
             return Err(format!(
-                "says {block} bytes for a sample of each of its {channels} channels, which of {bits} bits have {}",
+                "says {block} bytes for a sample of all channels: {channels} of {bits} bits need {}",
                 u32::from(channels) * u32::from(needed)
             ));
         }
@@ -242,7 +262,7 @@ fn of(told: &[u8]) -> Result<Format, String> {
         };
         return Err(format!("holds {what}: {READ}"));
     }
-    if channels == 0 || u32::from(channels) * u32::from(width) > u32::from(u16::MAX) {
+    if u32::from(channels) * u32::from(width) > u32::from(u16::MAX) {
         return Err(format!("has {channels} channels"));
     }
     Ok(Format {

@@ -181,6 +181,19 @@ fn one_chunk_of_samples() {
     ] {
         assert_eq!(read(&whole(&chunks)).unwrap().channels, [WANT]);
     }
+    // Whatever stands behind the end that the head tells, and what is cut there, is no part of it.
+    let one = whole(&[told.clone(), data.clone()]);
+    let mut behind = one.clone();
+    behind.extend(b"data\xff\xff\0\0");
+    for bytes in [behind, [one, data.clone()].concat()] {
+        assert_eq!(read(&bytes).unwrap().channels, [WANT]);
+    }
+    let why = read(&whole(&[told.clone(), chunk(b"data", &[]), list.clone()])).unwrap_err();
+    assert_eq!(why, "holds no samples");
+    // Written to a pipe, by samples that look like the name of a chunk.
+    let mut pipe = whole(&[chunk(b"fmt ", &format(1, 1, 1, 8)), chunk(b"data", &[])]);
+    pipe.extend([b'a'; 64]);
+    assert!(read(&pipe).unwrap_err().contains("lacks the length"));
     for between in [vec![], vec![list]] {
         let chunks = [
             vec![told.clone(), data.clone()],
@@ -205,9 +218,12 @@ fn other_kinds_are_refused_by_name() {
         (of(format(0x1234, 1, 2, 16)), "0x1234"),
         (of(format(1, 1, 5, 36)), "integers of 36 bits"),
         (of(format(3, 1, 2, 16)), "floats of 16 bits"),
-        (of(format(1, 0, 2, 16)), "0 channels"),
-        (of(format(1, 2, 3, 16)), "3 bytes"),
-        (of(format(1, 2, 2, 16)), "2 bytes"),
+        (of(format(1, 0, 2, 16)), "has 0 channels"),
+        (
+            of(format(1, 2, 3, 16)),
+            "says 3 bytes for a sample of all channels: 2 of 16 bits need 4",
+        ),
+        (of(format(1, 2, 2, 16)), "says 2 bytes"),
         (of(unknown), "unknown type"),
         (b"RIFX\0\0\0\x04WAVE".to_vec(), "RIFX"),
         (b"FORM\0\0\0\x04AIFF".to_vec(), "AIFF"),

@@ -334,6 +334,20 @@ fn damaged_flac_is_refused() {
     assert!(why.contains("other samples"), "{why}");
     // What taggers put behind the last frame is no part of it.
     let tag = [b"TAG".to_vec(), vec![0; 125]].concat();
-    let (_folder, path) = file("a.flac", &[whole.to_vec(), tag].concat());
-    assert_eq!(read_sound(&path).unwrap(), right);
+    let ape = |flags: u8| {
+        let mut end = b"APETAGEX\xd0\x07\0\0".to_vec();
+        end.extend(40u32.to_le_bytes());
+        end.extend([0, 0, 0, 0, 0, 0, 0, flags]);
+        end.extend([0; 8]);
+        end
+    };
+    let item = vec![7; 8];
+    for tags in [
+        tag.clone(),
+        [item.clone(), ape(0)].concat(),
+        [ape(0xa0), item, ape(0x80), tag].concat(),
+    ] {
+        let (_folder, path) = file("a.flac", &[whole.to_vec(), tags].concat());
+        assert_eq!(read_sound(&path).unwrap(), right);
+    }
 }

@@ -85,7 +85,7 @@ fn data_are_refused_by_their_place() {
     let zeros = dense(&[2, 2], &[0.0; 4]).unwrap();
     check(&[
         (said(dense(&[2], &[1.0, f64::NAN])), "entry [1] is NaN"),
-        (said(dense(&[2, 2], &[1e308; 4])), "inf"),
+        (said(dense(&[2, 2], &[1e308; 4])), "sum to inf"),
         (said(dense(&[usize::MAX, 3], &[])), "is too large"),
         (said(dense(&[], &[1.0])), "order 0"),
         (
@@ -327,8 +327,8 @@ fn indices_outside_panic_with_their_limits() {
         };
         data().e_step(&model, &Request::counts(Modes::all(1)))
     });
-    panics("", || state.cell(&[9, 9]));
-    panics("", || {
+    panics("index out of bounds", || state.cell(&[9, 9]));
+    panics("mismatched matrix dimensions", || {
         let one = || dmatrix![1.0];
         let posterior = Posterior {
             plus: one(),

@@ -351,8 +351,8 @@ impl<T: Real> Sweep<'_, T> {
         factors.collect()
     }
 
-    /// The factors in the unit of work, and by which powers of two the parts of every component were brought to a like size: products of single precision
-    /// leave the range of numbers where one part is huge and another tiny. A penalty sees sizes, so that there are none with one.
+    /// The factors in the unit of work, and the powers of two by which the parts of every component were brought to a like size: products of single precision
+    /// leave the range of numbers where one part is huge and another tiny. Under a penalty, which depends on the sizes, they stay as they are.
     fn balanced(&self, at: &Parameters<T>) -> (Vec<DMatrix<T>>, Powers) {
         let penalised = self.penalties.iter().any(|penalty| penalty.is_some());
         let powers = if penalised { None } else { even(at.matrices()) };
@@ -533,10 +533,14 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             self.renew(mode, &mut u, &m, &gamma, is_empty);
             let new = u.map(T::lit);
             let share = self.share(mode);
-            let own = match &powers {
+            let mut own = match &powers {
                 None => in_unit(&new, share),
                 Some(all) => components_in_unit(&new, Axis::Columns, |t| share - all[t][mode]),
             };
+            // What is frozen keeps entries too that were too small in the unit of work.
+            for t in (0..own.ncols()).filter(|&t| is_kept(&self.kept[mode], t)) {
+                own.set_column(t, &at.at(mode).column(t));
+            }
             // Factors whose products overflow lead nowhere.
             if let Some(bad) = own.iter().find(|x| !x.is_finite()) {
                 finite(

@@ -359,10 +359,7 @@ impl Run<'_> {
     fn refused_block(&self, file: &Block, e: FitError) -> Failure {
         let differs = matches!(e, FitError::DataShape { .. });
         let failure = refused(&file.path, e);
-        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-        // Those say themselves how many features there are.
-        let is_docword = name.to_lowercase().starts_with("docword.");
-        if !differs || is_docword || !plca_io::lists_samples(&file.path) {
+        if !differs || !plca_io::lists_samples(&file.path) || plca_io::tells_sizes(&file.path) {
             return failure;
         }
         let features = |file: &Block| Some(*file.load::<f64>(self.args).ok()?.shape().last()?);

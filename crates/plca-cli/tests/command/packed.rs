@@ -42,9 +42,20 @@ fn packed_files_have_an_allowance() {
         parts.extend(folder.bytes("part.gz"));
     }
     std::fs::write(folder.path("parts.tns.gz"), parts).unwrap();
+    // All alike, and dense: a part is few bytes.
+    pack(
+        &folder,
+        "part.gz",
+        "",
+        &format!("{}1\n", "1,".repeat(99)),
+        25_000,
+    );
+    let parts = folder.bytes("part.gz").repeat(4);
+    std::fs::write(folder.path("alike.csv.gz"), parts).unwrap();
     for (data, options) in [
         ("v.tns.gz", ""),
         ("parts.tns.gz", ""),
+        ("alike.csv.gz", ""),
         ("v.mtx.gz", ""),
         ("v.csv.gz", ""),
         ("e.csv.gz", "--labels entries"),

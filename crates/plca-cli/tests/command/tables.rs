@@ -714,6 +714,16 @@ fn hints_lose_nothing() {
         let advice = "is not a number; where the comma separates thousands, without it";
         assert!(thousands.contains(advice), "{thousands}");
     }
+    let both = refused("w.tsv", "1,234,567\n500,678,890\n", "");
+    assert!(
+        both.contains("--delimiter ','") && both.contains("separates thousands"),
+        "{both}"
+    );
+    let names = refused("e.csv", "name,x,y\nstd::vector,1,2\nstd::map,3,4\n", "");
+    assert!(
+        names.contains("--labels first-column") && !names.contains("replace"),
+        "{names}"
+    );
     let twice = refused("d.csv", "1::1::5::978300760\n1::2::3::978300761\n", "");
     assert!(twice.contains("replace `::` by a tab"), "{twice}");
     // The file is no text.

@@ -1075,6 +1075,30 @@ fn a_frozen_column_of_zeros_is_no_distribution_and_has_no_amounts() {
     assert!(fit.state().factor(1).column(1).amax() > 0.0);
 }
 
+/// Whatever the sizes beside it, an entry of a frozen component has the bits that it was given, in single precision too.
+#[test]
+fn frozen_entries_survive_components_of_any_size() {
+    let values = (1..=12).map(|x| x as f32).collect();
+    let data = DenseTensor::new(vec![3, 4], values, Order::RowMajor).unwrap();
+    for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
+        for power in [0, 30, 42, 60] {
+            let s = 2f32.powi(power);
+            let h =
+                DMatrix::from_column_slice(4, 2, &[1e-30, 2.0 * s, s, 3.0 * s, 1.0, 1.0, 2.0, 0.5]);
+            let ntf = Ntf::<f32>::builder(2).update(update);
+            let ntf = ntf.freeze_components("factor_1", [0]).build().unwrap();
+            let init = Init::default().block("factor_1", h.clone());
+            let run = ntf
+                .on(&data)
+                .unwrap()
+                .stop(Stop::default().tol(None).max_iter(20));
+            let fit = run.run(init, &mut rng(0)).unwrap();
+            let found = fit.state().factor(1).column(0).into_owned();
+            assert_eq!(found, h.column(0), "{update:?}, {power}");
+        }
+    }
+}
+
 #[test]
 fn bad_input_is_named() {
     let pntf = Pntf::builder(2).build().unwrap();
