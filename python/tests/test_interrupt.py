@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from plcakit import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, SkellamSNMF
 
@@ -227,3 +228,19 @@ def test_a_callback_ends_a_start():
     one = PLSA(4, method="vb", random_state=0, max_iter=3).fit(X)
     kept = PLSA(4, method="vb", random_state=0, max_iter=3, n_init=3, n_jobs=1, callback=second).fit(X)
     assert np.array_equal(one.components_, kept.components_)
+
+
+def test_control_c_in_a_later_start_leaves_the_best_of_those_before():
+    X = np.random.default_rng(0).poisson(2.0, (60, 40)).astype(float)
+    model = PLSA(4, method="vb", max_iter=20, tol=0, random_state=0, n_jobs=1)
+    alone = clone(model).fit(X)
+    told = []
+
+    def interrupt(iteration, objective):
+        told.append(objective)
+        if np.isnan(objective) and np.isfinite(told).any():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(n_init=3, callback=interrupt).fit(X)
+    assert np.array_equal(model.components_, alone.components_)
