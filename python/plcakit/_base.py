@@ -28,6 +28,8 @@ from .priors import Prior
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+#: The data of a call that only scores them, under what is known of their samples.
+HELD_OUT = "held-out counts"
 #: What a block of ``freeze`` may have.
 _KEPT = "expected True, the numbers of components, a flag for each component, or a boolean array of the block's shape"
 
@@ -184,9 +186,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise TypeError(LONG)
         given = X
         X, observed = unmasked(unpacked(X), observed)
-        # Of variational Bayes new samples alone may have hidden cells.
-        of_all = {"ntf-l2": "(beta_loss='frobenius')"} | ({"plsa-vb": "(method='vb')", "plca-vb": "(method='vb')"} if reset else {})
-        how = of_all.get(self._model(), "")
+        needing = {"ntf-l2": "(beta_loss='frobenius')", "plsa-vb": "(method='vb')", "plca-vb": "(method='vb')"}
+        # What is only scored may have hidden cells under any model.
+        how = "" if whom == HELD_OUT else needing.get(self._model(), "")
         hides, name = self._hides and not how, type(self).__name__ + how
         if observed is not None and not hides:
             raise ValueError(f"observed: {complete(name)}")

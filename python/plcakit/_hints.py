@@ -173,16 +173,18 @@ def _columns_hint(X: Array, names: Sequence[Any]) -> str | None:
         steps = np.diff(X[:, at])
         if at == 0:
             whole = (X[:, 0] % 1 == 0).all()
-            even = (steps == steps[0]).all() or whole and isinstance(name, str)
-            is_name = rows >= _AXIS and even and ((steps > 0).all() or (steps < 0).all())
+            even = (steps == steps[0]).all()
+            is_name = rows >= _AXIS and whole and even and bool(steps[0])
             is_name = is_name or key and whole and len(np.unique(X[:, 0])) == rows
         else:
             is_name = key and (steps == 1).all()
         if is_name:
-            return (
-                f"column {name!r} of X is taken for data, and its numbers look like names or an index of the rows: if they are, leave it out, "
-                f"by frame.set_index({name!r}) of pandas or frame.drop({name!r}) of polars"
-            )
+            way = f"by frame.set_index({name!r}) of pandas"
+            if isinstance(name, str):
+                way += f" or frame.drop({name!r}) of polars"
+            elif not isinstance(name, (int, np.integer)):
+                way = f"by frame.drop(columns=frame.columns[{at}]) of pandas"
+            return f"column {name!r} of X is taken for data, and its numbers look like names or an index of the rows: if they are, leave it out, {way}"
     return None
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._base import COMMON, GAP, SOLVERS, Factorization
+from ._base import COMMON, GAP, HELD_OUT, SOLVERS, Factorization
 from ._data import coordinates, real
 from ._docs import described
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, available_if
@@ -303,7 +303,7 @@ class TopicModel(MixtureModel):
             return float(np.exp(-self._score(found))) if found["total"] > found["dropped"] else float("nan")
         check_is_fitted(self)
         known, _ = self._check(known, None, False, "perplexity")
-        X, observed = self._check(X, observed, False, "perplexity")
+        X, observed = self._check(X, observed, False, HELD_OUT)
         if known.shape != X.shape:
             raise ValueError(f"known has the shape {known.shape}, expected that of X, {X.shape}")
         counts, places = _entries(X, observed)

@@ -222,8 +222,15 @@ def test_models_of_complete_data_name_the_others(model, X):
         with pytest.raises(ValueError) as error:
             model.fit(wrong)
         assert str(error.value).endswith(said)
+    if hasattr(model, "score"):
+        X[2, 3] = 1
+        model.set_params(max_iter=2, random_state=0).fit(X)
+        for call in (model.transform, model.score):
+            with pytest.raises(ValueError, match="needs complete data: NMF"):
+                call(X, observed=X > 0)
     # What is named does.
     for other in (NMF(2), PLSA(2), PLCA(2), SkellamSNMF(2), SkellamCP(2)):
+        X[2, 3] = np.nan
         assert other.set_params(missing="nan", max_iter=2, tol=0, random_state=0).fit(X).n_iter_ == 2
 
 

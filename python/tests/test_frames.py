@@ -216,7 +216,8 @@ def test_ordinary_frames_are_silent(X, library):
     assert not told(frame_of(library, {"a": IDS, "b": IDS[::-1], "n": RUN}))
     assert not told(frame_of(library, {"a": IDS, "user": [x + 0.5 for x in IDS], "n": RUN}))
     # Features that grow, large ones that are no times, and counts of words that are called as keys are.
-    assert not told(frame_of(library, {"income": np.sqrt(RUN), "b": IDS}))
+    for grows in (np.sqrt(RUN), np.arange(8) / 2, [150, 151, 153, 155, 160, 161, 170, 180]):
+        assert not told(frame_of(library, {"income": grows, "b": IDS}))
     assert not told(frame_of(library, {"staff": IDS, "sites": IDS[::-1], "revenue": [964982703.5 + x for x in IDS]}))
     assert not told(frame_of(library, {"staff": np.sqrt(IDS), "sites": IDS, "revenue": [964982703 + x for x in IDS]}))
     assert not told(frame_of(library, {"word": [0, 1] * 4, "user": [1, 1] * 4, "c": IDS}))

@@ -112,7 +112,8 @@ fn hinted(e: IoError, args: &DataArgs) -> Failure {
     let word = e.word().unwrap_or_default();
     let thousands = in_thousands(word);
     let is_number = |cell: &str| cell.parse::<f64>().is_ok();
-    let colons = word.contains("::") && word.split("::").all(is_number);
+    // Names of programs have no numbers between them.
+    let colons = word.contains("::") && word.split("::").any(is_number);
     let advice = plca_io::advice(&e, &args.reading());
     // Numbers are no names.
     let keeps = |advice: &Advice| advice.decimal_comma || advice.table.delimiter == Some(b',');

@@ -128,6 +128,14 @@ impl Allowance {
         self.expected.set(bytes);
     }
 
+    /// Expects entries of a sparse matrix, and numbers that say where its rows or columns begin. Entries whose number only a head claims take memory as they
+    /// come, twice as much as those that are all there.
+    pub(crate) fn expect_entries<T>(&self, entries: usize, all_there: bool, pointers: u64) {
+        let each = size_of::<[u32; 2]>() + size_of::<T>();
+        let each = if all_there { each } else { 2 * each } as u64;
+        self.expect(each.saturating_mul(entries as u64).saturating_add(pointers));
+    }
+
     /// That for all of a file of which this part needs so much.
     fn needs(&self, used: u64) -> Needs {
         // What the file says of its size may be that of its last part alone.

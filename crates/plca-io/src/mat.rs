@@ -479,11 +479,11 @@ impl Variable {
             plausible(shape, room)?;
         }
         let ends = self.behind(1)?.numbers("columns", None)?;
-        allowance.claim(
-            (columns as u64)
-                .saturating_add(1)
-                .saturating_mul(size_of::<usize>() as u64),
-        )?;
+        let claimed = (columns as u64)
+            .saturating_add(1)
+            .saturating_mul(size_of::<usize>() as u64);
+        allowance.expect_entries::<T>(room, false, claimed);
+        allowance.claim(claimed)?;
         let pointers = runs::pointers(ends, columns as u64, room)?;
         let entries = pointers.last().copied().unwrap_or(0);
         let minor = self.behind(0)?.numbers("rows", Some(vec![entries]))?;

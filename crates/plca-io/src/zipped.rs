@@ -233,11 +233,8 @@ pub(crate) fn visit_scipy<T: Element>(
         "csc" => columns,
         _ => 0,
     };
-    // Entries whose number only a head claims take memory as they come, and twice as much.
-    let each = 2 * (size_of::<[u32; 2]>() + size_of::<T>()) as u64;
-    let entries = each.saturating_mul(stored as u64);
     let pointers = (runs + 1).saturating_mul(size_of::<usize>() as u64);
-    allowance.expect(entries.saturating_add(pointers));
+    allowance.expect_entries::<T>(stored, data.all_there, pointers);
     if data.all_there {
         visit(Found::Expected(stored))?;
     }

@@ -244,6 +244,31 @@ fn what_belongs_to_objects_is_passed_over() {
     assert_eq!(of(&w.file(&[object])), Err(why.into()));
 }
 
+/// What is named at the first claim suffices for all that follow.
+#[test]
+fn sparse_arrays_say_what_all_of_them_needs() {
+    let w = LITTLE;
+    let ints = |words: &[u32]| w.element(5, &w.words(words));
+    let columns = 100_000;
+    let rows: Vec<u32> = (0..2 * columns).map(|at| at % 2).collect();
+    let ends: Vec<u32> = (0..=columns).map(|at| 2 * at).collect();
+    let values = w.element(2, &vec![1; rows.len()]);
+    let array = w.array(5, &[2, columns], &[ints(&rows), ints(&ends), values]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.mat");
+    std::fs::write(&path, w.file(&[packed(&array)])).unwrap();
+    let within = |limit: u64| {
+        let options = ReadOptions {
+            unpack_limit: Some(limit),
+            ..ReadOptions::default()
+        };
+        plca_io::read_data_with::<f64>(&path, &options)
+    };
+    let told = within(1 << 18).unwrap_err().needs();
+    let told = told.expect("a limit of memory");
+    assert!(within(told).is_ok(), "{told}");
+}
+
 #[test]
 fn files_that_lie_are_refused() {
     let w = LITTLE;

@@ -115,7 +115,7 @@ fn found(file: &mut File) -> Result<Found, String> {
     let [.., a, b, c, d] = head[..8] else {
         unreachable!("eight bytes")
     };
-    let told = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let told = 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
     let (mut at, mut format, mut of_wide, mut empty) = (12u64, None, None, false);
     loop {
         let Some((id, size)) = chunk(file, at, length)? else {
@@ -146,19 +146,19 @@ fn found(file: &mut File) -> Result<Found, String> {
                     _ => size.into(),
                 };
                 // An empty one may stand before that of the samples.
-                if bytes == 0
-                    && named(file, begin, length)?
-                        .is_some_and(|(_, size)| fits(size, begin, length))
-                {
+                let next = named(file, begin, length)?;
+                let follows =
+                    |(id, size): ([u8; 4], u32)| &id == b"data" || fits(size, begin, length);
+                if bytes == 0 && next.is_some_and(follows) {
                     (at, empty) = (begin, true);
                     continue;
                 }
                 let bytes = checked(format, bytes, there)?;
-                let end = if wide { length } else { length.min(8 + told) };
+                // What lies behind the end that the head tells is no part of it.
+                let is_told = !wide && told >= begin + bytes;
+                let end = if is_told { length.min(told) } else { length };
                 let mut next = behind(file, begin + bytes, end)?;
-                while let Some((id, size)) =
-                    named(file, next, end)?.filter(|&(_, size)| fits(size, next, end))
-                {
+                while let Some((id, size)) = named(file, next, end)? {
                     if &id == b"data" && size > 0 {
                         return Err("has two chunks `data`: files with one are read".into());
                     }
@@ -240,7 +240,7 @@ fn of(told: &[u8]) -> Result<Format, String> {
         0 => needed,
         _ if tag == INTEGERS || tag == FLOATS => {
             return Err(format!(
-                "says {block} bytes for a sample of all channels: {channels} of {bits} bits need {}",
+                "says {block} bytes for one sample of all channels, but {channels} channels of {bits} bits need {}",
                 u32::from(channels) * u32::from(needed)
             ));
         }

@@ -200,9 +200,22 @@ fn one_chunk_of_samples() {
             between,
             vec![data.clone()],
         ];
-        let why = read(&whole(&chunks.concat())).unwrap_err();
-        assert!(why.contains("two chunks `data`"), "{why}");
+        let both = whole(&chunks.concat());
+        // Also where the second one is cut, and where the head does not know its length.
+        let cut = both[..both.len() - 2].to_vec();
+        let mut open = both.clone();
+        open[4..8].fill(0);
+        for bytes in [both, cut, open] {
+            let why = read(&bytes).unwrap_err();
+            assert!(why.contains("two chunks `data`"), "{why}");
+        }
     }
+    let mut cut = whole(&[told, chunk(b"data", &[]), data]);
+    cut.truncate(cut.len() - 2);
+    assert_eq!(
+        read(&cut).unwrap_err(),
+        "ends after 2 of the 4 bytes of its samples"
+    );
 }
 
 #[test]
@@ -221,7 +234,7 @@ fn other_kinds_are_refused_by_name() {
         (of(format(1, 0, 2, 16)), "has 0 channels"),
         (
             of(format(1, 2, 3, 16)),
-            "says 3 bytes for a sample of all channels: 2 of 16 bits need 4",
+            "says 3 bytes for one sample of all channels, but 2 channels of 16 bits need 4",
         ),
         (of(format(1, 2, 2, 16)), "says 2 bytes"),
         (of(unknown), "unknown type"),

@@ -724,8 +724,13 @@ fn hints_lose_nothing() {
         names.contains("--labels first-column") && !names.contains("replace"),
         "{names}"
     );
-    let twice = refused("d.csv", "1::1::5::978300760\n1::2::3::978300761\n", "");
-    assert!(twice.contains("replace `::` by a tab"), "{twice}");
+    for text in [
+        "1::1::5::978300760\n1::2::3::978300761\n",
+        "1::F::1::10::48067\n2::M::56::16::70072\n",
+    ] {
+        let twice = refused("d.csv", text, "--header no");
+        assert!(twice.contains("replace `::` by a tab"), "{twice}");
+    }
     // The file is no text.
     folder.text("p.csv", "1,2\n3,4\n");
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
