@@ -21,6 +21,7 @@ mod out_of_core;
 mod plot;
 mod report;
 mod reproduce;
+mod same;
 
 /// What commands return: any error, its text for the terminal.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -44,6 +45,8 @@ enum Command {
     OutOfCore(out_of_core::Args),
     /// Kill the plca command at random moments and look at what it leaves.
     Faults(faults::Args),
+    /// Run two builds of the command over its models and activities: the same arrays, summaries and settings.
+    Same(same::Args),
 }
 
 /// Root of the workspace.
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::OutOfCore(args) => out_of_core::run(&args),
         Command::Faults(args) => faults::run(&args),
+        Command::Same(args) => same::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

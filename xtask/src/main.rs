@@ -51,6 +51,9 @@ enum Command {
     /// Kill the plca command at random moments and look at what it leaves.
     #[command(disable_help_flag = true)]
     Faults(Rest),
+    /// Run two builds of the plca command over its models and activities: the same arrays, summaries and settings.
+    #[command(disable_help_flag = true)]
+    Same(Rest),
     /// Do what the examples of extension say to a copy of the workspace: the command there knows the new prior, solver and model.
     Recipes,
     /// Build what a release is made of: command, wheel, lists of components, checksums.
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         Command::OutOfCore(rest) => hand_over("out-of-core", &rest),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Faults(rest) => hand_over("faults", &rest),
+        Command::Same(rest) => hand_over("same", &rest),
         Command::Recipes => recipes::run(),
         Command::Dist(args) => dist::run(&args),
         Command::Soak(args) => soak::run(&args),
