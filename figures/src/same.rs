@@ -1,8 +1,9 @@
 //! `same`: two builds of the command make the same fits, bit for bit.
 //!
-//! Every script below is a few command lines in a folder of its own, which both programs run on the same generated data. Equal must be: the status of every line, what it
-//! prints but for times, and every file that it leaves: arrays to the bit, metadata but for the request, whose words may be called otherwise. Keys of `settings` that the new program writes no
-//! more are listed, and so are those that it writes besides.
+//! Every script below is a few command lines in a folder of its own, which both programs run on the same generated data. Equal must be: the status of every
+//! line, what it prints except times, and every file that it leaves: all bits of arrays, and metadata except the request, whose words may be called otherwise.
+//! Keys of `settings` that the new program writes no more are listed, and so are those that it writes besides. A line that either program refuses compares nothing, and
+//! counts as a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
