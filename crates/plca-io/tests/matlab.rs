@@ -262,7 +262,7 @@ fn sparse_arrays_say_what_all_of_them_needs() {
             unpack_limit: Some(limit),
             ..ReadOptions::default()
         };
-        plca_io::read_data_with::<f64>(&path, &options)
+        read_data_with::<f64>(&path, &options)
     };
     let told = within(1 << 18).unwrap_err().needs();
     let told = told.expect("a limit of memory");
