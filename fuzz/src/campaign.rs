@@ -67,6 +67,13 @@ pub fn begin() {
         TARGETS.iter().for_each(|t| println!("{}", t.name));
         std::process::exit(0);
     }
+    // A panic of somebody else's decoder is an error of a file to all who read it.
+    let fails = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !plca_io::is_guarded() {
+            fails(panic);
+        }
+    }));
     if let Some(folder) = variable(SEEDS) {
         write_seeds(campaign().target, &folder).expect("seeds are written");
     }

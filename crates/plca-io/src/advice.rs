@@ -1,11 +1,14 @@
 //! How a table that was refused can be read.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::Read;
+use std::rc::Rc;
 
 use crate::allowance::Allowance;
 use crate::data::{accept, extension, is_table, open_unpacked, usual_delimiter};
 use crate::error::Fault;
-use crate::text::{self, Accept, Record, for_each_record};
+use crate::text::{self, Accept, for_each_record};
 use crate::{Header, IoError, Labels, ReadOptions, Table};
 
 /// Text that is looked at.
@@ -60,6 +63,7 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
         text.truncate(text.iter().rposition(|byte| b"\r\n".contains(byte))? + 1);
     }
     let mut trial = Trial {
+        cuts: RefCell::default(),
         alone: false,
         text: &text,
         usual: usual_delimiter(&extension),
@@ -73,7 +77,7 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
     };
     trial.alone = trial.is_alone().unwrap_or_default();
     let mut found: Option<(u32, Advice)> = None;
-    for (cost, advice) in candidates(&options.table, trial.usual, trial.alone) {
+    for (cost, advice) in candidates(&options.table, &trial) {
         let dearest = found.as_ref().map_or(u32::MAX, |found| found.0);
         if cost >= dearest {
             break;
@@ -100,11 +104,17 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
 }
 
 /// What may help, and how much it asks for: what a person has said is changed last.
-fn candidates(said: &Table, usual: u8, alone: bool) -> Vec<(u32, Advice)> {
-    let delimiters = [b'\t', b';', b'|', b' ', b','].map(Some);
-    let own = said.delimiter.unwrap_or(usual);
-    let delimiters = delimiters.into_iter().filter(|&other| other != Some(own));
-    let delimiters: Vec<_> = std::iter::once(said.delimiter).chain(delimiters).collect();
+fn candidates(said: &Table, trial: &Trial<'_>) -> Vec<(u32, Advice)> {
+    let (usual, alone) = (trial.usual, trial.alone);
+    // One that is not there leaves every line a single cell, as the first of them does.
+    let mut absent = 0;
+    let delimiters = [b'\t', b';', b'|', b' ', b','].into_iter().filter(|other| {
+        absent += u32::from(!trial.text.contains(other));
+        *other != trial.own && (trial.text.contains(other) || absent == 1)
+    });
+    let delimiters: Vec<_> = std::iter::once(said.delimiter)
+        .chain(delimiters.map(Some))
+        .collect();
     let mut all = Vec::new();
     for &delimiter in &delimiters {
         for labels in [Labels::None, Labels::FirstColumn, Labels::Entries] {
@@ -151,12 +161,42 @@ fn candidates(said: &Table, usual: u8, alone: bool) -> Vec<(u32, Advice)> {
 
 /// Whether a word is a number, perhaps with a comma in place of the decimal point.
 fn is_number(word: &str) -> bool {
-    word.replace(',', ".").parse::<f64>().is_ok()
+    match word.contains(',') {
+        true => word.replace(',', ".").parse::<f64>().is_ok(),
+        false => word.parse::<f64>().is_ok(),
+    }
 }
+
+/// The cells of a text.
+struct Cut {
+    cells: String,
+    /// Where every cell ends.
+    ends: Vec<u32>,
+    /// How many cells end before every line ends.
+    lines: Vec<u32>,
+}
+
+impl Cut {
+    /// The cells of every line.
+    fn lines(&self) -> impl Iterator<Item = impl ExactSizeIterator<Item = &str>> {
+        let begins = std::iter::once(&0).chain(&self.lines);
+        begins.zip(&self.lines).map(|(&begin, &end)| {
+            (begin as usize..end as usize).map(|at| {
+                let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+                &self.cells[begin as usize..self.ends[at] as usize]
+            })
+        })
+    }
+}
+
+/// What separates cells, and whether the first line has gone.
+type Way = (Option<u8>, bool);
 
 /// A table that is read again and again.
 struct Trial<'a> {
     text: &'a [u8],
+    /// Its cells for every way to cut it that was asked for, where it can be cut so.
+    cuts: RefCell<HashMap<Way, Option<Rc<Cut>>>>,
     usual: u8,
     /// What was refused.
     word: &'a str,
@@ -171,45 +211,29 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn read(&self, advice: &Advice) -> Result<(), Fault> {
-        let delimiter = advice.table.delimiter.unwrap_or(self.usual);
+        let mut table = advice.table.clone();
+        let delimiter = table.delimiter.unwrap_or(self.usual);
         // A blank separates what is a line of one cell, not what is a cell among others.
         if delimiter == b' ' && delimiter != self.own && !self.alone {
             return Err(Fault::new("a cell has several words"));
         }
-        let mut text = self.text;
-        if advice.without_first_line {
-            let (mut line, mut size) = (0, 0);
-            for_each_record(
-                &mut text,
-                &advice.table,
-                self.usual,
-                self.accept.allowance,
-                |record: &Record, _| {
-                    line += 1;
-                    let cells: Vec<&str> = record.cells().filter_map(Result::ok).collect();
-                    if line == 1 && cells.iter().any(|cell| is_number(cell)) {
-                        return Err(Fault::new("the first line holds numbers"));
-                    }
-                    // A title has other cells than the table, a header as many.
-                    if line == 2 && cells.len() == size && !self.first {
-                        return Err(Fault::new("the first line names the columns"));
-                    }
-                    size = cells.len();
-                    Ok(line < 2)
-                },
-            )?;
-            text = self.text;
-            let end = text.iter().position(|byte| b"\r\n".contains(byte));
-            text = end.map_or(&[][..], |end| &text[end + 1..]);
-            text = text.strip_prefix(b"\n").unwrap_or(text);
-        }
-        self.doubt(text, advice)?;
-        self.named(text, advice)?;
-        let (changed, mut table) = (self.changed(text, advice)?, advice.table.clone());
+        let way = (table.delimiter, advice.without_first_line);
+        let cut = self.cuts.borrow().get(&way).cloned();
+        let cut = cut.unwrap_or_else(|| {
+            let cut = self.cut(way).ok().map(Rc::new);
+            self.cuts.borrow_mut().insert(way, cut.clone());
+            cut
+        });
+        let cut = cut.ok_or_else(|| Fault::new("cannot be cut into cells"))?;
+        doubt(&cut, advice)?;
+        let changed = changed(&cut, advice);
         if changed.is_some() {
             table.delimiter = Some(OWN);
         }
-        let mut reader = changed.as_deref().unwrap_or(text);
+        let mut reader = match &changed {
+            Some(changed) => changed.as_bytes(),
+            None => self.text(way),
+        };
         if table.labels != Labels::Entries {
             let read = text::read_table::<f64>(&mut reader, &table, self.usual, self.accept)?;
             let columns = read.shape[1];
@@ -223,139 +247,161 @@ impl Trial<'_> {
                 false => Ok(()),
             };
         }
-        let mut reader_of_names = reader;
         let (entries, _) = text::read_entries::<f64>(&mut reader, &table, self.usual, self.accept)?;
         // Numbers before the last are no names.
-        let (mut lines, count) = (0, entries.values.len());
-        for_each_record(
-            &mut reader_of_names,
-            &table,
-            self.usual,
-            self.accept.allowance,
-            |record: &Record, _| {
-                lines += 1;
-                let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
-                let names = cells.split_last().map_or(&[][..], |(_, names)| names);
-                let number = names.iter().any(|name| name.parse::<f64>().is_ok());
-                match number && (lines > 1 || count == 1) {
-                    true => Err(Fault::new("holds several numbers")),
-                    false => Ok(true),
-                }
-            },
-        )
-    }
-
-    /// Refuses to take for data, or for names without a header, a column of numbers whose first cell is the only word of its line: a header of numbers, and the name of a column of names.
-    fn named(&self, mut text: &[u8], advice: &Advice) -> Result<(), Fault> {
-        let Table { header, labels, .. } = &advice.table;
-        let whole = (Header::Yes, Labels::FirstColumn);
-        if *labels == Labels::Entries || (*header, *labels) == whole {
-            return Ok(());
-        }
-        let (mut line, mut corner) = (0, false);
-        for_each_record(
-            &mut text,
-            &advice.table,
-            self.usual,
-            self.accept.allowance,
-            |record: &Record, _| {
-                line += 1;
-                let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
-                let Some((first, others)) = cells.split_first() else {
-                    return Ok(line < 2);
-                };
-                if line == 1 {
-                    corner = !is_number(first) && !first.is_empty() && others.len() > 1;
-                    corner &= others.iter().all(|cell| is_number(cell));
-                }
-                match corner && line == 2 && is_number(first) {
-                    true => Err(Fault::new("the first column is named as names are")),
-                    false => Ok(corner && line < 2),
-                }
-            },
-        )
-    }
-
-    /// Whether a line has a single cell, which is the one that was refused.
-    fn is_alone(&self) -> Result<bool, Fault> {
-        let (mut text, mut alone) = (self.text, false);
-        let table = Table {
-            delimiter: Some(self.own),
-            ..Table::default()
-        };
-        for_each_record(
-            &mut text,
-            &table,
-            self.usual,
-            self.accept.allowance,
-            |record: &Record, _| {
-                let cells = record.cells().collect::<Result<Vec<_>, _>>()?;
-                alone |= cells == [self.word];
-                Ok(!alone)
-            },
-        )?;
-        Ok(alone)
-    }
-
-    /// Refuses cells that hold several numbers, and to leave out a column that holds numbers.
-    fn doubt(&self, mut text: &[u8], advice: &Advice) -> Result<(), Fault> {
-        let (mut numbers, mut words) = (0, 0);
-        for_each_record(
-            &mut text,
-            &advice.table,
-            self.usual,
-            self.accept.allowance,
-            |record: &Record, _| {
-                for (at, cell) in record.cells().enumerate() {
-                    let cell = cell?;
-                    let several = |separator| {
-                        cell.contains(separator) && cell.split(separator).all(is_number)
-                    };
-                    if [';', '\t', '|'].into_iter().any(several) {
-                        return Err(Fault::new("a cell holds several numbers"));
-                    }
-                    if advice.without_column == Some(at + 1) {
-                        numbers += usize::from(is_number(cell));
-                        words += usize::from(!is_number(cell));
-                    }
-                }
-                Ok(true)
-            },
-        )?;
-        match words <= numbers && advice.without_column.is_some() {
-            true => Err(Fault::new("the column holds numbers")),
+        let count = entries.values.len();
+        let several = cut.lines().enumerate().any(|(line, cells)| {
+            let names = cells.len().saturating_sub(1);
+            let mut kept = kept(cells.take(names), advice);
+            (line > 0 || count == 1)
+                && kept.any(|name| match advice.decimal_comma {
+                    true => is_number(name),
+                    false => name.parse::<f64>().is_ok(),
+                })
+        });
+        match several {
+            true => Err(Fault::new("holds several numbers")),
             false => Ok(()),
         }
     }
 
-    /// The text with its cells changed, where they are.
-    fn changed(&self, mut text: &[u8], advice: &Advice) -> Result<Option<Vec<u8>>, Fault> {
-        if advice.without_column.is_none() && !advice.decimal_comma {
-            return Ok(None);
+    /// The text that is read.
+    fn text(&self, (_, without_first_line): Way) -> &[u8] {
+        if !without_first_line {
+            return self.text;
         }
-        let mut changed = Vec::new();
-        for_each_record(
-            &mut text,
-            &advice.table,
-            self.usual,
-            self.accept.allowance,
-            |record: &Record, _| {
-                let cells = record.cells().enumerate();
-                let kept = cells.filter(|&(at, _)| advice.without_column != Some(at + 1));
-                for (at, cell) in kept.map(|(_, cell)| cell).enumerate() {
-                    if at > 0 {
-                        changed.push(OWN);
-                    }
-                    let cell = cell?.replace('"', "\"\"");
-                    let point = cell.replace(',', ".");
-                    let is_number = advice.decimal_comma && point.parse::<f64>().is_ok();
-                    let cell = if is_number { point } else { cell };
-                    changed.extend(format!("\"{cell}\"").bytes());
-                }
-                changed.push(b'\n');
-                Ok(true)
-            },
-        )?;
-        Ok(Some(changed))
+        let end = self.text.iter().position(|byte| b"\r\n".contains(byte));
+        let text = end.map_or(&[][..], |end| &self.text[end + 1..]);
+        text.strip_prefix(b"\n").unwrap_or(text)
     }
+
+    /// Calls `visit` with the cells of every record.
+    fn for_each(
+        &self,
+        mut text: &[u8],
+        delimiter: Option<u8>,
+        mut visit: impl FnMut(&[&str]) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
+        let table = Table {
+            delimiter,
+            ..Table::default()
+        };
+        let allowance = self.accept.allowance;
+        for_each_record(&mut text, &table, self.usual, allowance, |record, _| {
+            visit(&record.cells().collect::<Result<Vec<_>, _>>()?)
+        })
+    }
+
+    /// The cells, unless one holds several numbers.
+    fn cut(&self, way: Way) -> Result<Cut, Fault> {
+        if way.1 {
+            let mut size = None;
+            self.for_each(self.text, way.0, |cells| {
+                if size.is_none() && cells.iter().any(|cell| is_number(cell)) {
+                    return Err(Fault::new("the first line holds numbers"));
+                }
+                // A title has other cells than the table, a header as many.
+                if size == Some(cells.len()) && !self.first {
+                    return Err(Fault::new("the first line names the columns"));
+                }
+                let more = size.is_none();
+                size = Some(cells.len());
+                Ok(more)
+            })?;
+        }
+        let mut cut = Cut {
+            cells: String::new(),
+            ends: Vec::new(),
+            lines: Vec::new(),
+        };
+        self.for_each(self.text(way), way.0, |cells| {
+            for cell in cells {
+                let several =
+                    |separator| cell.contains(separator) && cell.split(separator).all(is_number);
+                if [';', '\t', '|'].into_iter().any(several) {
+                    return Err(Fault::new("a cell holds several numbers"));
+                }
+                cut.cells.push_str(cell);
+                cut.ends.push(cut.cells.len() as u32);
+            }
+            cut.lines.push(cut.ends.len() as u32);
+            Ok(true)
+        })?;
+        Ok(cut)
+    }
+
+    /// Whether a line has a single cell, which is the one that was refused.
+    fn is_alone(&self) -> Result<bool, Fault> {
+        let mut alone = false;
+        self.for_each(self.text, Some(self.own), |cells| {
+            alone |= cells == [self.word];
+            Ok(!alone)
+        })?;
+        Ok(alone)
+    }
+}
+
+/// The cells of a line that are left.
+fn kept<'a>(
+    cells: impl Iterator<Item = &'a str>,
+    advice: &Advice,
+) -> impl Iterator<Item = &'a str> {
+    let cells = cells.enumerate();
+    cells.filter_map(|(at, cell)| (advice.without_column != Some(at + 1)).then_some(cell))
+}
+
+/// Refuses to leave out a column that holds numbers, and to take for data, or for names without a header, a column of numbers whose first cell is the only word of its line: a header of numbers, and the name of a column of names.
+fn doubt(cut: &Cut, advice: &Advice) -> Result<(), Fault> {
+    if let Some(column) = advice.without_column {
+        let cells = cut.lines().filter_map(|mut cells| cells.nth(column - 1));
+        let numbers = cells.map(|cell| if is_number(cell) { 1 } else { -1 });
+        if numbers.sum::<i64>() >= 0 {
+            return Err(Fault::new("the column holds numbers"));
+        }
+    }
+    let Table { header, labels, .. } = &advice.table;
+    let whole = (Header::Yes, Labels::FirstColumn);
+    if *labels == Labels::Entries || (*header, *labels) == whole {
+        return Ok(());
+    }
+    let mut lines = cut.lines();
+    let (Some(mut names), Some(mut numbers)) = (lines.next(), lines.next()) else {
+        return Ok(());
+    };
+    let corner = names.len() > 2
+        && names
+            .next()
+            .is_some_and(|first| !is_number(first) && !first.is_empty())
+        && names.all(is_number);
+    match corner && numbers.next().is_some_and(is_number) {
+        true => Err(Fault::new("the first column is named as names are")),
+        false => Ok(()),
+    }
+}
+
+/// The text with its cells changed, where they are.
+fn changed(cut: &Cut, advice: &Advice) -> Option<String> {
+    if advice.without_column.is_none() && !advice.decimal_comma {
+        return None;
+    }
+    let mut changed = String::with_capacity(cut.cells.len() + 3 * cut.ends.len());
+    for cells in cut.lines() {
+        for (at, cell) in kept(cells, advice).enumerate() {
+            if at > 0 {
+                changed.push(char::from(OWN));
+            }
+            changed.push('"');
+            if advice.decimal_comma && is_number(cell) {
+                changed.extend(cell.chars().map(|c| if c == ',' { '.' } else { c }));
+            } else {
+                cell.split('"').enumerate().for_each(|(at, part)| {
+                    changed.push_str(if at > 0 { "\"\"" } else { "" });
+                    changed.push_str(part);
+                });
+            }
+            changed.push('"');
+        }
+        changed.push('\n');
+    }
+    Some(changed)
 }

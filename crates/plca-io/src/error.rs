@@ -1,5 +1,6 @@
 //! Errors that name the file, the place and the value.
 
+use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -214,6 +215,16 @@ impl From<std::io::Error> for Fault {
     }
 }
 
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is within [`guarded`], where a panic is an error of a file and needs no message of its own.
+#[doc(hidden)]
+pub fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
 /// What a decoder of somebody else gives; its panic, as of one in builds that check for overflow, is an error like another.
 ///
 /// # Errors
@@ -227,7 +238,10 @@ impl From<std::io::Error> for Fault {
 /// assert_eq!(error, Err("the decoder failed: a length of 7".into()));
 /// ```
 pub fn guarded<O, E: ToString>(decode: impl FnOnce() -> Result<O, E>) -> Result<O, String> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
+    let before = GUARDED.replace(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    GUARDED.set(before);
+    match decoded {
         Ok(decoded) => decoded.map_err(|e| e.to_string()),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);

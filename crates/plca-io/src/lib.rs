@@ -65,7 +65,7 @@ pub use data::{
     Array, DataFile, Element, Header, Labels, Mask, ReadOptions, Table, first_index, is_table,
     lists_samples, open_file, read_data, read_data_with, read_mask, sha256_file, tells_sizes,
 };
-pub use error::{IoError, guarded};
+pub use error::{IoError, guarded, is_guarded};
 pub use model::{
     ModelFile, checksum, pending_model, read_checkpoint, read_metadata, read_model,
     read_model_with, write_checkpoint, write_model, write_npy,

@@ -1,6 +1,7 @@
 //! Matrix Market, FROSTT and tables of numbers.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::ops::Deref;
@@ -391,10 +392,37 @@ pub(crate) fn visit_matrix_market<T: Element>(
     Ok(banner)
 }
 
+thread_local! {
+    /// Parsers that are free. Their tables take longer than a short text, which is read in many ways for advice.
+    static PARSERS: RefCell<Vec<Parser>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A parser of cells.
+struct Parser {
+    delimiter: u8,
+    reader: csv_core::Reader,
+}
+
+impl Parser {
+    fn new(delimiter: u8) -> Self {
+        let free = PARSERS.with_borrow_mut(|free| {
+            let at = free.iter().position(|p| p.delimiter == delimiter)?;
+            Some(free.swap_remove(at))
+        });
+        free.unwrap_or_else(|| Self {
+            delimiter,
+            reader: csv_core::ReaderBuilder::new()
+                .delimiter(delimiter)
+                .terminator(csv_core::Terminator::Any(b'\n'))
+                .build(),
+        })
+    }
+}
+
 /// A record of cells, which may be quoted and then, but between tabs, go over several lines.
 pub(crate) struct Record {
     /// Between tabs a quote is text unless it begins and ends a cell: programs do not quote there.
-    parser: Option<csv_core::Reader>,
+    parser: Option<Parser>,
     /// The text of all cells, one after the other.
     text: Vec<u8>,
     written: usize,
@@ -404,12 +432,8 @@ pub(crate) struct Record {
 
 impl Record {
     fn new(delimiter: u8) -> Self {
-        let parser = csv_core::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .terminator(csv_core::Terminator::Any(b'\n'))
-            .build();
         Self {
-            parser: (delimiter != b'\t').then_some(parser),
+            parser: (delimiter != b'\t').then(|| Parser::new(delimiter)),
             text: Vec::new(),
             written: 0,
             ends: Vec::new(),
@@ -432,7 +456,7 @@ impl Record {
             return true;
         };
         if first {
-            parser.reset();
+            parser.reader.reset();
         }
         // A line of a quoted cell keeps its end.
         self.text.resize(self.written + line.len() + 1, 0);
@@ -442,7 +466,7 @@ impl Record {
                 (input, ended) = (b"\n", true);
             }
             let out = &mut self.text[self.written..];
-            let (result, read, wrote) = parser.read_field(input, out);
+            let (result, read, wrote) = parser.reader.read_field(input, out);
             input = &input[read..];
             self.written += wrote;
             match result {
@@ -514,6 +538,15 @@ impl Record {
                 .filter(|_| cell.starts_with(char::is_whitespace))
                 .unwrap_or(own))
         })
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(parser) = self.parser.take() {
+            // A thread that ends has no place for it.
+            let _ = PARSERS.try_with(|free| free.borrow_mut().push(parser));
+        }
     }
 }
 
