@@ -7,12 +7,9 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::axes::{self, Axes, Blocks};
 use super::init::scaled;
 use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
-
-/// Names of blocks, and how they lie in files. A name that ends in `_` stands for one block per mode: `factor_` for `factor_0`, `factor_1`
-/// and so on.
-pub type Blocks = &'static [(&'static str, FileLayout)];
 
 /// The parameters of a model, which have been checked.
 ///
@@ -49,29 +46,22 @@ pub trait State: Clone + Debug + Sized {
 
     /// The names of its blocks, in their order, for data with `order` modes.
     fn block_names(order: usize) -> Vec<String> {
-        let names = |&(name, _): &(&str, FileLayout)| match name.ends_with('_') {
-            true => (0..order).map(|j| format!("{name}{j}")).collect(),
-            false => vec![name.to_string()],
-        };
-        Self::BLOCKS.iter().flat_map(names).collect()
+        axes::names(Self::BLOCKS, order)
     }
 
-    /// How a block lies in files, as [`BLOCKS`](Self::BLOCKS) says. Of those not named there, `weights` and `marginal` are vectors, all others matrices.
+    /// What the axes of a block, or of a matrix of [`derived`](Self::derived), count.
+    fn axes(block: &str) -> Option<Axes> {
+        axes::of_name(Self::BLOCKS, block)
+    }
+
+    /// How it lies in files.
     fn layout(block: &str) -> FileLayout {
-        let is_named = |(name, _): &&(&str, FileLayout)| {
-            *name == block || name.ends_with('_') && block.starts_with(name)
-        };
-        let found = Self::BLOCKS.iter().find(is_named);
-        match (found, block) {
-            (Some(&(_, layout)), _) => layout,
-            (None, "weights" | "marginal") => FileLayout::Vector,
-            (None, _) => FileLayout::Matrix,
-        }
+        Self::axes(block).map_or(FileLayout::Matrix, Axes::layout)
     }
 
-    /// Matrices computed from the parameters, such as posterior means, that are written to files beside them but not read back. Default:
+    /// Posterior means, that are written to files beside the parameters but not read back: of a block `NAME_shape` as `NAME`. Default:
     /// none.
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let _ = at;
         Vec::new()
     }

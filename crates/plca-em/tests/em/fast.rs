@@ -307,7 +307,7 @@ fn all_models_in_parts<T: Real>(data: &dyn Data<T>, tol: f64) {
         for alpha in [None, Some(1.5)] {
             let mut plsa = Plsa::builder(k).given(given);
             if let Some(alpha) = alpha {
-                let prior: Prior<T> = Arc::new(Dirichlet::symmetric(alpha).unwrap());
+                let prior = Dirichlet::symmetric(alpha).unwrap();
                 plsa = plsa.prior("basis", prior.clone()).prior("mixture", prior);
             }
             parts_fit_together(&plsa.build().unwrap(), data, tol);

@@ -12,12 +12,11 @@ use super::sharded::{checked, divides, gathered, likelihood, settles, sums};
 use super::squared::squared;
 use super::states::{Pending, Task, Term};
 use super::{
-    Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version,
-    Whole,
+    Ask, Engine, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version, Whole,
 };
 use crate::em::extrapolates;
 use crate::{
-    Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Run, Sense,
+    Algorithm, AnyModel, Axis, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Run, Sense,
     Stepped, explain_given,
 };
 
@@ -137,8 +136,8 @@ impl<'a, T: Real> InProcess<'a, T> {
         &self.survey
     }
 
-    fn lies(&self, block: usize) -> Option<Lie> {
-        self.model.lies(block, self.whole.blocks.len())
+    fn lies(&self, block: usize) -> Axis {
+        self.model.sample_axis(&self.whole.blocks, block)
     }
 
     /// The sums of columns that run across the shards and do not sum to 1, as the shards would send them.
@@ -146,7 +145,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         let count = self.whole.blocks.len();
         let specs = self.whole.blocks.iter().enumerate();
         let summed =
-            |&(j, spec): &(usize, &BlockSpec<T>)| self.lies(j) == Some(Lie::Rows) && !divides(spec);
+            |&(j, spec): &(usize, &BlockSpec<T>)| self.lies(j) == Axis::Rows && !divides(spec);
         let mut all = vec![Vec::new(); count];
         for (j, _) in specs.filter(summed) {
             let mut sum = Partial::empty(self.shards.count());
@@ -166,7 +165,7 @@ impl<'a, T: Real> InProcess<'a, T> {
     /// The shared part of parameters.
     fn shared(&self, at: &Parameters<T>) -> Result<Shared<T>, FitError> {
         let blocks = at.blocks().enumerate();
-        let shared = blocks.filter(|&(j, _)| self.lies(j).is_none());
+        let shared = blocks.filter(|&(j, _)| self.lies(j) == Axis::None);
         let shared = shared.map(|(_, (name, block))| (name.to_string(), block.clone()));
         let parameters = Parameters::named(shared.collect(), 1.0);
         Ok(Shared {
@@ -193,9 +192,10 @@ impl<'a, T: Real> InProcess<'a, T> {
     fn local(&self, at: &Parameters<T>, place: Place) -> Local<T> {
         let samples = self.samples(place);
         let blocks = at.matrices().iter().enumerate();
-        let blocks = blocks.filter_map(|(j, block)| match self.lies(j)? {
-            Lie::Rows => Some(block.rows(place.first, samples).into_owned()),
-            Lie::Columns => Some(block.columns(place.first, samples).into_owned()),
+        let blocks = blocks.filter_map(|(j, block)| match self.lies(j) {
+            Axis::Rows => Some(block.rows(place.first, samples).into_owned()),
+            Axis::Columns => Some(block.columns(place.first, samples).into_owned()),
+            Axis::None => None,
         });
         Local {
             version: Version,

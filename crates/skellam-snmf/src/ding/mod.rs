@@ -16,7 +16,7 @@ mod state;
 mod steps;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
+    Algorithm, Axes, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
 };
 use plca_tensor::{Data, Real};
 
@@ -110,7 +110,12 @@ impl<T: Real> Model for Ding<T> {
 /// The blocks of a matrix of this shape.
 fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     vec![
-        BlockSpec::values("basis", (f, k), Axis::Columns, Constraint::Free),
-        BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
+        BlockSpec::values("basis", (f, k), Axes::factor(0), Constraint::Free),
+        BlockSpec::values(
+            "activations",
+            (k, n),
+            Axes::coefficients(1),
+            Constraint::NonNegative,
+        ),
     ]
 }

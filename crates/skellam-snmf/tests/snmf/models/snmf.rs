@@ -55,8 +55,8 @@ fn priors_by_block() {
     };
     let both = now().priors(both).build().unwrap();
     let by_block = now()
-        .prior("atoms", Arc::new(Dirichlet::symmetric(1.5).unwrap()))
-        .rate_prior("activations", Arc::new(Gamma::new(2.0, 0.5).unwrap()))
+        .prior("atoms", Dirichlet::symmetric(1.5).unwrap())
+        .prior("activations", Gamma::new(2.0, 0.5).unwrap())
         .build()
         .unwrap();
     for solver in ALL {
