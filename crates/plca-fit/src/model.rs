@@ -93,7 +93,8 @@ macro_rules! serialised {
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;
     const NAME: &'static str = "parameters";
-    const BLOCKS: Blocks = &[];
+    // Of other names all are matrices.
+    const BLOCKS: Blocks = &[("weights", Axes::WEIGHTS), ("marginal", Axes::numbers(1))];
 
     fn wrap(parameters: Self) -> Result<Self, FitError> {
         match parameters.not_finite() {

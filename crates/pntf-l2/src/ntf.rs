@@ -149,6 +149,7 @@ impl<T: Real> Ntf<T> {
     /// ```
     /// use nalgebra::dmatrix;
     /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_priors::Penalty;
     /// use pntf_l2::{Ntf, NtfState, Transform};
     /// let learnt = NtfState::new(vec![dmatrix![1.0], dmatrix![2.0; 0.0]])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 3.0, 1.0], Order::RowMajor)?;

@@ -256,7 +256,7 @@ fn what_does_not_go_is_refused() {
         })
     ));
     let other = PlcaVb::<f64>::builder(1)
-        .prior("weights", Entries::All(1.0))
+        .prior("mixture", Entries::All(1.0))
         .build()
         .unwrap();
     assert!(matches!(

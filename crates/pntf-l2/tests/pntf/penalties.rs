@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{FitError, Init, Model, Solver, Stop, Transform};
-use plca_priors::Penalty;
+use plca_priors::{Dirichlet, Penalty, PriorError};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{Ntf, NtfState, NtfUpdate};
 use serde_json::Value;
@@ -169,15 +169,13 @@ fn other_blocks_and_weights_are_refused() {
     let refused = ntf.bind(&data).map(drop).unwrap_err();
     assert!(matches!(refused, FitError::UnknownBlock { name, .. } if name == "w"));
     for (linear, quadratic) in [(-1.0, 0.0), (0.0, f64::NAN), (f64::INFINITY, 0.0)] {
-        let refused = Ntf::<f64>::builder(1)
-            .prior("factor_0", Penalty::new(linear, quadratic).unwrap())
-            .build();
-        assert!(matches!(
-            refused,
-            Err(FitError::Setting {
-                name: "penalty",
-                ..
-            })
-        ));
+        let refused = Penalty::new(linear, quadratic);
+        assert!(matches!(refused, Err(PriorError::Domain { .. })));
     }
+    let lagged = Penalty::new(0.0, 1.0).unwrap().lagged();
+    let refused = Ntf::<f64>::builder(1).prior("factor_0", lagged).build();
+    assert!(matches!(refused, Err(FitError::Conflict { .. })));
+    let other = Dirichlet::symmetric(2.0).unwrap();
+    let refused = Ntf::<f64>::builder(1).prior("factor_0", other).build();
+    assert!(matches!(refused, Err(FitError::Prior { .. })));
 }
