@@ -35,7 +35,7 @@ pub(crate) trait Kind: Sized {
     type State<T: Scalar>: State<Scalar = T> + Reconstruct;
 
     /// The model itself.
-    type Model<T: Scalar>: Model<Scalar = T, State = Self::State<T>> + AnyModel<T> + 'static;
+    type Model<T: Scalar>: Model<T, State = Self::State<T>> + AnyModel<T> + 'static;
 
     /// The model that is asked for.
     fn build<T: Scalar>(asked: Asked<'_>) -> Result<Self::Model<T>, Refused>;

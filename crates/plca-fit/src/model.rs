@@ -132,22 +132,22 @@ pub trait AnyModel<T: Real>: Debug + Send + Sync {
     -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 }
 
-impl<M: Model> AnyModel<M::Scalar> for M {
+impl<T: Real, M: Model<T>> AnyModel<T> for M {
     fn components(&self) -> usize {
         Model::components(self)
     }
 
     fn on<'a>(
         &'a self,
-        data: &'a dyn Data<M::Scalar>,
-    ) -> Result<Run<'a, Parameters<M::Scalar>>, FitError> {
+        data: &'a dyn Data<T>,
+    ) -> Result<Run<'a, Parameters<T>>, FitError> {
         Ok(Model::on(self, data)?.untyped())
     }
 
     fn bind_to<'a>(
         &'a self,
-        data: &'a dyn Data<M::Scalar>,
-    ) -> Result<Box<dyn Algorithm<M::Scalar> + 'a>, FitError> {
+        data: &'a dyn Data<T>,
+    ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         self.bind(data)
     }
 }
@@ -167,11 +167,9 @@ impl<M: Model> AnyModel<M::Scalar> for M {
 /// assert!((with_defaults.objective() - with_choices.objective()).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Model: Debug + Send + Sync {
-    /// The type of its numbers, `f32` or `f64`.
-    type Scalar: Real;
+pub trait Model<T: Real>: Debug + Send + Sync {
     /// The fitted parameters.
-    type State: State<Scalar = Self::Scalar>;
+    type State: State<Scalar = T>;
 
     /// The number of components, `K`.
     fn components(&self) -> usize;
@@ -184,15 +182,15 @@ pub trait Model: Debug + Send + Sync {
     /// [`FitError`] for data that the model does not take, or that its settings do not fit.
     fn bind<'a>(
         &'a self,
-        data: &'a dyn Data<Self::Scalar>,
-    ) -> Result<Box<dyn Algorithm<Self::Scalar> + 'a>, FitError>;
+        data: &'a dyn Data<T>,
+    ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 
     /// A [`Run`] on data: choose its solver, stop rule, restarts and observers, then call [`Run::run`].
     ///
     /// # Errors
     ///
     /// As [`bind`](Self::bind).
-    fn on<'a>(&'a self, data: &'a dyn Data<Self::Scalar>) -> Result<Run<'a, Self::State>, FitError>
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Self::State>, FitError>
     where
         Self: Sized,
     {
@@ -208,8 +206,8 @@ pub trait Model: Debug + Send + Sync {
     /// As [`Init::parameters`].
     fn init(
         &self,
-        data: &dyn Data<Self::Scalar>,
-        init: impl Into<Init<Self::Scalar>>,
+        data: &dyn Data<T>,
+        init: impl Into<Init<T>>,
         rng: &mut dyn Rng,
     ) -> Result<Self::State, FitError>
     where
@@ -229,7 +227,7 @@ pub trait Model: Debug + Send + Sync {
     /// As [`on`](Self::on) and [`Run::run`].
     fn fit(
         &self,
-        data: &dyn Data<Self::Scalar>,
+        data: &dyn Data<T>,
         rng: &mut dyn Rng,
     ) -> Result<Fit<Self::State>, FitError>
     where

@@ -95,8 +95,7 @@ impl<T: Real> ColumnNmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for ColumnNmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for ColumnNmf<T> {
     type State = ColumnNmfState<T>;
 
     fn components(&self) -> usize {

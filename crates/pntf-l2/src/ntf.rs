@@ -240,8 +240,7 @@ impl<T: Real> NtfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Ntf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Ntf<T> {
     type State = NtfState<T>;
 
     fn components(&self) -> usize {

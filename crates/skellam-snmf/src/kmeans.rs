@@ -129,8 +129,7 @@ impl<T: Real> KMeansBuilder<T> {
     }
 }
 
-impl<T: Real> Model for KMeans<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for KMeans<T> {
     type State = KMeansState<T>;
 
     fn components(&self) -> usize {

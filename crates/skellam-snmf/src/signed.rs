@@ -50,8 +50,7 @@ macro_rules! bayesian {
             }
         }
 
-        impl<T: Real> plca_fit::Model for $vb<T> {
-            type Scalar = T;
+        impl<T: Real> plca_fit::Model<T> for $vb<T> {
             type State = $state<T>;
 
             fn components(&self) -> usize {

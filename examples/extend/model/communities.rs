@@ -110,8 +110,7 @@ impl<T: Real> Expectation<T> for OnData<'_, T> {
     }
 }
 
-impl<T: Real> Model for Communities<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Communities<T> {
     type State = CommunitiesState<T>;
 
     fn components(&self) -> usize {

@@ -157,7 +157,7 @@ fn stop(context: &Context) -> Stop {
 }
 
 /// The best of some starts, and its objective.
-fn best<M: Model<Scalar = f64>>(
+fn best<M: Model<f64>>(
     context: &Context,
     model: &M,
     data: &DenseTensor<f64>,

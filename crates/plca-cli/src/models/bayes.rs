@@ -23,7 +23,7 @@ pub(super) fn refused(file: Option<&Path>, e: FitError) -> Failure {
 }
 
 /// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
-pub(super) fn scores<M: Model<Scalar = f64>>(
+pub(super) fn scores<M: Model<f64>>(
     args: &SelectArgs,
     make: impl Fn(usize, &[usize]) -> Result<M, Failure>,
     ln_lik: impl Fn(&M::State, &dyn Data<f64>) -> Result<f64, FitError>,

@@ -242,8 +242,7 @@ impl<T: Real> PlcaVbBuilder<T> {
     }
 }
 
-impl<T: Real> Model for PlcaVb<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for PlcaVb<T> {
     type State = PlcaVbState<T>;
 
     fn components(&self) -> usize {

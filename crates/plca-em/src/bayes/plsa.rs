@@ -272,8 +272,7 @@ impl<T: Real> PlsaVbBuilder<T> {
     }
 }
 
-impl<T: Real> Model for PlsaVb<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for PlsaVb<T> {
     type State = PlsaVbState<T>;
 
     fn components(&self) -> usize {

@@ -186,8 +186,7 @@ impl<T: Real> NmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Nmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Nmf<T> {
     type State = NmfState<T>;
 
     fn components(&self) -> usize {

@@ -11,7 +11,7 @@ use super::Local;
 use crate::blocks::is_free;
 
 /// A model that can be learnt from batches: PLSA in both directions, by EM or variational Bayes, PLCA of any order, and KL-NMF.
-pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
+pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
     /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA and NMF.
     fn streamed(&self, order: usize) -> usize;
 

@@ -168,8 +168,7 @@ impl<T: Real> PlcaBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Plca<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Plca<T> {
     type State = PlcaState<T>;
 
     fn components(&self) -> usize {

@@ -165,8 +165,7 @@ impl<T: Real> PlsaBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Plsa<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Plsa<T> {
     type State = PlsaState<T>;
 
     fn components(&self) -> usize {

@@ -80,7 +80,7 @@ fn near(what: &str, got: f64, want: f64, tol: f64) {
     assert!(far <= tol * want.abs().max(1.0), "{what}: {got} {want}");
 }
 
-fn trajectory<M: Model<Scalar = f64>>(model: &M, case: &Value, objective: &str) {
+fn trajectory<M: Model<f64>>(model: &M, case: &Value, objective: &str) {
     let name = case["name"].as_str().unwrap();
     let data = DenseTensor::new(
         whole(&case["V"]["shape"]),

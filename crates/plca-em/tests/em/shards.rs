@@ -72,7 +72,7 @@ trait Both<T: Real>: Sharded<T> + AnyModel<T> {
     fn piece(&self) -> &dyn AnyModel<T>;
 }
 
-impl<T: Real, M: Sharded<T> + Model<Scalar = T>> Both<T> for M {
+impl<T: Real, M: Sharded<T> + Model<T>> Both<T> for M {
     fn sharded(&self) -> &dyn Sharded<T> {
         self
     }
@@ -1035,7 +1035,7 @@ fn frozen_blocks_stay() {
         .run(Init::default().block("basis", basis.clone()), &mut rng)
         .unwrap();
     assert_eq!(fit.state().block("basis"), Some(&basis));
-    assert_eq!(model.components(), K);
+    assert_eq!(Model::components(&model), K);
 }
 
 /// Posteriors from shapes that are given, whose counts do not agree, and of which some columns are frozen: those of one piece. What shards cannot know is

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::em::extrapolates;
 use crate::{
-    Algorithm, AnyModel, Axis, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Run, Sense,
+    Algorithm, Model, Axis, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Sense,
     Stepped, explain_given,
 };
 
@@ -503,12 +503,12 @@ pub struct OnShards<'a, T: Real> {
 
 impl<'a, T: Real> OnShards<'a, T> {
     /// The model of these shards.
-    pub fn new<M: Sharded<T> + crate::Model<Scalar = T>>(
+    pub fn new<M: Sharded<T> + Model<T>>(
         model: &'a M,
         shards: &'a dyn Shards<T>,
     ) -> Self {
         Self {
-            components: crate::Model::components(model),
+            components: Model::components(model),
             model,
             shards,
             stepwise: None,
@@ -522,16 +522,14 @@ impl<'a, T: Real> OnShards<'a, T> {
     }
 }
 
-impl<T: Real> AnyModel<T> for OnShards<'_, T> {
+impl<T: Real> Model<T> for OnShards<'_, T> {
+    type State = Parameters<T>;
+
     fn components(&self) -> usize {
         self.components
     }
 
-    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
-        Ok(Run::new(self.bind_to(data)?))
-    }
-
-    fn bind_to<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+    fn bind<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let bound = InProcess::new(self.model, self.shards)?;
         Ok(Box::new(bound.stepwise(self.stepwise)))
     }

@@ -18,7 +18,7 @@ fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) 
 }
 
 /// The objective after some iterations.
-fn end<M: Model>(model: &M, data: &dyn Data<M::Scalar>, run: (Solver, usize, u32, u64)) -> f64 {
+fn end<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, run: (Solver, usize, u32, u64)) -> f64 {
     let (solver, iterations, starts, seed) = run;
     let run = model.on(data).unwrap().solver(solver).restarts(starts);
     let run = run.stop(Stop::default().max_iter(iterations));

@@ -212,8 +212,7 @@ impl<T: Real> PntfBuilder<T> {
 }
 
 /// Negative cells are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
-impl<T: Real> Model for Pntf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Pntf<T> {
     type State = PntfState<T>;
 
     fn components(&self) -> usize {

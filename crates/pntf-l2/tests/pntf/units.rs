@@ -20,7 +20,7 @@ fn data<T: Real>(shape: &[usize], unit: impl Fn(f64) -> f64) -> DenseTensor<T> {
 
 type Seen<T> = (Vec<f64>, Vec<DMatrix<T>>);
 
-fn run<T: Real, M: Model<Scalar = T>>(model: &M, data: &DenseTensor<T>, solver: Solver) -> Seen<T> {
+fn run<T: Real, M: Model<T>>(model: &M, data: &DenseTensor<T>, solver: Solver) -> Seen<T> {
     let run = model.on(data).unwrap().solver(solver);
     let run = run.stop(exactly(25).check_every(1));
     let fit = run.run(Init::default(), &mut rng(5)).unwrap();

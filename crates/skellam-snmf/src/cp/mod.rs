@@ -208,8 +208,7 @@ impl<T: Real> SignedCpBuilder<T> {
     }
 }
 
-impl<T: Real> Model for SignedCp<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for SignedCp<T> {
     type State = SignedCpState<T>;
 
     fn components(&self) -> usize {

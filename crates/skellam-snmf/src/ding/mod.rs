@@ -89,8 +89,7 @@ impl<T: Real> DingBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Ding<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Ding<T> {
     type State = DingState<T>;
 
     fn components(&self) -> usize {

@@ -317,8 +317,7 @@ impl<T: Real> ShiftedSnmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for ShiftedSnmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for ShiftedSnmf<T> {
     type State = ShiftedSnmfState<T>;
 
     fn components(&self) -> usize {

@@ -229,8 +229,7 @@ impl<T: Real> SnmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Snmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Snmf<T> {
     type State = SnmfState<T>;
 
     fn components(&self) -> usize {

@@ -168,8 +168,7 @@ impl<T: Real> SnmfVbBuilder<T> {
     }
 }
 
-impl<T: Real> Model for SnmfVb<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for SnmfVb<T> {
     type State = SnmfVbState<T>;
 
     fn components(&self) -> usize {

@@ -161,12 +161,12 @@ pub(crate) fn show_plca<T: Real>(at: &Parameters<T>) -> Shown<T> {
 
 impl Setup {
     /// Visits a model under the solver of these settings.
-    fn solve<M: Model, V: Visit<M::Scalar>>(
+    fn solve<T: Real, M: Model<T>, V: Visit<T>>(
         &self,
         model: &M,
-        data: &dyn Data<M::Scalar>,
+        data: &dyn Data<T>,
         start: &M::State,
-        show: Show<'_, M::Scalar>,
+        show: Show<'_, T>,
         visit: V,
     ) -> V::Out {
         let solver = match (self.fast, self.squarem) {

@@ -201,8 +201,7 @@ impl Expectation<f64> for OnData<'_> {
     }
 }
 
-impl Model for Gains {
-    type Scalar = f64;
+impl Model<f64> for Gains {
     type State = GainsState;
 
     fn components(&self) -> usize {

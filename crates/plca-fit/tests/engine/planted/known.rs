@@ -176,8 +176,7 @@ impl Expectation<f64> for OnData<'_> {
     }
 }
 
-impl Model for Known {
-    type Scalar = f64;
+impl Model<f64> for Known {
     type State = KnownState;
 
     fn components(&self) -> usize {
