@@ -41,11 +41,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The step of a model, from a start that is drawn as far as it is not given.
-fn step<'a, M: Model<f64>>(
-    model: &'a M,
-    data: &'a dyn Data<f64>,
-    given: &Init<f64>,
-) -> Step<'a> {
+fn step<'a, M: Model<f64>>(model: &'a M, data: &'a dyn Data<f64>, given: &Init<f64>) -> Step<'a> {
     let em = model.bind(data).expect("data of the model");
     let start = given.parameters(&*em, &mut source(4));
     let mut at = start.expect("a start");

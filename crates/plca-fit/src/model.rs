@@ -137,10 +137,7 @@ impl<T: Real, M: Model<T>> AnyModel<T> for M {
         Model::components(self)
     }
 
-    fn on<'a>(
-        &'a self,
-        data: &'a dyn Data<T>,
-    ) -> Result<Run<'a, Parameters<T>>, FitError> {
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
         Ok(Model::on(self, data)?.untyped())
     }
 
@@ -180,10 +177,7 @@ pub trait Model<T: Real>: Debug + Send + Sync {
     /// # Errors
     ///
     /// [`FitError`] for data that the model does not take, or that its settings do not fit.
-    fn bind<'a>(
-        &'a self,
-        data: &'a dyn Data<T>,
-    ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 
     /// A [`Run`] on data: choose its solver, stop rule, restarts and observers, then call [`Run::run`].
     ///
@@ -225,11 +219,7 @@ pub trait Model<T: Real>: Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`on`](Self::on) and [`Run::run`].
-    fn fit(
-        &self,
-        data: &dyn Data<T>,
-        rng: &mut dyn Rng,
-    ) -> Result<Fit<Self::State>, FitError>
+    fn fit(&self, data: &dyn Data<T>, rng: &mut dyn Rng) -> Result<Fit<Self::State>, FitError>
     where
         Self: Sized,
     {

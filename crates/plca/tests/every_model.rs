@@ -79,7 +79,6 @@ fn through<T: Real, M: Model<T>>(
 ) -> Result<f64, FitError>
 where
     M::State: Reconstruct + Serialize + DeserializeOwned + Sync,
-    T: Real,
 {
     let run = || -> Result<_, FitError> {
         let stop = Stop::default()

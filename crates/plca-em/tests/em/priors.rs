@@ -216,11 +216,7 @@ fn data_stay_possible() -> Result<(), FitError> {
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
     let first = dmatrix![0.4, 0.3; 0.3, 0.3; 0.3, 0.4];
     let second = dmatrix![0.5, 0.6; 0.5, 0.4];
-    fn possible<M: Model<f64>>(
-        model: &M,
-        start: &M::State,
-        name: &str,
-    ) -> Result<(), FitError> {
+    fn possible<M: Model<f64>>(model: &M, start: &M::State, name: &str) -> Result<(), FitError> {
         let v = counts();
         let one = after(model, &v, start, Solver::Em, 1)?;
         let block = one.state().parameters().block(name).unwrap();

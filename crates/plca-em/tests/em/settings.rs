@@ -231,12 +231,7 @@ fn priors() -> [(Prior<f64>, Option<usize>); 7] {
 /// A prior that still changes, or whose step no objective guards, is refused acceleration by name; a settled one is not.
 #[test]
 fn unsteady_priors_are_not_accelerated() -> Result<(), FitError> {
-    fn check<M: Model<f64>>(
-        model: &M,
-        state: &M::State,
-        block: &str,
-        settles: Option<usize>,
-    ) {
+    fn check<M: Model<f64>>(model: &M, state: &M::State, block: &str, settles: Option<usize>) {
         let data = counts();
         let em = model.bind(&data).unwrap();
         for iteration in 0..8 {

@@ -129,11 +129,7 @@ fn cooled<M: Model<f64>>(
     (fit, stands.into_inner())
 }
 
-fn perplexity<M: Model<f64>>(
-    model: &M,
-    held: &dyn Data<f64>,
-    at: &Parameters<f64>,
-) -> f64 {
+fn perplexity<M: Model<f64>>(model: &M, held: &dyn Data<f64>, at: &Parameters<f64>) -> f64 {
     let held = model.bind(held).unwrap();
     (-held.likelihood(at).unwrap() / held.unit()).exp()
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::em::extrapolates;
 use crate::{
-    Algorithm, Model, Axis, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Sense,
+    Algorithm, Axis, BlockSpec, Draw, FitError, Frozen, Model, Parameters, Progress, Sense,
     Stepped, explain_given,
 };
 
@@ -503,10 +503,7 @@ pub struct OnShards<'a, T: Real> {
 
 impl<'a, T: Real> OnShards<'a, T> {
     /// The model of these shards.
-    pub fn new<M: Sharded<T> + Model<T>>(
-        model: &'a M,
-        shards: &'a dyn Shards<T>,
-    ) -> Self {
+    pub fn new<M: Sharded<T> + Model<T>>(model: &'a M, shards: &'a dyn Shards<T>) -> Self {
         Self {
             components: Model::components(model),
             model,

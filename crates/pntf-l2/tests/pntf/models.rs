@@ -67,11 +67,7 @@ fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf<T>, PntfState<T>) {
 }
 
 /// A state as the start of a run on these data.
-fn place<T: Real, M: Model<T>>(
-    model: &M,
-    data: &dyn Data<T>,
-    state: &M::State,
-) -> Parameters<T> {
+fn place<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, state: &M::State) -> Parameters<T> {
     let state = model.init(data, state, &mut rng(0)).unwrap();
     state.parameters().clone()
 }

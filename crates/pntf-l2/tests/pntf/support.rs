@@ -1,7 +1,7 @@
 //! Models iterated by hand.
 
 use plca_fit::{Fit, Init, Model, Solver, State, Stop};
-use plca_tensor::{Real, Data};
+use plca_tensor::{Data, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
@@ -31,13 +31,21 @@ pub(crate) fn best<S: State>(runs: impl Iterator<Item = Fit<S>>) -> Fit<S> {
 }
 
 /// The objective of a state.
-pub(crate) fn objective<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, state: &M::State) -> f64 {
+pub(crate) fn objective<T: Real, M: Model<T>>(
+    model: &M,
+    data: &dyn Data<T>,
+    state: &M::State,
+) -> f64 {
     let algorithm = model.bind(data).unwrap();
     algorithm.objective(state.parameters()).unwrap()
 }
 
 /// The residual of a state.
-pub(crate) fn residual<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, state: &M::State) -> f64 {
+pub(crate) fn residual<T: Real, M: Model<T>>(
+    model: &M,
+    data: &dyn Data<T>,
+    state: &M::State,
+) -> f64 {
     let algorithm = model.bind(data).unwrap();
     algorithm.residual(state.parameters()).unwrap()
 }

@@ -12,15 +12,12 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// From the JSON of what a checkpoint keeps after `cut` iterations, under every solver.
-fn resumes<T: Real, M: Model<T>>(
+fn resumes<T: Real + Serialize + DeserializeOwned, M: Model<T>>(
     model: &M,
     data: &dyn Data<T>,
     stop: &Stop,
     cut: usize,
-) -> Result<(), TestCaseError>
-where
-    T: Serialize + DeserializeOwned,
-{
+) -> Result<(), TestCaseError> {
     for &solver in Solver::ALL {
         let run = || model.on(data).unwrap().solver(solver).stop(stop.clone());
         let saved = RefCell::new(None);

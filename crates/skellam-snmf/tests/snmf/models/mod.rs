@@ -97,9 +97,11 @@ pub(super) fn near(now: &[f64], before: &[f64], most: f64, what: &str) {
 }
 
 /// A run that is cut, written, read and continued has the bits of one that is not.
-pub(super) fn resumes<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, solver: Solver)
-where
-    T: serde::Serialize + serde::de::DeserializeOwned,
+pub(super) fn resumes<T: Real + serde::Serialize + serde::de::DeserializeOwned, M: Model<T>>(
+    model: &M,
+    data: &dyn Data<T>,
+    solver: Solver,
+) where
     M::State: PartialEq,
 {
     let whole = new(model, data, Init::default(), solver);

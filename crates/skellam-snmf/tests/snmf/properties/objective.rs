@@ -5,7 +5,7 @@ use plca_fit::laws::{self, Rounding};
 use plca_fit::{
     Algorithm, BlockSpec, FitError, Model, Parameters, Run, Solver, State, Stepped, Stop,
 };
-use plca_tensor::{Real, Data};
+use plca_tensor::{Data, Real};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
