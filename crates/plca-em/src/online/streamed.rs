@@ -19,7 +19,7 @@ pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
     #[doc(hidden)]
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError>;
 
-    /// Whether a block of data with this number of modes belongs to the batch. Default: one that has an entry or a column for every sample.
+    /// Whether a block of parameters belongs to the batch, of data with this number of modes. Default: one that has an entry or a column for every sample.
     #[doc(hidden)]
     fn is_local(&self, block: Axes, order: usize) -> bool {
         block.samples(self.streamed(order)) != Axis::None
