@@ -106,11 +106,14 @@ pub fn advice(refused: &IoError, options: &ReadOptions) -> Option<Advice> {
 /// What may help, and how much it asks for: what a person has said is changed last.
 fn candidates(said: &Table, trial: &Trial<'_>) -> Vec<(u32, Advice)> {
     let (usual, alone) = (trial.usual, trial.alone);
-    // One that is not there leaves every line a single cell, as the first of them does.
-    let mut absent = 0;
+    // Of `;`, `|` and `,` that the text does not have one is enough: by each of them every line is a single cell.
+    let mut absent = false;
     let delimiters = [b'\t', b';', b'|', b' ', b','].into_iter().filter(|other| {
-        absent += u32::from(!trial.text.contains(other));
-        *other != trial.own && (trial.text.contains(other) || absent == 1)
+        let first = match trial.text.contains(other) || [b'\t', b' '].contains(other) {
+            true => true,
+            false => *other != trial.own && !std::mem::replace(&mut absent, true),
+        };
+        *other != trial.own && first
     });
     let delimiters: Vec<_> = std::iter::once(said.delimiter)
         .chain(delimiters.map(Some))
@@ -172,7 +175,7 @@ struct Cut {
     cells: String,
     /// Where every cell ends.
     ends: Vec<u32>,
-    /// How many cells end before every line ends.
+    /// The number of cells up to the end of every line.
     lines: Vec<u32>,
 }
 
@@ -195,7 +198,7 @@ type Way = (Option<u8>, bool);
 /// A table that is read again and again.
 struct Trial<'a> {
     text: &'a [u8],
-    /// Its cells for every way to cut it that was asked for, where it can be cut so.
+    /// Its cells by every way to cut it that was tried; none where it cannot be cut so.
     cuts: RefCell<HashMap<Way, Option<Rc<Cut>>>>,
     usual: u8,
     /// What was refused.
@@ -249,20 +252,20 @@ impl Trial<'_> {
         }
         let (entries, _) = text::read_entries::<f64>(&mut reader, &table, self.usual, self.accept)?;
         // Numbers before the last are no names.
-        let count = entries.values.len();
-        let several = cut.lines().enumerate().any(|(line, cells)| {
-            let names = cells.len().saturating_sub(1);
-            let mut kept = kept(cells.take(names), advice);
-            (line > 0 || count == 1)
-                && kept.any(|name| match advice.decimal_comma {
-                    true => is_number(name),
-                    false => name.parse::<f64>().is_ok(),
-                })
-        });
-        match several {
-            true => Err(Fault::new("holds several numbers")),
-            false => Ok(()),
-        }
+        let (mut lines, count) = (0, entries.values.len());
+        let (text, delimiter) = match &changed {
+            Some(changed) => (changed.as_bytes(), Some(OWN)),
+            None => (self.text(way), way.0),
+        };
+        self.for_each(text, delimiter, |cells| {
+            lines += 1;
+            let names = cells.split_last().map_or(&[][..], |(_, names)| names);
+            let number = names.iter().any(|name| name.parse::<f64>().is_ok());
+            match number && (lines > 1 || count == 1) {
+                true => Err(Fault::new("holds several numbers")),
+                false => Ok(true),
+            }
+        })
     }
 
     /// The text that is read.
@@ -292,7 +295,7 @@ impl Trial<'_> {
         })
     }
 
-    /// The cells, unless one holds several numbers.
+    /// The cells. Refused are a first line that is no title but has to go, and a cell that holds several numbers.
     fn cut(&self, way: Way) -> Result<Cut, Fault> {
         if way.1 {
             let mut size = None;
@@ -350,7 +353,8 @@ fn kept<'a>(
     cells.filter_map(|(at, cell)| (advice.without_column != Some(at + 1)).then_some(cell))
 }
 
-/// Refuses to leave out a column that holds numbers, and to take for data, or for names without a header, a column of numbers whose first cell is the only word of its line: a header of numbers, and the name of a column of names.
+/// Refuses to leave out a column that holds numbers. Also where the first line has one word, at its begin, and numbers behind it: then it is a header whose columns are named by numbers, and the first column
+/// holds names, so that it is refused to take that column for data.
 fn doubt(cut: &Cut, advice: &Advice) -> Result<(), Fault> {
     if let Some(column) = advice.without_column {
         let cells = cut.lines().filter_map(|mut cells| cells.nth(column - 1));

@@ -219,7 +219,7 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is within [`guarded`], where a panic is an error of a file and needs no message of its own.
+/// Whether this thread is within [`guarded`], where a panic becomes an error of a file.
 #[doc(hidden)]
 pub fn is_guarded() -> bool {
     GUARDED.get()

@@ -393,7 +393,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
 }
 
 thread_local! {
-    /// Parsers that are free. Their tables take longer than a short text, which is read in many ways for advice.
+    /// Parsers that are free. To make the transition tables of one takes longer than to parse a short text, which is read in many ways for advice.
     static PARSERS: RefCell<Vec<Parser>> = const { RefCell::new(Vec::new()) };
 }
 

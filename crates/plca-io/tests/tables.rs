@@ -1,6 +1,6 @@
 //! Numbers in cells: headers, delimiters, quotes and labels.
 
-use plca_io::{DataFile, Header, Labels, ReadOptions, Table, read_data_with, read_names};
+use plca_io::{DataFile, Header, Labels, ReadOptions, Table, advice, read_data_with, read_names};
 
 /// The shape and the values, or what is said from the place on.
 fn read(name: &str, text: &str, table: &Table) -> Result<(Vec<usize>, Vec<f64>), String> {
@@ -231,4 +231,94 @@ fn quotes_of_a_name_are_its_own() {
         ["Says \"no\"", "\"Yes\" vote", "\"Yes\""]
     );
     assert_eq!(names[1].as_deref().unwrap(), ["a \"b\"", "\"", "c"]);
+}
+
+/// What makes a refused table readable: the delimiter, the labels, whether the first line goes, the column that goes, and whether commas are points.
+fn advised(
+    name: &str,
+    text: &str,
+    table: &Table,
+) -> Option<(Option<u8>, Labels, bool, Option<usize>, bool)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let options = ReadOptions {
+        table: table.clone(),
+        ..ReadOptions::default()
+    };
+    let refused = read_data_with::<f64>(&path, &options).unwrap_err();
+    let found = advice(&refused, &options)?;
+    Some((
+        found.table.delimiter,
+        found.table.labels,
+        found.without_first_line,
+        found.without_column,
+        found.decimal_comma,
+    ))
+}
+
+#[test]
+fn what_is_advised() {
+    use Labels::{Entries, FirstColumn, None as Plain};
+    let entries = Table {
+        labels: Entries,
+        ..AUTO
+    };
+    let units = "word,doc,count,unit\nsea,d1,3,kg\nsun,d2,4,kg\n";
+    let quoted = "\"Price\n(EUR)\"\n";
+    let cases = [
+        (
+            "a.csv",
+            units.to_string(),
+            &entries,
+            Some((None, Entries, false, Some(4), false)),
+        ),
+        (
+            "a.csv",
+            units.to_string(),
+            &AUTO,
+            Some((None, Entries, false, Some(4), false)),
+        ),
+        (
+            "a.csv",
+            "g,1\nh,2\n".into(),
+            &AUTO,
+            Some((None, FirstColumn, false, None, false)),
+        ),
+        // No line has one of the delimiters: cells are in quotes, which those between tabs are not.
+        (
+            "a.csv",
+            format!("{quoted}\"1,5\"\n\"2,5\"\n"),
+            &AUTO,
+            Some((Some(b';'), Plain, false, None, true)),
+        ),
+        (
+            "a.tsv",
+            format!("{quoted}1\n2\n"),
+            &AUTO,
+            Some((Some(b';'), Plain, false, None, false)),
+        ),
+        (
+            "a.tsv",
+            "1\tx;|y\n5\n6\n".into(),
+            &AUTO,
+            Some((Some(b','), Plain, false, None, false)),
+        ),
+        (
+            "a.tsv",
+            "sep=;\n1;b\n5\n6\n".into(),
+            &AUTO,
+            Some((Some(b'|'), Plain, false, None, false)),
+        ),
+    ];
+    for (name, text, table, want) in cases {
+        assert_eq!(advised(name, &text, table), want, "{text:?}");
+    }
+    let semicolon = Table {
+        delimiter: Some(b';'),
+        ..entries
+    };
+    let numbers = "a; \" 5 \";1,5\nb; \" 6 \";2,5\n";
+    let found = advised("a.csv", numbers, &semicolon);
+    assert_eq!(found, Some((Some(b','), Entries, false, None, false)));
 }

@@ -46,7 +46,7 @@ impl<T: Real> Shards<T> for Vec<Box<dyn Data<T>>> {
     }
 }
 
-/// A model on shards that one process goes through, one after the other: an [`Algorithm`] for a [`Run`], whose results are bit-identical to
+/// A model on shards that one process goes through, one after the other: an [`Algorithm`] for a [`Run`](crate::Run), whose results are bit-identical to
 /// those of any other engine over the same shards.
 ///
 /// Every iteration reads every shard once; where a model renews its own blocks in turn, twice.
