@@ -233,12 +233,11 @@ fn quotes_of_a_name_are_its_own() {
     assert_eq!(names[1].as_deref().unwrap(), ["a \"b\"", "\"", "c"]);
 }
 
-/// What makes a refused table readable: the delimiter, the labels, whether the first line goes, the column that goes, and whether commas are points.
-fn advised(
-    name: &str,
-    text: &str,
-    table: &Table,
-) -> Option<(Option<u8>, Labels, bool, Option<usize>, bool)> {
+/// The delimiter, the labels, whether the first line goes, the column that goes, and whether commas are points.
+type Advised = (Option<u8>, Labels, bool, Option<usize>, bool);
+
+/// What makes a refused table readable.
+fn advised(name: &str, text: &str, table: &Table) -> Option<Advised> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
