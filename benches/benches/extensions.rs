@@ -41,11 +41,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The step of a model, from a start that is drawn as far as it is not given.
-fn step<'a, M: Model<Scalar = f64>>(
-    model: &'a M,
-    data: &'a dyn Data<f64>,
-    given: &Init<f64>,
-) -> Step<'a> {
+fn step<'a, M: Model<f64>>(model: &'a M, data: &'a dyn Data<f64>, given: &Init<f64>) -> Step<'a> {
     let em = model.bind(data).expect("data of the model");
     let start = given.parameters(&*em, &mut source(4));
     let mut at = start.expect("a start");
@@ -55,7 +51,7 @@ fn step<'a, M: Model<Scalar = f64>>(
 }
 
 /// Measures an extension and what it extends, in turn.
-fn pair<M: Model<Scalar = f64>, P: Model<Scalar = f64>>(
+fn pair<M: Model<f64>, P: Model<f64>>(
     name: &str,
     limit: f64,
     (extended, data, given): (&M, &dyn Data<f64>, &Init<f64>),

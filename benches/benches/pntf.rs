@@ -42,12 +42,12 @@ fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &dyn Data<T>, k: usize) 
     group.finish();
 }
 
-fn sweep<M: Model>(
+fn sweep<T: Real, M: Model<T>>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
     model: &M,
-    data: &dyn Data<M::Scalar>,
-    start: &Init<M::Scalar>,
+    data: &dyn Data<T>,
+    start: &Init<T>,
 ) {
     let one = ThreadPoolBuilder::new().num_threads(1).build();
     let pool = one.expect("a thread");

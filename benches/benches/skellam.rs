@@ -41,7 +41,7 @@ fn data(f: usize, n: usize) -> DenseTensor<f64> {
 }
 
 /// One iteration of a model, and its objective.
-fn steps<M: Model<Scalar = f64>>(
+fn steps<M: Model<f64>>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
     model: &M,

@@ -90,7 +90,7 @@ fn watch(name: &str, mut step: impl FnMut()) {
     );
 }
 
-fn steps<M: Model<Scalar = f64>>(name: &str, model: &M, data: &dyn Data<f64>) {
+fn steps<M: Model<f64>>(name: &str, model: &M, data: &dyn Data<f64>) {
     let em = model.bind(data).expect("mass");
     let start = Init::default().parameters(&*em, &mut source(4));
     let mut at = start.expect("a start");

@@ -14,7 +14,7 @@ use plca::fit::{
 };
 use plca::io::{ModelFile, room};
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
-use plca::priors::{Dirichlet, Entries, Priors, RatePriors};
+use plca::priors::{Dirichlet, Entries, Penalty, PriorSpec, Priors, RatePriors};
 use plca::tensor::Data;
 
 use crate::data::Scalar;
@@ -35,7 +35,7 @@ pub(crate) trait Kind: Sized {
     type State<T: Scalar>: State<Scalar = T> + Reconstruct;
 
     /// The model itself.
-    type Model<T: Scalar>: Model<Scalar = T, State = Self::State<T>> + AnyModel<T> + 'static;
+    type Model<T: Scalar>: Model<T, State = Self::State<T>> + AnyModel<T> + 'static;
 
     /// The model that is asked for.
     fn build<T: Scalar>(asked: Asked<'_>) -> Result<Self::Model<T>, Refused>;
@@ -283,7 +283,8 @@ macro_rules! with_priors {
             let refused = |e| Refused::Value(format!("`prior` of '{name}': {e}"));
             $builder = match &setting {
                 Setting::Text(text) => {
-                    let prior = Priors::parse(text, *size);
+                    let known = Priors::<T>::parse(text, *size);
+                    let prior = known.and_then(|_| text.parse::<PriorSpec>());
                     $builder.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?)
                 }
                 Setting::Array(array) => {
@@ -311,9 +312,9 @@ macro_rules! with_rate_priors {
             let Setting::Text(text) = &setting else {
                 return Err(refused("expected a text".into()));
             };
-            let prior = RatePriors::parse(text, size);
-            $builder =
-                $builder.rate_prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?);
+            let known = RatePriors::<T>::parse(text, size);
+            let prior = known.and_then(|_| text.parse::<PriorSpec>());
+            $builder = $builder.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?);
         }
     };
 }
@@ -686,7 +687,10 @@ impl Kind for LeeSeung {
             let &[Setting::Number(linear), Setting::Number(quadratic)] = &weights[..] else {
                 return wrong(format!("`penalty` of '{name}': expected two numbers"));
             };
-            builder = builder.penalty(name, linear, quadratic);
+            let penalty = Penalty::new(linear, quadratic);
+            let penalty =
+                penalty.map_err(|e| Refused::Value(format!("`penalty` of '{name}': {e}")))?;
+            builder = builder.prior(name, penalty);
         }
         Ok(builder.build()?)
     }

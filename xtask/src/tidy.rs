@@ -28,7 +28,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "skellam-snmf",
         &["plca-tensor", "plca-dist", "plca-fit", "plca-priors"],
     ),
-    ("pntf-l2", &["plca-tensor", "plca-dist", "plca-fit"]),
+    (
+        "pntf-l2",
+        &["plca-tensor", "plca-dist", "plca-priors", "plca-fit"],
+    ),
 ];
 
 /// Packages that a crate is built from at most, itself among them, where no feature is asked for: what a user who picks one crate compiles.

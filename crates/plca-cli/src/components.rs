@@ -73,7 +73,7 @@ impl Fit {
     /// The components of an array, if it has any.
     pub(crate) fn components(&self, block: &str) -> Option<Components<'_>> {
         let array = self.file.arrays.get(block)?;
-        let axis = self.kind.component_axis(block);
+        let axis = axis_of(Some(self.kind), block, array)?;
         // Of data of either sign alone; plus and minus are the last dimension.
         let signed = has(self.kind, "--m")
             && block.strip_suffix("_shape").unwrap_or(block) == "atoms"
@@ -95,7 +95,11 @@ pub(crate) fn axis_of(kind: Option<Kind>, name: &str, array: &Array<f64>) -> Opt
     match block {
         _ if array.shape.len() == 1 => by_component.then_some(0),
         "consensus_spectra" => Some(0),
-        _ => Some(kind.map_or(1, |kind| kind.component_axis(block))),
+        _ => match kind.and_then(|kind| kind.axes(block)) {
+            Some(axes) => axes.components_in_file(),
+            // Of explained data, and kernels of other programs.
+            None => Some(usize::from(block != "mixture" && array.shape.len() < 3)),
+        },
     }
 }
 

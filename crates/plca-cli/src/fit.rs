@@ -141,7 +141,7 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
 }
 
 /// Fits the model that `make` makes for a number of components and the shape of its data, and leaves its files and its summary.
-pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
+pub(crate) fn fit<T: Scalar, M: Model<T> + 'static>(
     args: &FitArgs,
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {

@@ -74,7 +74,7 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         check_single(path, &given)?;
     }
     let rank = given.iter().find_map(|(name, array)| {
-        let axis = args.model.component_axis(name);
+        let axis = args.model.component_axis(name)?;
         array.shape.get(axis).copied()
     });
     Ok((given, rank))
@@ -309,7 +309,7 @@ pub(crate) fn arrange(
     for (block, array) in given.iter_mut() {
         let own = dimension(args.model, settings, block);
         let own = own.and_then(|d| names.get(d)?.as_ref());
-        let axis = usize::from(args.model.component_axis(block) == 0);
+        let axis = usize::from(args.model.component_axis(block) == Some(0));
         let (Some(own), Some(there)) = (own, called(block)) else {
             continue;
         };

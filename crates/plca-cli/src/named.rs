@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use plca_fit::Axes;
 use plca_io::IoError;
 use plca_tensor::{Data, Real};
 use serde_json::{Value, json};
@@ -17,36 +18,27 @@ use crate::outputs::printable;
 use crate::spectrogram::recorded;
 use crate::table::Labels;
 
-fn number(settings: &Value, name: &str, default: u64) -> usize {
-    settings[name].as_u64().unwrap_or(default) as usize
-}
-
 /// The dimension of the data whose indices the entries of a block are. Kernels are smaller than the data, impulses may be larger.
 pub(crate) fn dimension(kind: Kind, settings: &Value, block: &str) -> Option<usize> {
-    if has(kind, "--kernel") {
-        return None;
-    }
-    let block = block.strip_suffix("_shape").unwrap_or(block);
-    match block {
-        "basis" if has(kind, "--given") => Some(1 - number(settings, "given", 1).min(1)),
-        "mixture" | "gap" | "marginal" | "labels" => Some(number(settings, "given", 1).min(1)),
-        "basis" | "w" | "centres" => Some(0),
-        "coefficients" | "h" | "activations" => Some(1),
-        "atoms" => Some(number(settings, "signed_mode", 0)),
-        _ => block.strip_prefix("factor_")?.parse().ok(),
-    }
+    // Of explained data.
+    let explained = ["mixture", "gap"].contains(&block);
+    let explained = explained.then_some(Axes::coefficients(1));
+    let mode = kind.axes(block).or(explained)?.mode()?;
+    Some(match (&settings["given"], &settings["signed_mode"]) {
+        (given, _) if given == 0 && has(kind, "--given") => 1 - mode,
+        (_, signed) if block.starts_with("atoms") => signed.as_u64().unwrap_or(0) as usize,
+        _ => mode,
+    })
 }
 
 /// The dimension of the samples of a model of matrices, of which it has a block.
 pub(crate) fn along(kind: Kind, settings: &Value) -> Option<usize> {
-    let samples = ["mixture", "coefficients", "h", "activations", "labels"];
-    let blocks = kind.blocks(2);
-    let block = samples.iter().find(|name| {
-        blocks
-            .iter()
-            .any(|block| block.strip_suffix("_shape").unwrap_or(block) == **name)
-    })?;
-    dimension(kind, settings, block)
+    let is_of_samples = |block: &String| {
+        let axes = kind.axes(block);
+        axes == Some(Axes::coefficients(1)) || axes == Some(Axes::numbers(1))
+    };
+    let block = kind.blocks(2).into_iter().find(is_of_samples)?;
+    dimension(kind, settings, &block)
 }
 
 /// What a model file says that the indices of a dimension are called.
@@ -461,7 +453,7 @@ pub(crate) fn names(
     let place = match kind {
         Some(kind) => dimension(kind, &metadata["settings"], block)?,
         None if metadata["model"] == "consensus" => {
-            let samples = number(&metadata["of"], "given", 1).min(1);
+            let samples = metadata["of"]["given"].as_u64().unwrap_or(1).min(1) as usize;
             match block.rsplit('.').next() {
                 Some("consensus_spectra") => 1 - samples,
                 _ => samples,

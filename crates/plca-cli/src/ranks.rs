@@ -186,7 +186,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 }
 
 /// Fits the model that `make` makes to the shards of a folder.
-pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+pub(crate) fn fit<T: Scalar, M: Model<T> + Sharded<T>>(
     args: &FitArgs,
     world: &World,
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,

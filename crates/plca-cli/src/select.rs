@@ -102,7 +102,7 @@ pub(crate) fn fitted<M>(
     data: &dyn Data<f64>,
 ) -> Result<Fitted, Failure>
 where
-    M: Model<Scalar = f64, State: Reconstruct + 'static>,
+    M: Model<f64, State: Reconstruct + 'static>,
 {
     let start = |start| {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);

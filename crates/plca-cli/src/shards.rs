@@ -100,7 +100,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 }
 
 /// Fits the model that `make` makes to shards: those of a folder, or those that the data are cut into.
-pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+pub(crate) fn fit<T: Scalar, M: Model<T> + Sharded<T>>(
     args: &FitArgs,
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
@@ -127,7 +127,7 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
 }
 
 /// The model of the data in a folder, the blocks that are given and the number of components.
-pub(crate) fn of_folder<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+pub(crate) fn of_folder<T: Scalar, M: Model<T> + Sharded<T>>(
     args: &FitArgs,
     manifest: &Manifest,
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
@@ -159,7 +159,7 @@ pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Va
 }
 
 /// Fits a model to shards of data.
-fn on<T: Scalar, M: Model<Scalar = T> + Sharded<T>>(
+fn on<T: Scalar, M: Model<T> + Sharded<T>>(
     args: &FitArgs,
     data: &dyn Data<T>,
     model: &M,

@@ -4,22 +4,11 @@ use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVectorView};
 use plca_dist::random::{exponential, uniform};
-use plca_priors::Step;
+use plca_priors::{PriorSpec, Step};
 use plca_tensor::{Real, exponent, normalise_columns, times_power_of_two};
 use rand::Rng;
 
-use super::{FitError, Prior};
-
-/// The place of the components within a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Axis {
-    /// A row belongs to a component, as of weights and mixtures.
-    Rows,
-    /// A column belongs to a component, as of factors.
-    Columns,
-    /// Neither.
-    None,
-}
+use super::{Axes, Axis, FitError, Prior};
 
 /// The condition that the values of a block must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +85,8 @@ pub struct BlockSpec<T: Real> {
     pub name: Cow<'static, str>,
     /// Rows and columns.
     pub shape: (usize, usize),
-    /// Where the components lie.
-    pub components: Axis,
+    /// What its rows and its columns count.
+    pub axes: Axes,
     /// The condition that its values must satisfy.
     pub constraint: Constraint,
     /// A prior on it.
@@ -125,15 +114,11 @@ const TRACE: f64 = 1e-12;
 
 impl<T: Real> BlockSpec<T> {
     /// A free simplex block without a prior.
-    pub fn simplex(
-        name: impl Into<Cow<'static, str>>,
-        shape: (usize, usize),
-        components: Axis,
-    ) -> Self {
+    pub fn simplex(name: impl Into<Cow<'static, str>>, shape: (usize, usize), axes: Axes) -> Self {
         Self {
             name: name.into(),
             shape,
-            components,
+            axes,
             constraint: Constraint::Simplex,
             prior: None,
             frozen: Frozen::No,
@@ -146,12 +131,12 @@ impl<T: Real> BlockSpec<T> {
     pub fn values(
         name: impl Into<Cow<'static, str>>,
         shape: (usize, usize),
-        components: Axis,
+        axes: Axes,
         constraint: Constraint,
     ) -> Self {
         Self {
             constraint,
-            ..Self::simplex(name, shape, components)
+            ..Self::simplex(name, shape, axes)
         }
     }
 
@@ -313,6 +298,28 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
+    /// Puts a prior on the block.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for one of other values than the block has, [`FitError::Prior`] for one that does not fit it.
+    pub fn set_prior(&mut self, prior: &PriorSpec) -> Result<(), FitError> {
+        let (constraint, of) = match prior.is_of_rates() {
+            false => (Constraint::Simplex, "distributions"),
+            true => (Constraint::NonNegative, "rates"),
+        };
+        if self.constraint != constraint {
+            let what = format!("a prior of {of} cannot be used on `{}`", self.name);
+            return Err(FitError::Conflict { what });
+        }
+        let prior = match constraint {
+            Constraint::Simplex => prior.simplex(self.shape).map(Prior::Simplex),
+            _ => prior.rate(self.shape).map(Prior::Rate),
+        };
+        self.prior = Some(prior.map_err(|source| self.refused(source))?);
+        Ok(())
+    }
+
     /// Refuses a prior made for another shape, and frozen components that the block does not have or whose column a prior shares.
     ///
     /// # Errors
@@ -369,7 +376,7 @@ impl<T: Real> BlockSpec<T> {
             return Vec::new();
         }
         match &self.frozen {
-            Frozen::Components(_) if self.components == Axis::Rows => {
+            Frozen::Components(_) if self.axes.components() == Axis::Rows => {
                 self.frozen_components().repeat(columns)
             }
             Frozen::Entries(flags) => {
@@ -386,7 +393,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     fn component_count(&self) -> usize {
-        match self.components {
+        match self.axes.components() {
             Axis::Rows => self.shape.0,
             Axis::Columns => self.shape.1,
             Axis::None => 0,
@@ -400,7 +407,7 @@ impl<T: Real> BlockSpec<T> {
             Frozen::No => Vec::new(),
             Frozen::Whole => vec![true; count],
             Frozen::Components(components) => (0..count).map(|z| components.contains(&z)).collect(),
-            Frozen::Entries(flags) => match self.components {
+            Frozen::Entries(flags) => match self.axes.components() {
                 Axis::Rows => flags.row_iter().map(|row| row.iter().all(|&x| x)).collect(),
                 Axis::Columns => {
                     let columns = flags.column_iter();
@@ -470,7 +477,7 @@ impl<T: Real> BlockSpec<T> {
                 }
             }
             let mut new = old.clone();
-            let columns = match self.components {
+            let columns = match self.axes.components() {
                 Axis::Columns => self.frozen_components(),
                 Axis::Rows | Axis::None => Vec::new(),
             };
@@ -526,7 +533,7 @@ impl<T: Real> BlockSpec<T> {
                 true => x / old,
                 false => T::zero(),
             }),
-            Some(Exposure::PerComponent(each)) => match self.components {
+            Some(Exposure::PerComponent(each)) => match self.axes.components() {
                 Axis::Rows => DMatrix::from_vec(rows, columns, each.repeat(columns)),
                 Axis::Columns | Axis::None => DMatrix::from_fn(rows, columns, |_, j| each[j]),
             },
@@ -572,7 +579,7 @@ impl<T: Real> BlockSpec<T> {
                 let down = T::lit(times_power_of_two(1.0, half - exponent(unit)));
                 let both = counts.as_mut_slice().iter_mut().zip(old.as_slice());
                 for (at, (c, &old)) in both.enumerate() {
-                    let x = match self.components {
+                    let x = match self.axes.components() {
                         Axis::Rows => exposure[at % rows],
                         Axis::Columns | Axis::None => exposure[at / rows],
                     };
@@ -625,7 +632,7 @@ impl<T: Real> BlockSpec<T> {
         }
         let frozen = self.frozen_components();
         for (z, _) in frozen.iter().enumerate().filter(|(_, frozen)| **frozen) {
-            match self.components {
+            match self.axes.components() {
                 Axis::Columns => new.set_column(z, &old.column(z)),
                 Axis::Rows => new.set_row(z, &old.row(z)),
                 Axis::None => {}
@@ -636,7 +643,7 @@ impl<T: Real> BlockSpec<T> {
     /// Whether its entries are rates, which have a unit: not shares, shapes, or numbers that belong to no component.
     pub(super) fn has_unit(&self) -> bool {
         !matches!(self.constraint, Constraint::Simplex | Constraint::Positive)
-            && self.components != Axis::None
+            && self.axes.components() != Axis::None
     }
 
     /// Whether all entries are so small that neither the next step nor what belongs to them in another block leaves the range of numbers: below
@@ -654,7 +661,7 @@ impl<T: Real> BlockSpec<T> {
     /// Whether a value of the block tells components apart: of several entries each, they do not all have the same.
     pub fn tells_apart(&self, block: &DMatrix<T>) -> bool {
         let (rows, columns) = block.shape();
-        match self.components {
+        match self.axes.components() {
             Axis::Columns => rows > 1 && (1..columns).any(|z| block.column(z) != block.column(0)),
             Axis::Rows => columns > 1 && (1..rows).any(|z| block.row(z) != block.row(0)),
             Axis::None => false,

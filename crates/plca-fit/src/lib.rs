@@ -28,6 +28,7 @@
 
 mod algorithm;
 mod anneal;
+mod axes;
 mod block;
 mod consensus;
 mod cool;
@@ -61,9 +62,10 @@ mod units;
 
 pub use algorithm::{Algorithm, Sense};
 pub use anneal::Anneal;
+pub use axes::{Axes, Axis, Blocks, Index};
 #[doc(hidden)]
 pub use block::check_room;
-pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
+pub use block::{BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 pub use cool::Cooling;
 pub use each::{Alone, Each, Ended, each, explain_each};
@@ -76,7 +78,7 @@ pub use fit::{Checkpoint, Event, Fit, TracePoint};
 pub use init::{Init, Start, begin, explain_given};
 pub use interrupt::Interrupt;
 pub use layout::FileLayout;
-pub use model::{AnyModel, Blocks, Model, State};
+pub use model::{AnyModel, Model, State};
 pub use nndsvd::Fill;
 #[doc(hidden)]
 pub use nndsvd::nndsvd;

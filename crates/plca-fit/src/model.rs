@@ -7,12 +7,9 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::axes::{self, Axes, Blocks};
 use super::init::scaled;
 use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
-
-/// Names of blocks, and how they lie in files. A name that ends in `_` stands for one block per mode: `factor_` for `factor_0`, `factor_1`
-/// and so on.
-pub type Blocks = &'static [(&'static str, FileLayout)];
 
 /// The parameters of a model, which have been checked.
 ///
@@ -49,29 +46,22 @@ pub trait State: Clone + Debug + Sized {
 
     /// The names of its blocks, in their order, for data with `order` modes.
     fn block_names(order: usize) -> Vec<String> {
-        let names = |&(name, _): &(&str, FileLayout)| match name.ends_with('_') {
-            true => (0..order).map(|j| format!("{name}{j}")).collect(),
-            false => vec![name.to_string()],
-        };
-        Self::BLOCKS.iter().flat_map(names).collect()
+        axes::names(Self::BLOCKS, order)
     }
 
-    /// How a block lies in files, as [`BLOCKS`](Self::BLOCKS) says. Of those not named there, `weights` and `marginal` are vectors, all others matrices.
+    /// What the axes of a block, or of a matrix of [`derived`](Self::derived), count.
+    fn axes(block: &str) -> Option<Axes> {
+        axes::of_name(Self::BLOCKS, block)
+    }
+
+    /// How it lies in files.
     fn layout(block: &str) -> FileLayout {
-        let is_named = |(name, _): &&(&str, FileLayout)| {
-            *name == block || name.ends_with('_') && block.starts_with(name)
-        };
-        let found = Self::BLOCKS.iter().find(is_named);
-        match (found, block) {
-            (Some(&(_, layout)), _) => layout,
-            (None, "weights" | "marginal") => FileLayout::Vector,
-            (None, _) => FileLayout::Matrix,
-        }
+        Self::axes(block).map_or(FileLayout::Matrix, Axes::layout)
     }
 
-    /// Matrices computed from the parameters, such as posterior means, that are written to files beside them but not read back. Default:
+    /// Posterior means, that are written to files beside the parameters but not read back: of a block `NAME_shape` as `NAME`. Default:
     /// none.
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let _ = at;
         Vec::new()
     }
@@ -103,7 +93,8 @@ macro_rules! serialised {
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;
     const NAME: &'static str = "parameters";
-    const BLOCKS: Blocks = &[];
+    // Of other names all are matrices.
+    const BLOCKS: Blocks = &[("weights", Axes::WEIGHTS), ("marginal", Axes::numbers(1))];
 
     fn wrap(parameters: Self) -> Result<Self, FitError> {
         match parameters.not_finite() {
@@ -141,22 +132,19 @@ pub trait AnyModel<T: Real>: Debug + Send + Sync {
     -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 }
 
-impl<M: Model> AnyModel<M::Scalar> for M {
+impl<T: Real, M: Model<T>> AnyModel<T> for M {
     fn components(&self) -> usize {
         Model::components(self)
     }
 
-    fn on<'a>(
-        &'a self,
-        data: &'a dyn Data<M::Scalar>,
-    ) -> Result<Run<'a, Parameters<M::Scalar>>, FitError> {
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
         Ok(Model::on(self, data)?.untyped())
     }
 
     fn bind_to<'a>(
         &'a self,
-        data: &'a dyn Data<M::Scalar>,
-    ) -> Result<Box<dyn Algorithm<M::Scalar> + 'a>, FitError> {
+        data: &'a dyn Data<T>,
+    ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         self.bind(data)
     }
 }
@@ -176,11 +164,9 @@ impl<M: Model> AnyModel<M::Scalar> for M {
 /// assert!((with_defaults.objective() - with_choices.objective()).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Model: Debug + Send + Sync {
-    /// The type of its numbers, `f32` or `f64`.
-    type Scalar: Real;
+pub trait Model<T: Real>: Debug + Send + Sync {
     /// The fitted parameters.
-    type State: State<Scalar = Self::Scalar>;
+    type State: State<Scalar = T>;
 
     /// The number of components, `K`.
     fn components(&self) -> usize;
@@ -191,17 +177,14 @@ pub trait Model: Debug + Send + Sync {
     /// # Errors
     ///
     /// [`FitError`] for data that the model does not take, or that its settings do not fit.
-    fn bind<'a>(
-        &'a self,
-        data: &'a dyn Data<Self::Scalar>,
-    ) -> Result<Box<dyn Algorithm<Self::Scalar> + 'a>, FitError>;
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 
     /// A [`Run`] on data: choose its solver, stop rule, restarts and observers, then call [`Run::run`].
     ///
     /// # Errors
     ///
     /// As [`bind`](Self::bind).
-    fn on<'a>(&'a self, data: &'a dyn Data<Self::Scalar>) -> Result<Run<'a, Self::State>, FitError>
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Self::State>, FitError>
     where
         Self: Sized,
     {
@@ -217,8 +200,8 @@ pub trait Model: Debug + Send + Sync {
     /// As [`Init::parameters`].
     fn init(
         &self,
-        data: &dyn Data<Self::Scalar>,
-        init: impl Into<Init<Self::Scalar>>,
+        data: &dyn Data<T>,
+        init: impl Into<Init<T>>,
         rng: &mut dyn Rng,
     ) -> Result<Self::State, FitError>
     where
@@ -236,11 +219,7 @@ pub trait Model: Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`on`](Self::on) and [`Run::run`].
-    fn fit(
-        &self,
-        data: &dyn Data<Self::Scalar>,
-        rng: &mut dyn Rng,
-    ) -> Result<Fit<Self::State>, FitError>
+    fn fit(&self, data: &dyn Data<T>, rng: &mut dyn Rng) -> Result<Fit<Self::State>, FitError>
     where
         Self: Sized,
     {

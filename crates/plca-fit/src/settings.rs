@@ -1,30 +1,31 @@
 //! What builders are told of blocks, by their names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::marker::PhantomData;
 
-use plca_priors::{RatePrior, SimplexPrior};
+use plca_priors::PriorSpec;
 use plca_tensor::Real;
 
 use super::block::{check_blocks, check_known};
-use super::{BlockSpec, FitError, Frozen, Prior};
+use super::{BlockSpec, FitError, Frozen};
 
 /// Priors and frozen blocks of a model, before its data say which blocks there are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings<T: Real> {
-    priors: BTreeMap<String, Prior<T>>,
+    priors: BTreeMap<String, PriorSpec>,
     frozen: BTreeMap<String, Frozen>,
+    scalar: PhantomData<T>,
 }
 
 impl<T: Real> Settings<T> {
     /// Sets the prior of a block; a later one replaces an earlier one.
-    pub fn prior(&mut self, block: String, prior: Arc<dyn SimplexPrior<T>>) {
-        self.priors.insert(block, Prior::Simplex(prior));
+    pub fn prior(&mut self, block: String, prior: impl Into<PriorSpec>) {
+        self.priors.insert(block, prior.into());
     }
 
-    /// Sets the prior of a block of rates; a later one replaces an earlier one.
-    pub fn rate_prior(&mut self, block: String, prior: Arc<dyn RatePrior<T>>) {
-        self.priors.insert(block, Prior::Rate(prior));
+    /// The same settings with no prior on a block.
+    pub fn without_prior(&mut self, block: &str) {
+        self.priors.remove(block);
     }
 
     /// Sets which part of a block is frozen; a later setting replaces an earlier one.
@@ -32,13 +33,37 @@ impl<T: Real> Settings<T> {
         self.frozen.insert(block, frozen);
     }
 
+    /// The priors alone.
+    #[must_use]
+    pub fn unfrozen(&self) -> Self {
+        Self {
+            priors: self.priors.clone(),
+            frozen: BTreeMap::new(),
+            scalar: PhantomData,
+        }
+    }
+
+    /// The same with these priors alone.
+    #[must_use]
+    pub fn with_priors_that(mut self, keep: impl Fn(&str, &PriorSpec) -> bool) -> Self {
+        self.priors.retain(|block, prior| keep(block, prior));
+        self
+    }
+
     /// Whether any block has a prior.
     pub fn has_priors(&self) -> bool {
         !self.priors.is_empty()
     }
 
+    /// All priors, by the names of their blocks.
+    pub fn priors(&self) -> impl Iterator<Item = (&str, &PriorSpec)> {
+        self.priors
+            .iter()
+            .map(|(name, prior)| (name.as_str(), prior))
+    }
+
     /// The prior of a block.
-    pub fn prior_of(&self, block: &str) -> Option<&Prior<T>> {
+    pub fn prior_of(&self, block: &str) -> Option<&PriorSpec> {
         self.priors.get(block)
     }
 
@@ -57,12 +82,36 @@ impl<T: Real> Settings<T> {
     /// # Errors
     ///
     /// [`FitError::Setting`] for a number of components whose blocks no memory holds, [`FitError::UnknownBlock`] for a name that no block has; those of
-    /// [`BlockSpec::check`].
+    /// [`BlockSpec::set_prior`] and [`BlockSpec::check`].
     pub fn apply(&self, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
+        self.write(specs, true)
+    }
+
+    /// Writes into the blocks what is frozen. The model reads the priors itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply).
+    pub fn apply_frozen(&self, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
+        self.write(specs, false)
+    }
+
+    /// Refuses names that no block has.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::UnknownBlock`].
+    pub fn check_known(&self, specs: &[BlockSpec<T>]) -> Result<(), FitError> {
+        check_known(specs, self.priors.keys().chain(self.frozen.keys()))
+    }
+
+    fn write(&self, specs: &mut [BlockSpec<T>], priors: bool) -> Result<(), FitError> {
         check_blocks(specs)?;
-        check_known(specs, self.priors.keys().chain(self.frozen.keys()))?;
+        self.check_known(specs)?;
         for spec in specs {
-            spec.prior = self.priors.get(&*spec.name).cloned();
+            if let (true, Some(prior)) = (priors, self.priors.get(&*spec.name)) {
+                spec.set_prior(prior)?;
+            }
             spec.frozen = self.frozen(&spec.name).clone();
             spec.check()?;
         }
@@ -85,15 +134,40 @@ macro_rules! block_setters {
         $crate::freeze_setters!($builder);
 
         impl<T: ::plca_tensor::Real> $builder<T> {
-            /// Puts a prior on the columns of a block; a later prior replaces an earlier one. A block that the model does not have is refused when it
-            /// meets its data.
+            /// Puts a prior on a block; a later prior replaces an earlier one. A block that the model does not have, and a prior that does not fit it, are
+            /// refused when it meets its data.
             pub fn prior(
                 mut self,
                 block: impl Into<String>,
-                prior: impl ::plca_priors::SimplexPrior<T> + 'static,
+                prior: impl Into<::plca_priors::PriorSpec>,
             ) -> Self {
-                let prior = ::std::sync::Arc::new(prior);
                 self.0.settings.prior(block.into(), prior);
+                self
+            }
+        }
+    };
+}
+
+/// Those of a model of posteriors, whose blocks are named with or without `_shape`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! posterior_setters {
+    ($builder:ident) => {
+        $crate::freeze_setters!($builder);
+
+        impl<T: ::plca_tensor::Real> $builder<T> {
+            /// Puts a prior on a block, which is named with or without `_shape`; a later prior replaces an earlier one. A block that the model does not have, and a
+            /// prior that does not fit it, are refused, at the latest when it meets its data.
+            pub fn prior(
+                mut self,
+                block: impl Into<String>,
+                prior: impl Into<::plca_priors::PriorSpec>,
+            ) -> Self {
+                let mut block = block.into();
+                if !block.ends_with("_shape") {
+                    block.push_str("_shape");
+                }
+                self.0.settings.prior(block, prior);
                 self
             }
         }
@@ -141,27 +215,6 @@ macro_rules! freeze_setters {
         impl<T: ::plca_tensor::Real> $crate::Freeze for $builder<T> {
             fn frozen(mut self, block: &str, what: $crate::Frozen) -> Self {
                 self.0.settings.freeze(block.into(), what);
-                self
-            }
-        }
-    };
-}
-
-/// The setter of a builder `$builder(model)` whose model has `settings` and heeds priors on rates.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! rate_setters {
-    ($builder:ident) => {
-        impl<T: ::plca_tensor::Real> $builder<T> {
-            /// Puts a prior on the values of a block of rates; a later prior replaces an earlier one. A block that the model does not have is refused when it
-            /// meets its data.
-            pub fn rate_prior(
-                mut self,
-                block: impl Into<String>,
-                prior: impl ::plca_priors::RatePrior<T> + 'static,
-            ) -> Self {
-                let prior = ::std::sync::Arc::new(prior);
-                self.0.settings.rate_prior(block.into(), prior);
                 self
             }
         }

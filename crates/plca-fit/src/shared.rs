@@ -1,25 +1,22 @@
 //! Code of models that debug builds compile once.
 
-use plca_tensor::Data;
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::{Fit, FitError, Init, Model};
 
 /// What a run of a model needs.
-pub type Uses<M> = fn(
-    &M,
-    &dyn Data<<M as Model>::Scalar>,
-    &mut dyn Rng,
-) -> Result<Fit<<M as Model>::State>, FitError>;
+pub type Uses<T, M> =
+    fn(&M, &dyn Data<T>, &mut dyn Rng) -> Result<Fit<<M as Model<T>>::State>, FitError>;
 
 /// A run and its continuation.
 ///
 /// # Errors
 ///
 /// Those of a run.
-pub fn uses<M: Model>(
+pub fn uses<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     rng: &mut dyn Rng,
 ) -> Result<Fit<M::State>, FitError> {
     let fit = model.on(data)?.run(Init::default(), rng)?;
@@ -35,7 +32,7 @@ macro_rules! share {
     ($($model:ident),* $(,)?) => {$(
         #[cfg(debug_assertions)]
         const _: () = {
-            type Both = ($crate::Uses<$model<f32>>, $crate::Uses<$model<f64>>);
+            type Both = ($crate::Uses<f32, $model<f32>>, $crate::Uses<f64, $model<f64>>);
             #[used]
             static USES: Option<Both> = match option_env!("PLCA_SHARE") {
                 Some(_) => Some(($crate::uses, $crate::uses)),

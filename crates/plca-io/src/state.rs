@@ -28,11 +28,9 @@ impl ModelFile {
     /// The same of the parameters of a state.
     pub fn of_parameters<S: State>(at: &Parameters<f64>) -> Self {
         let derived = S::derived(at);
-        let derived = derived.iter();
-        let derived = derived.map(|(name, layout, block)| (&**name, *layout, block));
-        let blocks = at.blocks();
-        let blocks = blocks.map(|(name, block)| (name, S::layout(name), block));
-        let arrays = blocks.chain(derived);
+        let derived = derived.iter().map(|(name, block)| (&**name, block));
+        let arrays = at.blocks().chain(derived);
+        let arrays = arrays.map(|(name, block)| (name, S::layout(name), block));
         let arrays = arrays.filter(|&(_, layout, _)| layout != FileLayout::Absent);
         let mut file = Self {
             arrays: arrays.map(|block| array_of(at, block)).collect(),

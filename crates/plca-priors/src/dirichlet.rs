@@ -9,7 +9,8 @@ use plca_tensor::parallel::{largest, sum, wide};
 use crate::gamma::power;
 use crate::table::{Parsed, number};
 use crate::{
-    Components, Entries, PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts,
+    Components, Entries, PriorError, PriorRules, PriorSpec, SimplexPrior, Step, Weighted,
+    check_counts,
 };
 
 /// The Dirichlet prior of columns that are distributions: as if the data had `α - 1` more counts.
@@ -74,7 +75,7 @@ impl Dirichlet {
         Self::of(Entries::Each(alpha))
     }
 
-    fn of(alpha: Entries) -> Result<Self, PriorError> {
+    pub(crate) fn of(alpha: Entries) -> Result<Self, PriorError> {
         alpha.within("alpha", |a| a > 0.0).map(Self)
     }
 
@@ -108,6 +109,10 @@ impl PriorRules for Dirichlet {
 
     fn shares_columns(&self) -> bool {
         true
+    }
+
+    fn spec(&self) -> Option<PriorSpec> {
+        Some(PriorSpec::Dirichlet(self.0.clone()))
     }
 }
 

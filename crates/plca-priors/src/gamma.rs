@@ -96,6 +96,11 @@ impl Gamma {
         Ok(self)
     }
 
+    /// Shapes and rates, if they are all that it has.
+    pub(crate) fn laws(&self) -> Option<(Entries, Entries)> {
+        (self.floor <= 0.0).then(|| (self.shape.clone(), self.rate.clone()))
+    }
+
     /// Shape and rate of the entry at this position of a block with this number of rows.
     fn at(&self, at: usize, rows: usize) -> (f64, f64) {
         let rows = Components::Rows(rows);

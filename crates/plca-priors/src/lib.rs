@@ -23,12 +23,14 @@ pub mod laws;
 mod rate_prior;
 mod schedule;
 mod simplex_prior;
+mod spec;
 mod table;
 
 pub use entries::{Components, Entries};
 pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
+pub use spec::{Own, PriorSpec};
 pub use table::{PriorEntry, Priors, RatePriors};
 
 /// A prior is one file and one line here. What a line names is public; `parse` of the file makes the prior from text.

@@ -1,5 +1,7 @@
 //! Linear and quadratic penalties on rates.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
@@ -91,6 +93,11 @@ impl Penalty {
         }
     }
 
+    /// Whether the slope of the quadratic penalty is taken at the old rates.
+    pub fn is_lagged(&self) -> bool {
+        self.lagged
+    }
+
     /// The weight of the linear penalty, `λ`.
     pub fn linear(&self) -> f64 {
         self.linear
@@ -103,20 +110,38 @@ impl Penalty {
 }
 
 /// `L1`, `L1,L2` or `L1,L2,lagged`.
+impl FromStr for Penalty {
+    type Err = PriorError;
+
+    fn from_str(text: &str) -> Result<Self, PriorError> {
+        let parts: Vec<&str> = text.split(',').collect();
+        Ok(match parts[..] {
+            [linear] => Self::new(number(linear)?, 0.0)?,
+            [linear, quadratic] => Self::new(number(linear)?, number(quadratic)?)?,
+            [linear, quadratic, "lagged"] => {
+                Self::new(number(linear)?, number(quadratic)?)?.lagged()
+            }
+            _ => return Err(refused(text, "L1[,L2[,lagged]]")),
+        })
+    }
+}
+
+/// The same.
+impl fmt::Display for Penalty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.linear)?;
+        if self.quadratic != 0.0 || self.lagged {
+            write!(f, ",{}", self.quadratic)?;
+        }
+        f.write_str(if self.lagged { ",lagged" } else { "" })
+    }
+}
+
 pub(crate) fn parse<T: Real>(
     text: &str,
     _: (usize, usize),
 ) -> Result<Arc<dyn RatePrior<T>>, PriorError> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let penalty = match parts[..] {
-        [linear] => Penalty::new(number(linear)?, 0.0)?,
-        [linear, quadratic] => Penalty::new(number(linear)?, number(quadratic)?)?,
-        [linear, quadratic, "lagged"] => {
-            Penalty::new(number(linear)?, number(quadratic)?)?.lagged()
-        }
-        _ => return Err(refused(text, "L1[,L2[,lagged]]")),
-    };
-    Ok(Arc::new(penalty))
+    Ok(Arc::new(text.parse::<Penalty>()?))
 }
 
 impl PriorRules for Penalty {

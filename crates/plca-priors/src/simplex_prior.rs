@@ -6,6 +6,8 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use crate::PriorSpec;
+
 /// The reason why a prior was refused or could not be applied.
 ///
 /// ```
@@ -284,6 +286,11 @@ pub trait PriorRules: Debug + Send + Sync {
         let _ = iteration;
         !self.may_empty()
     }
+
+    /// The same prior as data, if it has a form there. Default: none.
+    fn spec(&self) -> Option<PriorSpec> {
+        None
+    }
 }
 
 /// A prior on the columns of a column-stochastic block.
@@ -373,6 +380,10 @@ impl<P: PriorRules + ?Sized> PriorRules for Arc<P> {
 
     fn steady(&self, iteration: usize) -> bool {
         (**self).steady(iteration)
+    }
+
+    fn spec(&self) -> Option<PriorSpec> {
+        (**self).spec()
     }
 }
 

@@ -71,15 +71,14 @@ const NEAR: f64 = 1e-3;
 type Asked<S> = fn(&S, &dyn Data<<S as State>::Scalar>) -> Result<(), FitError>;
 
 /// Fits, resumes, changes threads, reconstructs, saves, loads and serialises; `Err` with what the model refuses.
-fn through<M: Model>(
+fn through<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     solver: Solver,
     ask: Asked<M::State>,
 ) -> Result<f64, FitError>
 where
     M::State: Reconstruct + Serialize + DeserializeOwned + Sync,
-    M::Scalar: Real,
 {
     let run = || -> Result<_, FitError> {
         let stop = Stop::default()
@@ -90,7 +89,7 @@ where
     };
     let start = model.init(data, Init::default(), &mut plca::seed(1))?;
     let half = RefCell::new(None);
-    let keep = |it: &Iteration<'_, M::Scalar>| {
+    let keep = |it: &Iteration<'_, T>| {
         if it.done() == ITERATIONS / 2 {
             half.replace(Some(it.checkpoint()));
         }
@@ -105,7 +104,7 @@ where
     assert!(fit.iterations() == ITERATIONS || !fit.status().is_warning());
     let algorithm = model.bind(data)?;
     let (before, after) = (algorithm.objective(start.parameters())?, fit.objective());
-    let slack = M::Scalar::EPSILON.to_f64() * 1e3 * before.abs();
+    let slack = T::EPSILON.to_f64() * 1e3 * before.abs();
     let better = match algorithm.sense() {
         Sense::Maximise => after >= before - slack,
         Sense::Minimise => after <= before + slack,
@@ -130,7 +129,7 @@ where
     let whole = state.reconstruct()?;
     let parts = (0..Reconstruct::components(state)).map(|z| state.component(z));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let close = M::Scalar::EPSILON.to_f64() * 1e3;
+    let close = T::EPSILON.to_f64() * 1e3;
     for index in (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| [i, j])) {
         let cell = whole.get(&index).to_f64();
         let sum: f64 = parts.iter().map(|part| part.get(&index).to_f64()).sum();
@@ -172,7 +171,7 @@ where
 }
 
 /// Runs a model in every way; what it refuses, by storage and solver. Storages of the same cells come to the same objective.
-fn refusals<M: Model>(model: &M, ask: Asked<M::State>) -> BTreeSet<String>
+fn refusals<T: Real, M: Model<T>>(model: &M, ask: Asked<M::State>) -> BTreeSet<String>
 where
     M::State: Reconstruct + Serialize + DeserializeOwned + Sync,
 {
@@ -180,11 +179,11 @@ where
     for &solver in Solver::ALL {
         // Of complete data and of data with a hidden cell.
         let mut reached = [None, None];
-        for (storage, data) in storages::<M::Scalar>() {
+        for (storage, data) in storages::<T>() {
             match through(model, &*data, solver, ask) {
                 Ok(objective) => {
                     let first = reached[usize::from(!data.is_complete())].get_or_insert(objective);
-                    let allowed = M::Scalar::EPSILON.to_f64().sqrt() * (1.0 + first.abs());
+                    let allowed = T::EPSILON.to_f64().sqrt() * (1.0 + first.abs());
                     let apart = (objective - *first).abs();
                     assert!(
                         apart <= allowed,
@@ -293,8 +292,8 @@ fn an_entry_has_an_index_for_each_mode() {
 /// What a model says of a number of components that no memory holds: it is refused where it meets its data, and nothing panics or aborts.
 #[test]
 fn components_without_memory_are_refused() {
-    fn refused<M: Model>(model: Result<M, FitError>, components: usize) {
-        for (storage, data) in storages::<M::Scalar>() {
+    fn refused<T: Real, M: Model<T>>(model: Result<M, FitError>, components: usize) {
+        for (storage, data) in storages::<T>() {
             let bound = model.as_ref().map_err(Clone::clone);
             let bound = bound.and_then(|model| model.bind(&*data).map(drop));
             match bound {

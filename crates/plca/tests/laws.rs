@@ -89,13 +89,13 @@ const SIGNED: Promises = Promises {
     ..EM
 };
 
-fn obeys<M: Model>(model: &M, promises: Promises)
+fn obeys<T: Real, M: Model<T>>(model: &M, promises: Promises)
 where
     M::State: std::fmt::Debug,
 {
     let mut broken = Vec::new();
     for seed in 0..2 {
-        for (storage, data) in storages::<M::Scalar>(&table(promises.numbers, seed)) {
+        for (storage, data) in storages::<T>(&table(promises.numbers, seed)) {
             let algorithm = match model.bind(&*data) {
                 Ok(algorithm) => algorithm,
                 Err(error) => {
@@ -112,7 +112,7 @@ where
             });
             let start = model.init(&*data, init, &mut rng).unwrap();
             let size = data.summary().absolute.max(algorithm.unit());
-            let epsilon = M::Scalar::EPSILON.to_f64();
+            let epsilon = T::EPSILON.to_f64();
             let depth = 4 * (COMPONENTS + 2 + SHAPE[0]);
             let claims = Claims {
                 renewal: promises.renewal,

@@ -49,7 +49,7 @@ fn run(stop: Stop, init: Init<f64>) -> Said {
     said(run.run(init, &mut plca::seed(0)))
 }
 
-fn fit<M: Model<Scalar = f64>>(model: Result<M, FitError>, data: &dyn Data<f64>) -> Said {
+fn fit<M: Model<f64>>(model: Result<M, FitError>, data: &dyn Data<f64>) -> Said {
     said(model.and_then(|model| model.fit(data, &mut plca::seed(0))))
 }
 

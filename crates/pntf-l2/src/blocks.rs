@@ -113,7 +113,7 @@ pub(crate) fn given<T: Real>(
         if (sum - 1.0).abs() <= close && !is_signed {
             continue;
         }
-        let (is_frozen, kept): (bool, &[bool]) = match spec.components {
+        let (is_frozen, kept): (bool, &[bool]) = match spec.axes.components() {
             Axis::Columns => (is_kept(&frozen, z), &[]),
             _ => (spec.frozen == Frozen::Whole, &frozen),
         };
@@ -261,7 +261,7 @@ pub(crate) fn extrapolated<T: Real>(
         let (kept, rows) = (spec.frozen_components(), block.nrows());
         let columns = block.as_mut_slice().chunks_exact_mut(rows);
         for (t, (column, values)) in columns.zip(values.chunks_exact(rows)).enumerate() {
-            let rows_kept: &[bool] = match spec.components {
+            let rows_kept: &[bool] = match spec.axes.components() {
                 Axis::Columns if is_kept(&kept, t) => continue,
                 Axis::Rows => &kept,
                 _ => &[],

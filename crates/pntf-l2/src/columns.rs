@@ -25,9 +25,8 @@
 //! with the same `H`. Each block ends at its optimum under the others, and the objective never rises. Neither line needs `Ḡ - U V`.
 
 use nalgebra::{DMatrix, DVectorView};
-use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Explained, Factored, FitError, Frozen, Model,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Explained, Factored, FitError, Frozen, Model,
     Parameters, Sense, Settings, State, Stepped, Transform,
 };
 use plca_tensor::arrange::Products;
@@ -96,8 +95,7 @@ impl<T: Real> ColumnNmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for ColumnNmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for ColumnNmf<T> {
     type State = ColumnNmfState<T>;
 
     fn components(&self) -> usize {
@@ -150,8 +148,8 @@ impl<T: Real> Model for ColumnNmf<T> {
 /// The blocks of a matrix of this shape.
 pub(crate) fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
     vec![
-        BlockSpec::simplex("u", (rows, k), Axis::Columns),
-        BlockSpec::simplex("v", (k, columns), Axis::Rows),
+        BlockSpec::simplex("u", (rows, k), Axes::factor(0)),
+        BlockSpec::simplex("v", (k, columns), Axes::coefficients(1)),
     ]
 }
 
@@ -419,7 +417,7 @@ impl<T: Real> Factored for ColumnNmfState<T> {
 impl<T: Real> State for ColumnNmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "column-nmf";
-    const BLOCKS: Blocks = &[("u", Matrix), ("v", Matrix)];
+    const BLOCKS: Blocks = &[("u", Axes::factor(0)), ("v", Axes::coefficients(1))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));

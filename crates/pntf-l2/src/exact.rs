@@ -60,7 +60,7 @@ pub(crate) struct Exact<'a, T: Real> {
 impl<T: Real> Exact<'_, T> {
     /// Whether the coefficients of an observation are a column.
     fn is_mixture(&self) -> bool {
-        self.specs[self.free].components == Axis::Rows
+        self.specs[self.free].axes.components() == Axis::Rows
     }
 
     fn count(&self) -> usize {

@@ -1,9 +1,8 @@
 //! New data as mixtures of learnt components.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Axis, BlockSpec, Blocks, Explained, Factored, FitError, Parameters, State, Transform,
+    Axes, BlockSpec, Blocks, Explained, Factored, FitError, Parameters, State, Transform,
 };
 use plca_tensor::{Data, Factor, Real, times_power_of_two};
 
@@ -43,10 +42,10 @@ plca_fit::serialised!(MixtureState);
 
 /// The blocks for `n` observations along a mode, the other modes of these sizes.
 fn specs<T: Real>(along: usize, n: usize, others: &[usize], k: usize) -> Vec<BlockSpec<T>> {
-    let mixture = BlockSpec::simplex("mixture", (k, n), Axis::Rows);
+    let mixture = BlockSpec::simplex("mixture", (k, n), Axes::coefficients(along));
     let factor = |(j, &rows): (usize, &usize)| {
-        let name = format!("factor_{}", j + usize::from(j >= along));
-        BlockSpec::simplex(name, (rows, k), Axis::Columns)
+        let mode = j + usize::from(j >= along);
+        BlockSpec::simplex(format!("factor_{mode}"), (rows, k), Axes::factor(mode))
     };
     let factors = others.iter().enumerate().map(factor);
     std::iter::once(mixture).chain(factors).collect()
@@ -130,7 +129,10 @@ impl<T: Real> Factored for MixtureState<T> {
 impl<T: Real> State for MixtureState<T> {
     type Scalar = T;
     const NAME: &'static str = "pntf-mixture";
-    const BLOCKS: Blocks = &[("mixture", Matrix), ("factor_", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("mixture", Axes::coefficients(1)),
+        ("factor_*", Axes::factor(0)),
+    ];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let modes = parameters.matrices().len();

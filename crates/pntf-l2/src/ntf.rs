@@ -8,16 +8,14 @@
 //!
 //! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
 
-use std::collections::BTreeMap;
-
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Ended, Explained, Factored, Fit,
+    Algorithm, Axes, Axis, BlockSpec, Blocks, Constraint, Draw, Ended, Explained, Factored, Fit,
     FitError, Frozen, Model, Parameters, Progress, Sense, Settings, Start, State, Stepped,
     Transform, begin, check_shape, components_in_unit, each, in_unit, levels, nndsvd, no_mode,
     squares_in_unit, uncertified,
 };
+use plca_priors::{Penalty, PriorSpec};
 use plca_tensor::arrange::Products;
 use plca_tensor::{CompensatedSum, Data, Factor, Real, exponent, times_power_of_two};
 use rand::Rng;
@@ -73,7 +71,14 @@ pub enum NtfUpdate {
 ///
 /// `G` is the data as they are; `x` runs over all cells, `z` over the `K` components. The blocks are `factor_0`, `factor_1`, …, `U_j` as an
 /// `I_j x K` matrix for every mode. All together they have the units of the data; they are never normalised.
-/// [`NtfBuilder::penalty`] adds penalties on their entries to the objective.
+/// A [`Penalty`] as the prior of a block, both of whose weights are `>= 0`, is added to the objective:
+///
+/// ```math
+/// \lVert G - P \rVert^2 + \sum \left( \lambda u + \tfrac{\mu}{2} u^2 \right)
+/// ```
+///
+/// Multiplicative updates have `(λ + μ U_j) / 2` in the divisor, those column by column subtract `λ / 2` from the numerator and add `μ / 2` to the
+/// divisor. Neither raises the objective. In units in which the squared error is halved, so are both weights.
 ///
 /// This value holds the settings, which have been checked; [`Ntf::builder`] makes it, [`Model::fit`] fits it.
 ///
@@ -92,20 +97,20 @@ pub struct Ntf<T: Real> {
     components: usize,
     settings: Settings<T>,
     update: NtfUpdate,
-    penalties: BTreeMap<String, Penalty>,
 }
 
-/// The weights of the penalties on a block: of the entries and of their squares.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Penalty {
-    linear: f64,
-    quadratic: f64,
-}
-
-impl Penalty {
-    fn is_some(self) -> bool {
-        self.linear > 0.0 || self.quadratic > 0.0
+/// The penalty that a prior of a block is, if it is any.
+fn penalty(block: &str, prior: &PriorSpec) -> Result<Option<Penalty>, FitError> {
+    let penalty = prior.penalty().map_err(|source| FitError::Prior {
+        block: block.to_string(),
+        source,
+    })?;
+    if penalty.is_lagged() {
+        let what = format!("the penalty of `{block}` cannot be lagged under squared error");
+        return Err(FitError::Conflict { what });
     }
+    let is_some = penalty.linear() > 0.0 || penalty.quadratic() > 0.0;
+    Ok(is_some.then_some(penalty))
 }
 
 /// The settings of [`Ntf`], not yet checked.
@@ -113,7 +118,7 @@ impl Penalty {
 #[must_use = "call `.build()`"]
 pub struct NtfBuilder<T: Real>(Ntf<T>);
 
-plca_fit::freeze_setters!(NtfBuilder);
+plca_fit::block_setters!(NtfBuilder);
 
 impl<T: Real> Ntf<T> {
     /// Starts the settings of a model with this number of components.
@@ -122,21 +127,17 @@ impl<T: Real> Ntf<T> {
             components,
             settings: Settings::default(),
             update: NtfUpdate::default(),
-            penalties: BTreeMap::new(),
         })
     }
 
     /// The penalty on every block.
-    fn penalties(&self, specs: &[BlockSpec<T>]) -> Result<Vec<Penalty>, FitError> {
-        let known = |name: &String| specs.iter().any(|spec| spec.name == **name);
-        if let Some(name) = self.penalties.keys().find(|name| !known(name)) {
-            return Err(FitError::UnknownBlock {
-                name: name.clone(),
-                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
-            });
-        }
-        let of = |spec: &BlockSpec<T>| self.penalties.get(&*spec.name).copied().unwrap_or_default();
-        Ok(specs.iter().map(of).collect())
+    fn penalties(&self, specs: &[BlockSpec<T>]) -> Result<Vec<Option<Penalty>>, FitError> {
+        self.settings.check_known(specs)?;
+        let of = |spec: &BlockSpec<T>| match self.settings.prior_of(&spec.name) {
+            Some(prior) => penalty(&spec.name, prior),
+            None => Ok(None),
+        };
+        specs.iter().map(of).collect()
     }
 
     /// Transforms the slices of new data along one mode, the observations, under the other factors of the components, under the penalty of this model on the
@@ -148,10 +149,11 @@ impl<T: Real> Ntf<T> {
     /// ```
     /// use nalgebra::dmatrix;
     /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_priors::Penalty;
     /// use pntf_l2::{Ntf, NtfState, Transform};
     /// let learnt = NtfState::new(vec![dmatrix![1.0], dmatrix![2.0; 0.0]])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 3.0, 1.0], Order::RowMajor)?;
-    /// let ntf = Ntf::builder(1).penalty("factor_0", 4.0, 2.0).build()?;
+    /// let ntf = Ntf::builder(1).prior("factor_0", Penalty::new(4.0, 2.0)?).build()?;
     /// let explained = ntf.transform(&learnt, &new, &Transform::default().along(0))?;
     /// let found = explained.fit.state().factor(0);
     /// assert!((found - dmatrix![1.6; 0.8]).amax() < 1e-9);                // (2 g - 4 / 2) / (4 + 2 / 2)
@@ -170,15 +172,14 @@ impl<T: Real> Ntf<T> {
         let mut blocks = learnt.factors().to_vec();
         let (mode, k) = (how.mode(blocks.len())?, learnt.factor(0).ncols());
         let penalties = self.penalties(&specs(data.shape(), k))?;
-        let penalty = penalties.get(mode).copied().unwrap_or_default();
-        if !penalty.is_some() {
+        let Some(penalty) = penalties.get(mode).copied().flatten() else {
             return learnt.transform(data, how);
-        }
+        };
         let kept = blocks.iter().enumerate();
         let kept = kept.map(|(j, f)| (j != mode).then_some(Factor::Columns(f)));
         check_shape(data.shape(), &kept.collect::<Vec<_>>())?;
         let mut ntf = Self::builder(k).update(NtfUpdate::Hals).0;
-        ntf.penalties.insert(format!("factor_{mode}"), penalty);
+        ntf.settings.prior(format!("factor_{mode}"), penalty);
         for j in (0..blocks.len()).filter(|&j| j != mode) {
             ntf.settings.freeze(format!("factor_{j}"), Frozen::Whole);
         }
@@ -225,21 +226,6 @@ impl<T: Real> NtfBuilder<T> {
         self
     }
 
-    /// Puts penalties on the entries of a block; the last ones count. A block that the model does not have is refused when it meets its data.
-    ///
-    /// ```math
-    /// \lVert G - P \rVert^2 + \sum \left( \lambda u + \tfrac{\mu}{2} u^2 \right),
-    /// \qquad \lambda = \text{linear}, \quad \mu = \text{quadratic}, \quad \text{both} \ge 0
-    /// ```
-    ///
-    /// Multiplicative updates have `(λ + μ U_j) / 2` in the divisor, those column by column subtract `λ / 2` from the numerator and add `μ / 2` to the
-    /// divisor. Neither raises the objective. In units in which the squared error is halved, so are both weights.
-    pub fn penalty(mut self, block: impl Into<String>, linear: f64, quadratic: f64) -> Self {
-        let penalty = Penalty { linear, quadratic };
-        self.0.penalties.insert(block.into(), penalty);
-        self
-    }
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -247,18 +233,14 @@ impl<T: Real> NtfBuilder<T> {
     /// [`FitError::Setting`] without components and for a penalty that is negative or not finite.
     pub fn build(self) -> Result<Ntf<T>, FitError> {
         FitError::if_zero("components", self.0.components)?;
-        for penalty in self.0.penalties.values() {
-            for value in [penalty.linear, penalty.quadratic] {
-                let good = value.is_finite() && value >= 0.0;
-                FitError::unless(good, "penalty", value, "a finite number >= 0")?;
-            }
+        for (block, prior) in self.0.settings.priors() {
+            penalty(block, prior)?;
         }
         Ok(self.0)
     }
 }
 
-impl<T: Real> Model for Ntf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Ntf<T> {
     type State = NtfState<T>;
 
     fn components(&self) -> usize {
@@ -293,7 +275,7 @@ impl<T: Real> Model for Ntf<T> {
         for (spec, level) in specs.iter_mut().zip(levels) {
             spec.draw = Draw::Around(level);
         }
-        self.settings.apply(&mut specs)?;
+        self.settings.apply_frozen(&mut specs)?;
         check_grams(self.components, products.shape().len())?;
         Ok(Box::new(Sweep {
             penalties: self.penalties(&specs)?,
@@ -312,7 +294,7 @@ impl<T: Real> Model for Ntf<T> {
 pub(crate) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
     let factor = |(j, &n)| BlockSpec {
         constraint: Constraint::NonNegative,
-        ..BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns)
+        ..BlockSpec::simplex(format!("factor_{j}"), (n, k), Axes::factor(j))
     };
     shape.iter().enumerate().map(factor).collect()
 }
@@ -332,7 +314,7 @@ struct Sweep<'a, T: Real> {
     /// `‖G‖²` in this unit.
     norm: f64,
     specs: Vec<BlockSpec<T>>,
-    penalties: Vec<Penalty>,
+    penalties: Vec<Option<Penalty>>,
     /// Flags of the frozen components of every block.
     kept: Vec<Vec<bool>>,
 }
@@ -384,11 +366,11 @@ impl<T: Real> Sweep<'_, T> {
     /// What the penalties add to the objective.
     fn penalty(&self, at: &Parameters<T>) -> f64 {
         let blocks = self.penalties.iter().zip(at.matrices());
-        let some = blocks.filter(|(penalty, _)| penalty.is_some());
+        let some = blocks.filter_map(|(penalty, u)| Some((penalty.as_ref()?, u)));
         let sums = some.map(|(penalty, u)| {
             let terms = u.iter().map(|u| {
                 let u = u.to_f64();
-                (penalty.linear + 0.5 * penalty.quadratic * u) * u
+                (penalty.linear() + 0.5 * penalty.quadratic() * u) * u
             });
             terms.collect::<CompensatedSum>().value()
         });
@@ -406,7 +388,8 @@ impl<T: Real> Sweep<'_, T> {
     ) {
         let kept = &self.kept[mode];
         // Of half the objective.
-        let Penalty { linear, quadratic } = self.penalties[mode];
+        let both = self.penalties[mode].map(|p| (p.linear(), p.quadratic()));
+        let (linear, quadratic) = both.unwrap_or_default();
         // In squares of the unit of work, of which the factor has a share.
         let by = |times: i32| times_power_of_two(0.5, times * self.share(mode) - 2 * self.unit);
         let (linear, quadratic) = (by(1) * linear, by(2) * quadratic);
@@ -591,7 +574,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         _: &[bool],
         _: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        let is_bound = |(spec, penalty): (&BlockSpec<T>, &Penalty)| {
+        let is_bound = |(spec, penalty): (&BlockSpec<T>, &Option<Penalty>)| {
             spec.frozen != Frozen::No || penalty.is_some()
         };
         if self.specs.iter().zip(&self.penalties).any(is_bound) {
@@ -754,7 +737,7 @@ impl<T: Real> Factored for NtfState<T> {
 impl<T: Real> State for NtfState<T> {
     type Scalar = T;
     const NAME: &'static str = "ntf-l2";
-    const BLOCKS: Blocks = &[("factor_", Matrix)];
+    const BLOCKS: Blocks = &[("factor_*", Axes::factor(0))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();

@@ -36,7 +36,7 @@ impl Bounds {
             Frozen::No => true,
             Frozen::Whole => false,
             Frozen::Entries(flags) => !flags[(i, j)],
-            Frozen::Components(components) => !components.contains(match spec.components {
+            Frozen::Components(components) => !components.contains(match spec.axes.components() {
                 Axis::Rows => &i,
                 Axis::Columns | Axis::None => &j,
             }),

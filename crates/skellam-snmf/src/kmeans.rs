@@ -8,9 +8,8 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Explained, FitError, Frozen, Model, Parameters,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Explained, FitError, Frozen, Model, Parameters,
     Progress, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
     in_unit,
 };
@@ -130,8 +129,7 @@ impl<T: Real> KMeansBuilder<T> {
     }
 }
 
-impl<T: Real> Model for KMeans<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for KMeans<T> {
     type State = KMeansState<T>;
 
     fn components(&self) -> usize {
@@ -146,8 +144,8 @@ impl<T: Real> Model for KMeans<T> {
 /// The blocks of a matrix of this shape.
 fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     vec![
-        BlockSpec::values("centres", (f, k), Axis::Columns, Constraint::Free),
-        BlockSpec::values("labels", (n, 1), Axis::None, Constraint::NonNegative),
+        BlockSpec::values("centres", (f, k), Axes::factor(0), Constraint::Free),
+        BlockSpec::values("labels", (n, 1), Axes::numbers(1), Constraint::NonNegative),
     ]
 }
 
@@ -420,7 +418,7 @@ impl<T: Real> Reconstruct for KMeansState<T> {
 impl<T: Real> State for KMeansState<T> {
     type Scalar = T;
     const NAME: &'static str = "kmeans";
-    const BLOCKS: Blocks = &[("centres", Matrix), ("labels", Vector)];
+    const BLOCKS: Blocks = &[("centres", Axes::factor(0)), ("labels", Axes::numbers(1))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();

@@ -1,8 +1,9 @@
 //! Dirichlet priors on the atoms, gamma priors on the activations.
 
 use nalgebra::DMatrix;
-use plca_fit::FitError;
-use plca_priors::{Components, Entries};
+use plca_fit::{FitError, Settings};
+use plca_priors::{Components, Entries, PriorSpec};
+use plca_tensor::Real;
 
 use crate::check::{check_shapes, check_values};
 
@@ -116,6 +117,33 @@ impl Default for Prior {
 }
 
 impl Prior {
+    /// This prior with what is said of atoms and activations, by the names of their blocks with or without `_shape`; whether any of it is a law. Other priors than
+    /// laws are left out.
+    pub(crate) fn with<T: Real>(mut self, settings: &Settings<T>) -> (Self, bool) {
+        let mut any = false;
+        for (block, prior) in settings.priors() {
+            match (block.trim_end_matches("_shape"), prior) {
+                ("atoms", PriorSpec::Dirichlet(shapes)) => {
+                    // Plus stands above minus.
+                    [self.plus, self.minus] = match shapes {
+                        Entries::Each(both) => {
+                            let half = both.nrows() / 2;
+                            let side = |first, rows| Entries::Each(both.rows(first, rows).into());
+                            [side(0, half), side(half, both.nrows() - half)]
+                        }
+                        other => [other.clone(), other.clone()],
+                    };
+                }
+                ("activations", PriorSpec::Gamma(shape, rate)) => {
+                    (self.shape, self.rate) = (shape.clone(), rate.clone());
+                }
+                _ => continue,
+            }
+            any = true;
+        }
+        (self, any)
+    }
+
     /// The same for one column of the data alone.
     pub(crate) fn of_column(self, y: usize) -> Self {
         let of = |entries| match entries {

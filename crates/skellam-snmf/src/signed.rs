@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, DVectorView, RowDVector};
 use plca_fit::{
-    Algorithm, Alone, Axis, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
+    Algorithm, Alone, Axes, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
     Transform, begin, bounded, uncertified,
 };
 use plca_tensor::arrange::Signed;
@@ -50,8 +50,7 @@ macro_rules! bayesian {
             }
         }
 
-        impl<T: Real> plca_fit::Model for $vb<T> {
-            type Scalar = T;
+        impl<T: Real> plca_fit::Model<T> for $vb<T> {
             type State = $state<T>;
 
             fn components(&self) -> usize {
@@ -199,7 +198,7 @@ pub(crate) fn scale_by<T: Real>(block: &DMatrix<T>, scale: f64) -> DMatrix<T> {
 
 /// The block of atoms, `2F x K`: uniform on the simplex.
 pub(crate) fn atoms_spec<T: Real>(rows: usize, components: usize) -> BlockSpec<T> {
-    let mut atoms = BlockSpec::simplex("atoms", (2 * rows, components), Axis::Columns);
+    let mut atoms = BlockSpec::simplex("atoms", (2 * rows, components), Axes::sides(0));
     atoms.draw = Draw::Sides;
     atoms
 }

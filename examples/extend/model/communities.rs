@@ -8,9 +8,8 @@
 //! E-step: expected counts of both modes, `C_0` and `C_1`. M-step: `P(x | z) ∝ C_0 + C_1`, `P(z) ∝ Σ_x C_0`.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Counts, Em, Expectation, Factored, FitError, Model,
+    Algorithm, Axes, BlockSpec, Blocks, Counts, Em, Expectation, Factored, FitError, Model,
     Parameters, Settings, State, Wanted,
 };
 use plca_tensor::{Data, Factor, Modes, Real, Request, check_counts};
@@ -54,8 +53,8 @@ impl<T: Real> CommunitiesBuilder<T> {
 
 fn specs<T: Real>(nodes: usize, k: usize) -> Vec<BlockSpec<T>> {
     vec![
-        BlockSpec::simplex("weights", (k, 1), Axis::Rows),
-        BlockSpec::simplex("members", (nodes, k), Axis::Columns),
+        BlockSpec::simplex("weights", (k, 1), Axes::WEIGHTS),
+        BlockSpec::simplex("members", (nodes, k), Axes::factor(0)),
     ]
 }
 
@@ -111,8 +110,7 @@ impl<T: Real> Expectation<T> for OnData<'_, T> {
     }
 }
 
-impl<T: Real> Model for Communities<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Communities<T> {
     type State = CommunitiesState<T>;
 
     fn components(&self) -> usize {
@@ -148,7 +146,7 @@ pub struct CommunitiesState<T: Real>(Parameters<T>);
 impl<T: Real> State for CommunitiesState<T> {
     type Scalar = T;
     const NAME: &'static str = "communities";
-    const BLOCKS: Blocks = &[("weights", Vector), ("members", Matrix)];
+    const BLOCKS: Blocks = &[("weights", Axes::WEIGHTS), ("members", Axes::factor(0))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let (nodes, k) = parameters.shape(1);

@@ -85,7 +85,7 @@ fn stop() -> Stop {
 }
 
 /// The best of some starts.
-fn best<M: Model<Scalar = f64>>(
+fn best<M: Model<f64>>(
     context: &Context,
     model: &M,
     v: &DenseTensor<f64>,

@@ -5,9 +5,10 @@ use plca_dist::{
     random::{below, exponential, uniform},
 };
 use plca_fit::{Anneal, Init, Model, Reconstruct, Solver, State, Stop};
+use plca_priors::Gamma;
 use plca_tensor::{DenseTensor, Order};
 use rayon::prelude::*;
-use skellam_snmf::{Entries, Replicates, ShiftedSnmf, ShiftedSnmfState};
+use skellam_snmf::{Replicates, ShiftedSnmf, ShiftedSnmfState};
 
 use super::grid::{Grid, aligned, places};
 use super::support::{best_matching, rng, smallest};
@@ -104,7 +105,7 @@ fn fit(context: &Context, seen: &Grid) -> Result<ShiftedSnmfState<f64>> {
     // Few events: a prior that favours activations of 0.
     let model = ShiftedSnmf::builder(K, vec![TAPS])
         .replicates(Replicates::One)
-        .gamma(Entries::All(0.5), Entries::All(0.0))
+        .prior("activations", Gamma::new(0.5, 0.0)?)
         .anneal(Anneal {
             alpha0: 0.8,
             over: 80.0,

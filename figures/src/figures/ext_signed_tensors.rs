@@ -3,6 +3,7 @@
 use nalgebra::{DMatrix, DVectorView};
 use plca_dist::{draw_poisson, random::below};
 use plca_fit::{Init, Model, Reconstruct, Solver, Stop};
+use plca_priors::Gamma;
 use plca_tensor::{DenseTensor, Order};
 use rayon::prelude::*;
 use skellam_snmf::{Entries, Prior, Replicates, SignedCp, SignedCpState, SignedCpVb, Snmf, SnmfVb};
@@ -156,7 +157,7 @@ fn stop(context: &Context) -> Stop {
 }
 
 /// The best of some starts, and its objective.
-fn best<M: Model<Scalar = f64>>(
+fn best<M: Model<f64>>(
     context: &Context,
     model: &M,
     data: &DenseTensor<f64>,
@@ -195,7 +196,7 @@ fn vb(
     let cp = SignedCpVb::builder(k)
         .signed_mode(mode)
         .replicates(Replicates::One)
-        .gamma(Entries::All(1.0), Entries::All(1.0 / SIZE));
+        .prior("weights", Gamma::new(1.0, 1.0 / SIZE)?);
     let (state, bound) = best(context, &cp.build()?, data)?;
     Ok((state.means()?, bound))
 }

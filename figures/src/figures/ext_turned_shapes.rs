@@ -157,7 +157,7 @@ struct Fitted<S> {
 }
 
 /// The best of some starts: a phase of the model under powers, and one without from where it ended.
-fn best<M: Model<Scalar = f64>>(
+fn best<M: Model<f64>>(
     context: &Context,
     input: &Grid,
     model: impl Fn(bool) -> Result<M>,

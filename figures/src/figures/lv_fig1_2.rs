@@ -82,7 +82,7 @@ impl Truth {
     }
 }
 
-fn fit<M: Model<Scalar = f64>>(
+fn fit<M: Model<f64>>(
     context: &Context,
     model: &M,
     data: &DenseTensor<f64>,

@@ -26,7 +26,7 @@ pub(crate) const FIGURE: Figure = Figure {
 /// What approximates the data after every iteration.
 fn products<M>(model: &M, v: &DenseTensor<f64>, start: &M::State, n: usize) -> Result<Vec<Vec<f64>>>
 where
-    M: Model<Scalar = f64, State: Reconstruct>,
+    M: Model<f64, State: Reconstruct>,
 {
     let em = model.bind(v)?;
     let mut at = model.init(v, start, &mut rng(0, 0))?.parameters().clone();

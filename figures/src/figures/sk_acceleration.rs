@@ -79,7 +79,7 @@ impl Algorithm<f64> for Counted<'_> {
 }
 
 /// `(passes, objective)` before every iteration until the passes are used up.
-fn follow<M: Model<Scalar = f64>>(
+fn follow<M: Model<f64>>(
     model: &M,
     data: &DenseTensor<f64>,
     start: &M::State,
@@ -110,7 +110,7 @@ fn follow<M: Model<Scalar = f64>>(
 }
 
 /// The courses from one start.
-fn courses<M: Model<Scalar = f64>>(
+fn courses<M: Model<f64>>(
     model: &M,
     data: &DenseTensor<f64>,
     start: &M::State,

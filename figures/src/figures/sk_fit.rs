@@ -48,7 +48,7 @@ pub(super) fn at_most(max_iter: usize) -> Stop {
 }
 
 /// An accelerated fit with at most `max_iter` accelerated iterations.
-pub(super) fn fit<M: Model<Scalar = f64>>(
+pub(super) fn fit<M: Model<f64>>(
     model: &M,
     data: &dyn Data<f64>,
     init: impl Into<Init<f64>>,

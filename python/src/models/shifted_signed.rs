@@ -1,7 +1,7 @@
 //! Kernels of two signs that are placed anywhere: `siskellam` and `siskellam-vb`.
 
 use plca::fit::{Explained, Parameters, Transform};
-use plca::priors::Entries;
+use plca::priors::{Entries, PriorSpec};
 use plca::skellam::{
     Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState, ShiftedSnmfVb,
     ShiftedSnmfVbState,
@@ -73,7 +73,8 @@ macro_rules! builds {
             let mut builder = $model::<T>::builder(k, settings.kernel);
             builder = builder.reach(settings.reach);
             builder = builder.replicates(replicates(options)?);
-            builder = builder.dirichlet(settings.shapes).gamma(a, b);
+            builder = builder.prior("atoms", settings.shapes);
+            builder = builder.prior("activations", PriorSpec::Gamma(a, b));
             if options.flag("real_data")? {
                 builder = builder.real_data();
             }

@@ -1,7 +1,7 @@
 //! Tensors of either sign, one factor of which has two sides: `skellam-cp` and `skellam-cp-vb`.
 
 use plca::fit::{Each, Explained, Parameters, Transform};
-use plca::priors::Entries;
+use plca::priors::{Entries, PriorSpec};
 use plca::skellam::{Reconstruct, SignedCp, SignedCpState, SignedCpVb, SignedCpVbState};
 use plca::tensor::Data;
 
@@ -87,9 +87,12 @@ macro_rules! builds {
             let mut builder = $more($model::<T>::builder(k));
             builder = builder.replicates(replicates(options)?);
             builder = builder.signed_mode(settings.signed);
-            builder = builder.scale_mode(settings.scale).gamma(a, b);
+            let carrier = settings.scale.map(|mode| format!("factor_{mode}"));
+            let carrier = carrier.unwrap_or("weights".into());
+            builder = builder.scale_mode(settings.scale);
+            builder = builder.prior(carrier, PriorSpec::Gamma(a, b));
             for (name, shapes) in settings.dirichlet {
-                builder = builder.dirichlet(name, shapes);
+                builder = builder.prior(name, shapes);
             }
             if options.flag("real_data")? {
                 builder = builder.real_data();

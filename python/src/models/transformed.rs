@@ -2,7 +2,7 @@
 
 use plca::em::{IndexMaps, Likelihood, Positions, Transformation, Transformed, TransformedState};
 use plca::fit::{Anneal, Explained, Parameters, Transform};
-use plca::priors::{Dirichlet, Priors};
+use plca::priors::{Dirichlet, PriorSpec, Priors};
 use plca::tensor::Data;
 
 use super::{Asked, Kind, Layout, annealing};

@@ -1,71 +1,18 @@
-//! What `plca-vb` and `plsa-vb` share: priors, and scores by the bound.
+//! What `plca-vb` and `plsa-vb` share: scores by the bound.
 
 use std::path::Path;
 
-use nalgebra::DMatrix;
-use plca_em::{Entries, nominal_parameters};
+use plca_em::nominal_parameters;
 use plca_fit::{FitError, Init, Model, Status};
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 
-use super::broadcast::broadcast;
-use super::priors::{Said, for_each};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::limits::reasonable;
 use crate::select::{Table, ranks};
-
-/// After the names of blocks of shapes.
-const SHAPE: &str = "_shape";
-
-/// A block of shapes: its name and its rows and columns; a single column is a vector in files.
-pub(super) type Size = (String, (usize, usize));
-
-/// The Dirichlet shapes of priors that `--prior` and `--priors` name, by the blocks of the model.
-pub(super) fn priors(
-    specs: &[String],
-    file: Option<&Path>,
-    blocks: &[Size],
-) -> Result<Vec<(String, Entries)>, Failure> {
-    let mut found = Vec::new();
-    for_each(specs, file, |name, said| {
-        let full = match name.ends_with(SHAPE) {
-            true => name.to_string(),
-            false => format!("{name}{SHAPE}"),
-        };
-        let (_, (rows, columns)) = blocks.iter().find(|(b, _)| *b == full).ok_or_else(|| {
-            let known = blocks.iter().map(|(b, _)| b.trim_end_matches(SHAPE));
-            let known = known.collect::<Vec<_>>().join(", ");
-            format!("no block `{name}` takes a prior; there are {known}")
-        })?;
-        let entries = match said {
-            Said::Spec(spec) => {
-                let shape = spec.strip_prefix("dirichlet:");
-                let shape = shape.ok_or("expected dirichlet:A, such as dirichlet:0.1")?;
-                let bad = |_| format!("`{shape}` is not a number");
-                Entries::All(shape.parse().map_err(bad)?)
-            }
-            Said::Array("dirichlet", array) => {
-                let shape = [*rows, *columns];
-                let shape = if *columns == 1 && full.starts_with("weights") {
-                    &shape[..1]
-                } else {
-                    &shape[..]
-                };
-                let values = broadcast(array, shape)?;
-                Entries::Each(DMatrix::from_row_slice(*rows, *columns, &values))
-            }
-            Said::Array(kind, _) => {
-                return Err(format!("unknown prior `{kind}`; there is BLOCK.dirichlet"));
-            }
-        };
-        found.push((full.clone(), entries));
-        Ok(full)
-    })?;
-    Ok(found)
-}
 
 /// Why there is no such model: priors come from a file where there is one.
 pub(super) fn refused(file: Option<&Path>, e: FitError) -> Failure {
@@ -76,7 +23,7 @@ pub(super) fn refused(file: Option<&Path>, e: FitError) -> Failure {
 }
 
 /// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
-pub(super) fn scores<M: Model<Scalar = f64>>(
+pub(super) fn scores<M: Model<f64>>(
     args: &SelectArgs,
     make: impl Fn(usize, &[usize]) -> Result<M, Failure>,
     ln_lik: impl Fn(&M::State, &dyn Data<f64>) -> Result<f64, FitError>,

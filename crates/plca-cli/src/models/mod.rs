@@ -6,12 +6,11 @@ pub(crate) mod options;
 pub(crate) mod priors;
 mod siplca_select;
 mod skellam_learn;
-mod skellam_priors;
 
 use std::fmt;
 
 use nalgebra::DMatrix;
-use plca_fit::Parameters;
+use plca_fit::{Axes, Parameters};
 use plca_io::{Array, Element, ModelFile};
 use plca_priors::Priors;
 use plca_tensor::Data;
@@ -89,9 +88,11 @@ pub(crate) trait ModelKind: Send + Sync {
     fn free_blocks(&self, order: usize) -> Vec<String> {
         self.blocks(order)
     }
-    /// The axis of a block that counts the components.
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights")
+    /// What the axes of a block count, where the samples are the last mode.
+    fn axes(&self, block: &str) -> Option<Axes>;
+    /// The axis of its array that counts the components.
+    fn component_axis(&self, block: &str) -> Option<usize> {
+        self.axes(block)?.components_in_file()
     }
     /// Its parameters as a file.
     fn file(&self, at: &Parameters<f64>) -> ModelFile;
@@ -230,6 +231,10 @@ macro_rules! of_state {
             let layout = <$state as plca_fit::State>::layout;
             names.retain(|name| layout(name) != plca_fit::FileLayout::Absent);
             names
+        }
+
+        fn axes(&self, block: &str) -> Option<plca_fit::Axes> {
+            <$state as plca_fit::State>::axes(block)
         }
 
         fn file(&self, at: &plca_fit::Parameters<f64>) -> plca_io::ModelFile {

@@ -4,7 +4,7 @@ use plca_em::{Nmf, NmfBuilder, NmfState, Update};
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, unknown_update};
-use super::priors::{Block, rate_priors};
+use super::priors::{Block, Laws, priors};
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
 use crate::args::{
@@ -34,10 +34,6 @@ impl ModelKind for Unnormalised {
 
     fn priors(&self) -> String {
         super::priors::forms(plca_priors::RatePriors::<f64>::ALL)
-    }
-
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block == "w")
     }
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
@@ -99,11 +95,11 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf
     need_matrix(&args.data, "nmf-kl", shape)?;
     let mut builder = given::freeze(args, shape, Nmf::builder(rank))?;
     let blocks = [
-        Block::matrix("w", shape[0], rank),
-        Block::matrix("h", rank, shape[1]),
+        Block::matrix("w", shape[0], rank).under(Laws::Rates),
+        Block::matrix("h", rank, shape[1]).under(Laws::Rates),
     ];
-    for (name, prior) in rate_priors(args, &blocks)? {
-        builder = builder.rate_prior(name, prior);
+    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
+        builder = builder.prior(name, prior);
     }
     Ok(updated(builder, args.update, args.missing_method)?.build()?)
 }

@@ -121,7 +121,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plc
     let factors = shape.iter().enumerate();
     let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
     let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();
-    for (name, prior) in priors(args, &blocks)? {
+    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
         builder = builder.prior(name, prior);
     }
     if let Some(missing) = missing(args.missing_method) {

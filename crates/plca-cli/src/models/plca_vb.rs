@@ -6,7 +6,8 @@ use plca_em::{Plca, PlcaVb, PlcaVbBuilder, PlcaVbState};
 use plca_fit::{Model, State};
 use plca_io::Element;
 
-use super::bayes::{self, priors, refused};
+use super::bayes::{self, refused};
+use super::priors::{Block, Laws, priors};
 use super::skellam::prior_specs;
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
@@ -34,10 +35,6 @@ impl ModelKind for SymmetricVb {
 
     fn priors(&self) -> String {
         "dirichlet:A".into()
-    }
-
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(!block.starts_with("weights"))
     }
 
     fn objective(&self, _: bool) -> &'static str {
@@ -95,12 +92,12 @@ fn builder<T: Element>(
     shape: &[usize],
 ) -> Result<PlcaVbBuilder<T>, Failure> {
     let factors = shape.iter().enumerate();
-    let factors = factors.map(|(j, &n)| (format!("factor_{j}_shape"), (n, rank)));
-    let weights = ("weights_shape".to_string(), (rank, 1));
-    let blocks: Vec<_> = std::iter::once(weights).chain(factors).collect();
+    let factors = factors.map(|(j, &n)| Block::matrix(format!("factor_{j}"), n, rank));
+    let blocks = std::iter::once(Block::vector("weights", rank)).chain(factors);
+    let blocks: Vec<_> = blocks.map(|b| b.under(Laws::Dirichlet)).collect();
     let priors = priors(specs, file, &blocks)?.into_iter();
-    Ok(priors.fold(PlcaVb::builder(rank), |b, (name, shapes)| {
-        b.prior(name, shapes)
+    Ok(priors.fold(PlcaVb::builder(rank), |b, (name, prior)| {
+        b.prior(name, prior)
     }))
 }
 

@@ -37,10 +37,6 @@ impl ModelKind for Asymmetric {
         ["basis", "mixture"].map(String::from).to_vec()
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block == "basis")
-    }
-
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
             Precision::F64 => shards::fit(args, model::<f64>),
@@ -117,7 +113,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
         Block::matrix("basis", shape[given.explained()], rank),
         Block::matrix("mixture", rank, shape[given.mode()]),
     ];
-    for (name, prior) in priors(args, &blocks)? {
+    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
         builder = builder.prior(name, prior);
     }
     Ok(builder.build()?)

@@ -8,9 +8,10 @@ use plca_fit::{Explained, Model, State};
 use plca_io::Element;
 use serde_json::json;
 
-use super::bayes::{self, priors, refused};
+use super::bayes::{self, refused};
 use super::options::need_matrix;
 use super::plsa::given_by;
+use super::priors::{Block, Laws, priors};
 use super::skellam::prior_specs;
 use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Fitted};
@@ -39,10 +40,6 @@ impl ModelKind for AsymmetricVb {
 
     fn priors(&self) -> String {
         "dirichlet:A".into()
-    }
-
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block.starts_with("basis"))
     }
 
     fn objective(&self, _: bool) -> &'static str {
@@ -132,12 +129,13 @@ fn builder<T: Element>(
     shape: &[usize],
 ) -> Result<PlsaVbBuilder<T>, Failure> {
     let blocks = [
-        ("basis_shape".to_string(), (shape[given.explained()], rank)),
-        ("mixture_shape".to_string(), (rank, shape[given.mode()])),
+        Block::matrix("basis", shape[given.explained()], rank),
+        Block::matrix("mixture", rank, shape[given.mode()]),
     ];
+    let blocks = blocks.map(|b| b.under(Laws::Dirichlet));
     let priors = priors(specs, file, &blocks)?.into_iter();
     let builder = PlsaVb::builder(rank).given(given);
-    Ok(priors.fold(builder, |b, (name, shapes)| b.prior(name, shapes)))
+    Ok(priors.fold(builder, |b, (name, prior)| b.prior(name, prior)))
 }
 
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlsaVb<T>, Failure> {

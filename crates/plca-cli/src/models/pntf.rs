@@ -39,10 +39,6 @@ impl ModelKind for OnSimplex {
         }
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(!["weights", "mixture"].contains(&block))
-    }
-
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         Ok(Candidate::new(Pntf::builder(rank).build()?, "factor_0"))
     }

@@ -2,68 +2,111 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::Prior;
-use plca_io::{Array, Element};
-use plca_priors::{Dirichlet, Entries, Gamma, Lagged, PriorEntry, Priors, RatePrior, RatePriors};
+use plca_fit::FileLayout;
+use plca_io::Array;
+use plca_priors::{Entries, Lagged, PriorEntry, PriorError, PriorSpec, Priors, RatePriors};
 
 use super::broadcast::broadcast;
-use crate::args::FitArgs;
 use crate::failure::Failure;
+
+/// What priors a block may have.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Laws {
+    /// All on distributions.
+    Simplex,
+    /// All on rates.
+    Rates,
+    /// A Dirichlet law.
+    Dirichlet,
+    /// A gamma law, of which the rate is this unless it is said.
+    Gamma(f64),
+}
 
 /// A block that may have a prior.
 pub(super) struct Block {
+    /// Its name, without `_shape`.
     name: String,
-    /// Rows and columns; every column is a distribution.
     size: (usize, usize),
-    /// Shape of its array in files.
-    shape: Vec<usize>,
-    /// The array holds the columns one after the other.
-    stacked: bool,
+    layout: FileLayout,
+    /// Of a component in a file.
+    extents: Vec<usize>,
+    laws: Laws,
 }
 
 impl Block {
-    /// A block whose array is the matrix itself.
+    /// A block of distributions whose array is the matrix itself.
     pub(super) fn matrix(name: impl Into<String>, rows: usize, columns: usize) -> Self {
         Self {
             name: name.into(),
             size: (rows, columns),
-            shape: vec![rows, columns],
-            stacked: false,
+            layout: FileLayout::Matrix,
+            extents: Vec::new(),
+            laws: Laws::Simplex,
         }
     }
 
     /// A block of one column.
     pub(super) fn vector(name: impl Into<String>, rows: usize) -> Self {
         Self {
-            name: name.into(),
-            size: (rows, 1),
-            shape: vec![rows],
-            stacked: true,
+            layout: FileLayout::Vector,
+            ..Self::matrix(name, rows, 1)
         }
     }
 
     /// A block with this number of columns, each of them an array of these extents.
     pub(super) fn stack(name: impl Into<String>, extents: &[usize], columns: usize) -> Self {
         Self {
-            name: name.into(),
-            size: (extents.iter().product(), columns),
-            shape: [&[columns], extents].concat(),
-            stacked: true,
+            layout: FileLayout::Stack(""),
+            extents: extents.to_vec(),
+            ..Self::matrix(name, extents.iter().product(), columns)
         }
     }
 
-    /// A matrix of the block's size from an array that broadcasts to its shape.
-    fn spread(&self, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
-        let (rows, columns) = self.size;
-        let values = broadcast(array, &self.shape)?.into_iter();
-        Ok(if self.stacked {
-            DMatrix::from_iterator(rows, columns, values)
-        } else {
-            DMatrix::from_row_iterator(rows, columns, values)
-        })
+    /// A block of two sides, each of them with this number of rows.
+    pub(super) fn sides(name: impl Into<String>, rows: usize, columns: usize) -> Self {
+        Self {
+            layout: FileLayout::Sides,
+            ..Self::matrix(name, 2 * rows, columns)
+        }
+    }
+
+    /// The same with other priors.
+    pub(super) fn under(self, laws: Laws) -> Self {
+        Self { laws, ..self }
+    }
+
+    /// An entry each, from an array that broadcasts to the shape of the block.
+    fn each(&self, array: &Array<f64>) -> Result<Entries, String> {
+        let shape = self.layout.shape(self.size, &self.extents);
+        let values = broadcast(array, &shape)?;
+        let block = self.layout.block(&shape, &values);
+        Ok(Entries::Each(block.ok_or("has no entry")?))
+    }
+
+    /// The prior of a text.
+    fn read(&self, text: &str) -> Result<PriorSpec, PriorError> {
+        match self.laws {
+            Laws::Simplex => drop(Priors::<f64>::parse(text, self.size)?),
+            Laws::Rates => drop(RatePriors::<f64>::parse(text, self.size)?),
+            Laws::Dirichlet | Laws::Gamma(_) => {}
+        }
+        let prior: PriorSpec = text.parse()?;
+        match self.laws {
+            Laws::Dirichlet => drop(prior.shapes()?),
+            Laws::Gamma(_) => drop(prior.gamma()?),
+            _ => {}
+        }
+        Ok(prior)
+    }
+
+    /// The arrays of `--priors` that there are for it.
+    fn kinds(&self) -> &'static str {
+        match self.laws {
+            Laws::Simplex | Laws::Dirichlet => "there is BLOCK.dirichlet",
+            Laws::Rates | Laws::Gamma(_) => "there are BLOCK.gamma_shape and BLOCK.gamma_rate",
+        }
     }
 }
 
@@ -77,95 +120,94 @@ pub(super) fn forms<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
     all.iter().map(form).collect::<Vec<_>>().join(", ")
 }
 
-/// What the command line says of a block's prior.
-#[derive(Clone, Copy)]
-pub(super) enum Said<'a> {
-    /// `--prior BLOCK=SPEC`.
-    Spec(&'a str),
-    /// An array of `--priors`, by its kind.
-    Array(&'a str, &'a Array<f64>),
-}
-
-/// Calls `set` with every block that `--prior` and `--priors` name, and with what they say of it; it returns the block's own name.
-pub(super) fn for_each(
-    specs: &[String],
+/// Priors of blocks, from `--prior` and `--priors`.
+pub(super) fn priors(
+    texts: &[String],
     file: Option<&Path>,
-    mut set: impl FnMut(&str, Said<'_>) -> Result<String, String>,
-) -> Result<(), Failure> {
-    let mut given = BTreeSet::new();
-    for spec in specs {
-        let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
-        let named = spec.split_once('=');
-        let (block, law) =
+    blocks: &[Block],
+) -> Result<Vec<(String, PriorSpec)>, Failure> {
+    let find = |name: &str| {
+        let own = name.trim_end_matches("_shape");
+        blocks
+            .iter()
+            .find(|block| block.name == own)
+            .ok_or_else(|| {
+                let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
+                let known = known.join(", ");
+                format!("no block `{name}` takes a prior; expected one of {known}")
+            })
+    };
+    let (mut out, mut said) = (Vec::new(), BTreeSet::new());
+    for text in texts {
+        let bad = |what: String| Failure::usage(format!("--prior {text}: {what}"));
+        let named = text.split_once('=');
+        let (name, law) =
             named.ok_or_else(|| bad("BLOCK=SPEC is needed, such as weights=dirichlet:2".into()))?;
-        let block = set(block, Said::Spec(law)).map_err(bad)?;
-        if given.contains(&block) {
-            return Err(bad(format!("`{block}` has a prior already")));
+        let block = find(name).map_err(bad)?;
+        let prior = block.read(law).map_err(|e| bad(e.to_string()))?;
+        if !said.insert(block.name.as_str()) {
+            return Err(bad(format!("`{name}` has a prior already")));
         }
-        given.insert(block);
+        out.push((block.name.clone(), prior));
     }
     let Some(path) = file else {
-        return Ok(());
+        return Ok(out);
     };
+    let mut lags: BTreeMap<&str, Vec<(isize, DMatrix<f64>)>> = BTreeMap::new();
+    let mut gammas: BTreeMap<&str, [Entries; 2]> = BTreeMap::new();
     for (name, array) in crate::saved::arrays(path)?.arrays {
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
         let named = name.rsplit_once('.');
         let (block, kind) =
             named.ok_or_else(|| bad("BLOCK.KIND is needed, such as weights.dirichlet".into()))?;
-        let block = set(block, Said::Array(kind, &array)).map_err(bad)?;
-        if given.contains(&block) {
-            return Err(bad(format!("`{block}` has a prior already")));
+        let block = find(block).map_err(bad)?;
+        let (name, k) = (block.name.as_str(), block.size.1);
+        if said.contains(name) {
+            return Err(bad(format!("`{name}` has a prior already")));
+        }
+        match (kind, block.laws) {
+            (kind, Laws::Simplex) if kind.starts_with("lag_") && name.starts_with("factor_") => {
+                let weights = broadcast(&array, &[k, k]).map_err(bad)?;
+                let weights = DMatrix::from_row_slice(k, k, &weights);
+                let lag = lag(kind).map_err(bad)?;
+                lags.entry(name).or_default().push((lag, weights));
+            }
+            ("dirichlet", Laws::Simplex | Laws::Dirichlet) => {
+                let prior = PriorSpec::Dirichlet(block.each(&array).map_err(bad)?);
+                if block.laws == Laws::Simplex {
+                    let checked = prior.simplex::<f64>(block.size);
+                    checked.map_err(|e| bad(e.to_string()))?;
+                }
+                out.push((name.into(), prior));
+            }
+            ("gamma_shape" | "gamma_rate", Laws::Rates | Laws::Gamma(_)) => {
+                let rate = match block.laws {
+                    Laws::Gamma(rate) => rate,
+                    _ => 0.0,
+                };
+                let usual = [Entries::All(1.0), Entries::All(rate)];
+                let both = gammas.entry(name).or_insert(usual);
+                both[usize::from(kind == "gamma_rate")] = block.each(&array).map_err(bad)?;
+            }
+            _ => return Err(bad(format!("unknown prior `{kind}`; {}", block.kinds()))),
         }
     }
-    Ok(())
-}
-
-/// The block of a name.
-fn find<'a>(blocks: &'a [Block], name: &str) -> Result<&'a Block, String> {
-    blocks.iter().find(|b| b.name == name).ok_or_else(|| {
-        let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
-        let known = known.join(", ");
-        format!("no block `{name}` takes a prior; expected one of {known}")
-    })
-}
-
-/// Priors of every block, from `--prior` and `--priors`.
-pub(super) fn priors<T: Element>(
-    args: &FitArgs,
-    blocks: &[Block],
-) -> Result<Vec<(String, Prior<T>)>, Failure> {
-    let mut out: Vec<(String, Prior<T>)> = Vec::new();
-    let mut lags: BTreeMap<String, Vec<(isize, DMatrix<f64>)>> = BTreeMap::new();
-    for_each(&args.prior, args.priors.as_deref(), |name, said| {
-        let block = find(blocks, name)?;
-        let prior: Prior<T> = match said {
-            Said::Array(kind, array) if kind.starts_with("lag_") && name.starts_with("factor_") => {
-                let (lag, k) = (lag(kind)?, block.size.1);
-                let weights = broadcast(array, &[k, k])?;
-                let weights = DMatrix::from_row_slice(k, k, &weights);
-                lags.entry(name.into()).or_default().push((lag, weights));
-                return Ok(name.to_string());
-            }
-            Said::Spec(spec) => Priors::parse(spec, block.size).map_err(|e| e.to_string())?,
-            Said::Array("dirichlet", array) => {
-                let prior = Dirichlet::per_entry(block.spread(array)?);
-                Arc::new(prior.map_err(|e| e.to_string())?)
-            }
-            Said::Array(kind, _) => {
-                return Err(format!("unknown prior `{kind}`; there is BLOCK.dirichlet"));
-            }
-        };
-        out.push((name.to_string(), prior));
-        Ok(name.to_string())
-    })?;
+    let bad = |name: &str, what: String| Failure::of(path, format!("`{name}`: {what}"));
     for (name, lags) in lags {
-        let path = args.priors.as_deref().unwrap_or(Path::new("--priors"));
-        let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
-        if out.iter().any(|(other, _)| *other == name) {
-            return Err(bad("has a prior already".into()));
+        if out.iter().any(|(other, _)| other == name) {
+            return Err(bad(name, "has a prior already".into()));
         }
-        let prior = Lagged::new(lags).map_err(|e| bad(e.to_string()))?;
-        out.push((name, Arc::new(prior)));
+        let prior = Lagged::new(lags).map_err(|e| bad(name, e.to_string()))?;
+        out.push((name.into(), prior.into()));
+    }
+    for (name, [shape, rate]) in gammas {
+        let prior = PriorSpec::Gamma(shape, rate);
+        let block = find(name).map_err(|e| bad(name, e))?;
+        if block.laws == Laws::Rates {
+            let checked = prior.rate::<f64>(block.size);
+            checked.map_err(|e| bad(name, e.to_string()))?;
+        }
+        out.push((name.into(), prior));
     }
     Ok(out)
 }
@@ -180,43 +222,4 @@ fn lag(kind: &str) -> Result<isize, String> {
     let number = digits.parse::<u32>();
     let number = number.map_err(|_| format!("`{kind}` is not a lag: lag_1, lag_m1 for -1"))?;
     Ok(sign * number as isize)
-}
-
-/// Priors on rates, by the name of their block.
-type RatePriorsOf<T> = Vec<(String, Arc<dyn RatePrior<T>>)>;
-
-/// Priors on every block of rates, from `--prior` and `--priors`.
-pub(super) fn rate_priors<T: Element>(
-    args: &FitArgs,
-    blocks: &[Block],
-) -> Result<RatePriorsOf<T>, Failure> {
-    let mut out = RatePriorsOf::new();
-    let mut arrays: BTreeMap<String, [Entries; 2]> = BTreeMap::new();
-    for_each(&args.prior, args.priors.as_deref(), |name, said| {
-        let block = find(blocks, name)?;
-        match said {
-            Said::Spec(spec) => {
-                let prior = RatePriors::parse(spec, block.size).map_err(|e| e.to_string())?;
-                out.push((name.to_string(), prior));
-            }
-            Said::Array(kind @ ("gamma_shape" | "gamma_rate"), array) => {
-                let none = [Entries::All(1.0), Entries::All(0.0)];
-                let both = arrays.entry(name.to_string()).or_insert(none);
-                both[usize::from(kind == "gamma_rate")] = Entries::Each(block.spread(array)?);
-            }
-            Said::Array(kind, _) => {
-                return Err(format!(
-                    "unknown prior `{kind}`; there are BLOCK.gamma_shape and BLOCK.gamma_rate"
-                ));
-            }
-        }
-        Ok(name.to_string())
-    })?;
-    for (name, [shape, rate]) in arrays {
-        let path = args.priors.as_deref().unwrap_or(Path::new("--priors"));
-        let gamma = Gamma::of(shape, rate);
-        let gamma = gamma.map_err(|e| Failure::of(path, format!("`{name}`: {e}")))?;
-        out.push((name, Arc::new(gamma)));
-    }
-    Ok(out)
 }

@@ -39,10 +39,6 @@ impl ModelKind for ShiftInvariant {
         true
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        0
-    }
-
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         siplca_select::scores(args)
     }
@@ -168,7 +164,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
         Block::stack("kernels", geometry.kernel_shape(), rank),
         Block::stack("impulses", geometry.impulse_shape(), rank),
     ];
-    for (name, prior) in priors(args, &blocks)? {
+    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
         builder = builder.prior(name, prior);
     }
     Ok(builder.build()?)

@@ -1,13 +1,9 @@
 //! `siskellam`: shift-invariant semi-NMF of data of either sign.
 
-use std::path::Path;
-
-use nalgebra::DMatrix;
 use plca_io::Element;
-use skellam_snmf::{Entries, Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState};
+use skellam_snmf::{Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState};
 
-use super::broadcast::broadcast;
-use super::priors::{Said, for_each};
+use super::priors::{Block, Laws, priors};
 use super::siplca::{check_order, reasonable};
 use super::skellam::{prior_specs, refused, signed};
 use super::{ModelKind, Takes, of_state};
@@ -42,8 +38,9 @@ macro_rules! shifted {
             let extents: [(&str, &[usize]); 2] = [("atoms", &atoms), ("activations", &places)];
             given::stacks(args, shape.len(), rank, &extents)?;
             let file = args.priors.as_deref();
-            let (shapes, [a, b]) = priors(&args.prior, file, [&kernel, &places], rank, $rate)?;
-            let builder = builder.dirichlet(shapes).gamma(a, b);
+            let blocks = blocks([&kernel, &places], rank, $rate);
+            let priors = priors(&args.prior, file, &blocks)?.into_iter();
+            let builder = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
             let builder = $more(args, given::freeze(args, shape, builder)?)?;
             builder.build().map_err(|e| refused(args, e))
         }
@@ -83,10 +80,6 @@ impl ModelKind for ShiftedSkellam {
         "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        0
-    }
-
     fn takes(&self) -> Takes {
         Takes::Signed
     }
@@ -107,9 +100,10 @@ impl ModelKind for ShiftedSkellam {
         let k = learnt.atoms().ncols();
         // New data may have other places: only priors that are one number hold for them.
         let sizes = [learnt.kernel_shape(), learnt.places()];
-        let (shapes, [a, b]) = priors(&specs, None, sizes, k, 0.0)?;
+        let priors = priors(&specs, None, &blocks(sizes, k, 0.0))?.into_iter();
         let builder = builder::<f64>(&signed, k, learnt.kernel_shape().to_vec(), &[]);
-        let model = builder.dirichlet(shapes).gamma(a, b).build()?;
+        let model = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
+        let model = model.build()?;
         explain(self, args, (0, k), &["activations"], |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
         })
@@ -170,58 +164,11 @@ pub(super) fn reach(domain: &[Domain]) -> Vec<Reach> {
     reach.collect()
 }
 
-/// Dirichlet shapes of the atoms, and shapes and rates of the activations, that `--prior` and `--priors` name; 1, and this rate, without other word.
-pub(super) fn priors(
-    specs: &[String],
-    file: Option<&Path>,
-    [kernel, places]: [&[usize]; 2],
-    k: usize,
-    rate: f64,
-) -> Result<(Entries, [Entries; 2]), Failure> {
-    let mut dirichlet = Entries::All(1.0);
-    let mut gamma = [Entries::All(1.0), Entries::All(rate)];
-    let of_atoms = [&[k], kernel, &[2]].concat();
-    let of_places = [&[k], places].concat();
-    for_each(specs, file, |name, said| {
-        let number = |s: &str| {
-            let number = s.parse::<f64>();
-            number.map_err(|_| format!("`{s}` is not a number"))
-        };
-        let each = |values: Vec<f64>| {
-            Entries::Each(DMatrix::from_column_slice(values.len() / k, k, &values))
-        };
-        let name = name.trim_end_matches("_shape");
-        match (name, said) {
-            ("atoms", Said::Spec(spec)) => match spec.split_once(':') {
-                Some(("dirichlet", value)) => dirichlet = Entries::All(number(value)?),
-                _ => return Err("there is atoms=dirichlet:A".into()),
-            },
-            ("activations", Said::Spec(spec)) => {
-                let parts = spec.strip_prefix("gamma:").and_then(|s| s.split_once(','));
-                let (a, b) = parts.ok_or("there is activations=gamma:SHAPE,RATE")?;
-                gamma = [Entries::All(number(a)?), Entries::All(number(b)?)];
-            }
-            ("atoms", Said::Array("dirichlet", array)) => {
-                dirichlet = each(broadcast(array, &of_atoms)?);
-            }
-            ("activations", Said::Array("gamma_shape", array)) => {
-                gamma[0] = each(broadcast(array, &of_places)?);
-            }
-            ("activations", Said::Array("gamma_rate", array)) => {
-                gamma[1] = each(broadcast(array, &of_places)?);
-            }
-            ("atoms" | "activations", Said::Array(kind, _)) => {
-                return Err(format!(
-                    "unknown prior `{kind}`; there are atoms.dirichlet, activations.gamma_shape and activations.gamma_rate"
-                ));
-            }
-            _ => {
-                return Err(format!(
-                    "no block `{name}` takes a prior; there are atoms, activations"
-                ));
-            }
-        }
-        Ok(name.to_string())
-    })?;
-    Ok((dirichlet, gamma))
+/// The blocks that take priors; of the activations the rate is this unless it is said.
+pub(super) fn blocks([kernel, places]: [&[usize]; 2], k: usize, rate: f64) -> [Block; 2] {
+    let atoms = [kernel, &[2]].concat();
+    [
+        Block::stack("atoms", &atoms, k).under(Laws::Dirichlet),
+        Block::stack("activations", places, k).under(Laws::Gamma(rate)),
+    ]
 }

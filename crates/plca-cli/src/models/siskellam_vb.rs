@@ -3,8 +3,9 @@
 use plca_io::Element;
 use skellam_snmf::{ShiftedSnmfVb, ShiftedSnmfVbBuilder, ShiftedSnmfVbState};
 
+use super::priors::priors;
 use super::siplca::reasonable;
-use super::siskellam::{kernel, priors, reach, shifted};
+use super::siskellam::{blocks, kernel, reach, shifted};
 use super::skellam::{prior_specs, refused, signed};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
@@ -35,10 +36,6 @@ impl ModelKind for ShiftedSkellamVb {
         "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        0
-    }
-
     fn takes(&self) -> Takes {
         Takes::Signed
     }
@@ -57,9 +54,10 @@ impl ModelKind for ShiftedSkellamVb {
         let learnt: ShiftedSnmfVbState<f64> = file.state()?;
         let k = learnt.atoms_shape().ncols();
         let sizes = [learnt.kernel_shape(), learnt.places()];
-        let (shapes, [a, b]) = priors(&specs, None, sizes, k, RATE)?;
+        let priors = priors(&specs, None, &blocks(sizes, k, RATE))?.into_iter();
         let builder = builder::<f64>(&signed, k, learnt.kernel_shape().to_vec(), &[]);
-        let model = builder.dirichlet(shapes).gamma(a, b).build()?;
+        let model = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
+        let model = model.build()?;
         let blocks = ["activations", "activations_shape", "activations_rate"];
         explain(self, args, (0, k), &blocks, |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
 
 use super::options::has;
-use super::skellam_priors::prior;
+use super::priors::{Block, Laws, priors};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Draws, Fitted};
 use crate::args::{self, FitArgs, Precision, SignedArgs, TransformArgs};
@@ -34,10 +34,6 @@ impl ModelKind for SkellamEm {
         "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block == "atoms")
-    }
-
     fn takes(&self) -> Takes {
         Takes::SignedMatrix
     }
@@ -59,8 +55,12 @@ impl ModelKind for SkellamEm {
         let (signed, specs) = (signed(&file)?, prior_specs(&file));
         let learnt: SnmfState<f64> = file.state()?;
         let (shape, k) = (learnt.shape(), learnt.components());
-        let prior = prior(Prior::flat(), &specs, None, (shape[0], k, shape[1]))?;
-        let model = builder(&signed, k).priors(prior).build()?;
+        let model = builder(&signed, k).priors(Prior::flat());
+        let priors = priors(&specs, None, &blocks((shape[0], k, shape[1]), 0.0))?;
+        let model = priors
+            .into_iter()
+            .fold(model, |b, (name, prior)| b.prior(name, prior));
+        let model = model.build()?;
         explain(self, args, (1, k), &["activations"], |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
         })
@@ -74,11 +74,22 @@ impl ModelKind for SkellamEm {
 
 fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<Snmf<T>, Failure> {
     let shape = (data[0], rank, data[1]);
-    let prior = prior(Prior::flat(), &args.prior, args.priors.as_deref(), shape)?;
-    let builder = builder(&args.signed, rank).priors(prior);
+    let priors = priors(&args.prior, args.priors.as_deref(), &blocks(shape, 0.0))?;
+    let builder = builder(&args.signed, rank).priors(Prior::flat());
+    let builder = priors
+        .into_iter()
+        .fold(builder, |b, (name, prior)| b.prior(name, prior));
     let builder = builder.floor(args.floor.unwrap_or(0.0));
     let builder = given::freeze(args, data, builder)?;
     builder.build().map_err(|e| refused(args, e))
+}
+
+/// The blocks that take priors, of `F x N` data and `K` components; of the activations the rate is this unless it is said.
+pub(super) fn blocks((f, k, n): (usize, usize, usize), rate: f64) -> [Block; 2] {
+    [
+        Block::sides("atoms", f, k).under(Laws::Dirichlet),
+        Block::matrix("activations", k, n).under(Laws::Gamma(rate)),
+    ]
 }
 
 /// Why there is no such model: priors come from a file where there is one.

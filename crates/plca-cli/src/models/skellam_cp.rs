@@ -1,14 +1,10 @@
 //! `skellam-cp`: tensors of either sign as sums of rank-one terms, one factor of which has two sides.
 
-use std::path::Path;
-
-use nalgebra::DMatrix;
 use plca_fit::Reconstruct;
 use plca_io::Element;
-use skellam_snmf::{Entries, SignedCp, SignedCpBuilder, SignedCpState};
+use skellam_snmf::{SignedCp, SignedCpBuilder, SignedCpState};
 
-use super::broadcast::broadcast;
-use super::priors::{Said, for_each};
+use super::priors::{Block, Laws, priors};
 use super::skellam::{prior_specs, refused, signed};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
@@ -56,11 +52,10 @@ impl ModelKind for SkellamCp {
         let along = form.along(args, order)?;
         let k = learnt.components();
         let builder = builder::<f64>(&signed, form, k);
-        let (dirichlet, [a, b]) = priors(&specs, None, form, &learnt.shape(), k, 0.0)?;
-        let builder = dirichlet
-            .into_iter()
-            .fold(builder, |b, (block, shapes)| b.dirichlet(block, shapes));
-        let model = builder.gamma(a, b).build()?;
+        let priors = priors(&specs, None, &form.blocks(&learnt.shape(), k, 0.0))?;
+        let priors = priors.into_iter();
+        let model = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
+        let model = model.build()?;
         let factor = format!("factor_{along}");
         explain(
             self,
@@ -93,15 +88,30 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Sig
     let form = form(args, shape)?;
     let builder = builder(&args.signed, form, rank);
     let file = args.priors.as_deref();
-    let (dirichlet, [a, b]) = priors(&args.prior, file, form, shape, rank, 0.0)?;
-    let builder = dirichlet
-        .into_iter()
-        .fold(builder, |b, (block, shapes)| b.dirichlet(block, shapes));
-    let builder = given::freeze(args, shape, builder.gamma(a, b))?;
+    let priors = priors(&args.prior, file, &form.blocks(shape, rank, 0.0))?;
+    let priors = priors.into_iter();
+    let builder = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
+    let builder = given::freeze(args, shape, builder)?;
     builder.build().map_err(|e| refused(args, e))
 }
 
 impl Form {
+    /// The blocks that take priors, of data of this shape; of what carries the scale the rate is this unless it is said.
+    pub(super) fn blocks(self, shape: &[usize], k: usize, rate: f64) -> Vec<Block> {
+        let atoms = Block::sides("atoms", shape[self.signed], k).under(Laws::Dirichlet);
+        let weights = Block::vector("weights", k).under(Laws::Gamma(rate));
+        let weights = self.scale.is_none().then_some(weights);
+        let others = (0..shape.len()).filter(|&j| j != self.signed);
+        let factors = others.map(|j| {
+            let factor = Block::matrix(format!("factor_{j}"), shape[j], k);
+            factor.under(match Some(j) == self.scale {
+                true => Laws::Gamma(rate),
+                false => Laws::Dirichlet,
+            })
+        });
+        [atoms].into_iter().chain(weights).chain(factors).collect()
+    }
+
     /// The dimension of new observations of data of this order: that of the scale, or another one that is not signed.
     pub(super) fn along(self, args: &TransformArgs, order: usize) -> Result<usize, Failure> {
         let Self { signed, scale } = self;
@@ -139,89 +149,4 @@ fn builder<T: Element>(signed: &SignedArgs, form: Form, rank: usize) -> SignedCp
         true => builder.real_data(),
         false => builder,
     }
-}
-
-/// Dirichlet shapes by block, and gamma shapes and rates.
-pub(super) type Priors = (Vec<(String, Entries)>, [Entries; 2]);
-
-/// The priors that `--prior` and `--priors` name; without other word the gamma rate is `rate`.
-pub(super) fn priors(
-    specs: &[String],
-    file: Option<&Path>,
-    form: Form,
-    shape: &[usize],
-    k: usize,
-    rate: f64,
-) -> Result<Priors, Failure> {
-    let scaled = match form.scale {
-        Some(mode) => format!("factor_{mode}"),
-        None => "weights".into(),
-    };
-    let mut gamma = [Entries::All(1.0), Entries::All(rate)];
-    let mut dirichlet = Vec::new();
-    for_each(specs, file, |name, said| {
-        let mode = name.strip_prefix("factor_").and_then(|j| j.parse().ok());
-        let mode = mode.filter(|&j: &usize| j < shape.len() && j != form.signed);
-        if name != "atoms" && name != scaled && mode.is_none() {
-            return Err(format!(
-                "no block `{name}` takes a prior; there are atoms, {scaled} and factor_D of the other dimensions"
-            ));
-        }
-        let is_rate = name == scaled;
-        match said {
-            Said::Spec(spec) => {
-                let (kind, value) = spec.split_once(':').ok_or("KIND:VALUE is needed")?;
-                let number = |s: &str| {
-                    let number = s.parse::<f64>();
-                    number.map_err(|_| format!("`{s}` is not a number"))
-                };
-                match (kind, is_rate) {
-                    ("dirichlet", false) => {
-                        dirichlet.push((name.to_string(), Entries::All(number(value)?)));
-                    }
-                    ("gamma", true) => {
-                        let both = value.split_once(',');
-                        let (a, b) =
-                            both.ok_or_else(|| format!("`{value}`: SHAPE,RATE is needed"))?;
-                        gamma = [Entries::All(number(a)?), Entries::All(number(b)?)];
-                    }
-                    _ => {
-                        return Err(format!(
-                            "{name} has no prior `{kind}`; there are dirichlet:A, and {scaled}=gamma:SHAPE,RATE"
-                        ));
-                    }
-                }
-            }
-            Said::Array(kind, array) => match (kind, is_rate, mode) {
-                ("dirichlet", false, Some(j)) => {
-                    let values = broadcast(array, &[shape[j], k])?;
-                    let shapes = DMatrix::from_row_slice(shape[j], k, &values);
-                    dirichlet.push((name.to_string(), Entries::Each(shapes)));
-                }
-                ("dirichlet", false, None) => {
-                    let rows = shape[form.signed];
-                    let values = broadcast(array, &[rows, k, 2])?;
-                    let shapes = DMatrix::from_fn(2 * rows, k, |i, z| {
-                        values[2 * ((i % rows) * k + z) + i / rows]
-                    });
-                    dirichlet.push((name.to_string(), Entries::Each(shapes)));
-                }
-                ("gamma_shape" | "gamma_rate", true, mode) => {
-                    let rows = mode.map_or(k, |j| shape[j]);
-                    let entries = match mode {
-                        None => DMatrix::from_row_slice(k, 1, &broadcast(array, &[k])?),
-                        Some(_) => DMatrix::from_row_slice(rows, k, &broadcast(array, &[rows, k])?),
-                    };
-                    gamma[usize::from(kind == "gamma_rate")] = Entries::Each(entries);
-                }
-                _ => {
-                    return Err(format!(
-                        "unknown prior `{kind}`; there are BLOCK.dirichlet, {scaled}.gamma_shape and {scaled}.gamma_rate"
-                    ));
-                }
-            },
-        }
-        Ok(name.to_string())
-    })?;
-    Ok((dirichlet, gamma))
 }

@@ -2,10 +2,12 @@
 
 use plca_fit::Reconstruct;
 use plca_io::Element;
+use plca_priors::PriorSpec;
 use skellam_snmf::{SignedCpVb, SignedCpVbBuilder, SignedCpVbState};
 
+use super::priors::priors;
 use super::skellam::{prior_specs, refused, signed};
-use super::skellam_cp::{Form, Priors, form, priors};
+use super::skellam_cp::{Form, form};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Fitted};
 use crate::args::{FitArgs, SignedArgs, TransformArgs};
@@ -49,7 +51,7 @@ impl ModelKind for SkellamCpVb {
         };
         let along = form.along(args, order)?;
         let k = learnt.components();
-        let priors = priors(&specs, None, form, &learnt.shape(), k, RATE)?;
+        let priors = priors(&specs, None, &form.blocks(&learnt.shape(), k, RATE))?;
         let model = builder::<f64>(&signed, form, k, priors).build()?;
         let blocks = ["weights", &*format!("factor_{along}")]
             .map(|block| ["", "_shape", "_rate"].map(|of| format!("{block}{of}")));
@@ -75,7 +77,7 @@ fn model<T: Element>(
 ) -> Result<SignedCpVb<T>, Failure> {
     let form = form(args, shape)?;
     let file = args.priors.as_deref();
-    let priors = priors(&args.prior, file, form, shape, rank, RATE)?;
+    let priors = priors(&args.prior, file, &form.blocks(shape, rank, RATE))?;
     let builder = builder(&args.signed, form, rank, priors);
     let builder = given::freeze(args, shape, builder)?;
     builder.build().map_err(|e| refused(args, e))
@@ -85,15 +87,12 @@ fn builder<T: Element>(
     signed: &SignedArgs,
     form: Form,
     rank: usize,
-    (dirichlet, [a, b]): Priors,
+    priors: Vec<(String, PriorSpec)>,
 ) -> SignedCpVbBuilder<T> {
     let builder = SignedCpVb::builder(rank).replicates(signed.m.unwrap_or_default());
     let builder = builder.signed_mode(form.signed).scale_mode(form.scale);
-    let builder = dirichlet
-        .into_iter()
-        .fold(builder.gamma(a, b), |builder, (block, shapes)| {
-            builder.dirichlet(block, shapes)
-        });
+    let priors = priors.into_iter();
+    let builder = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
     match signed.real_data {
         true => builder.real_data(),
         false => builder,

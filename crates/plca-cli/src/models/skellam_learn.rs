@@ -1,5 +1,6 @@
 //! `plca learn skellam-vb`: hyperparameters learnt from one data set after the other.
 
+use plca_priors::PriorSpec;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,8 +11,9 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 use skellam_snmf::{Entries, Hyperparameters, Learner, Prior, Sharing, SnmfVbState};
 
-use super::skellam_priors::prior;
-use super::skellam_vb::{SkellamVb, config, vague};
+use super::priors::priors;
+use super::skellam::blocks;
+use super::skellam_vb::{RATE, SkellamVb, config};
 use crate::args::LearnArgs;
 use crate::data::{load_for, warnings};
 use crate::failure::Failure;
@@ -67,7 +69,17 @@ pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
 
 /// A learner that has seen nothing, with the priors of the command line.
 fn begun(args: &LearnArgs, rows: usize) -> Result<Learner, Failure> {
-    let start = prior(vague(), &args.prior, None, (rows, args.rank, 1))?;
+    let mut start = Prior {
+        rate: Entries::All(RATE),
+        ..Prior::flat()
+    };
+    for (_, prior) in priors(&args.prior, None, &blocks((rows, args.rank, 1), RATE))? {
+        match prior {
+            PriorSpec::Dirichlet(shapes) => start.plus = shapes,
+            PriorSpec::Gamma(shape, rate) => (start.shape, start.rate) = (shape, rate),
+            _ => {}
+        }
+    }
     let one = |entries: &Entries| entries.as_slice().first().copied().unwrap_or(1.0);
     let (sharing, [alpha, each]) = match args.shared {
         true => (Sharing::all(rows, args.rank), [1, 1]),
@@ -106,7 +118,8 @@ fn fitted(
     learner: &Learner,
     data: &dyn Data<f64>,
 ) -> Result<Fit<SnmfVbState<f64>>, FitError> {
-    let model = config::<f64>(&args.signed, learner.prior()?, args.rank).build()?;
+    let model = config::<f64>(&args.signed, &[], args.rank);
+    let model = model.priors(learner.prior()?).build()?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(learner.seen());
     let run = model.on(data)?.stop(args.ends.stop());

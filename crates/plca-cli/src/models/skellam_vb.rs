@@ -2,14 +2,15 @@
 
 use plca_fit::{AnyModel as _, FitError, Reconstruct as _, State as _, Status};
 use plca_io::Element;
+use plca_priors::PriorSpec;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
-use skellam_snmf::{Entries, Prior, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
+use skellam_snmf::{SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
 
-use super::skellam::{builder, prior_specs, rates, refused, signed};
+use super::priors::priors;
+use super::skellam::{blocks, builder, prior_specs, rates, refused, signed};
 use super::skellam_learn;
-use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
 use crate::args::{
@@ -27,13 +28,8 @@ use crate::transform::{Found, along, explain};
 /// The model `skellam-vb`.
 pub(crate) struct SkellamVb;
 
-/// Without other word: shapes 1, rates 0.001.
-pub(super) fn vague() -> Prior {
-    Prior {
-        rate: Entries::All(1e-3),
-        ..Prior::flat()
-    }
-}
+/// The rate of the activations without other word.
+pub(super) const RATE: f64 = 1e-3;
 
 impl ModelKind for SkellamVb {
     of_state!(SnmfVbState<f64>, model);
@@ -48,10 +44,6 @@ impl ModelKind for SkellamVb {
 
     fn priors(&self) -> String {
         "atoms=dirichlet:A, activations=gamma:SHAPE,RATE".into()
-    }
-
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block.starts_with("atoms"))
     }
 
     fn takes(&self) -> Takes {
@@ -92,8 +84,8 @@ impl ModelKind for SkellamVb {
         let (signed, specs) = (signed(&file)?, prior_specs(&file));
         let learnt: SnmfVbState<f64> = file.state()?;
         let (shape, k) = (learnt.shape(), learnt.components());
-        let prior = prior(vague(), &specs, None, (shape[0], k, shape[1]))?;
-        let model = config::<f64>(&signed, prior, k).build()?;
+        let priors = priors(&specs, None, &blocks((shape[0], k, shape[1]), RATE))?;
+        let model = config::<f64>(&signed, &priors, k).build()?;
         let blocks = ["activations", "activations_shape", "activations_rate"];
         explain(self, args, (1, k), &blocks, |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
@@ -109,24 +101,29 @@ impl ModelKind for SkellamVb {
 
 fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<SnmfVb<T>, Failure> {
     let shape = (data[0], rank, data[1]);
-    let prior = prior(vague(), &args.prior, args.priors.as_deref(), shape)?;
-    let builder = given::freeze(args, data, config(&args.signed, prior, rank))?;
+    let priors = priors(&args.prior, args.priors.as_deref(), &blocks(shape, RATE))?;
+    let builder = given::freeze(args, data, config(&args.signed, &priors, rank))?;
     builder.build().map_err(|e| refused(args, e))
 }
 
 /// The model of a command line.
-pub(super) fn config<T: Element>(signed: &SignedArgs, prior: Prior, k: usize) -> SnmfVbBuilder<T> {
+pub(super) fn config<T: Element>(
+    signed: &SignedArgs,
+    priors: &[(String, PriorSpec)],
+    k: usize,
+) -> SnmfVbBuilder<T> {
     let mut builder = SnmfVb::builder(k).replicates(signed.m.unwrap_or_default());
     if signed.real_data {
         builder = builder.real_data();
     }
-    builder.priors(prior)
+    let priors = priors.iter().cloned();
+    priors.fold(builder, |b, (name, prior)| b.prior(name, prior))
 }
 
 fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Table, Failure> {
     let [f, n] = [data.shape()[0], data.shape()[1]];
-    let prior = prior(vague(), &args.prior, None, (f, 1, n))?;
-    let configure = |k| config::<f64>(&args.signed, prior.clone(), k).build();
+    let priors = priors(&args.prior, None, &blocks((f, 1, n), RATE))?;
+    let configure = |k| config::<f64>(&args.signed, &priors, k).build();
     // Refused here, where it is the command line's fault.
     configure(1).map_err(Failure::usage)?;
     let about = |e| Failure::by(&args.data, e);

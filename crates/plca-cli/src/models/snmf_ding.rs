@@ -28,10 +28,6 @@ impl ModelKind for DingSemiNmf {
         vec!["activations".into()]
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block == "basis")
-    }
-
     fn takes(&self) -> Takes {
         Takes::SignedMatrix
     }

@@ -33,10 +33,6 @@ impl ModelKind for TransformInvariant {
         true
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        0
-    }
-
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         if args.along.is_some() {
             return Err(Failure::usage(
@@ -113,7 +109,7 @@ fn model<T: Element>(
         builder = builder.impulse_power(power);
     }
     let mut builder = given::freeze(args, shape, builder)?;
-    for (name, prior) in priors(args, &blocks)? {
+    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
         builder = builder.prior(name, prior);
     }
     Ok(builder.build()?)

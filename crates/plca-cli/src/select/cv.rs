@@ -45,7 +45,7 @@ pub(crate) fn validated<M>(
     make: impl Fn(usize) -> Result<M, Failure> + Sync,
 ) -> Result<Validated, Failure>
 where
-    M: Model<Scalar = f64, State: Reconstruct>,
+    M: Model<f64, State: Reconstruct>,
 {
     let how = &args.validation;
     let of_em = !matches!(how.solver, Solver::Auto | Solver::Fast) || args.ends.tol == 0.0;
@@ -60,7 +60,7 @@ fn scored<M>(
     make: impl Fn(usize) -> Result<M, Failure> + Sync,
 ) -> Result<Validated, Failure>
 where
-    M: Model<Scalar = f64, State: Reconstruct>,
+    M: Model<f64, State: Reconstruct>,
 {
     let (name, how, path) = (args.model.name(), &args.validation, &args.data);
     refuse(!args.prior.is_empty(), "--prior for select", name)?;

@@ -182,7 +182,7 @@ impl<'a, T: Real> VbCounts<'a, T> {
             Some(mode) => self.data.marginal(mode)?,
             None => vec![self.data.total(); rows],
         };
-        let (k, by_column) = match (spec.components, self.mode(block)) {
+        let (k, by_column) = match (spec.axes.components(), self.mode(block)) {
             (Axis::Rows, Some(_)) => (rows, true),
             (Axis::Rows | Axis::None, None) => (rows, false),
             _ => (columns, false),

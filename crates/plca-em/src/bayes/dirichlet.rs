@@ -16,7 +16,7 @@ pub(super) const FAINT: f64 = 1e-290;
 
 /// How the entries of a block belong to its components.
 pub(super) fn components<T: Real>(spec: &BlockSpec<T>) -> Components {
-    match spec.components {
+    match spec.axes.components() {
         Axis::Columns => Components::Columns(spec.shape.0),
         Axis::Rows | Axis::None => Components::Rows(spec.shape.0),
     }

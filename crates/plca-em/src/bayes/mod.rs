@@ -46,63 +46,62 @@ mod plsa;
 mod shards;
 mod stream;
 
-use std::collections::BTreeMap;
-
 use plca_fit::{Axis, BlockSpec, FitError, Frozen, Settings};
-use plca_priors::Entries;
+use plca_priors::{Entries, PriorSpec};
 use plca_tensor::Real;
 
 pub use self::plca::{PlcaVb, PlcaVbBuilder, PlcaVbState};
 pub use self::plsa::{PlsaVb, PlsaVbBuilder, PlsaVbState};
 
-/// The shapes of priors by the names of their blocks; those that are not named are 1.
-#[derive(Clone, Debug, Default)]
-struct Priors(BTreeMap<String, Entries>);
-
-impl Priors {
-    /// Refuses shapes that no Dirichlet law has.
-    fn check(&self) -> Result<(), FitError> {
-        for &value in self.0.values().flat_map(Entries::as_slice) {
+/// Refuses priors that are no Dirichlet laws.
+fn check_priors<T: Real>(settings: &Settings<T>) -> Result<(), FitError> {
+    for (name, prior) in settings.priors() {
+        for &value in shapes(name, prior)?.as_slice() {
             let good = value > 0.0 && value.is_finite();
             FitError::unless(good, "prior shape", value, "a finite number > 0")?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Those of every block.
-    fn of<T: Real>(&self, specs: &[BlockSpec<T>]) -> Result<Vec<Entries>, FitError> {
-        let known = |name: &String| specs.iter().any(|spec| spec.name == **name);
-        if let Some(name) = self.0.keys().find(|name| !known(name)) {
-            return Err(FitError::UnknownBlock {
-                name: name.clone(),
-                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
-            });
-        }
-        specs.iter().map(|spec| self.of_block(spec)).collect()
-    }
+fn shapes<'a>(block: &str, prior: &'a PriorSpec) -> Result<&'a Entries, FitError> {
+    prior.shapes().map_err(|source| FitError::Prior {
+        block: block.to_string(),
+        source,
+    })
+}
 
-    /// That of a block.
-    fn of_block<T: Real>(&self, spec: &BlockSpec<T>) -> Result<Entries, FitError> {
-        let prior = self.0.get(&*spec.name).cloned();
-        let prior = prior.unwrap_or(Entries::All(1.0));
-        let (got, expected) = match &prior {
-            Entries::All(_) => (spec.shape, spec.shape),
-            Entries::PerComponent(each) => ((each.len(), 1), (components(spec), 1)),
-            Entries::Each(each) => (each.shape(), spec.shape),
-        };
-        match got == expected {
-            true => Ok(prior),
-            false => Err(FitError::Shape {
-                block: format!("prior of {}", spec.name),
-                got,
-                expected,
-            }),
-        }
+/// The shapes of the prior of a block, 1 where it has none.
+fn prior_of<T: Real>(settings: &Settings<T>, spec: &BlockSpec<T>) -> Result<Entries, FitError> {
+    let prior = match settings.prior_of(&spec.name) {
+        Some(prior) => shapes(&spec.name, prior)?.clone(),
+        None => return Ok(Entries::All(1.0)),
+    };
+    let (got, expected) = match &prior {
+        Entries::All(_) => (spec.shape, spec.shape),
+        Entries::PerComponent(each) => ((each.len(), 1), (components(spec), 1)),
+        Entries::Each(each) => (each.shape(), spec.shape),
+    };
+    match got == expected {
+        true => Ok(prior),
+        false => Err(FitError::Shape {
+            block: format!("prior of {}", spec.name),
+            got,
+            expected,
+        }),
     }
 }
 
+/// Those of all blocks.
+fn priors_of<T: Real>(
+    settings: &Settings<T>,
+    specs: &[BlockSpec<T>],
+) -> Result<Vec<Entries>, FitError> {
+    specs.iter().map(|spec| prior_of(settings, spec)).collect()
+}
+
 fn components<T: Real>(spec: &BlockSpec<T>) -> usize {
-    match spec.components {
+    match spec.axes.components() {
         Axis::Columns => spec.shape.1,
         Axis::Rows | Axis::None => spec.shape.0,
     }
@@ -110,10 +109,10 @@ fn components<T: Real>(spec: &BlockSpec<T>) -> usize {
 
 /// Writes what is frozen into the blocks: all of them, or whole columns, since the entries of a column have one law.
 fn freeze<T: Real>(settings: &Settings<T>, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
-    settings.apply(specs)?;
+    settings.apply_frozen(specs)?;
     let parts = |spec: &&BlockSpec<T>| match spec.frozen {
         Frozen::No | Frozen::Whole => false,
-        Frozen::Components(_) => spec.components != Axis::Columns,
+        Frozen::Components(_) => spec.axes.components() != Axis::Columns,
         _ => true,
     };
     match specs.iter().find(parts) {

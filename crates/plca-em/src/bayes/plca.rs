@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{self, Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Each, Em, Explained, Fit, FitError,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Draw, Each, Em, Explained, Fit, FitError,
     Frozen, Model, Parameters, Settings, State, Transform, begin, bounded, check_shape, empty,
     explain_each, no_mode,
 };
@@ -15,7 +14,7 @@ use plca_tensor::{Coordinates, Data, Factor, Real, SparseTensor};
 use super::counts::{Form, VbCounts, add, check};
 use super::dirichlet::{means, refuse_probabilities};
 use super::documents::Words;
-use super::{Priors, freeze};
+use super::{check_priors, freeze, priors_of};
 use crate::PlcaState;
 
 /// PLCA of data of any order by variational Bayes: the model of [`Plca`](crate::Plca), of which a distribution over its parameters is fitted instead
@@ -52,7 +51,6 @@ use crate::PlcaState;
 pub struct PlcaVb<T: Real> {
     pub(super) components: usize,
     pub(super) settings: Settings<T>,
-    pub(super) priors: Priors,
 }
 
 /// The settings of [`PlcaVb`], not yet checked.
@@ -60,7 +58,7 @@ pub struct PlcaVb<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct PlcaVbBuilder<T: Real>(PlcaVb<T>);
 
-plca_fit::freeze_setters!(PlcaVbBuilder);
+plca_fit::posterior_setters!(PlcaVbBuilder);
 
 impl<T: Real> PlcaVb<T> {
     /// Starts the settings of a model with this number of components.
@@ -68,7 +66,6 @@ impl<T: Real> PlcaVb<T> {
         PlcaVbBuilder(Self {
             components,
             settings: Settings::default(),
-            priors: Priors::default(),
         })
     }
 
@@ -85,7 +82,7 @@ impl<T: Real> PlcaVb<T> {
     ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
         let mut specs = specs(shape, self.components);
         freeze(&self.settings, &mut specs)?;
-        let priors = self.priors.of(&specs)?;
+        let priors = priors_of(&self.settings, &specs)?;
         Ok((specs, priors))
     }
 
@@ -112,7 +109,7 @@ impl<T: Real> PlcaVb<T> {
         check(data)?;
         let mut config = self.clone();
         config.components = k;
-        config.settings = Settings::default();
+        config.settings = self.settings.unfrozen();
         let (specs, priors) = config.blocks(data.shape())?;
         let occurring = Occurring::new(data, along)?;
         let mut fixed = vec![None; specs.len()];
@@ -123,7 +120,7 @@ impl<T: Real> PlcaVb<T> {
             let means = Words::new(&spec.name, factor, indices.iter())?.means_of(indices);
             fixed[j + 1] = Some(means);
             // Divergences of what is kept are not counted.
-            config.priors.0.remove(&*spec.name);
+            config.settings.without_prior(&spec.name);
             config.settings.freeze(spec.name.to_string(), Frozen::Whole);
         }
         let mut em = config.on_data(&occurring.data)?;
@@ -166,12 +163,14 @@ impl<T: Real> PlcaVb<T> {
         let along = how.mode(learnt.factors_shape().count())?;
         let mut config = self.clone();
         config.components = learnt.weights_shape().len();
-        config.settings = Settings::default();
+        config.settings = self.settings.unfrozen();
         let (specs, priors) = config.blocks(data.shape())?;
         let mut nothing = DMatrix::<T>::zeros(config.components, 1);
         add(&priors[0], &specs[0], &mut nothing);
         // A distribution of one index is 1, whatever its prior.
-        config.priors.0.remove(&format!("factor_{along}_shape"));
+        config
+            .settings
+            .without_prior(&format!("factor_{along}_shape"));
         let one = |one: &dyn Data<T>, how: &Transform| config.transform(learnt, one, how);
         let row = |state: Option<&PlcaVbState<T>>| {
             let shapes = state.map_or(&nothing, |state| state.0.at(0));
@@ -231,13 +230,6 @@ impl<T: Real> Occurring<T> {
 }
 
 impl<T: Real> PlcaVbBuilder<T> {
-    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); later shapes replace earlier ones. A block that the model does not have, and
-    /// shapes for another one, are refused when it meets its data.
-    pub fn prior(mut self, block: impl Into<String>, shapes: Entries) -> Self {
-        self.0.priors.0.insert(block.into(), shapes);
-        self
-    }
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -245,13 +237,12 @@ impl<T: Real> PlcaVbBuilder<T> {
     /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
     pub fn build(self) -> Result<PlcaVb<T>, FitError> {
         FitError::if_zero("components", self.0.components)?;
-        self.0.priors.check()?;
+        check_priors(&self.0.settings)?;
         Ok(self.0)
     }
 }
 
-impl<T: Real> Model for PlcaVb<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for PlcaVb<T> {
     type State = PlcaVbState<T>;
 
     fn components(&self) -> usize {
@@ -268,12 +259,12 @@ impl<T: Real> Model for PlcaVb<T> {
 
 /// The blocks of data of this shape.
 pub(super) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
-    let positive = |name: Cow<'static, str>, shape, axis| {
-        BlockSpec::values(name, shape, axis, Constraint::Positive)
+    let positive = |name: Cow<'static, str>, shape, axes| {
+        BlockSpec::values(name, shape, axes, Constraint::Positive)
     };
-    let mut weights = positive("weights_shape".into(), (k, 1), Axis::Rows);
+    let mut weights = positive("weights_shape".into(), (k, 1), Axes::WEIGHTS);
     weights.draw = Draw::Even;
-    let factor = |(j, &n)| positive(format!("factor_{j}_shape").into(), (n, k), Axis::Columns);
+    let factor = |(j, &n)| positive(format!("factor_{j}_shape").into(), (n, k), Axes::factor(j));
     let factors = shape.iter().enumerate().map(factor);
     std::iter::once(weights).chain(factors).collect()
 }
@@ -347,20 +338,15 @@ impl<T: Real> PlcaVbState<T> {
 impl<T: Real> State for PlcaVbState<T> {
     type Scalar = T;
     const NAME: &'static str = "plca-vb";
-    const BLOCKS: Blocks = &[("weights_shape", Vector), ("factor_", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("weights_shape", Axes::WEIGHTS),
+        ("factor_*_shape", Axes::factor(0)),
+    ];
 
-    fn block_names(order: usize) -> Vec<String> {
-        let factors = (0..order).map(|j| format!("factor_{j}_shape"));
-        std::iter::once("weights_shape".into())
-            .chain(factors)
-            .collect()
-    }
-
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let blocks = at.blocks().map(|(name, shapes)| {
             let name = name.trim_end_matches("_shape").to_string();
-            let layout = if name == "weights" { Vector } else { Matrix };
-            (name.into(), layout, means(shapes))
+            (name.into(), means(shapes))
         });
         blocks.collect()
     }

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{self, Matrix};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Em, Ended, Explained, FitError, Frozen, Model,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Em, Ended, Explained, FitError, Frozen, Model,
     Parameters, Settings, Solver, State, Transform, begin, check_shape, empty, uncertified,
 };
 use plca_priors::Entries;
@@ -16,7 +15,7 @@ use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use super::counts::{Form, VbCounts, check};
 use super::dirichlet::{components, means, refuse_probabilities};
 use super::documents::{Document, Ends, Words};
-use super::{Priors, freeze};
+use super::{check_priors, freeze, priors_of};
 use crate::plsa::check_order;
 use crate::product::conflict;
 use crate::{Given, PlsaState};
@@ -55,7 +54,6 @@ pub struct PlsaVb<T: Real> {
     pub(super) components: usize,
     pub(super) given: Given,
     pub(super) settings: Settings<T>,
-    pub(super) priors: Priors,
 }
 
 /// The settings of [`PlsaVb`], not yet checked.
@@ -63,7 +61,7 @@ pub struct PlsaVb<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct PlsaVbBuilder<T: Real>(PlsaVb<T>);
 
-plca_fit::freeze_setters!(PlsaVbBuilder);
+plca_fit::posterior_setters!(PlsaVbBuilder);
 
 /// The names of the blocks.
 pub(super) const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
@@ -77,7 +75,6 @@ impl<T: Real> PlsaVb<T> {
             components,
             given: Given::default(),
             settings: Settings::default(),
-            priors: Priors::default(),
         })
     }
 
@@ -103,9 +100,9 @@ impl<T: Real> PlsaVb<T> {
     ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
         check_order(shape.len())?;
         let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
-        let mut specs = specs(sizes, self.components);
+        let mut specs = specs(self.given, sizes, self.components);
         freeze(&self.settings, &mut specs)?;
-        let priors = self.priors.of(&specs)?;
+        let priors = priors_of(&self.settings, &specs)?;
         Ok((specs, priors))
     }
 
@@ -145,7 +142,7 @@ impl<T: Real> PlsaVb<T> {
         check(data)?;
         let mut config = self.clone();
         (config.components, config.given) = (basis.ncols(), given);
-        config.settings = Settings::default();
+        config.settings = self.settings.unfrozen();
         let (specs, priors) = config.blocks(data.shape())?;
         refuse_probabilities(&specs[0], basis, &priors[0])?;
         let observations = Observations::new(data, along)?;
@@ -226,12 +223,9 @@ impl<T: Real> PlsaVb<T> {
     ) -> Result<Document, FitError> {
         let (n, k) = means.shape();
         let mut config = self.clone();
-        config.priors = Priors::default();
-        let prior = DMatrix::from_vec(k, 1, prior);
-        config
-            .priors
-            .0
-            .insert(NAMES[1].into(), Entries::Each(prior));
+        config.settings = Settings::default();
+        let prior = Entries::Each(DMatrix::from_vec(k, 1, prior));
+        config.settings.prior(NAMES[1].into(), prior);
         config.settings.freeze(NAMES[0].into(), Frozen::Whole);
         let mut shape = vec![1; 2];
         shape[self.given.explained()] = n;
@@ -266,13 +260,6 @@ impl<T: Real> PlsaVbBuilder<T> {
         self
     }
 
-    /// Sets the Dirichlet shapes of the prior of a block (default: 1 everywhere); later shapes replace earlier ones. A block that the model does not have, and
-    /// shapes for another one, are refused when it meets its data.
-    pub fn prior(mut self, block: impl Into<String>, shapes: Entries) -> Self {
-        self.0.priors.0.insert(block.into(), shapes);
-        self
-    }
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -280,13 +267,12 @@ impl<T: Real> PlsaVbBuilder<T> {
     /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
     pub fn build(self) -> Result<PlsaVb<T>, FitError> {
         FitError::if_zero("components", self.0.components)?;
-        self.0.priors.check()?;
+        check_priors(&self.0.settings)?;
         Ok(self.0)
     }
 }
 
-impl<T: Real> Model for PlsaVb<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for PlsaVb<T> {
     type State = PlsaVbState<T>;
 
     fn components(&self) -> usize {
@@ -303,11 +289,16 @@ impl<T: Real> Model for PlsaVb<T> {
 }
 
 /// The blocks for these numbers of explained and given indices.
-pub(super) fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
-    let positive = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
+pub(super) fn specs<T: Real>(
+    mode: Given,
+    [explained, given]: [usize; 2],
+    k: usize,
+) -> Vec<BlockSpec<T>> {
+    let (basis, mixture) = mode.axes();
+    let positive = |name, shape, axes| BlockSpec::values(name, shape, axes, Constraint::Positive);
     vec![
-        positive(NAMES[0], (explained, k), Axis::Columns),
-        positive(NAMES[1], (k, given), Axis::Rows),
+        positive(NAMES[0], (explained, k), basis),
+        positive(NAMES[1], (k, given), mixture),
     ]
 }
 
@@ -341,7 +332,7 @@ impl<T: Real> PlsaVbState<T> {
     ///
     /// [`FitError::Shape`], [`FitError::Range`] for a shape that is not positive and finite.
     pub fn new(given: Given, basis: DMatrix<T>, mixture: DMatrix<T>) -> Result<Self, FitError> {
-        let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
+        let specs = specs(given, [basis.nrows(), mixture.ncols()], basis.ncols());
         let parameters = Parameters::new(&specs, vec![basis, mixture])?;
         let given = vec![given.mode() as f64];
         Ok(Self(parameters.with_fact("given", given)))
@@ -392,17 +383,20 @@ impl<T: Real> PlsaVbState<T> {
 impl<T: Real> State for PlsaVbState<T> {
     type Scalar = T;
     const NAME: &'static str = "plsa-vb";
-    const BLOCKS: Blocks = &[(NAMES[0], Matrix), (NAMES[1], Matrix)];
+    const BLOCKS: Blocks = &[
+        (NAMES[0], Axes::factor(0)),
+        (NAMES[1], Axes::coefficients(1)),
+    ];
 
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let blocks = ["basis", "mixture"].into_iter().zip(at.matrices());
-        let blocks = blocks.map(|(name, shapes)| (name.into(), Matrix, means(shapes)));
+        let blocks = blocks.map(|(name, shapes)| (name.into(), means(shapes)));
         blocks.collect()
     }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let ((explained, k), (_, given)) = (parameters.shape(0), parameters.shape(1));
-        parameters.check(&specs([explained, given], k))?;
+        parameters.check(&specs(Given::default(), [explained, given], k))?;
         Ok(Self(parameters))
     }
 

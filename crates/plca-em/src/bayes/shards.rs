@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, gamma_shape_kl_slice};
-use plca_fit::shards::{ACROSS, Lie, Shard, Sharded, Shared, Survey, Whole};
-use plca_fit::{BlockSpec, Counts, FitError, Parameters, Sense, Wanted};
+use plca_fit::shards::{ACROSS, Shard, Sharded, Shared, Survey, Whole};
+use plca_fit::{BlockSpec, Counts, FitError, Parameters, Sense, Settings, Wanted};
 use plca_priors::{Components, Entries};
 use plca_tensor::{Data, Real};
 
@@ -13,7 +13,7 @@ use super::counts::{Form, START, VbCounts, add};
 use super::dirichlet::{divergence, means, refuse_probabilities, sums};
 use super::plca::specs as plca_specs;
 use super::plsa::{TOTALS, specs as plsa_specs};
-use super::{PlcaVb, PlsaVb, Priors};
+use super::{PlcaVb, PlsaVb, prior_of};
 use crate::plsa::check_order;
 use crate::product::conflict;
 
@@ -101,14 +101,14 @@ pub(super) fn divergence_of_rows<T: Real>(
 /// The model of all shards, of these blocks.
 fn whole<T: Real>(
     blocks: Vec<BlockSpec<T>>,
-    priors: &Priors,
+    settings: &Settings<T>,
     survey: &Survey,
 ) -> Result<Whole<T>, FitError> {
     if !survey.complete {
         return conflict("variational Bayes needs complete data, some cells are hidden");
     }
     if let Some(spec) = blocks.last()
-        && matches!(priors.0.get(&*spec.name), Some(Entries::Each(_)))
+        && matches!(prior_of(settings, spec)?, Entries::Each(_))
     {
         return conflict(format!(
             "`{}` belongs to the samples of shards: its prior can be one shape, or one for each component",
@@ -142,12 +142,12 @@ fn even<T: Real>(
 
 /// What shapes of a posterior are given, as all data at once take them.
 fn given<T: Real>(
-    priors: &Priors,
+    settings: &Settings<T>,
     spec: &BlockSpec<T>,
     value: DMatrix<T>,
 ) -> Result<DMatrix<T>, FitError> {
     let value = spec.given(value)?;
-    refuse_probabilities(spec, &value, &priors.of_block(spec)?)?;
+    refuse_probabilities(spec, &value, &prior_of(settings, spec)?)?;
     Ok(value)
 }
 
@@ -155,10 +155,10 @@ fn given<T: Real>(
 fn divergence_of<T: Real>(
     specs: &[BlockSpec<T>],
     shared: &Parameters<T>,
-    priors: &Priors,
+    settings: &Settings<T>,
 ) -> Result<f64, FitError> {
     let blocks = specs.iter().zip(shared.matrices());
-    let terms = blocks.map(|(spec, shapes)| divergence(spec, shapes, &priors.of_block(spec)?));
+    let terms = blocks.map(|(spec, shapes)| divergence(spec, shapes, &prior_of(settings, spec)?));
     terms.sum()
 }
 
@@ -168,16 +168,12 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
         self.given.mode()
     }
 
-    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
-        (block > 0).then_some(Lie::Columns)
-    }
-
     fn start_passes(&self) -> u32 {
         START as u32
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        let whole = whole(self.blocks(&survey.shape)?.0, &self.priors, survey)?;
+        let whole = whole(self.blocks(&survey.shape)?.0, &self.settings, survey)?;
         Ok(Whole {
             facts: vec![("given", vec![self.given.mode() as f64])],
             ..whole
@@ -194,7 +190,7 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
     }
 
     fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-        given(&self.priors, spec, value)
+        given(&self.settings, spec, value)
     }
 
     fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
@@ -213,17 +209,17 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
     }
 
     fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
-        let spec = &plsa_specs([counts.nrows(), 1], self.components)[block];
-        add(&self.priors.of_block(spec)?, spec, counts);
+        let spec = &plsa_specs(self.given, [counts.nrows(), 1], self.components)[block];
+        add(&prior_of(&self.settings, spec)?, spec, counts);
         Ok(())
     }
 
     fn value_of_shared(&self, shared: &Parameters<T>) -> Result<f64, FitError> {
         let shape = [shared.shape(0).0, 1];
-        let mut specs = plsa_specs(shape, self.components);
+        let mut specs = plsa_specs(self.given, shape, self.components);
         specs.truncate(1);
         specs[0].frozen = self.settings.frozen(&specs[0].name).clone();
-        Ok(-divergence_of(&specs, shared, &self.priors)?)
+        Ok(-divergence_of(&specs, shared, &self.settings)?)
     }
 }
 
@@ -233,20 +229,16 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
         order.saturating_sub(1)
     }
 
-    fn lies(&self, block: usize, blocks: usize) -> Option<Lie> {
-        (block > 0 && block + 1 == blocks).then_some(Lie::Rows)
-    }
-
     fn start_passes(&self) -> u32 {
         START as u32
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        whole(self.blocks(&survey.shape)?.0, &self.priors, survey)
+        whole(self.blocks(&survey.shape)?.0, &self.settings, survey)
     }
 
     fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-        given(&self.priors, spec, value)
+        given(&self.settings, spec, value)
     }
 
     fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
@@ -266,7 +258,7 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
     fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
         let shape = vec![counts.nrows(); block.max(1)];
         let spec = &plca_specs(&shape, self.components)[block];
-        add(&self.priors.of_block(spec)?, spec, counts);
+        add(&prior_of(&self.settings, spec)?, spec, counts);
         Ok(())
     }
 
@@ -276,7 +268,7 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
         for spec in &mut specs {
             spec.frozen = self.settings.frozen(&spec.name).clone();
         }
-        Ok(-divergence_of(&specs, shared, &self.priors)?)
+        Ok(-divergence_of(&specs, shared, &self.settings)?)
     }
 
     fn value_of_sums(&self, shared: &Shared<T>) -> Result<f64, FitError> {
@@ -284,7 +276,7 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
         let (mut specs, last) = (plca_specs::<T>(shape, self.components), shape.len());
         let mut spec = specs.swap_remove(last);
         spec.frozen = self.settings.frozen(&spec.name).clone();
-        let prior = self.priors.of_block(&spec)?;
+        let prior = prior_of(&self.settings, &spec)?;
         divergence_of_sums(&spec, shared.sums(last), &prior, spec.shape.0)
     }
 }

@@ -2,12 +2,13 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Parameters, begin,
+    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Parameters, begin,
 };
 use plca_tensor::{Data, Real};
 
 use super::counts::components;
 use super::plsa::{NAMES, PlsaVb, PlsaVbState};
+use super::prior_of;
 use crate::online::{After, Explanation, Streamed, Turn, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
@@ -21,10 +22,6 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
 
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
         Ok(self.blocks(shape)?.0)
-    }
-
-    fn is_local(&self, block: usize, _: usize) -> bool {
-        block > 0
     }
 
     fn check_stream(&self) -> Result<(), FitError> {
@@ -41,7 +38,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
 
     fn drawn(&self, size: usize) -> BlockSpec<T> {
         let shape = (size, self.components);
-        let mut spec = BlockSpec::values(NAMES[0], shape, Axis::Columns, Constraint::Positive);
+        let mut spec = BlockSpec::values(NAMES[0], shape, Axes::factor(0), Constraint::Positive);
         spec.draw = Draw::Around(1.0);
         spec
     }
@@ -59,7 +56,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         let [then, now] = after.statistics;
         let [before, all] = after.amounts;
         let old = 1.0 - after.rho;
-        let prior = self.priors.of_block(spec)?;
+        let prior = prior_of(&self.settings, spec)?;
         let mut new = after.block.clone();
         prior.for_each(new.as_mut_slice(), components(spec), |x, eta| {
             *x = T::lit(old * x.to_f64() + after.rho * eta);
@@ -78,7 +75,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         start: Option<&PlsaVbState<T>>,
         how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaVbState<T>>, FitError> {
-        let is_local = |j| self.is_local(j, 2);
+        let is_local = |axes| self.is_local(axes, 2);
         let basis = shared.swap_remove(0);
         let part = |by_means| {
             let mut counts = self.on_data(batch)?.0.of_part();

@@ -28,7 +28,7 @@ mod state;
 mod stream;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings, levels,
+    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings, levels,
 };
 use plca_tensor::{Data, Real, check_counts};
 
@@ -99,8 +99,7 @@ pub struct Nmf<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct NmfBuilder<T: Real>(Nmf<T>);
 
-plca_fit::freeze_setters!(NmfBuilder);
-plca_fit::rate_setters!(NmfBuilder);
+plca_fit::block_setters!(NmfBuilder);
 
 impl<T: Real> Nmf<T> {
     /// Starts the settings of a model with this number of components.
@@ -187,8 +186,7 @@ impl<T: Real> NmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Nmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Nmf<T> {
     type State = NmfState<T>;
 
     fn components(&self) -> usize {
@@ -214,12 +212,12 @@ impl<T: Real> Model for Nmf<T> {
 
 /// The blocks of a matrix of this shape.
 fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
-    let rates = |name, shape, components| BlockSpec {
+    let rates = |name, shape, axes| BlockSpec {
         constraint: Constraint::NonNegative,
-        ..BlockSpec::simplex(name, shape, components)
+        ..BlockSpec::simplex(name, shape, axes)
     };
     vec![
-        rates("w", (rows, k), Axis::Columns),
-        rates("h", (k, columns), Axis::Rows),
+        rates("w", (rows, k), Axes::factor(0)),
+        rates("h", (k, columns), Axes::coefficients(1)),
     ]
 }

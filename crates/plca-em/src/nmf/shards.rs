@@ -1,6 +1,6 @@
 //! KL-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{Apart, Imputes, InTurn, Learns, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Apart, Imputes, InTurn, Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
     Wanted, improve,
@@ -116,10 +116,6 @@ impl<T: Real> Sharded<T> for Nmf<T> {
         let shapes = [(rows, self.components), (self.components, columns)];
         let level = self.scale(&survey.shape, survey.total);
         level.map_or(1.0, |level| rate_unit(level[block], shapes[block]))
-    }
-
-    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
-        (block == 1).then_some(Lie::Columns)
     }
 
     fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {

@@ -1,10 +1,9 @@
 //! Fitted parameters, and what they say of data.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Alone, Axis, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError, Model,
-    Parameters, Prior, State, Transform, begin, certify, components_in_unit, each, empty, gaps,
+    Algorithm, Alone, Axes, Axis, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError,
+    Model, Parameters, State, Transform, begin, certify, components_in_unit, each, empty, gaps,
     one_by_one, possible, share, uncertified,
 };
 use plca_tensor::{Cp, Data, Factor, Real, exponent, normalise_columns};
@@ -133,7 +132,7 @@ impl<T: Real> Nmf<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// let learnt = NmfState::new(dmatrix![1.0; 3.0], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![1.0, 4.0, 4.0, 6.0], Order::RowMajor)?;
-    /// let nmf = Nmf::<f64>::builder(1).rate_prior("h", Penalty::new(1.0, 0.0)?).build()?;
+    /// let nmf = Nmf::<f64>::builder(1).prior("h", Penalty::new(1.0, 0.0)?).build()?;
     /// let explained = nmf.transform(&learnt, &new, &Transform::default())?;
     /// assert!((explained.fit.state().h() - dmatrix![1.0, 2.0]).amax() < 1e-9);    // 5 / (4 + 1), 10 / (4 + 1)
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -175,8 +174,8 @@ impl<T: Real> Nmf<T> {
         };
         let mut config = Nmf::builder(k).freeze(fixed).build()?;
         let prior = self.settings.prior_of(found);
-        if let Some(Prior::Rate(prior)) = prior {
-            config.settings.rate_prior(found.into(), prior.clone());
+        if let Some(prior) = prior {
+            config.settings.prior(found.into(), prior.clone());
         }
         let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;
@@ -468,7 +467,7 @@ impl<T: Real> Factored for NmfState<T> {
 impl<T: Real> State for NmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "nmf-kl";
-    const BLOCKS: Blocks = &[("w", Matrix), ("h", Matrix)];
+    const BLOCKS: Blocks = &[("w", Axes::factor(0)), ("h", Axes::coefficients(1))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));

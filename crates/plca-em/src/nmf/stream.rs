@@ -10,7 +10,7 @@
 //! So batches are explained, and their counts blended, as by [`Plsa`]; the scale is with `H`. `[SPEC 3]` `[SPEC 13]`
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Constraint, Factored, FitError, Frozen};
+use plca_fit::{Axes, BlockSpec, Constraint, Factored, FitError, Frozen};
 use plca_tensor::{Data, Real, normalise_columns};
 
 use super::{Nmf, NmfState};
@@ -28,13 +28,14 @@ impl<T: Real> Streamed<T> for Nmf<T> {
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
         let k = self.components;
         Ok(vec![
-            BlockSpec::simplex("w", (shape[0], k), Axis::Columns),
-            BlockSpec::values("h", (k, shape[1]), Axis::Rows, Constraint::NonNegative),
+            BlockSpec::simplex("w", (shape[0], k), Axes::factor(0)),
+            BlockSpec::values(
+                "h",
+                (k, shape[1]),
+                Axes::coefficients(1),
+                Constraint::NonNegative,
+            ),
         ])
-    }
-
-    fn is_local(&self, block: usize, _: usize) -> bool {
-        block > 0
     }
 
     fn check_stream(&self) -> Result<(), FitError> {

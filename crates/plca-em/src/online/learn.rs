@@ -106,17 +106,11 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
 
     /// The shared blocks for batches of this shape.
     pub(super) fn shared(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
-        let specs = self.model.specs(shape)?;
-        let count = specs.len();
-        let (mut own, mut shared) = (Vec::new(), Vec::new());
-        for (j, spec) in specs.into_iter().enumerate() {
-            match self.model.is_local(j, count) {
-                true => own.push(spec),
-                false => shared.push(spec),
-            }
-        }
+        let specs = self.model.specs(shape)?.into_iter();
+        let is_local = |spec: &BlockSpec<T>| self.model.is_local(spec.axes, shape.len());
+        let (own, shared): (Vec<_>, Vec<_>) = specs.partition(is_local);
         // That of PLSA's marginal is its own.
-        let from_data = |spec: &BlockSpec<T>| matches!(spec.components, Axis::None);
+        let from_data = |spec: &BlockSpec<T>| matches!(spec.axes.components(), Axis::None);
         let frozen = |spec: &&BlockSpec<T>| spec.frozen != Frozen::No && !from_data(spec);
         match own.iter().find(frozen) {
             Some(BlockSpec { name, .. }) => conflict(format!(

@@ -1,7 +1,7 @@
 //! The parameters and statistics learnt from a stream so far.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Axis, BlockSpec, Constraint, FitError};
+use plca_fit::{Axes, BlockSpec, Constraint, FitError};
 use plca_tensor::Real;
 
 use crate::product::conflict;
@@ -125,7 +125,7 @@ impl<T: Real> OnlineState<T> {
         FitError::if_zero("components", k)?;
         for (j, shapes) in shapes.iter().enumerate() {
             let size = (shapes.nrows(), k);
-            let spec = BlockSpec::values(name(j), size, Axis::Columns, Constraint::Positive);
+            let spec = BlockSpec::values(name(j), size, Axes::factor(j), Constraint::Positive);
             spec.check_values(shapes)?;
         }
         Ok(Self {
@@ -209,7 +209,7 @@ impl<T: Real> OnlineState<T> {
 
 /// A block of columns that are distributions.
 fn column<T: Real>(name: String, rows: usize, k: usize) -> BlockSpec<T> {
-    BlockSpec::simplex(name, (rows, k), Axis::Columns)
+    BlockSpec::simplex(name, (rows, k), Axes::factor(0))
 }
 
 /// A factor by its place among those that are not streamed.

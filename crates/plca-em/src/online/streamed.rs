@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm as _, Axis, BlockSpec, Em, Expectation, FitError, Frozen, Interrupt, Model,
+    Algorithm as _, Axes, Axis, BlockSpec, Em, Expectation, FitError, Frozen, Interrupt, Model,
     Parameters, State, Wanted,
 };
 use plca_tensor::{Data, Real};
@@ -11,7 +11,7 @@ use super::Local;
 use crate::blocks::is_free;
 
 /// A model that can be learnt from batches: PLSA in both directions, by EM or variational Bayes, PLCA of any order, and KL-NMF.
-pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
+pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
     /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA and NMF.
     fn streamed(&self, order: usize) -> usize;
 
@@ -19,9 +19,11 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
     #[doc(hidden)]
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError>;
 
-    /// Whether a block belongs to the batch.
+    /// Whether a block of parameters belongs to the batch, of data with this number of modes. Default: one that has an entry or a column for every sample.
     #[doc(hidden)]
-    fn is_local(&self, block: usize, blocks: usize) -> bool;
+    fn is_local(&self, block: Axes, order: usize) -> bool {
+        block.samples(self.streamed(order)) != Axis::None
+    }
 
     /// Refuses settings that have no meaning batch by batch.
     #[doc(hidden)]
@@ -30,7 +32,7 @@ pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
     /// The block that a random start of a stream draws for a mode of this size. Default: distributions.
     #[doc(hidden)]
     fn drawn(&self, size: usize) -> BlockSpec<T> {
-        BlockSpec::simplex("factor", (size, self.components()), Axis::Columns)
+        BlockSpec::simplex("factor", (size, self.components()), Axes::factor(0))
     }
 
     /// How much of the data a batch is, of this sum. Default: the sum.
@@ -131,7 +133,7 @@ pub struct Explanation<T: Real, S> {
 /// `joint` gives `P(z, y)` of the batch.
 pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
     em: &Em<E>,
-    is_local: impl Fn(usize) -> bool,
+    is_local: impl Fn(Axes) -> bool,
     joint: impl Fn(&Parameters<T>) -> Vec<f64>,
     at: Parameters<T>,
     turn: Turn<'_>,
@@ -156,8 +158,8 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
     turn.check()?;
     let specs = em.0.blocks();
     let is_found = |spec: &BlockSpec<T>| spec.shape.0 > 0 && is_free(spec);
-    let wanted = specs.iter().enumerate();
-    let wanted = wanted.map(|(j, spec)| !is_local(j) || is_found(spec));
+    let wanted = specs.iter();
+    let wanted = wanted.map(|spec| !is_local(spec.axes) || is_found(spec));
     let wanted: Vec<bool> = wanted.collect();
     let request = Wanted {
         blocks: &wanted,
@@ -165,7 +167,7 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
         count_unit: em.0.count_unit(),
     };
     let mut found = em.0.expect(&at, &request)?;
-    let shared = (0..specs.len()).filter(|&j| !is_local(j));
+    let shared = (0..specs.len()).filter(|&j| !is_local(specs[j].axes));
     let counts = shared.filter_map(|j| found.blocks[j].take());
     // Batches are added up in no unit.
     let counts = counts
@@ -184,9 +186,9 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
 }
 
 /// Freezes the blocks that all batches share, without their priors: a batch finds its own.
-pub(crate) fn freeze_shared<T: Real>(specs: &mut [BlockSpec<T>], is_local: impl Fn(usize) -> bool) {
-    for (j, spec) in specs.iter_mut().enumerate() {
-        if !is_local(j) {
+pub(crate) fn freeze_shared<T: Real>(specs: &mut [BlockSpec<T>], is_local: impl Fn(Axes) -> bool) {
+    for spec in specs {
+        if !is_local(spec.axes) {
             (spec.frozen, spec.prior) = (Frozen::Whole, None);
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Wanted,
+    Anneal, Axes, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Index, Parameters, Wanted,
 };
 use plca_tensor::{Data, DataError, Real};
 
@@ -33,14 +33,19 @@ pub(crate) trait Placing<T: Real>: Debug + Sync {
     fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64;
 }
 
+/// The axes of kernels.
+pub(crate) const KERNELS: Axes = Axes(Index::Kernel, Index::Component);
+/// The axes of impulses.
+pub(crate) const IMPULSES: Axes = Axes(Index::Places, Index::Component);
+
 /// The blocks, from the numbers of cells of a kernel and of places of an impulse.
 pub(crate) fn specs<T: Real>([cells, places]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
-    let mut weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
+    let mut weights = BlockSpec::simplex("weights", (k, 1), Axes::WEIGHTS);
     weights.draw = Draw::Even;
     vec![
         weights,
-        BlockSpec::simplex("kernels", (cells, k), Axis::Columns),
-        BlockSpec::simplex("impulses", (places, k), Axis::Columns),
+        BlockSpec::simplex("kernels", (cells, k), KERNELS),
+        BlockSpec::simplex("impulses", (places, k), IMPULSES),
     ]
 }
 

@@ -149,9 +149,9 @@ macro_rules! placed_state {
             type Scalar = T;
             const NAME: &'static str = $name;
             const BLOCKS: Blocks = &[
-                ("weights", FileLayout::Vector),
-                ("kernels", FileLayout::Stack("kernel")),
-                ("impulses", FileLayout::Stack("places")),
+                ("weights", plca_fit::Axes::WEIGHTS),
+                ("kernels", crate::placed::KERNELS),
+                ("impulses", crate::placed::IMPULSES),
             ];
 
             fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {

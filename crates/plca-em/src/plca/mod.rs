@@ -27,7 +27,7 @@ mod shards;
 mod state;
 mod stream;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{Algorithm, Axes, BlockSpec, Draw, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
 use crate::product::{check_power, conflict};
@@ -168,8 +168,7 @@ impl<T: Real> PlcaBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Plca<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Plca<T> {
     type State = PlcaState<T>;
 
     fn components(&self) -> usize {
@@ -193,9 +192,9 @@ impl<T: Real> Model for Plca<T> {
 
 /// The blocks of PLCA: `K x 1` weights and `I_j x K` factors.
 fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
-    let mut weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
+    let mut weights = BlockSpec::simplex("weights", (k, 1), Axes::WEIGHTS);
     weights.draw = Draw::Even;
-    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axes::factor(j));
     let factors = shape.iter().enumerate().map(factor);
     std::iter::once(weights).chain(factors).collect()
 }

@@ -1,7 +1,7 @@
 //! PLCA of data that are cut along their last mode.
 
 use nalgebra::DMatrix;
-use plca_fit::shards::{Imputes, Learns, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Imputes, Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{
     BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Sense, Wanted, improve, refuse,
 };
@@ -78,10 +78,6 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
 impl<T: Real> Sharded<T> for Plca<T> {
     fn along(&self, order: usize) -> usize {
         order.saturating_sub(1)
-    }
-
-    fn lies(&self, block: usize, blocks: usize) -> Option<Lie> {
-        (block > 0 && block + 1 == blocks).then_some(Lie::Rows)
     }
 
     fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {

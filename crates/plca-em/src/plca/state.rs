@@ -1,9 +1,8 @@
 //! Fitted parameters, and what they say of data.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Blocks, Each, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform,
+    Axes, Blocks, Each, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform,
     empty, explain_each, gap, no_mode, one_by_one, possible, share,
 };
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
@@ -220,7 +219,7 @@ fn gap_of<T: Real>(
 impl<T: Real> State for PlcaState<T> {
     type Scalar = T;
     const NAME: &'static str = "plca";
-    const BLOCKS: Blocks = &[("weights", Vector), ("factor_", Matrix)];
+    const BLOCKS: Blocks = &[("weights", Axes::WEIGHTS), ("factor_*", Axes::factor(0))];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let mut blocks = parameters.blocks();

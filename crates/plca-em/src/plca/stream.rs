@@ -1,7 +1,7 @@
 //! PLCA learnt from batches along its last mode.
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Em, FitError, Frozen, Parameters, State, begin};
+use plca_fit::{Axes, Axis, BlockSpec, Em, FitError, Frozen, Parameters, State, begin};
 use plca_tensor::{Data, Real};
 
 use super::counts::PlcaCounts;
@@ -23,8 +23,9 @@ impl<T: Real> Streamed<T> for Plca<T> {
         Ok(specs)
     }
 
-    fn is_local(&self, block: usize, blocks: usize) -> bool {
-        block == 0 || block + 1 == blocks
+    fn is_local(&self, block: Axes, order: usize) -> bool {
+        // P(z) is the batch's own.
+        block == Axes::WEIGHTS || block.samples(self.streamed(order)) != Axis::None
     }
 
     fn check_stream(&self) -> Result<(), FitError> {
@@ -66,7 +67,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
             );
         }
         let last = counts.specs.len() - 1;
-        let is_local = |j| self.is_local(j, last + 1);
+        let is_local = |axes| Streamed::is_local(self, axes, last);
         freeze_shared(&mut counts.specs, is_local);
         let em = Em(counts);
         let specs = &em.0.specs;

@@ -26,7 +26,7 @@ mod state;
 mod stream;
 
 use nalgebra::DMatrix;
-use plca_fit::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{Algorithm, Axes, BlockSpec, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Cp, Data, Factor, Real};
 
 use crate::product::check_power;
@@ -71,6 +71,14 @@ impl Given {
     /// ```
     pub fn explained(self) -> usize {
         1 - self.mode()
+    }
+
+    /// The axes of basis and mixture.
+    pub(crate) fn axes(self) -> (Axes, Axes) {
+        (
+            Axes::factor(self.explained()),
+            Axes::coefficients(self.mode()),
+        )
     }
 }
 
@@ -157,8 +165,7 @@ impl<T: Real> PlsaBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Plsa<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Plsa<T> {
     type State = PlsaState<T>;
 
     fn components(&self) -> usize {
@@ -171,12 +178,13 @@ impl<T: Real> Model for Plsa<T> {
 }
 
 /// The blocks of PLSA for these numbers of explained and given indices.
-fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
-    let mut marginal = BlockSpec::simplex("marginal", (given, 1), Axis::None);
+fn specs<T: Real>(mode: Given, [explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+    let mut marginal = BlockSpec::simplex("marginal", (given, 1), Axes::numbers(mode.mode()));
     marginal.frozen = Frozen::Whole;
+    let (basis, mixture) = mode.axes();
     vec![
-        BlockSpec::simplex("basis", (explained, k), Axis::Columns),
-        BlockSpec::simplex("mixture", (k, given), Axis::Rows),
+        BlockSpec::simplex("basis", (explained, k), basis),
+        BlockSpec::simplex("mixture", (k, given), mixture),
         marginal,
     ]
 }

@@ -1,6 +1,6 @@
 //! PLSA of data that are cut along their given index.
 
-use plca_fit::shards::{Learns, Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{Draw, FitError, Parameters, Sense, improve};
 use plca_tensor::{Data, Factor, Real};
 
@@ -39,10 +39,6 @@ impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
 impl<T: Real> Sharded<T> for Plsa<T> {
     fn along(&self, _: usize) -> usize {
         self.given.mode()
-    }
-
-    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
-        [None, Some(Lie::Columns), Some(Lie::Rows)][block]
     }
 
     fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {

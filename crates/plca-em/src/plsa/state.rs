@@ -1,9 +1,8 @@
 //! Fitted parameters, and what they say of data.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Alone, Blocks, Ended, Explained, Factored, FitError, Model, Parameters, SCALE, State,
+    Alone, Axes, Blocks, Ended, Explained, Factored, FitError, Model, Parameters, SCALE, State,
     Transform, each, empty, gaps, one_by_one, possible,
 };
 use plca_tensor::{Data, Factor, Real};
@@ -37,7 +36,7 @@ impl<T: Real> PlsaState<T> {
         marginal: Vec<T>,
     ) -> Result<Self, FitError> {
         FitError::if_zero("components", basis.ncols())?;
-        let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
+        let specs = specs(given, [basis.nrows(), mixture.ncols()], basis.ncols());
         let marginal = DMatrix::from_vec(marginal.len(), 1, marginal);
         let parameters = Parameters::new(&specs, vec![basis, mixture, marginal])?;
         let given = vec![given.mode() as f64];
@@ -212,12 +211,16 @@ impl<T: Real> Factored for PlsaState<T> {
 impl<T: Real> State for PlsaState<T> {
     type Scalar = T;
     const NAME: &'static str = "plsa";
-    const BLOCKS: Blocks = &[("basis", Matrix), ("mixture", Matrix), ("marginal", Vector)];
+    const BLOCKS: Blocks = &[
+        ("basis", Axes::factor(0)),
+        ("mixture", Axes::coefficients(1)),
+        ("marginal", Axes::numbers(1)),
+    ];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let ((explained, k), (_, given)) = (parameters.shape(0), parameters.shape(1));
-        parameters.check(&specs([explained, given], k))?;
-        parameters.check_scale(given)?;
+        let ((explained, k), (_, n)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs(given(&parameters), [explained, n], k))?;
+        parameters.check_scale(n)?;
         Ok(Self(parameters))
     }
 

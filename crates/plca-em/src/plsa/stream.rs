@@ -18,13 +18,9 @@ impl<T: Real> Streamed<T> for Plsa<T> {
 
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
         let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
-        let mut specs = specs(sizes, self.components);
+        let mut specs = specs(self.given, sizes, self.components);
         self.settings.apply(&mut specs[..2])?;
         Ok(specs)
-    }
-
-    fn is_local(&self, block: usize, _: usize) -> bool {
-        block > 0
     }
 
     fn check_stream(&self) -> Result<(), FitError> {
@@ -46,7 +42,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaState<T>>, FitError> {
         let mut counts = PlsaCounts::new(self, batch)?;
-        let is_local = |j| self.is_local(j, 3);
+        let is_local = |axes| self.is_local(axes, 2);
         freeze_shared(&mut counts.specs, is_local);
         let mixture = start.map_or_else(|| counts.specs[1].even(), |s| s.mixture().clone());
         let marginal = counts.specs[2].even();

@@ -185,8 +185,7 @@ impl<T: Real> ShiftedBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Shifted<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Shifted<T> {
     type State = ShiftedState<T>;
 
     fn components(&self) -> usize {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{
-    Blocks, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
-};
+use plca_fit::{Blocks, Explained, FitError, Parameters, Reconstruct, State, Transform};
 use plca_tensor::{Data, DenseTensor, Real};
 
 use super::{ALL, KERNEL, SHAPE, SUPPORTS, Shifted, facts};

@@ -132,8 +132,7 @@ impl<T: Real> TransformedBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Transformed<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Transformed<T> {
     type State = TransformedState<T>;
 
     fn components(&self) -> usize {

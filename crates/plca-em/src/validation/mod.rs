@@ -198,7 +198,7 @@ impl CrossValidation {
         fit: &FitFold<'_, M::State, E>,
     ) -> Result<RankTable, E>
     where
-        M: Model<Scalar = f64, State: Reconstruct>,
+        M: Model<f64, State: Reconstruct>,
         E: From<EmError> + From<FitError> + Send,
     {
         let speckled = self.speckled(data)?;

@@ -62,7 +62,7 @@ fn failed(error: FitError) {
 }
 
 /// Under each solver that takes it; a run tells no observer of a step that failed.
-fn fails<M: Model<Scalar = f64>>(model: &M) {
+fn fails<M: Model<f64>>(model: &M) {
     let data = data();
     let algorithm = model.bind(&data).unwrap();
     let start = model.init(&data, Init::default(), &mut rng()).unwrap();
@@ -82,7 +82,7 @@ fn fails<M: Model<Scalar = f64>>(model: &M) {
 }
 
 /// Cooled too.
-fn fails_cooled<M: Model<Scalar = f64>>(model: &M) {
+fn fails_cooled<M: Model<f64>>(model: &M) {
     fails(model);
     let data = data();
     let run = model.on(&data).unwrap().stop(exactly(3));

@@ -34,9 +34,9 @@ fn rng() -> ChaCha8Rng {
 }
 
 /// Every point of a trajectory; in single precision the bounds of the first ones.
-fn trajectory<M: Model>(model: &M, data: &dyn Data<M::Scalar>, case: &Value) {
+fn trajectory<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, case: &Value) {
     let name = case["name"].as_str().unwrap();
-    let single = size_of::<M::Scalar>() == 4;
+    let single = size_of::<T>() == 4;
     let algorithm = model.bind(data).unwrap();
     let given = case["init"].as_object().unwrap().iter();
     let start = given.fold(Init::default(), |init, (name, v)| {
@@ -256,7 +256,7 @@ fn what_does_not_go_is_refused() {
         })
     ));
     let other = PlcaVb::<f64>::builder(1)
-        .prior("weights", Entries::All(1.0))
+        .prior("mixture", Entries::All(1.0))
         .build()
         .unwrap();
     assert!(matches!(
@@ -280,7 +280,7 @@ fn threads_change_no_bit() {
     let sparse = SparseTensor::new(entries).unwrap();
     let plsa = PlsaVb::builder(8).prior("basis_shape", Entries::All(0.1));
     let (plsa, plca) = (plsa.build().unwrap(), PlcaVb::builder(8).build().unwrap());
-    fn fit<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
+    fn fit<M: Model<f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
         let run = model.on(data).unwrap().stop(exactly(3));
         run.run(Init::default(), &mut rng()).unwrap().into_state()
     }

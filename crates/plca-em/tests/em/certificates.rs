@@ -324,7 +324,7 @@ fn nmf_ends_where_its_conditions_hold() {
 }
 
 /// `θ g = C / (v P(z))` is what a step makes of a block, times what it makes of the weight beside what that was.
-fn of_blocks<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, seed: u64, frozen: bool) {
+fn of_blocks<M: Model<f64>>(model: &M, data: &dyn Data<f64>, seed: u64, frozen: bool) {
     let em = model.bind(data).unwrap();
     let blocks = em.blocks().iter().zip([seed, 10 + seed, 20 + seed]);
     let blocks = blocks.map(|(spec, seed)| stochastic(spec.shape.0, spec.shape.1, seed));
@@ -391,7 +391,7 @@ fn while_a_power_moves() {
 fn with_a_prior() {
     let (_, data) = &both()[0];
     let prior = std::sync::Arc::new(plca_priors::Dirichlet::symmetric(2.0).unwrap());
-    fn refused<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, block: &str) {
+    fn refused<M: Model<f64>>(model: &M, data: &dyn Data<f64>, block: &str) {
         let em = model.bind(data).unwrap();
         for solver in solvers(&*em) {
             let run = model.on(data).unwrap().solver(solver);

@@ -122,7 +122,7 @@ fn rng() -> ChaCha8Rng {
 }
 
 /// What a model of the engine does with data: its start, a step, its measures, and runs under every solver that takes it.
-fn model_fails<M: Model<Scalar = f64>>(name: &str, model: Result<M, FitError>) {
+fn model_fails<M: Model<f64>>(name: &str, model: Result<M, FitError>) {
     let model = model.unwrap();
     fails::<FitError>(name, |data| {
         model.init(data, Init::default(), &mut rng()).map(drop)
@@ -247,7 +247,7 @@ fn of_transformed() {
 /// A cell without support is looked up in data that can no longer be read.
 #[test]
 fn where_the_support_was_lost() {
-    fn lost<M: Model<Scalar = f64>>(name: &str, model: &M) {
+    fn lost<M: Model<f64>>(name: &str, model: &M) {
         let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
         let whole = DenseTensor::new(vec![4, 3], values, Order::RowMajor).unwrap();
         let start = model.init(&whole, Init::default(), &mut rng()).unwrap();
@@ -324,7 +324,7 @@ fn of_what_looks_at_data_alone() {
         plca.bind(&part)?.objective(state.parameters()).map(drop)
     });
     fails("unobserved", |data| unobserved(data).map(drop));
-    fn cooled<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> Result<(), FitError> {
+    fn cooled<M: Model<f64>>(model: &M, data: &dyn Data<f64>) -> Result<(), FitError> {
         let parts = hold_out(data, 0.3, &mut rng());
         let parts = parts.map_err(|error| match error {
             EmError::Tensor(error) => FitError::Data(error),

@@ -70,7 +70,7 @@ fn the_default_takes_what_is_exact() {
     }
 }
 
-fn refused<M: Model<Scalar = f64>>(model: Result<M, FitError>, what: &str) {
+fn refused<M: Model<f64>>(model: Result<M, FitError>, what: &str) {
     let (data, model) = (
         SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap(),
         model.unwrap(),
@@ -196,7 +196,7 @@ fn the_posterior_of_em() {
 }
 
 /// Coordinate descent stays where EM ends; the start.
-fn stays_with_em<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
+fn stays_with_em<M: Model<f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
     let start = model.init(data, Init::default(), &mut rng(2)).unwrap();
     let slow = after(model, data, &start, Solver::Em, 20_000).unwrap();
     let stays = after(model, data, slow.state(), Solver::Fast, 20).unwrap();
@@ -284,7 +284,7 @@ fn resumed_runs_and_threads() {
 
 /// Models of more rows and components than one thread takes at a time: the objective that follows from the row problems is that of
 /// the model as written, and the bits are those of one thread.
-fn parts_fit_together<M: Model>(model: &M, data: &dyn Data<M::Scalar>, tol: f64) {
+fn parts_fit_together<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, tol: f64) {
     let start = model.init(data, Init::default(), &mut rng(2)).unwrap();
     let start = start.parameters();
     let run = || {
@@ -307,7 +307,7 @@ fn all_models_in_parts<T: Real>(data: &dyn Data<T>, tol: f64) {
         for alpha in [None, Some(1.5)] {
             let mut plsa = Plsa::builder(k).given(given);
             if let Some(alpha) = alpha {
-                let prior: Prior<T> = Arc::new(Dirichlet::symmetric(alpha).unwrap());
+                let prior = Dirichlet::symmetric(alpha).unwrap();
                 plsa = plsa.prior("basis", prior.clone()).prior("mixture", prior);
             }
             parts_fit_together(&plsa.build().unwrap(), data, tol);
@@ -388,7 +388,7 @@ fn hidden_columns_keep_their_share() {
 }
 
 /// Parameters of other data are refused at the start of a run, and amid one in which all else fits; so is a memory of other data.
-fn refuses<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, other: &dyn Data<f64>) {
+fn refuses<M: Model<f64>>(model: &M, data: &dyn Data<f64>, other: &dyn Data<f64>) {
     let end = |data| {
         let start = model.init(data, Init::default(), &mut rng(1)).unwrap();
         after(model, data, &start, Solver::Fast, 1).unwrap()
@@ -507,7 +507,7 @@ fn entries_that_almost_nothing_observes_stay_finite() {
 }
 
 /// What a run from the seed's start looks like: its objectives, and its model.
-fn looked_at<T: Real, M: Model<Scalar = T>>(
+fn looked_at<T: Real, M: Model<T>>(
     model: &M,
     data: &DenseTensor<T>,
     solver: Solver,
@@ -520,7 +520,7 @@ fn looked_at<T: Real, M: Model<Scalar = T>>(
 }
 
 /// Data times a power of two: the same run in the other unit, bit for bit. Shares are as they were, rates have the unit.
-fn has_no_unit<T: Real, M: Model<Scalar = T>>(
+fn has_no_unit<T: Real, M: Model<T>>(
     model: &M,
     values: &[f64],
     hidden: bool,

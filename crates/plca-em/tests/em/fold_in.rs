@@ -181,7 +181,7 @@ proptest! {
     fn the_start_does_not_matter(p in problem(), seed in 0..1000u64) {
         let data = p.complete();
         let k = p.a.ncols();
-        fn ends<M: Model<Scalar = f64>>(model: Result<M, FitError>, data: &dyn Data<f64>, block: &str, given: &DMatrix<f64>, seed: u64) -> f64 {
+        fn ends<M: Model<f64>>(model: Result<M, FitError>, data: &dyn Data<f64>, block: &str, given: &DMatrix<f64>, seed: u64) -> f64 {
             let model = model.unwrap();
             let run = model.on(data).unwrap().solver(Solver::Em).stop(exactly(400));
             let init = Init::default().block(block, given.clone());

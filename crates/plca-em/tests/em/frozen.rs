@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Nmf, Plca, Plsa, Shifted, Update};
-use plca_fit::{Axis, BlockSpec, FitError, Freeze, Frozen, Init, Model, Prior, Solver};
+use plca_fit::{Axes, BlockSpec, FitError, Freeze, Frozen, Init, Model, Prior, Solver};
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn near(what: &str, got: f64, want: f64, tol: f64) {
     assert!(far <= tol * want.abs().max(1.0), "{what}: {got} {want}");
 }
 
-fn trajectory<M: Model<Scalar = f64>>(model: &M, case: &Value, objective: &str) {
+fn trajectory<M: Model<f64>>(model: &M, case: &Value, objective: &str) {
     let name = case["name"].as_str().unwrap();
     let data = DenseTensor::new(
         whole(&case["V"]["shape"]),
@@ -166,7 +166,7 @@ fn trajectories_match_the_reference() {
             }
             _ => {
                 let counts = block(&case["counts"]);
-                let mut spec = BlockSpec::simplex("factor", counts.shape(), Axis::Columns);
+                let mut spec = BlockSpec::simplex("factor", counts.shape(), Axes::factor(0));
                 spec.frozen = Frozen::Entries(flags(&case["frozen"]));
                 if case["prior"].is_object() {
                     spec.prior = Some(Prior::Simplex(prior(&case["prior"])));
@@ -271,7 +271,7 @@ fn started(given: [f64; 3], frozen: [bool; 3]) -> Result<Vec<f64>, FitError> {
     let entries = DMatrix::from_fn(3, 2, |i, z| z == 0 && i == 0 || z == 1 && frozen[i]);
     let spec = BlockSpec::<f64> {
         frozen: Frozen::Entries(entries),
-        ..BlockSpec::simplex("basis", (3, 2), Axis::Columns)
+        ..BlockSpec::simplex("basis", (3, 2), Axes::factor(0))
     };
     let both = DMatrix::from_fn(3, 2, |i, z| {
         if z == 0 {

@@ -13,7 +13,7 @@ use super::states::{data, even, maps, plca, plsa, shifted, transformed};
 use super::support::{after, solvers};
 
 /// A state with a scaled column is none, whether made, read or resumed from; by rounding it may be off.
-fn distributions<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
+fn distributions<M: Model<f64>>(model: &M, state: &M::State) {
     let data = data();
     for (j, (name, _)) in state.parameters().blocks().enumerate() {
         for scale in [2.0, 0.0, 1.0 + 1e-7, 1.0 - 1e-7, 1.0 + 1e-9] {
@@ -69,7 +69,7 @@ fn zeroed(rows: usize, columns: usize) -> DMatrix<f64> {
 
 /// A state that excludes something observed is refused as a start, by a step that measures, and by a run from there, which does not take
 /// what is no number for stationary.
-fn excludes<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {
+fn excludes<M: Model<f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {
     let excluded = |what: &str, error: Option<FitError>| {
         let (index, value) = (vec![0, 0], 1.0);
         let expected = Some(FitError::Support { index, value });
@@ -180,7 +180,7 @@ fn components_that_die_in_a_step_of_nmf() {
 fn tempered_states_are_refused_where_there_is_no_power() {
     let values = vec![1.0, 2.0, f64::NAN, 4.0];
     let data = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
-    fn refused<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) {
+    fn refused<M: Model<f64>>(model: &M, data: &dyn Data<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let start = model.init(data, Init::default(), &mut rng).unwrap();
         let mut saved = serde_json::to_value(start.parameters()).unwrap();

@@ -135,7 +135,7 @@ fn found<T: Real>(model: usize, p: &Problem, data: &dyn Data<T>, solver: Solver)
             let learnt = NmfState::new(p.learnt.map(|x| T::lit(3.0 * x)), ones).unwrap();
             let mut nmf = Nmf::builder(k);
             if model == 2 {
-                nmf = nmf.rate_prior("h", Penalty::new(0.5, 0.1).unwrap());
+                nmf = nmf.prior("h", Penalty::new(0.5, 0.1).unwrap());
             }
             let e = nmf.build().unwrap().transform(&learnt, data, &how).unwrap();
             columns(e.fit.state().h(), &e.gap)

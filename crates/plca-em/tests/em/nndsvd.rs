@@ -335,7 +335,7 @@ impl Observer<f64> for &mut Ending {
 /// observer says so, and are the same when one listens.
 #[test]
 fn starts_are_told_and_end() {
-    fn check<M: Model<Scalar = f64>>(name: &str, model: &M, init: &Init<f64>, parts: &[usize]) {
+    fn check<M: Model<f64>>(name: &str, model: &M, init: &Init<f64>, parts: &[usize]) {
         let data = dense(&table(12, 9).map(|x| (9.0 * x.abs()).round()));
         let stop = || Stop::default().tol(None).max_iter(1);
         let fit = |ending: &mut Ending| {

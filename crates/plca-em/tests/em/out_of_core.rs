@@ -33,7 +33,7 @@ const ITERATIONS: usize = 5;
 /// A run on `data`, and the parameters that it went through.
 type Ran<S> = (Result<Fit<S>, FitError>, Vec<Parameters<f64>>);
 
-fn ran<M: Model<Scalar = f64>>(
+fn ran<M: Model<f64>>(
     model: &M,
     data: &dyn Data<f64>,
     solver: Solver,
@@ -64,7 +64,7 @@ fn unread(error: &FitError) -> bool {
 
 /// Runs in memory, out of core, and out of core with a failure at every read: what was observed until then is what the whole
 /// run observed, and a step that fails leaves its parameters.
-fn check<M: Model<Scalar = f64>>(model: &M, solvers: &[Solver]) {
+fn check<M: Model<f64>>(model: &M, solvers: &[Solver]) {
     for &solver in solvers {
         let memory = SparseTensor::new(entries()).unwrap();
         let (whole, states) = ran(model, &memory, solver).unwrap();

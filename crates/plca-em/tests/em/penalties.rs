@@ -61,8 +61,8 @@ fn scikit_learn_makes_the_same_iterations() {
         let v = matrix(&case["V"]);
         let nmf = Nmf::builder(case["K"].as_u64().unwrap() as usize)
             .update(Update::Sequential)
-            .rate_prior("w", of_scikit_learn(case, "alpha_W", v.ncols()).lagged())
-            .rate_prior("h", of_scikit_learn(case, "alpha_H", v.nrows()).lagged())
+            .prior("w", of_scikit_learn(case, "alpha_W", v.ncols()).lagged())
+            .prior("h", of_scikit_learn(case, "alpha_H", v.nrows()).lagged())
             .build()
             .unwrap();
         let init = Init::default()
@@ -111,7 +111,7 @@ fn the_objective_is_what_the_documentation_says() {
             Order::RowMajor,
         );
         let data = data.unwrap();
-        let builder = Nmf::builder(2).rate_prior("w", w).rate_prior("h", h);
+        let builder = Nmf::builder(2).prior("w", w).prior("h", h);
         for update in [Update::Simultaneous, Update::Sequential] {
             let nmf = builder.clone().update(update).build().unwrap();
             let state = nmf.init(&data, Init::default(), &mut rng()).unwrap();
@@ -174,7 +174,7 @@ fn runs_end_where_the_penalised_objective_is_stationary() {
             .flat_map(|p| updates.map(|u| (p, u)))
         {
             let nmf = Nmf::builder(2).update(update);
-            let nmf = nmf.rate_prior("w", *penalty).rate_prior("h", *penalty);
+            let nmf = nmf.prior("w", *penalty).prior("h", *penalty);
             let nmf = nmf.build().unwrap();
             let stop = Stop::default().max_iter(20_000).tol(1e-16).patience(3);
             let run = nmf.on(&data).unwrap().stop(stop);
@@ -205,9 +205,7 @@ fn runs_end_where_the_penalised_objective_is_stationary() {
 fn coordinate_descent_and_residuals_are_refused() {
     let data = dense(&dmatrix![3.0, 0.0; 1.0, 2.0]);
     let penalty = Penalty::new(0.1, 0.0).unwrap();
-    let nmf = Nmf::builder(1)
-        .rate_prior("w", penalty)
-        .rate_prior("h", penalty);
+    let nmf = Nmf::builder(1).prior("w", penalty).prior("h", penalty);
     let nmf = nmf.build().unwrap();
     let run = |solver, stop: Stop| {
         let run = nmf.on(&data).unwrap().solver(solver).stop(stop);
@@ -227,7 +225,7 @@ fn coordinate_descent_and_residuals_are_refused() {
     }
     // Steps that may make it worse are extrapolated by none.
     let lagged = Penalty::new(0.0, 1.0).unwrap().lagged();
-    let nmf = Nmf::builder(1).rate_prior("w", lagged).build().unwrap();
+    let nmf = Nmf::builder(1).prior("w", lagged).build().unwrap();
     let refused = nmf.on(&data).unwrap().solver(Solver::Squarem);
     let refused = refused.run(Init::default(), &mut rng()).unwrap_err();
     assert!(matches!(refused, FitError::Unsteady { block, .. } if block == "w"));
@@ -240,7 +238,7 @@ fn sequential_updates_give_support_back() {
     let sparse = Gamma::new(0.2, 0.1).unwrap();
     for update in [Update::Simultaneous, Update::Sequential] {
         let nmf = Nmf::builder(2).update(update);
-        let nmf = nmf.rate_prior("w", sparse.clone()).build().unwrap();
+        let nmf = nmf.prior("w", sparse.clone()).build().unwrap();
         let run = nmf.on(&data).unwrap().stop(Stop::default().max_iter(20));
         let fit = run.run(Init::default(), &mut rng()).unwrap();
         assert!(
@@ -260,9 +258,9 @@ fn new_data_are_explained_under_the_prior_of_their_block() {
     let learnt = learnt.unwrap();
     let new = dmatrix![1.0, 4.0, 0.0; 4.0, 6.0, 0.0; 2.0, 0.0, 0.0];
     let penalty = Penalty::new(0.2, 0.3).unwrap();
-    let nmf = Nmf::builder(2).rate_prior("h", penalty);
+    let nmf = Nmf::builder(2).prior("h", penalty);
     let nmf = nmf
-        .rate_prior("w", Penalty::new(100.0, 0.0).unwrap())
+        .prior("w", Penalty::new(100.0, 0.0).unwrap())
         .build()
         .unwrap();
     let how = Transform::default().stop(Stop::default().max_iter(5000).tol(1e-16));
@@ -281,7 +279,7 @@ fn new_data_are_explained_under_the_prior_of_their_block() {
     }
     // Along the rows, too.
     let turned = NmfState::new(DMatrix::zeros(2, 2), learnt.w().transpose()).unwrap();
-    let nmf = Nmf::builder(2).rate_prior("w", penalty).build().unwrap();
+    let nmf = Nmf::builder(2).prior("w", penalty).build().unwrap();
     let rows = nmf
         .transform(&turned, &dense(&new.transpose()), &how.clone().along(0))
         .unwrap();
@@ -320,10 +318,10 @@ proptest! {
         for (data, missing) in &storages {
             for update in [Update::Simultaneous, Update::Sequential] {
                 let mut builder = Nmf::builder(k)
-                    .rate_prior("w", Penalty::new(w.0, w.1).unwrap());
+                    .prior("w", Penalty::new(w.0, w.1).unwrap());
                 builder = match gamma {
-                    Some(shape) => builder.rate_prior("h", Gamma::new(shape, 0.1 + h.0).unwrap()),
-                    None => builder.rate_prior("h", Penalty::new(h.0, h.1).unwrap()),
+                    Some(shape) => builder.prior("h", Gamma::new(shape, 0.1 + h.0).unwrap()),
+                    None => builder.prior("h", Penalty::new(h.0, h.1).unwrap()),
                 };
                 builder = match missing {
                     Some(missing) => builder.missing(*missing),
@@ -366,11 +364,11 @@ proptest! {
         };
         let none = Penalty::new(0.0, 0.0).unwrap();
         let plain = run(Nmf::builder(k).build().unwrap());
-        let zero = run(Nmf::builder(k).rate_prior("w", none).rate_prior("h", none).build().unwrap());
+        let zero = run(Nmf::builder(k).prior("w", none).prior("h", none).build().unwrap());
         prop_assert_eq!(plain, zero);
         // The gamma law of shape 1 is the linear penalty.
-        let linear = run(Nmf::builder(k).rate_prior("h", Penalty::new(l, 0.0).unwrap()).build().unwrap());
-        let gamma = run(Nmf::builder(k).rate_prior("h", Gamma::new(1.0, l).unwrap()).build().unwrap());
+        let linear = run(Nmf::builder(k).prior("h", Penalty::new(l, 0.0).unwrap()).build().unwrap());
+        let gamma = run(Nmf::builder(k).prior("h", Gamma::new(1.0, l).unwrap()).build().unwrap());
         prop_assert_eq!(linear, gamma);
     }
 }

@@ -64,10 +64,10 @@ fn exactly(n: usize) -> Stop {
     Stop::default().max_iter(n).tol(None)
 }
 
-fn fitted<M: Model>(
+fn fitted<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
-    init: Init<M::Scalar>,
+    data: &dyn Data<T>,
+    init: Init<T>,
     solver: Solver,
     n: usize,
 ) -> Fit<M::State> {

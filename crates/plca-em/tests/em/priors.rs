@@ -190,7 +190,7 @@ fn schedules_advance() -> Result<(), FitError> {
     let schedule = Schedule::Decreasing { over: 4.0 };
     let prior = Scheduled::new(Dirichlet::symmetric(5.0).unwrap(), schedule).unwrap();
     let prior: Prior<f64> = Arc::new(prior);
-    fn advance<M: Model<Scalar = f64>>(model: &M) -> Result<(), FitError> {
+    fn advance<M: Model<f64>>(model: &M) -> Result<(), FitError> {
         let v = counts();
         let em = model.bind(&v)?;
         let start = model.init(&v, Init::default(), &mut rng())?;
@@ -216,11 +216,7 @@ fn data_stay_possible() -> Result<(), FitError> {
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
     let first = dmatrix![0.4, 0.3; 0.3, 0.3; 0.3, 0.4];
     let second = dmatrix![0.5, 0.6; 0.5, 0.4];
-    fn possible<M: Model<Scalar = f64>>(
-        model: &M,
-        start: &M::State,
-        name: &str,
-    ) -> Result<(), FitError> {
+    fn possible<M: Model<f64>>(model: &M, start: &M::State, name: &str) -> Result<(), FitError> {
         let v = counts();
         let one = after(model, &v, start, Solver::Em, 1)?;
         let block = one.state().parameters().block(name).unwrap();

@@ -7,7 +7,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::support::exactly;
 
-fn fitted<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
+fn fitted<M: Model<f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
     let run = model.on(data).unwrap().solver(Solver::Em).stop(exactly(30));
     let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(3));
     fit.unwrap().into_state()

@@ -146,7 +146,7 @@ fn residual_without_freedom() -> Result<(), FitError> {
 // [SPEC 1.4]
 #[test]
 fn tempered_steps_are_not_accelerated() -> Result<(), FitError> {
-    fn check<M: Model<Scalar = f64>>(model: &M, good: bool) {
+    fn check<M: Model<f64>>(model: &M, good: bool) {
         let data = counts();
         for &solver in Solver::ALL {
             let mut rng = ChaCha8Rng::seed_from_u64(0);
@@ -231,12 +231,7 @@ fn priors() -> [(Prior<f64>, Option<usize>); 7] {
 /// A prior that still changes, or whose step no objective guards, is refused acceleration by name; a settled one is not.
 #[test]
 fn unsteady_priors_are_not_accelerated() -> Result<(), FitError> {
-    fn check<M: Model<Scalar = f64>>(
-        model: &M,
-        state: &M::State,
-        block: &str,
-        settles: Option<usize>,
-    ) {
+    fn check<M: Model<f64>>(model: &M, state: &M::State, block: &str, settles: Option<usize>) {
         let data = counts();
         let em = model.bind(&data).unwrap();
         for iteration in 0..8 {

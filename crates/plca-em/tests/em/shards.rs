@@ -72,7 +72,7 @@ trait Both<T: Real>: Sharded<T> + AnyModel<T> {
     fn piece(&self) -> &dyn AnyModel<T>;
 }
 
-impl<T: Real, M: Sharded<T> + Model<Scalar = T>> Both<T> for M {
+impl<T: Real, M: Sharded<T> + Model<T>> Both<T> for M {
     fn sharded(&self) -> &dyn Sharded<T> {
         self
     }
@@ -106,7 +106,7 @@ fn cases<T: Real>() -> Vec<Case<T>> {
     let penalty = || Penalty::new(0.3, 0.1).unwrap();
     let penalised = |update| {
         let nmf = Nmf::<T>::builder(K).update(update);
-        let nmf = nmf.rate_prior("w", penalty()).rate_prior("h", penalty());
+        let nmf = nmf.prior("w", penalty()).prior("h", penalty());
         nmf.build().unwrap()
     };
     let plca = || Plca::<T>::builder(K);
@@ -366,9 +366,8 @@ fn bits_do_not_depend_on_groups_or_threads() {
             assert_eq!(at.block(name), Some(block), "{} {name}", case.name);
         }
         // The last pass completed what belongs to the samples.
-        let own = at.matrices().iter().enumerate();
-        let count = at.matrices().len();
-        let own = own.filter(|&(j, _)| case.model.sharded().lies(j, count).is_some());
+        let own = at.blocks();
+        let own = own.filter(|(name, _)| shared.parameters().block(name).is_none());
         for (b, (_, block)) in own.enumerate() {
             let parts: Vec<&DMatrix<f64>> = locals.iter().map(|local| &local.blocks()[b]).collect();
             let stacked = match parts[0].nrows() == block.nrows() {
@@ -1036,7 +1035,7 @@ fn frozen_blocks_stay() {
         .run(Init::default().block("basis", basis.clone()), &mut rng)
         .unwrap();
     assert_eq!(fit.state().block("basis"), Some(&basis));
-    assert_eq!(model.components(), K);
+    assert_eq!(Model::components(&model), K);
 }
 
 /// Posteriors from shapes that are given, whose counts do not agree, and of which some columns are frozen: those of one piece. What shards cannot know is

@@ -81,7 +81,7 @@ fn named(state: &impl State<Scalar = f64>) -> Named {
 
 /// A good state goes on under every solver that the model takes. With a block that is spoilt, one too few, one too many or of another name it is refused by all
 /// of them, and so is a power or a mass that is none; whatever becomes of new data, it is no panic.
-fn guarded<M: Model<Scalar = f64>>(
+fn guarded<M: Model<f64>>(
     model: &M,
     state: &M::State,
     other: &[Named],
@@ -262,7 +262,7 @@ fn without_components() {
 }
 
 /// Under every solver that the model takes, a full count of the iterations that made the parameters stays; a full count of those of the run ends it.
-fn full<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
+fn full<M: Model<f64>>(model: &M, state: &M::State) {
     const MOST: usize = usize::MAX;
     let data = data();
     let em = model.bind(&data).unwrap();
@@ -303,7 +303,7 @@ fn the_largest_counts_stay() {
 /// What solvers extrapolate is the whole state, block after block: every entry once, and back again; but for what comes from the data.
 #[test]
 fn states_are_extrapolated_whole() {
-    fn whole<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
+    fn whole<M: Model<f64>>(model: &M, state: &M::State) {
         // A size and numbers that nothing rounds.
         let values = vec![4.0, 1.0, 1.0, 2.0];
         let data = DenseTensor::new(vec![2, 2], values, Order::RowMajor).unwrap();

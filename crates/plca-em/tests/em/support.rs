@@ -34,9 +34,9 @@ pub(crate) fn exactly(n: usize) -> Stop {
 }
 
 /// What so many iterations make of a state.
-pub(crate) fn after<M: Model>(
+pub(crate) fn after<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     start: &M::State,
     solver: Solver,
     n: usize,
@@ -54,9 +54,9 @@ pub(crate) fn solvers<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Solver> {
 }
 
 /// The residual of a state.
-pub(crate) fn residual<M: Model>(
+pub(crate) fn residual<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     state: &M::State,
 ) -> Result<f64, FitError> {
     model.bind(data)?.residual(state.parameters())

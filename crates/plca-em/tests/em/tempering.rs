@@ -107,7 +107,7 @@ fn flat(at: &Parameters<f64>) -> Vec<f64> {
 }
 
 /// A run on a schedule, what it measured before every iteration, and where it stood after it.
-fn cooled<M: Model<Scalar = f64>>(
+fn cooled<M: Model<f64>>(
     model: &M,
     data: &dyn Data<f64>,
     parts: &HeldOut<'_, f64>,
@@ -129,11 +129,7 @@ fn cooled<M: Model<Scalar = f64>>(
     (fit, stands.into_inner())
 }
 
-fn perplexity<M: Model<Scalar = f64>>(
-    model: &M,
-    held: &dyn Data<f64>,
-    at: &Parameters<f64>,
-) -> f64 {
+fn perplexity<M: Model<f64>>(model: &M, held: &dyn Data<f64>, at: &Parameters<f64>) -> f64 {
     let held = model.bind(held).unwrap();
     (-held.likelihood(at).unwrap() / held.unit()).exp()
 }

@@ -231,7 +231,7 @@ fn scored<M>(
     model: &(dyn Fn(usize) -> Result<M, FitError> + Sync),
 ) -> RankTable
 where
-    M: Model<Scalar = f64, State: Reconstruct>,
+    M: Model<f64, State: Reconstruct>,
 {
     let model = |rank| model(rank).map_err(EmError::from);
     let fit = |fold: plca_em::OfFold, run: Run<'_, M::State>| {

@@ -48,7 +48,7 @@ fn sides<T: Real>(
                     Exposure::PerEntry(x) => x.map(T::to_f64),
                     Exposure::PerComponent(x) => {
                         DMatrix::from_fn(old.nrows(), old.ncols(), |row, column| {
-                            let z = match spec.components {
+                            let z = match spec.axes.components() {
                                 Axis::Rows => row,
                                 Axis::Columns | Axis::None => column,
                             };
@@ -120,7 +120,7 @@ struct Wrong {
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Claims, Law, Rounding, check_counts};
-/// use plca_fit::{Axis, BlockSpec, Constraint, Counts, Em, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
+/// use plca_fit::{Axes, BlockSpec, Constraint, Counts, Em, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
 ///
 /// /// Two counts of a rate, `Σ v ln θ - 2 θ`: right, or with a mistake.
 /// #[derive(Debug)]
@@ -138,7 +138,7 @@ struct Wrong {
 ///     fn unit(&self) -> f64 { 7.0 }
 /// }
 ///
-/// let blocks = || [BlockSpec::values("rate", (1, 1), Axis::Columns, Constraint::NonNegative)];
+/// let blocks = || [BlockSpec::values("rate", (1, 1), Axes::factor(0), Constraint::NonNegative)];
 /// let at = Parameters::new(&blocks(), vec![dmatrix![2.0]])?;
 /// let claims = Claims::new(Rounding::derived(f64::EPSILON, 4, 14.0));
 /// let law = |counted, exposed, valued| {

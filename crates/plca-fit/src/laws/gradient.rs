@@ -40,7 +40,7 @@ impl<T: Real> std::fmt::Debug for Way<'_, T> {
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Law, Rounding, Way, check_gradient};
-/// use plca_fit::{Algorithm, Axis, BlockSpec, FitError, Parameters, Stepped};
+/// use plca_fit::{Algorithm, Axes, BlockSpec, FitError, Parameters, Stepped};
 ///
 /// /// `Σ c ln θ`; a residual that is right, or counts twice.
 /// #[derive(Debug)]
@@ -61,7 +61,7 @@ impl<T: Real> std::fmt::Debug for Way<'_, T> {
 ///     }
 /// }
 ///
-/// let shares = |seen| Shares { counts: dmatrix![4.0; 1.0], seen, blocks: [BlockSpec::simplex("theta", (2, 1), Axis::Rows)] };
+/// let shares = |seen| Shares { counts: dmatrix![4.0; 1.0], seen, blocks: [BlockSpec::simplex("theta", (2, 1), Axes::factor(0))] };
 /// let theta = |x: DMatrix<f64>| Parameters::new(&shares(1).blocks, vec![&x / x.sum()]);
 /// let raised = |i: usize| Way {
 ///     at: Box::new(move |t| {

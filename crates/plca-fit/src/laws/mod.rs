@@ -25,7 +25,7 @@
 //!
 //! ```
 //! use plca_fit::laws::{Claims, Law, Rounding, check};
-//! use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
+//! use plca_fit::{Algorithm, Axes, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
 //!
 //! /// Goes a part of the way to 3, or walks past it.
 //! #[derive(Debug)]
@@ -44,7 +44,7 @@
 //!     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
 //! }
 //!
-//! let towards = |part| Towards { part, blocks: [BlockSpec::values("x", (1, 1), Axis::None, Constraint::Free)] };
+//! let towards = |part| Towards { part, blocks: [BlockSpec::values("x", (1, 1), Axes::SINGLE, Constraint::Free)] };
 //! let start = Parameters::new(&towards(0.5).blocks, vec![nalgebra::dmatrix![0.0]])?;
 //! let claims = Claims::new(Rounding::derived(f64::EPSILON, 3, 9.0));
 //! assert!(check(&towards(0.5), Solver::Em, &start, &claims).is_ok());

@@ -1,6 +1,6 @@
 //! A model on data.
 
-use plca_tensor::Data;
+use plca_tensor::{Data, Real};
 
 use super::{
     Claims, Violation, check, check_counts, check_resumed, check_threads, check_unsupported,
@@ -16,9 +16,9 @@ use crate::{Checkpoint, FitError, Model, Run, Solver, State, Stop};
 /// # Errors
 ///
 /// The first [`Violation`] met; its details name the solver.
-pub fn check_model<M: Model>(
+pub fn check_model<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     start: &M::State,
     claims: &Claims,
 ) -> Result<Vec<Solver>, Violation> {

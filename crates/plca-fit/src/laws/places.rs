@@ -57,7 +57,7 @@ pub(super) fn unequal<T: Real>(
 /// A flag for each entry of a block, column after column: whether it is frozen.
 pub(super) fn frozen<T: Real>(spec: &BlockSpec<T>) -> Vec<bool> {
     let (rows, columns) = spec.shape;
-    match (&spec.frozen, spec.components) {
+    match (&spec.frozen, spec.axes.components()) {
         (Frozen::Entries(flags), _) => flags.as_slice().to_vec(),
         (Frozen::Whole, _) => vec![true; rows * columns],
         (Frozen::Components(_), Axis::Rows) => spec.frozen_components().repeat(columns),

@@ -42,8 +42,8 @@ pub enum Renewal {
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_fit::laws::{Law, check_valid};
-/// use plca_fit::{Axis, BlockSpec, Parameters};
-/// let specs = [BlockSpec::<f64>::simplex("theta", (2, 1), Axis::Columns)];
+/// use plca_fit::{Axes, BlockSpec, Parameters};
+/// let specs = [BlockSpec::<f64>::simplex("theta", (2, 1), Axes::factor(0))];
 /// let before = Parameters::new(&specs, vec![dmatrix![0.5; 0.5]])?;
 /// let mut after = before.clone();
 /// after.change(|_, theta| theta[0] += 0.25);
@@ -325,7 +325,7 @@ fn counted<T: Real>(
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Claims, Law, Rounding, check_steps};
-/// use plca_fit::{Algorithm, Axis, BlockSpec, FitError, Parameters, Stepped};
+/// use plca_fit::{Algorithm, Axes, BlockSpec, FitError, Parameters, Stepped};
 ///
 /// /// `Σ c ln θ`, whose maximum one step finds, or forgets to look for.
 /// #[derive(Debug)]
@@ -343,7 +343,7 @@ fn counted<T: Real>(
 ///     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
 /// }
 ///
-/// let shares = |looks| Shares { looks, counts: dmatrix![4.0; 1.0], blocks: [BlockSpec::simplex("theta", (2, 1), Axis::Columns)] };
+/// let shares = |looks| Shares { looks, counts: dmatrix![4.0; 1.0], blocks: [BlockSpec::simplex("theta", (2, 1), Axes::factor(0))] };
 /// let start = Parameters::new(&shares(true).blocks, vec![dmatrix![0.5; 0.5]])?;
 /// let claims = Claims::new(Rounding::derived(f64::EPSILON, 4, 5.0));
 /// assert!(check_steps(&shares(true), &start, &claims).is_ok());

@@ -216,7 +216,7 @@ fn extrapolated<T: Real>(
 ///
 /// ```
 /// use plca_fit::laws::{Law, check_failure};
-/// use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
+/// use plca_fit::{Algorithm, Axes, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
 ///
 /// #[derive(Debug)]
 /// struct Careless([BlockSpec<f64>; 1]);
@@ -235,7 +235,7 @@ fn extrapolated<T: Real>(
 ///     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
 /// }
 ///
-/// let careless = Careless([BlockSpec::values("x", (1, 1), Axis::None, Constraint::Free)]);
+/// let careless = Careless([BlockSpec::values("x", (1, 1), Axes::SINGLE, Constraint::Free)]);
 /// let at = Parameters::new(&careless.0, vec![nalgebra::dmatrix![0.5]])?;
 /// assert_eq!(check_failure(&careless, Solver::Em, &at).unwrap_err().law, Law::Atomic);
 /// # Ok::<(), FitError>(())

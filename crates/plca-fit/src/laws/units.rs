@@ -68,7 +68,7 @@ impl fmt::Debug for Units<'_> {
 /// }
 ///
 /// let fit = |unit: f64, guard| {
-///     let blocks = [BlockSpec::values("mean", (1, 1), Axis::None, Constraint::Free)];
+///     let blocks = [BlockSpec::values("mean", (1, 1), Axes::SINGLE, Constraint::Free)];
 ///     let mean = Mean { data: dmatrix![2.0, 5.0] * unit, guard, blocks };
 ///     let run = Run::<Parameters<f64>>::new(Box::new(mean)).stop(Stop::default().max_iter(2));
 ///     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))

@@ -123,9 +123,9 @@ fn probes<T: Real>(specs: &[BlockSpec<T>], start: &Parameters<T>) -> Vec<Paramet
 /// # Errors
 ///
 /// The [`Violation`].
-pub fn check_unsupported<M: Model>(
+pub fn check_unsupported<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     start: &M::State,
 ) -> Result<(), Violation> {
     let algorithm = model.bind(data).map_err(|e| refused(0, &e))?;
@@ -174,7 +174,7 @@ pub fn check_unsupported<M: Model>(
                         "entry {index:?} is named, which is not a positive cell of the data"
                     ));
                 };
-                let near = (datum - value).abs() <= M::Scalar::EPSILON.to_f64() * 4.0 * datum.abs();
+                let near = (datum - value).abs() <= T::EPSILON.to_f64() * 4.0 * datum.abs();
                 if !near {
                     return broken(format!(
                         "entry {index:?} is named as {value}, but is {datum}"

@@ -11,7 +11,7 @@ use super::states::Task;
 use super::stepwise::learn;
 use super::{Ask, Sharded, Shared, Stats, Stepwise, Survey, Whole};
 use crate::em::{constant, extrapolates};
-use crate::{Algorithm, BlockSpec, FitError, Parameters, Sense, Stepped};
+use crate::{Algorithm, Axis, BlockSpec, FitError, Parameters, Sense, Stepped};
 
 /// The holder of the shards and of the blocks that belong to their samples: Dask, MPI or others.
 pub trait Engine<T: Real>: Debug {
@@ -50,9 +50,8 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         shared: &'a RefCell<Shared<T>>,
     ) -> Result<Self, FitError> {
         let whole = checked(model, shared.borrow().survey())?;
-        let count = whole.blocks.len();
         let blocks = whole.blocks.iter().enumerate();
-        let blocks = blocks.filter(|&(j, _)| model.lies(j, count).is_none());
+        let blocks = blocks.filter(|&(j, _)| model.sample_axis(&whole.blocks, j) == Axis::None);
         Ok(Self {
             blocks: blocks.map(|(_, spec)| spec.clone()).collect(),
             model,

@@ -12,12 +12,11 @@ use super::sharded::{checked, divides, gathered, likelihood, settles, sums};
 use super::squared::squared;
 use super::states::{Pending, Task, Term};
 use super::{
-    Ask, Engine, Lie, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version,
-    Whole,
+    Ask, Engine, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version, Whole,
 };
 use crate::em::extrapolates;
 use crate::{
-    Algorithm, AnyModel, BlockSpec, Draw, FitError, Frozen, Parameters, Progress, Run, Sense,
+    Algorithm, Axis, BlockSpec, Draw, FitError, Frozen, Model, Parameters, Progress, Sense,
     Stepped, explain_given,
 };
 
@@ -47,7 +46,7 @@ impl<T: Real> Shards<T> for Vec<Box<dyn Data<T>>> {
     }
 }
 
-/// A model on shards that one process goes through, one after the other: an [`Algorithm`] for a [`Run`], whose results are bit-identical to
+/// A model on shards that one process goes through, one after the other: an [`Algorithm`] for a [`Run`](crate::Run), whose results are bit-identical to
 /// those of any other engine over the same shards.
 ///
 /// Every iteration reads every shard once; where a model renews its own blocks in turn, twice.
@@ -137,8 +136,8 @@ impl<'a, T: Real> InProcess<'a, T> {
         &self.survey
     }
 
-    fn lies(&self, block: usize) -> Option<Lie> {
-        self.model.lies(block, self.whole.blocks.len())
+    fn lies(&self, block: usize) -> Axis {
+        self.model.sample_axis(&self.whole.blocks, block)
     }
 
     /// The sums of columns that run across the shards and do not sum to 1, as the shards would send them.
@@ -146,7 +145,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         let count = self.whole.blocks.len();
         let specs = self.whole.blocks.iter().enumerate();
         let summed =
-            |&(j, spec): &(usize, &BlockSpec<T>)| self.lies(j) == Some(Lie::Rows) && !divides(spec);
+            |&(j, spec): &(usize, &BlockSpec<T>)| self.lies(j) == Axis::Rows && !divides(spec);
         let mut all = vec![Vec::new(); count];
         for (j, _) in specs.filter(summed) {
             let mut sum = Partial::empty(self.shards.count());
@@ -166,7 +165,7 @@ impl<'a, T: Real> InProcess<'a, T> {
     /// The shared part of parameters.
     fn shared(&self, at: &Parameters<T>) -> Result<Shared<T>, FitError> {
         let blocks = at.blocks().enumerate();
-        let shared = blocks.filter(|&(j, _)| self.lies(j).is_none());
+        let shared = blocks.filter(|&(j, _)| self.lies(j) == Axis::None);
         let shared = shared.map(|(_, (name, block))| (name.to_string(), block.clone()));
         let parameters = Parameters::named(shared.collect(), 1.0);
         Ok(Shared {
@@ -193,9 +192,10 @@ impl<'a, T: Real> InProcess<'a, T> {
     fn local(&self, at: &Parameters<T>, place: Place) -> Local<T> {
         let samples = self.samples(place);
         let blocks = at.matrices().iter().enumerate();
-        let blocks = blocks.filter_map(|(j, block)| match self.lies(j)? {
-            Lie::Rows => Some(block.rows(place.first, samples).into_owned()),
-            Lie::Columns => Some(block.columns(place.first, samples).into_owned()),
+        let blocks = blocks.filter_map(|(j, block)| match self.lies(j) {
+            Axis::Rows => Some(block.rows(place.first, samples).into_owned()),
+            Axis::Columns => Some(block.columns(place.first, samples).into_owned()),
+            Axis::None => None,
         });
         Local {
             version: Version,
@@ -503,12 +503,9 @@ pub struct OnShards<'a, T: Real> {
 
 impl<'a, T: Real> OnShards<'a, T> {
     /// The model of these shards.
-    pub fn new<M: Sharded<T> + crate::Model<Scalar = T>>(
-        model: &'a M,
-        shards: &'a dyn Shards<T>,
-    ) -> Self {
+    pub fn new<M: Sharded<T> + Model<T>>(model: &'a M, shards: &'a dyn Shards<T>) -> Self {
         Self {
-            components: crate::Model::components(model),
+            components: Model::components(model),
             model,
             shards,
             stepwise: None,
@@ -522,16 +519,14 @@ impl<'a, T: Real> OnShards<'a, T> {
     }
 }
 
-impl<T: Real> AnyModel<T> for OnShards<'_, T> {
+impl<T: Real> Model<T> for OnShards<'_, T> {
+    type State = Parameters<T>;
+
     fn components(&self) -> usize {
         self.components
     }
 
-    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
-        Ok(Run::new(self.bind_to(data)?))
-    }
-
-    fn bind_to<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+    fn bind<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let bound = InProcess::new(self.model, self.shards)?;
         Ok(Box::new(bound.stepwise(self.stepwise)))
     }

@@ -38,7 +38,7 @@ mod version;
 pub use elsewhere::{Elsewhere, Engine, started};
 pub use in_process::{InProcess, OnShards, Shards, Visit};
 pub use partial::{Merge, Node, Partial, PartialError};
-pub use sharded::{ACROSS, Apart, Divided, Imputes, InTurn, Lie, Shard, Sharded, Whole};
+pub use sharded::{ACROSS, Apart, Divided, Imputes, InTurn, Shard, Sharded, Whole};
 pub use states::{Ask, Local, Place, Seed, Shared, Stats, Survey};
 pub use stepwise::{Learner, Learns, Learnt, Round, Stepwise};
 use version::Version;

@@ -13,19 +13,9 @@ use super::stepwise::taught;
 use super::{Ask, Learns, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
-    BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
+    Axis, BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
     Prior, Renewed, Sense, State, Wanted, refuse,
 };
-
-/// How the samples lie in a block that belongs to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
-    /// A row is a sample, as of the factor of the mode that is cut. Columns that are distributions run across the shards: they are divided by
-    /// sums over all of them. Where they are none, as of the shapes of a posterior, the model of a shard has these sums as the fact [`ACROSS`].
-    Rows,
-    /// A column is a sample, as of mixtures and activations.
-    Columns,
-}
 
 /// The fact that holds the sums over all shards of the columns of a block whose rows are samples, where they do not sum to 1.
 pub const ACROSS: &str = "across";
@@ -159,9 +149,6 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
     /// The mode that is cut, of data of this order.
     fn along(&self, order: usize) -> usize;
 
-    /// How samples lie in a block; `None` for one that all shards share.
-    fn lies(&self, block: usize, blocks: usize) -> Option<Lie>;
-
     /// The model of all data.
     ///
     /// # Errors
@@ -294,6 +281,16 @@ pub trait Sharded<T: Real>: Debug + Send + Sync {
 
 /// What engines do with every model.
 impl<T: Real> dyn Sharded<T> + '_ {
+    /// The axis of a block that counts samples; of one that all shards share, none.
+    ///
+    /// Where it is the rows, as of the factor of the mode that is cut, columns that are distributions run across the shards: they are divided by
+    /// sums over all of them. Where they are none, as of the shapes of a posterior, the model of a shard has these sums as the fact [`ACROSS`].
+    pub fn sample_axis(&self, blocks: &[BlockSpec<T>], block: usize) -> Axis {
+        let modes = blocks.iter().filter_map(|spec| spec.axes.mode());
+        let order = modes.max().map_or(0, |last| last + 1);
+        blocks[block].axes.samples(self.along(order))
+    }
+
     /// The shared parameters of a random start: those of a start on all data at once. The
     /// [`start_passes`](Sharded::start_passes) that make them a start are made by [`started`](super::started), or are the first ones.
     ///
@@ -312,9 +309,9 @@ impl<T: Real> dyn Sharded<T> + '_ {
         let (mut blocks, mut sums) = (Vec::new(), vec![Vec::new(); count]);
         for (j, spec) in specs.iter().enumerate() {
             let mut rng = seed.at(first_word(specs, j));
-            match self.lies(j, count) {
-                None => blocks.push((spec.name.to_string(), spec.drawn(&mut rng))),
-                Some(Lie::Rows) if spec.draw == Draw::Simplex => {
+            match self.sample_axis(specs, j) {
+                Axis::None => blocks.push((spec.name.to_string(), spec.drawn(&mut rng))),
+                Axis::Rows if spec.draw == Draw::Simplex => {
                     // Column after column: what all shards draw of one is in memory at a time.
                     let column = |_| {
                         let x = |_, _| T::lit(exponential(&mut rng));
@@ -323,7 +320,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
                     };
                     sums[j] = (0..spec.shape.1).map(column).collect();
                 }
-                Some(_) => {}
+                Axis::Rows | Axis::Columns => {}
             }
         }
         let parameters = Parameters::named(blocks, 1.0).with(whole.power, whole.mass);
@@ -362,9 +359,9 @@ impl<T: Real> dyn Sharded<T> + '_ {
             let first = first_word(&whole, j);
             let (rows, columns) = spec.shape;
             let word = |x: usize| first + 2 * x as u128;
-            match self.lies(j, specs.len()) {
-                None => {}
-                Some(Lie::Rows) if spec.draw == Draw::Simplex => {
+            match self.sample_axis(specs, j) {
+                Axis::None => {}
+                Axis::Rows if spec.draw == Draw::Simplex => {
                     let mut drawn = DMatrix::zeros(rows, columns);
                     for (z, mut column) in drawn.column_iter_mut().enumerate() {
                         let mut rng = seed.at(word(z * whole[j].shape.0 + place.first));
@@ -373,8 +370,8 @@ impl<T: Real> dyn Sharded<T> + '_ {
                     let old = drawn.clone();
                     blocks.push(divided(spec, drawn, &old, &shared.sums[j]));
                 }
-                Some(Lie::Rows) => blocks.push(spec.drawn(&mut seed.at(first))),
-                Some(Lie::Columns) => {
+                Axis::Rows => blocks.push(spec.drawn(&mut seed.at(first))),
+                Axis::Columns => {
                     blocks.push(spec.drawn(&mut seed.at(word(rows * place.first))));
                 }
             }
@@ -441,7 +438,8 @@ impl<T: Real> dyn Sharded<T> + '_ {
             passed => passed?,
         };
         if shared.task == Task::Trial {
-            let own = (bound.blocks().iter().enumerate()).filter(|&(j, _)| on.lies(j).is_some());
+            let own =
+                (bound.blocks().iter().enumerate()).filter(|&(j, _)| on.lies(j) != Axis::None);
             stats.refused = own.zip(&blocks).any(|((j, spec), block)| {
                 !spec.within_range(block, Some(self.rate_unit(&shared.survey, j)))
             });
@@ -466,9 +464,9 @@ impl<T: Real> dyn Sharded<T> + '_ {
         stats.check_support()?;
         let whole = self.whole(&shared.survey)?;
         let objective = objective(self, &whole, shared, &stats)?;
-        let count = whole.blocks.len();
         // [SPEC 4] s = v_obs / Σ_obs P
         let scale = stats.seen.map_or(1.0, |seen| shared.survey.total / seen);
+        let count = whole.blocks.len();
         if stats.terms.len() != count {
             let got = stats.terms.len();
             let what = format!("statistics of {got} blocks, the model has {count}");
@@ -480,7 +478,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
             let old = &shared.parameters;
             let of_sums = |sums: &[f64]| sums.len() == spec.shape.1;
             let of_counts = |counts: &DMatrix<f64>| counts.shape() == spec.shape;
-            let is_shared = self.lies(j, count).is_none();
+            let is_shared = self.sample_axis(&whole.blocks, j) == Axis::None;
             let (block, sum) = match (is_shared, term.completed(scale)) {
                 (_, Term::Nothing) => (None, shared.sums[j].clone()),
                 (true, Term::Counts(counts)) if of_counts(&counts) => {
@@ -625,7 +623,8 @@ pub(super) fn gathered<T: Real>(
                 spec.name
             ),
         };
-        let Some(lie) = model.lies(j, specs.len()) else {
+        let lie = model.sample_axis(specs, j);
+        if lie == Axis::None {
             let block = common.next().filter(|block| block.shape() == spec.shape);
             return Ok(block.ok_or_else(foreign)?.clone());
         };
@@ -634,23 +633,23 @@ pub(super) fn gathered<T: Real>(
         for local in locals {
             let part = local.blocks.get(own).ok_or_else(foreign)?;
             let (samples, rest, all) = match lie {
-                Lie::Rows => (part.nrows(), part.ncols() == spec.shape.1, spec.shape.0),
-                Lie::Columns => (part.ncols(), part.nrows() == spec.shape.0, spec.shape.1),
+                Axis::Rows => (part.nrows(), part.ncols() == spec.shape.1, spec.shape.0),
+                _ => (part.ncols(), part.nrows() == spec.shape.0, spec.shape.1),
             };
             let follows = local.place.first == next && samples <= all - next;
             if !rest || !follows || local.pending != Pending::Nothing {
                 return Err(foreign());
             }
             match lie {
-                Lie::Rows => block.rows_mut(next, samples).copy_from(part),
-                Lie::Columns => block.columns_mut(next, samples).copy_from(part),
+                Axis::Rows => block.rows_mut(next, samples).copy_from(part),
+                _ => block.columns_mut(next, samples).copy_from(part),
             }
             next += samples;
         }
         own += 1;
         let all = match lie {
-            Lie::Rows => spec.shape.0,
-            Lie::Columns => spec.shape.1,
+            Axis::Rows => spec.shape.0,
+            _ => spec.shape.1,
         };
         if next == all {
             Ok(block)
@@ -681,8 +680,8 @@ pub(super) fn checked<T: Real>(
     let whole = model.whole(survey)?;
     for (j, spec) in whole.blocks.iter().enumerate() {
         let name = &spec.name;
-        let lies = model.lies(j, whole.blocks.len());
-        if let (Some(_), Frozen::Entries(_)) = (lies, &spec.frozen) {
+        let lies = model.sample_axis(&whole.blocks, j);
+        if let (Axis::Rows | Axis::Columns, Frozen::Entries(_)) = (lies, &spec.frozen) {
             let what = format!(
                 "`{name}` belongs to the samples of shards: freeze all of it or whole components, not entries"
             );
@@ -693,14 +692,14 @@ pub(super) fn checked<T: Real>(
             format!(
                 "the prior on `{name}` may set probabilities to 0 that the data need, which cannot be checked across shards"
             )
-        } else if lies.is_some()
+        } else if lies != Axis::None
             && matches!(prior, Prior::Simplex(_))
             && prior.rules().pseudo_counts(spec.shape).is_none()
         {
             format!(
                 "`{name}` belongs to the samples of shards: its prior can only be a Dirichlet prior with shapes >= 1"
             )
-        } else if lies == Some(Lie::Rows) {
+        } else if lies == Axis::Rows {
             format!("the columns of `{name}` run across the shards: it cannot have a prior")
         } else {
             continue;
@@ -715,7 +714,7 @@ pub(super) fn settles<T: Real>(model: &dyn Sharded<T>, whole: &Whole<T>) -> Resu
     model.settles()?;
     refuse(whole.power != 1.0, "tempering")?;
     for (j, spec) in whole.blocks.iter().enumerate() {
-        if model.lies(j, whole.blocks.len()).is_some() && spec.frozen != Frozen::Whole {
+        if model.sample_axis(&whole.blocks, j) != Axis::None && spec.frozen != Frozen::Whole {
             let name = &spec.name;
             refuse(
                 spec.prior.is_some(),
@@ -750,7 +749,6 @@ fn objective<T: Real>(
     shared: &Shared<T>,
     stats: &Stats,
 ) -> Result<Option<f64>, FitError> {
-    let count = whole.blocks.len();
     let Some(value) = likelihood(whole, shared, stats) else {
         return Ok(None);
     };
@@ -760,7 +758,7 @@ fn objective<T: Real>(
         Sense::Minimise => value - stats.ln_density,
     };
     let specs = whole.blocks.iter().enumerate();
-    let specs = specs.filter(|&(j, _)| model.lies(j, count).is_none());
+    let specs = specs.filter(|&(j, _)| model.sample_axis(&whole.blocks, j) == Axis::None);
     let blocks = specs
         .map(|(_, spec)| spec)
         .zip(shared.parameters.matrices());
@@ -805,12 +803,12 @@ struct On<'a, T: Real> {
 }
 
 impl<T: Real> On<'_, T> {
-    fn lies(&self, block: usize) -> Option<Lie> {
-        self.model.lies(block, self.bound.blocks().len())
+    fn lies(&self, block: usize) -> Axis {
+        self.model.sample_axis(self.bound.blocks(), block)
     }
 
     /// Whether an iteration renews a block, and how samples lie in it.
-    fn free(&self) -> impl Iterator<Item = (usize, Option<Lie>)> {
+    fn free(&self) -> impl Iterator<Item = (usize, Axis)> {
         let specs = self.bound.blocks().iter().enumerate();
         let free = specs.filter(|(_, spec)| spec.frozen != Frozen::Whole);
         free.map(|(j, _)| (j, self.lies(j)))
@@ -819,7 +817,7 @@ impl<T: Real> On<'_, T> {
     /// Those of the blocks that belong to the samples.
     fn own(&self, at: &Parameters<T>) -> Vec<DMatrix<T>> {
         let blocks = at.matrices().iter().enumerate();
-        let own = blocks.filter(|&(j, _)| self.lies(j).is_some());
+        let own = blocks.filter(|&(j, _)| self.lies(j) != Axis::None);
         own.map(|(_, block)| block.clone()).collect()
     }
 
@@ -834,8 +832,8 @@ impl<T: Real> On<'_, T> {
         let mut blocks = Vec::new();
         for (j, spec) in self.bound.blocks().iter().enumerate() {
             let block = match self.lies(j) {
-                Some(_) => own.next(),
-                None => common.next(),
+                Axis::None => common.next(),
+                _ => own.next(),
             };
             let block = block.filter(|block| block.shape() == spec.shape);
             let block = block.ok_or_else(|| FitError::Conflict {
@@ -848,7 +846,7 @@ impl<T: Real> On<'_, T> {
             .with(parameters.power(), parameters.mass())
             .at_iteration(parameters.iteration());
         let specs = self.bound.blocks();
-        let summed = |&j: &usize| self.lies(j) == Some(Lie::Rows) && !divides(&specs[j]);
+        let summed = |&j: &usize| self.lies(j) == Axis::Rows && !divides(&specs[j]);
         if let Some(j) = (0..specs.len()).find(summed) {
             at = at.with_fact(ACROSS, shared.sums[j].clone());
         }
@@ -856,12 +854,12 @@ impl<T: Real> On<'_, T> {
             _ if shared.back => {}
             Pending::Nothing => {}
             Pending::Counts(counts) => {
-                let across = self.free().filter(|(_, lies)| *lies == Some(Lie::Rows));
+                let across = self.free().filter(|(_, lies)| *lies == Axis::Rows);
                 let across: Vec<_> = across.map(|(j, _)| j).collect();
                 self.complete(&mut at, &across, counts.iter().cloned(), shared);
             }
             Pending::Imputed(observed, hidden) => {
-                let own = self.free().filter(|(_, lies)| lies.is_some());
+                let own = self.free().filter(|(_, lies)| *lies != Axis::None);
                 let own: Vec<_> = own.map(|(j, _)| j).collect();
                 let s = T::lit(shared.scale);
                 let parts = observed.iter().zip(hidden);
@@ -895,7 +893,7 @@ impl<T: Real> On<'_, T> {
                 return;
             };
             *block = match self.lies(j) {
-                Some(Lie::Rows) => divided(&self.rates(j), new, block, &shared.sums[j]),
+                Axis::Rows => divided(&self.rates(j), new, block, &shared.sums[j]),
                 _ => new,
             };
         });
@@ -970,7 +968,7 @@ impl<T: Real> On<'_, T> {
         if ask.value {
             let step = Step::at(at.next());
             for (j, spec) in specs.iter().enumerate() {
-                if let (Some(_), Some(prior)) = (self.lies(j), &spec.prior) {
+                if let (Axis::Rows | Axis::Columns, Some(prior)) = (self.lies(j), &spec.prior) {
                     stats.ln_density += prior.ln_density(at.at(j), &step);
                 }
             }
@@ -989,14 +987,15 @@ impl<T: Real> On<'_, T> {
     ) -> (Vec<DMatrix<T>>, Vec<Term>) {
         let count = self.bound.blocks().len();
         let (mut new, mut terms) = (vec![None; count], vec![Term::Nothing; count]);
-        let (own, common): (Vec<_>, Vec<_>) = self.free().partition(|(_, lies)| lies.is_some());
+        let (own, common): (Vec<_>, Vec<_>) =
+            self.free().partition(|(_, lies)| *lies != Axis::None);
         for (j, lies) in own.into_iter().rev() {
             let Some(counts) = counts[j].take() else {
                 continue;
             };
             let exposure = self.bound.exposure(j, Renewed { old: at, new: &new });
             new[j] = Some(match (lies, exposure) {
-                (Some(Lie::Columns), Some(exposure)) => {
+                (Axis::Columns, Some(exposure)) => {
                     let nothing = DMatrix::zeros(counts.nrows(), counts.ncols());
                     let old = if keeps { at.at(j) } else { &nothing };
                     self.bound.blocks()[j].divided(counts, old, exposure)
@@ -1031,16 +1030,16 @@ impl<T: Real> On<'_, T> {
             };
             let exposure = self.bound.exposure(j, Renewed { old: at, new: &new });
             match lies {
-                None => common.push((j, counts)),
-                Some(Lie::Columns) => {
+                Axis::None => common.push((j, counts)),
+                Axis::Columns => {
                     let (block, _) = specs[j].m_step(counts, at.at(j), exposure, at.next())?;
                     new[j] = Some(block);
                 }
-                Some(Lie::Rows) if divides(&specs[j]) => {
+                Axis::Rows if divides(&specs[j]) => {
                     terms[j] = sums(&counts);
                     across.insert(0, counts);
                 }
-                Some(Lie::Rows) => {
+                Axis::Rows => {
                     let (block, _) = specs[j].m_step(counts, at.at(j), exposure, at.next())?;
                     terms[j] = sums(&block);
                     new[j] = Some(block);

@@ -8,10 +8,10 @@ use plca_tensor::Real;
 
 use super::sharded::{divides, sums};
 use super::states::{Pending, Survey, Task, Term};
-use super::{Ask, Engine, Lie, Local, Sharded, Shared, Stats, Whole};
+use super::{Ask, Engine, Local, Sharded, Shared, Stats, Whole};
 use crate::solver::squarem::{length, point, size, squares};
 use crate::solver::unless_rejected;
-use crate::{BlockSpec, Constraint, FitError, Frozen, Stepped};
+use crate::{Axis, BlockSpec, Constraint, FitError, Frozen, Stepped};
 
 /// One iteration of [`Solver::Squarem`](crate::Solver::Squarem), and the shared parameters after it.
 ///
@@ -37,9 +37,8 @@ pub(super) fn squared<T: Real>(
     now = now.to(Task::Measure);
     let found = engine.pass(&now, Ask::step(false))?.squares;
     now = now.to(Task::Iterate);
-    let count = whole.blocks.len();
     let specs = whole.blocks.iter().enumerate();
-    let specs = specs.filter(|&(j, _)| model.lies(j, count).is_none());
+    let specs = specs.filter(|&(j, _)| model.sample_axis(&whole.blocks, j) == Axis::None);
     let specs: Vec<_> = specs.collect();
     let (mut of_blocks, mut own) = (points(&x0, &x1, &x2), [0.0; 2]);
     for &(j, spec) in &specs {
@@ -133,7 +132,8 @@ pub(super) fn measured<T: Real>(
     local: &Local<T>,
     survey: &Survey,
 ) -> Result<Stats, FitError> {
-    let own = (specs.iter().enumerate()).filter(|&(j, _)| model.lies(j, specs.len()).is_some());
+    let own =
+        (specs.iter().enumerate()).filter(|&(j, _)| model.sample_axis(specs, j) != Axis::None);
     let mut all = [0.0; 2];
     for ((j, spec), points) in own.zip(noted(local)?) {
         let unit = model.rate_unit(survey, j);
@@ -155,18 +155,18 @@ pub(super) fn extrapolated<T: Real>(
 ) -> Result<Stats, FitError> {
     let mut stats = Stats::none(specs.len());
     let (mut new, mut across) = (local.blocks.clone(), Vec::new());
-    let lies = |j: usize| model.lies(j, specs.len());
-    let own = (0..specs.len()).filter_map(|j| Some((j, lies(j)?)));
+    let lies = (0..specs.len()).map(|j| (j, model.sample_axis(specs, j)));
+    let own = lies.filter(|&(_, lie)| lie != Axis::None);
     for ((j, lie), (points, block)) in own.zip(noted(local)?.into_iter().zip(&mut new)) {
         let spec = BlockSpec {
             shape: block.shape(),
             ..specs[j].clone()
         };
         let values = of_block(points).map(|x| (point(x, a), x[2]));
-        if lie == Lie::Rows && !divides(&spec) {
+        if lie == Axis::Rows && !divides(&spec) {
             spec.extrapolate(block, values);
             stats.terms[j] = sums(block);
-        } else if lie == Lie::Rows && spec.frozen != Frozen::Whole {
+        } else if lie == Axis::Rows && spec.frozen != Frozen::Whole {
             let rates = BlockSpec {
                 constraint: Constraint::NonNegative,
                 ..spec

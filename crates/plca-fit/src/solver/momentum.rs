@@ -58,7 +58,7 @@ fn hold_small<T: Real>(algorithm: &dyn Algorithm<T>, ahead: &mut [f64], now: &[f
             continue;
         }
         let (ahead, now) = (&mut ahead[values.clone()], &now[values]);
-        let component = |at: usize| match spec.components {
+        let component = |at: usize| match spec.axes.components() {
             Axis::Columns => at / rows,
             Axis::Rows => at % rows,
             Axis::None => 0,

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Axis, BlockSpec, Counts, Expectation, FitError, Init, Model, Parameters, Solver, State, Wanted,
+    Axes, BlockSpec, Counts, Expectation, FitError, Init, Model, Parameters, Solver, State, Wanted,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -16,8 +16,8 @@ pub(super) struct PlcaCounts<'a> {
 
 impl<'a> PlcaCounts<'a> {
     pub(super) fn new(data: &'a dyn Data<f64>, k: usize) -> Self {
-        let weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
-        let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+        let weights = BlockSpec::simplex("weights", (k, 1), Axes::WEIGHTS);
+        let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axes::factor(j));
         let factors = data.shape().iter().enumerate().map(factor);
         Self {
             data,

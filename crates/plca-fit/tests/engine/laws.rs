@@ -8,7 +8,7 @@ use plca_fit::laws::{
     check_moved, check_rate, check_resumed, check_threads, never_worse,
 };
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Checkpoint, Constraint, FitError, Init, Model, Parameters, Sense,
+    Algorithm, Axes, BlockSpec, Checkpoint, Constraint, FitError, Init, Model, Parameters, Sense,
     Solver, Stepped,
 };
 use plca_tensor::{DenseTensor, Order};
@@ -97,7 +97,12 @@ fn halving(fault: Fault) -> Halving {
     Halving {
         fault,
         hidden: AtomicU32::new(0),
-        blocks: [BlockSpec::values("x", (1, 1), Axis::None, Constraint::Free)],
+        blocks: [BlockSpec::values(
+            "x",
+            (1, 1),
+            Axes::SINGLE,
+            Constraint::Free,
+        )],
     }
 }
 

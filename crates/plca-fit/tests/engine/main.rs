@@ -1,5 +1,6 @@
 //! The engine on PLCA: its steps, and its runs; its solvers on a problem whose every iterate is known.
 
+mod axes;
 mod consensus;
 mod counts;
 mod laws;

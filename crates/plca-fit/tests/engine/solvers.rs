@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Axis, BlockSpec, Checkpoint, Constraint, FitError, Memory, Parameters, Sense, Solver, State,
+    Axes, BlockSpec, Checkpoint, Constraint, FitError, Memory, Parameters, Sense, Solver, State,
 };
 
 use super::toy::{START, Stand, Toy, toy};
@@ -243,7 +243,7 @@ fn what_is_extrapolated_stays_within_half_of_the_range() {
                 specs: [BlockSpec::values(
                     "x",
                     (2, 1),
-                    Axis::Columns,
+                    Axes::factor(0),
                     Constraint::Positive,
                 )],
                 ..growing.clone()

@@ -1,7 +1,7 @@
 //! A problem whose every iterate is known.
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Checkpoint, Constraint, FitError, Parameters, Run, Sense, Solver,
+    Algorithm, Axes, BlockSpec, Checkpoint, Constraint, FitError, Parameters, Run, Sense, Solver,
     Stepped, Stop,
 };
 
@@ -34,7 +34,7 @@ pub(super) fn toy(rates: [f64; 2]) -> Toy {
         specs: [BlockSpec::values(
             "x",
             (2, 1),
-            Axis::Columns,
+            Axes::factor(0),
             Constraint::Free,
         )],
     }

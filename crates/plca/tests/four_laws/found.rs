@@ -3,7 +3,7 @@
 use plca::l2::NtfUpdate;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
-use plca::priors::RatePriors;
+use plca::priors::PriorSpec;
 use plca::skellam::{Entries, Prior, Replicates, ShiftedSnmf, SignedCp, Snmf};
 use plca::tensor::Order;
 use plca::tensor::strategies::Table;
@@ -18,7 +18,7 @@ fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) 
 }
 
 /// The objective after some iterations.
-fn end<M: Model>(model: &M, data: &dyn Data<M::Scalar>, run: (Solver, usize, u32, u64)) -> f64 {
+fn end<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, run: (Solver, usize, u32, u64)) -> f64 {
     let (solver, iterations, starts, seed) = run;
     let run = model.on(data).unwrap().solver(solver).restarts(starts);
     let run = run.stop(Stop::default().max_iter(iterations));
@@ -336,8 +336,8 @@ fn rates_that_nothing_holds_stay_numbers() {
     for ((shape, values, hidden), prior) in problems.iter().zip(["rate:0.1,0.2", "rate:0.5,0"]) {
         let data = table::<f32>(shape, values, hidden, 0.32287628966238285);
         let data = data.all_but().unwrap();
-        let prior = RatePriors::<f32>::parse(prior, (1, 1)).unwrap();
-        let nmf = Nmf::<f32>::builder(2).rate_prior("h", prior);
+        let prior: PriorSpec = prior.parse().unwrap();
+        let nmf = Nmf::<f32>::builder(2).prior("h", prior);
         let nmf = nmf.build().unwrap();
         for solver in Solver::ALL.iter().filter(|solver| **solver != Solver::Fast) {
             for seed in 0..100 {
@@ -361,7 +361,7 @@ fn faint_data_keep_a_rate() {
     let data = data.masked(Order::RowMajor).unwrap();
     let model = ShiftedSnmf::<f64>::builder(3, vec![1, 1, 2])
         .replicates(Replicates::Limit)
-        .gamma(Entries::All(1.5), Entries::All(0.5))
+        .prior("activations", Gamma::new(1.5, 0.5).unwrap())
         .build()
         .unwrap();
     for solver in [

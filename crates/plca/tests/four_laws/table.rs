@@ -9,7 +9,7 @@ use super::problem::{Kind, Problem, stored};
 
 /// A model as the laws see it.
 pub(crate) trait Subject {
-    type Model<T: Real>: Model<Scalar = T>;
+    type Model<T: Real>: Model<T>;
 
     /// The data that it takes.
     fn kind() -> Kind;
@@ -36,7 +36,7 @@ pub(crate) trait Subject {
     }
 }
 
-pub(crate) type StateOf<M, T> = <<M as Subject>::Model<T> as Model>::State;
+pub(crate) type StateOf<M, T> = <<M as Subject>::Model<T> as Model<T>>::State;
 
 /// What a run makes of the model and data of a problem, by its solver, or by plain iterations where the model does not take it.
 pub(crate) fn fitted<M: Subject, T: Real, R>(

@@ -15,9 +15,8 @@ mod descent;
 use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::FileLayout::{Absent, Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
     Model, Parameters, SCALE, Settings, State, Transform, no_mode,
 };
 use plca_tensor::arrange::Products;
@@ -213,8 +212,7 @@ impl<T: Real> PntfBuilder<T> {
 }
 
 /// Negative cells are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
-impl<T: Real> Model for Pntf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Pntf<T> {
     type State = PntfState<T>;
 
     fn components(&self) -> usize {
@@ -262,12 +260,12 @@ impl<T: Real> Model for Pntf<T> {
 
 /// The blocks of data of this shape.
 fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
-    let mut weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
-    let mut mass = BlockSpec::simplex("mass", (1, 1), Axis::None);
+    let mut weights = BlockSpec::simplex("weights", (k, 1), Axes::WEIGHTS);
+    let mut mass = BlockSpec::simplex("mass", (1, 1), Axes::SINGLE);
     weights.draw = Draw::Even;
     mass.draw = Draw::Even;
     mass.constraint = Constraint::NonNegative;
-    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axes::factor(j));
     let factors = shape.iter().enumerate().map(factor);
     std::iter::once(weights)
         .chain(factors)
@@ -398,7 +396,11 @@ impl<T: Real> Factored for PntfState<T> {
 impl<T: Real> State for PntfState<T> {
     type Scalar = T;
     const NAME: &'static str = "pntf";
-    const BLOCKS: Blocks = &[("weights", Vector), ("factor_", Matrix), ("mass", Absent)];
+    const BLOCKS: Blocks = &[
+        ("weights", Axes::WEIGHTS),
+        ("factor_*", Axes::factor(0)),
+        ("mass", Axes::SINGLE),
+    ];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let blocks = parameters.matrices();

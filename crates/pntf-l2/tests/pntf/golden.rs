@@ -338,7 +338,7 @@ fn blocks_of(case: &Value) -> Vec<(String, DMatrix<f64>)> {
 }
 
 /// Objective and parameters of a case after its iterations.
-fn iterated<M: Model<Scalar = f64>>(model: &M, case: &Value) -> (f64, Parameters<f64>) {
+fn iterated<M: Model<f64>>(model: &M, case: &Value) -> (f64, Parameters<f64>) {
     let data = data_of(case);
     let init = match case["settings"]["start"].as_str() {
         Some(_) => Init::deflation(),

@@ -67,11 +67,7 @@ fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf<T>, PntfState<T>) {
 }
 
 /// A state as the start of a run on these data.
-fn place<M: Model>(
-    model: &M,
-    data: &dyn Data<M::Scalar>,
-    state: &M::State,
-) -> Parameters<M::Scalar> {
+fn place<T: Real, M: Model<T>>(model: &M, data: &dyn Data<T>, state: &M::State) -> Parameters<T> {
     let state = model.init(data, state, &mut rng(0)).unwrap();
     state.parameters().clone()
 }
@@ -1198,7 +1194,7 @@ fn bad_input_is_named() {
 /// No run goes on from a state that cannot be combined with the data.
 #[test]
 fn states_that_do_not_fit_are_refused() {
-    fn refuses<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {
+    fn refuses<M: Model<f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {
         let from = Checkpoint::new(state.parameters().clone());
         let error = model.on(data).unwrap().resume(from).unwrap_err();
         assert!(matches!(error, FitError::Checkpoint { .. }), "{error}");
@@ -1268,7 +1264,7 @@ fn starts_of_ntf_have_the_mean_of_the_data() {
 /// Frozen components keep their bits in every block, what is left obeys the laws, and no solver moves them.
 #[test]
 fn frozen_components_keep_their_bits() {
-    fn keeps<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, frozen: &[(&str, bool)]) {
+    fn keeps<M: Model<f64>>(model: &M, data: &dyn Data<f64>, frozen: &[(&str, bool)]) {
         let algorithm = model.bind(data).unwrap();
         let claims = Claims {
             renewal: Renewal::Together,

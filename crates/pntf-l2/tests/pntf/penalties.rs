@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{FitError, Init, Model, Solver, Stop, Transform};
+use plca_priors::{Dirichlet, Penalty, PriorError};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{Ntf, NtfState, NtfUpdate};
 use serde_json::Value;
@@ -44,7 +45,10 @@ fn scikit_learn_makes_the_same_iterations() {
         };
         let builder = Ntf::builder(case["K"].as_u64().unwrap() as usize).update(update);
         let ntf = weights.iter().fold(builder, |builder, (name, weight)| {
-            builder.penalty(*name, weight * ratio, weight * (1.0 - ratio))
+            builder.prior(
+                *name,
+                Penalty::new(weight * ratio, weight * (1.0 - ratio)).unwrap(),
+            )
         });
         let ntf = ntf.build().unwrap();
         let init = Init::default()
@@ -83,7 +87,9 @@ fn the_objective_falls() {
             [60.0, 0.0, 0.0, 0.0],
         ] {
             let ntf = Ntf::builder(2).update(update);
-            let ntf = ntf.penalty("factor_0", l0, q0).penalty("factor_1", l1, q1);
+            let ntf = ntf
+                .prior("factor_0", Penalty::new(l0, q0).unwrap())
+                .prior("factor_1", Penalty::new(l1, q1).unwrap());
             let ntf = ntf.build().unwrap();
             let algorithm = ntf.bind(&data).unwrap();
             let mut at = Init::default()
@@ -125,8 +131,8 @@ fn new_data_are_explained_under_the_penalty_of_their_factor() {
     let learnt = learnt.unwrap();
     let new = dmatrix![1.0, 4.0, 0.0, -1.0; 4.0, 6.0, 0.0, 0.0; 2.0, 0.0, 0.0, 3.0];
     let ntf = Ntf::builder(2)
-        .penalty("factor_1", 0.7, 0.3)
-        .penalty("factor_0", 9.0, 0.0);
+        .prior("factor_1", Penalty::new(0.7, 0.3).unwrap())
+        .prior("factor_0", Penalty::new(9.0, 0.0).unwrap());
     let ntf = ntf.build().unwrap();
     let how = Transform::default().stop(Stop::default().max_iter(4000).tol(1e-16));
     let explained = ntf.transform(&learnt, &dense(&new), &how).unwrap();
@@ -142,7 +148,7 @@ fn new_data_are_explained_under_the_penalty_of_their_factor() {
     let plain = ntf.transform(&learnt, &dense(&dmatrix![1.0, 2.0]), &along);
     assert!(plain.unwrap().gap.is_empty());
     let other = Ntf::builder(2)
-        .penalty("factor_0", 9.0, 0.0)
+        .prior("factor_0", Penalty::new(9.0, 0.0).unwrap())
         .build()
         .unwrap();
     let other = other.transform(&learnt, &dense(&new), &how).unwrap();
@@ -156,19 +162,20 @@ fn new_data_are_explained_under_the_penalty_of_their_factor() {
 #[test]
 fn other_blocks_and_weights_are_refused() {
     let data = dense(&dmatrix![1.0, 2.0; 3.0, 4.0]);
-    let ntf = Ntf::builder(1).penalty("w", 1.0, 0.0).build().unwrap();
+    let ntf = Ntf::builder(1)
+        .prior("w", Penalty::new(1.0, 0.0).unwrap())
+        .build()
+        .unwrap();
     let refused = ntf.bind(&data).map(drop).unwrap_err();
     assert!(matches!(refused, FitError::UnknownBlock { name, .. } if name == "w"));
     for (linear, quadratic) in [(-1.0, 0.0), (0.0, f64::NAN), (f64::INFINITY, 0.0)] {
-        let refused = Ntf::<f64>::builder(1)
-            .penalty("factor_0", linear, quadratic)
-            .build();
-        assert!(matches!(
-            refused,
-            Err(FitError::Setting {
-                name: "penalty",
-                ..
-            })
-        ));
+        let refused = Penalty::new(linear, quadratic);
+        assert!(matches!(refused, Err(PriorError::Domain { .. })));
     }
+    let lagged = Penalty::new(0.0, 1.0).unwrap().lagged();
+    let refused = Ntf::<f64>::builder(1).prior("factor_0", lagged).build();
+    assert!(matches!(refused, Err(FitError::Conflict { .. })));
+    let other = Dirichlet::symmetric(2.0).unwrap();
+    let refused = Ntf::<f64>::builder(1).prior("factor_0", other).build();
+    assert!(matches!(refused, Err(FitError::Prior { .. })));
 }

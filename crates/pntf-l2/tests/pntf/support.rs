@@ -1,7 +1,7 @@
 //! Models iterated by hand.
 
 use plca_fit::{Fit, Init, Model, Solver, State, Stop};
-use plca_tensor::Data;
+use plca_tensor::{Data, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
@@ -14,10 +14,10 @@ pub(crate) fn exactly(n: usize) -> Stop {
 }
 
 /// What so many iterations make of a start.
-pub(crate) fn after<M: Model>(
+pub(crate) fn after<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
-    start: impl Into<Init<M::Scalar>>,
+    data: &dyn Data<T>,
+    start: impl Into<Init<T>>,
     n: usize,
 ) -> Fit<M::State> {
     let run = model.on(data).unwrap().solver(Solver::Em).stop(exactly(n));
@@ -31,13 +31,21 @@ pub(crate) fn best<S: State>(runs: impl Iterator<Item = Fit<S>>) -> Fit<S> {
 }
 
 /// The objective of a state.
-pub(crate) fn objective<M: Model>(model: &M, data: &dyn Data<M::Scalar>, state: &M::State) -> f64 {
+pub(crate) fn objective<T: Real, M: Model<T>>(
+    model: &M,
+    data: &dyn Data<T>,
+    state: &M::State,
+) -> f64 {
     let algorithm = model.bind(data).unwrap();
     algorithm.objective(state.parameters()).unwrap()
 }
 
 /// The residual of a state.
-pub(crate) fn residual<M: Model>(model: &M, data: &dyn Data<M::Scalar>, state: &M::State) -> f64 {
+pub(crate) fn residual<T: Real, M: Model<T>>(
+    model: &M,
+    data: &dyn Data<T>,
+    state: &M::State,
+) -> f64 {
     let algorithm = model.bind(data).unwrap();
     algorithm.residual(state.parameters()).unwrap()
 }

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{FitError, Init, Model, Solver, State, Transform};
+use plca_priors::Penalty;
 use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
 use pntf_l2::{ColumnNmf, Ntf, NtfUpdate, Pntf};
 
@@ -19,7 +20,7 @@ fn data<T: Real>(shape: &[usize], unit: impl Fn(f64) -> f64) -> DenseTensor<T> {
 
 type Seen<T> = (Vec<f64>, Vec<DMatrix<T>>);
 
-fn run<T: Real, M: Model<Scalar = T>>(model: &M, data: &DenseTensor<T>, solver: Solver) -> Seen<T> {
+fn run<T: Real, M: Model<T>>(model: &M, data: &DenseTensor<T>, solver: Solver) -> Seen<T> {
     let run = model.on(data).unwrap().solver(solver);
     let run = run.stop(exactly(25).check_every(1));
     let fit = run.run(Init::default(), &mut rng(5)).unwrap();
@@ -174,7 +175,7 @@ fn penalties_scale_with_the_data() {
         let mut ntf = Ntf::<f64>::builder(3).update(NtfUpdate::Hals);
         // Two factors of one half of an even power each.
         for mode in ["factor_0", "factor_1"] {
-            ntf = ntf.penalty(mode, by(0.3, 3 * e / 2), by(0.2, e));
+            ntf = ntf.prior(mode, Penalty::new(by(0.3, 3 * e / 2), by(0.2, e)).unwrap());
         }
         run(
             &ntf.build().unwrap(),

@@ -34,7 +34,7 @@ type Updated<T> = (Vec<Option<DMatrix<T>>>, f64);
 impl<T: Real> CpBound<T> {
     fn axis(&self, block: usize) -> Components {
         let spec = &self.specs[block];
-        match spec.components {
+        match spec.axes.components() {
             Axis::Rows => Components::Rows(spec.shape.0),
             Axis::Columns | Axis::None => Components::Columns(spec.shape.0),
         }

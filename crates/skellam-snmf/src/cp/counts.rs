@@ -190,7 +190,7 @@ pub(super) fn drawn<T: Real>(
     };
     let mut blocks = vec![atoms];
     for ((j, _), spec) in cells.folding.others().zip(&specs[1..]) {
-        let simplex = BlockSpec::simplex("", spec.shape, spec.components);
+        let simplex = BlockSpec::simplex("", spec.shape, spec.axes);
         let mut factor: DMatrix<T> = simplex.drawn(rng);
         if j == scale {
             let columns = factor.column_iter_mut().zip(weights.iter());

@@ -1,7 +1,7 @@
 //! The blocks of tensors by variational Bayes: their layout, that of the posteriors that they stand for, and their priors.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Constraint, FitError, Frozen};
+use plca_fit::{Axes, BlockSpec, Constraint, FitError, Frozen};
 use plca_tensor::Real;
 
 use super::SignedCp;
@@ -101,32 +101,27 @@ impl Form {
         cp: &SignedCp<T>,
         specs: &[BlockSpec<T>],
     ) -> Result<Laws, FitError> {
-        let name = |spec: &BlockSpec<T>| spec.name.trim_end_matches("_shape").to_string();
         let of_dirichlet = (0..specs.len()).filter(|&j| j != self.gamma && !self.is_rate(j));
         let of_dirichlet: Vec<usize> = of_dirichlet.collect();
-        let known: Vec<String> = of_dirichlet.iter().map(|&j| name(&specs[j])).collect();
-        if let Some(other) = cp
-            .priors
-            .dirichlet
-            .keys()
-            .find(|name| !known.contains(name))
-        {
-            return Err(FitError::UnknownBlock {
-                name: other.clone(),
-                expected: known,
-            });
-        }
+        let refused = |block: &str| {
+            let block = block.trim_end_matches("_shape").to_string();
+            move |source| FitError::Prior { block, source }
+        };
+        let prior = |j: usize| cp.settings.prior_of(&specs[j].name);
         let (rows, k) = (specs[0].shape.0 / 2, cp.components);
-        let parts = &cp.priors.parts;
-        let (shape, rate) = match (&parts.activations, &cp.priors.gamma) {
+        let parts = &cp.parts;
+        let (shape, rate) = match (&parts.activations, prior(self.gamma)) {
             (Some([a, b]), _) => (self.turned_entries(a), self.turned_entries(b)),
-            (None, Some(both)) => both.clone(),
+            (None, Some(prior)) => {
+                let both = prior.gamma().map_err(refused(&specs[self.gamma].name))?;
+                (both.0.clone(), both.1.clone())
+            }
             (None, None) => (Entries::All(1.0), Entries::All(1e-3)),
         };
         let mut shapes = vec![Entries::All(1.0); specs.len()];
-        for (&j, name) in of_dirichlet.iter().zip(&known) {
-            if let Some(entries) = cp.priors.dirichlet.get(name) {
-                shapes[j] = entries.clone();
+        for &j in &of_dirichlet {
+            if let Some(prior) = prior(j) {
+                shapes[j] = prior.shapes().map_err(refused(&specs[j].name))?.clone();
             }
         }
         if let Some(atoms) = parts.block((rows, k), |f, side| side * rows + f)? {
@@ -183,26 +178,30 @@ pub(super) struct Laws {
 /// The blocks of tensors of this shape.
 pub(super) fn specs<T: Real>(folding: &Folding, k: usize, form: Form) -> Vec<BlockSpec<T>> {
     let positive =
-        |name: String, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
-    let gamma = |name: &str, shape, axis| {
+        |name: String, shape, axes| BlockSpec::values(name, shape, axes, Constraint::Positive);
+    let gamma = |name: &str, shape, axes| {
         let rate = BlockSpec {
             follows: true,
-            ..positive(format!("{name}_rate"), shape, axis)
+            ..positive(format!("{name}_rate"), shape, axes)
         };
-        [positive(format!("{name}_shape"), shape, axis), rate]
+        [positive(format!("{name}_shape"), shape, axes), rate]
     };
     let mut specs = vec![positive(
         ATOMS.into(),
         (2 * folding.rows(), k),
-        Axis::Columns,
+        Axes::sides(folding.mode()),
     )];
     if form.scale.is_none() {
-        specs.extend(gamma("weights", (k, 1), Axis::Rows));
+        specs.extend(gamma("weights", (k, 1), Axes::WEIGHTS));
     }
     for (j, n) in folding.others() {
         match Some(j) == form.scale {
-            true => specs.extend(gamma(&format!("factor_{j}"), (n, k), Axis::Columns)),
-            false => specs.push(positive(format!("factor_{j}_shape"), (n, k), Axis::Columns)),
+            true => specs.extend(gamma(&format!("factor_{j}"), (n, k), Axes::factor(j))),
+            false => specs.push(positive(
+                format!("factor_{j}_shape"),
+                (n, k),
+                Axes::factor(j),
+            )),
         }
     }
     specs

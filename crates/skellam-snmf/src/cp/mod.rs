@@ -21,16 +21,17 @@ mod transform;
 mod unfold;
 mod vb;
 
-use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{Algorithm, Axes, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
+use plca_priors::PriorSpec;
 use plca_tensor::{Data, Real};
 
 use crate::bounds::Bounds;
 use crate::check::check_numbers;
+use crate::prior::Parts;
 use crate::rule::Split;
 use crate::signed::law_setters;
 use crate::{Entries, Replicates};
 use counts::{CpCounts, carrier};
-use priors::CpPriors;
 pub(crate) use priors::Shapes;
 use slabs::Slabs;
 use unfold::Folding;
@@ -72,7 +73,10 @@ pub struct SignedCp<T: Real> {
     real_data: bool,
     signed_mode: usize,
     scale_mode: Option<usize>,
-    priors: CpPriors,
+    /// Priors of variational Bayes that are laid out as posteriors.
+    parts: Parts,
+    /// Flat priors are in the objective too.
+    constants: bool,
     settings: Settings<T>,
 }
 
@@ -82,8 +86,7 @@ pub struct SignedCp<T: Real> {
 pub struct SignedCpBuilder<T: Real>(SignedCp<T>);
 
 law_setters!(SignedCpBuilder);
-plca_fit::block_setters!(SignedCpBuilder);
-plca_fit::rate_setters!(SignedCpBuilder);
+plca_fit::freeze_setters!(SignedCpBuilder);
 
 impl<T: Real> SignedCp<T> {
     /// Starts the settings of a model with this number of components.
@@ -94,7 +97,8 @@ impl<T: Real> SignedCp<T> {
             real_data: false,
             signed_mode: 0,
             scale_mode: None,
-            priors: CpPriors::default(),
+            parts: Parts::default(),
+            constants: false,
             settings: Settings::default(),
         })
     }
@@ -104,7 +108,9 @@ impl<T: Real> SignedCp<T> {
         cells.folding.check_scale(scale)?;
         let mut specs = specs(&cells.folding, self.components, scale);
         self.settings.apply(&mut specs)?;
-        self.priors.apply(&mut specs)?;
+        if self.has_laws() {
+            priors::apply(&self.settings, &mut specs)?;
+        }
         cells.check(self.replicates, self.real_data)?;
         let (size, largest) = cells.sizes();
         let noise = self.replicates.noise(size, cells.observed());
@@ -127,21 +133,28 @@ impl<T: Real> SignedCp<T> {
         if specs[carrier(specs)].frozen == Frozen::Whole {
             return false;
         }
-        let flat = (Entries::All(1.0), Entries::All(0.0));
-        match self.priors.any() {
-            true => self
-                .priors
-                .gamma
-                .as_ref()
-                .is_none_or(|gamma| *gamma == flat),
-            false => specs[carrier(specs)].prior.is_none(),
+        match self.settings.prior_of(&specs[carrier(specs)].name) {
+            Some(PriorSpec::Gamma(shape, rate)) => {
+                (shape, rate) == (&Entries::All(1.0), &Entries::All(0.0))
+            }
+            prior => prior.is_none(),
         }
     }
+
+    /// Whether any block has a law, so that all have.
+    fn has_laws(&self) -> bool {
+        self.constants || self.settings.priors().any(|(_, prior)| is_law(prior))
+    }
+}
+
+/// Whether a prior is one of the laws whose constants are in the objective.
+fn is_law(prior: &PriorSpec) -> bool {
+    matches!(prior, PriorSpec::Dirichlet(_) | PriorSpec::Gamma(..))
 }
 
 /// Setters of builders that are a newtype of [`SignedCp`]; the text is the default of the priors.
 macro_rules! cp_setters {
-    ($builder:ident, $default:literal) => {
+    ($builder:ident, $suffix:literal, $default:literal) => {
         impl<T: Real> $builder<T> {
             /// Sets the mode whose factor has two sides, counted from 0 (default: the first).
             pub fn signed_mode(mut self, mode: usize) -> Self {
@@ -155,20 +168,18 @@ macro_rules! cp_setters {
                 self
             }
 
-            #[doc = concat!("Sets the Dirichlet shapes of the prior of `atoms`, of both sides as they stand in the block, or of `factor_j` (default: ", $default, "); the last ones set count. With priors of this kind on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`")]
-            pub fn dirichlet(mut self, block: impl Into<String>, shapes: Entries) -> Self {
-                let block = block.into();
-                if block == "atoms" {
-                    self.0.priors.parts.atoms = None;
+            #[doc = concat!("Puts a prior on a block; a later one replaces an earlier one (default: ", $default, "). Dirichlet laws are for `atoms`, of both sides as they stand in the block, and `factor_j`, gamma laws for `weights`, or the factor of the mode of the scale. With a law on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`")]
+            pub fn prior(mut self, block: impl Into<String>, prior: impl Into<PriorSpec>) -> Self {
+                let (mut block, prior) = (block.into(), prior.into());
+                if block.starts_with("atoms") {
+                    self.0.parts.atoms = None;
+                } else if matches!(prior, PriorSpec::Gamma(..)) {
+                    self.0.parts.activations = None;
                 }
-                self.0.priors.dirichlet.insert(block, shapes);
-                self
-            }
-
-            #[doc = concat!("Sets the shapes and rates of the gamma prior of `weights`, or of the factor of the mode of the scale (default: ", $default, ").")]
-            pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
-                self.0.priors.parts.activations = None;
-                self.0.priors.gamma = Some((shape, rate));
+                if !block.ends_with($suffix) {
+                    block.push_str($suffix);
+                }
+                self.0.settings.prior(block, prior);
                 self
             }
         }
@@ -176,12 +187,12 @@ macro_rules! cp_setters {
 }
 pub(crate) use cp_setters;
 
-cp_setters!(SignedCpBuilder, "flat");
+cp_setters!(SignedCpBuilder, "", "flat");
 
 impl<T: Real> SignedCpBuilder<T> {
     /// Gives all blocks flat priors where they have none, whose constants are part of the objective.
     pub fn with_constants(mut self) -> Self {
-        self.0.priors.constants = true;
+        self.0.constants = true;
         self
     }
 
@@ -189,22 +200,15 @@ impl<T: Real> SignedCpBuilder<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Setting`] without components or replicates; [`FitError::Conflict`] for [`dirichlet`](Self::dirichlet) or [`gamma`](Self::gamma) beside
-    /// priors by other setters.
+    /// [`FitError::Setting`] without components or replicates.
     pub fn build(self) -> Result<SignedCp<T>, FitError> {
         let cp = self.0;
         check_numbers(cp.components, cp.replicates)?;
-        if cp.settings.has_priors() && cp.priors.any() {
-            return Err(FitError::Conflict {
-                what: "priors set by `dirichlet` and `gamma` apply to all blocks: they cannot be combined with others".into(),
-            });
-        }
         Ok(cp)
     }
 }
 
-impl<T: Real> Model for SignedCp<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for SignedCp<T> {
     type State = SignedCpState<T>;
 
     fn components(&self) -> usize {
@@ -219,13 +223,17 @@ impl<T: Real> Model for SignedCp<T> {
 
 /// The blocks of tensors of this shape; the factor of the mode of the scale stands in for weights.
 fn specs<T: Real>(folding: &Folding, k: usize, scale: Option<usize>) -> Vec<BlockSpec<T>> {
-    let atoms = BlockSpec::simplex("atoms", (2 * folding.rows(), k), Axis::Columns);
+    let atoms = BlockSpec::simplex(
+        "atoms",
+        (2 * folding.rows(), k),
+        Axes::sides(folding.mode()),
+    );
     let rates = Constraint::NonNegative;
-    let weights = BlockSpec::values("weights", (k, 1), Axis::Rows, rates);
+    let weights = BlockSpec::values("weights", (k, 1), Axes::WEIGHTS, rates);
     let weights = scale.is_none().then_some(weights);
     let factor = |(j, n)| match Some(j) == scale {
-        true => BlockSpec::values(format!("factor_{j}"), (n, k), Axis::Columns, rates),
-        false => BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns),
+        true => BlockSpec::values(format!("factor_{j}"), (n, k), Axes::factor(j), rates),
+        false => BlockSpec::simplex(format!("factor_{j}"), (n, k), Axes::factor(j)),
     };
     let factors = folding.others().map(factor);
     std::iter::once(atoms)

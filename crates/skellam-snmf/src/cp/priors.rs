@@ -1,65 +1,46 @@
 //! Dirichlet priors of atoms and factors, gamma priors of what carries the scale.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Constraint, FitError, Prior};
-use plca_priors::{Components, Dirichlet, Gamma, PriorError, PriorRules, SimplexPrior, Step};
+use plca_fit::{BlockSpec, Constraint, FitError, Prior, Settings};
+use plca_priors::{
+    Components, Dirichlet, Gamma, PriorError, PriorRules, PriorSpec, SimplexPrior, Step,
+};
 use plca_tensor::Real;
 
+use super::is_law;
 use crate::Entries;
-use crate::prior::Parts;
 use crate::snmf::normalisers;
 
-/// Priors by the names of their blocks; those that are not named are flat.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CpPriors {
-    pub(super) dirichlet: BTreeMap<String, Entries>,
-    pub(super) gamma: Option<(Entries, Entries)>,
-    /// Those of variational Bayes that are laid out as posteriors.
-    pub(super) parts: Parts,
-    /// Flat priors are in the objective too.
-    pub(super) constants: bool,
-}
-
-impl CpPriors {
-    pub(super) fn any(&self) -> bool {
-        self.constants || self.gamma.is_some() || !self.dirichlet.is_empty()
+/// Puts laws on all blocks that have no prior of another kind, flat ones where none is asked for.
+pub(super) fn apply<T: Real>(
+    settings: &Settings<T>,
+    specs: &mut [BlockSpec<T>],
+) -> Result<(), FitError> {
+    for spec in specs {
+        let refused = |source| FitError::Prior {
+            block: spec.name.to_string(),
+            source,
+        };
+        let prior = settings.prior_of(&spec.name);
+        if !prior.is_none_or(is_law) {
+            continue;
+        }
+        spec.prior = Some(if spec.constraint == Constraint::Simplex {
+            let shapes = prior.map(PriorSpec::shapes).transpose().map_err(refused)?;
+            let shapes = Shapes::new(shapes.cloned().unwrap_or(Entries::All(1.0)));
+            Prior::Simplex(Arc::new(shapes.map_err(refused)?))
+        } else {
+            let flat = (&Entries::All(1.0), &Entries::All(0.0));
+            let gamma = prior.map(PriorSpec::gamma).transpose().map_err(refused)?;
+            let (shape, rate) = gamma.unwrap_or(flat);
+            let gamma = Gamma::of(shape.clone(), rate.clone()).map_err(refused)?;
+            Prior::Rate(Arc::new(gamma))
+        });
+        spec.check()?;
     }
-
-    /// Writes them into the blocks.
-    pub(super) fn apply<T: Real>(&self, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
-        if !self.any() {
-            return Ok(());
-        }
-        let takes = |spec: &BlockSpec<T>| spec.constraint == Constraint::Simplex;
-        let known = |name: &String| specs.iter().any(|s| takes(s) && s.name == **name);
-        if let Some(name) = self.dirichlet.keys().find(|name| !known(name)) {
-            let expected = specs.iter().filter(|s| takes(s));
-            return Err(FitError::UnknownBlock {
-                name: name.clone(),
-                expected: expected.map(|s| s.name.to_string()).collect(),
-            });
-        }
-        for spec in specs {
-            let refused = |source| FitError::Prior {
-                block: spec.name.to_string(),
-                source,
-            };
-            spec.prior = Some(if takes(spec) {
-                let shapes = self.dirichlet.get(&*spec.name).cloned();
-                let prior = Shapes::new(shapes.unwrap_or(Entries::All(1.0)));
-                Prior::Simplex(Arc::new(prior.map_err(refused)?))
-            } else {
-                let flat = (Entries::All(1.0), Entries::All(0.0));
-                let (shape, rate) = self.gamma.clone().unwrap_or(flat);
-                Prior::Rate(Arc::new(Gamma::of(shape, rate).map_err(refused)?))
-            });
-            spec.check()?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// A Dirichlet prior whose objective has its constant.

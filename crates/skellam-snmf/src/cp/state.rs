@@ -1,8 +1,7 @@
 //! Fitted parameters.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::FileLayout::{Matrix, Sides, Vector};
-use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State, no_mode};
+use plca_fit::{Axes, Blocks, FitError, Parameters, Reconstruct, State, no_mode};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::counts::{SIGNED_MODE, modes};
@@ -164,7 +163,11 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
 impl<T: Real> State for SignedCpState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam-cp";
-    const BLOCKS: Blocks = &[("atoms", Sides), ("weights", Vector), ("factor_", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("atoms", Axes::sides(0)),
+        ("weights", Axes::WEIGHTS),
+        ("factor_*", Axes::factor(0)),
+    ];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();

@@ -1,10 +1,10 @@
 //! Skellam factorization of tensors by variational Bayes.
 
+use plca_priors::PriorSpec;
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{self, Matrix, Sides, Vector};
-use plca_fit::{Blocks, Em, FitError, Parameters, Reconstruct, State};
+use plca_fit::{Axes, Blocks, Em, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{Data, Real};
 
 use super::bound::CpBound;
@@ -16,7 +16,7 @@ use super::{SignedCp, SignedCpState, cp_setters};
 use crate::prior::Parts;
 use crate::rule::Split;
 use crate::signed::{bayesian, law_setters};
-use crate::{Entries, Posterior, Prior, Replicates};
+use crate::{Posterior, Prior, Replicates};
 
 /// Factorization of a tensor of either sign by variational Bayes: the model of [`SignedCp`], of which a distribution over its factors is fitted instead of one
 /// value of them.
@@ -58,13 +58,12 @@ pub struct SignedCpVbBuilder<T: Real>(SignedCp<T>);
 
 law_setters!(SignedCpVbBuilder);
 plca_fit::freeze_setters!(SignedCpVbBuilder);
-cp_setters!(SignedCpVbBuilder, "all shapes 1, all rates 0.001");
+cp_setters!(SignedCpVbBuilder, "_shape", "all shapes 1, all rates 0.001");
 
 impl<T: Real> SignedCpVb<T> {
     /// Starts the settings of a model with this number of components.
     pub fn builder(components: usize) -> SignedCpVbBuilder<T> {
-        let model = SignedCp::builder(components);
-        SignedCpVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)
+        SignedCpVbBuilder(SignedCp::builder(components).0)
     }
 
     fn on_data(&self, data: &dyn Data<T>) -> Result<Em<CpBound<T>>, FitError> {
@@ -76,7 +75,7 @@ impl<T: Real> SignedCpVb<T> {
         cells.folding.check_scale(cp.scale_mode)?;
         let form = Form::new(&cells.folding, cp.scale_mode);
         let mut specs = specs(&cells.folding, cp.components, form);
-        cp.settings.apply(&mut specs)?;
+        cp.settings.apply_frozen(&mut specs)?;
         form.check_frozen(&specs)?;
         let laws = form.priors(cp, &specs)?;
         cells.check(cp.replicates, cp.real_data)?;
@@ -94,8 +93,8 @@ impl<T: Real> SignedCpVb<T> {
 
 impl<T: Real> SignedCpVbBuilder<T> {
     /// Sets the priors of the atoms and of what carries the scale (default: all shapes 1, all rates 0.001), such as those that a
-    /// [`Learner`](crate::Learner) has learnt from [`SignedCpVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method,
-    /// [`dirichlet`](Self::dirichlet) or [`gamma`](Self::gamma).
+    /// [`Learner`](crate::Learner) has learnt from [`SignedCpVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method
+    /// or [`prior`](Self::prior).
     ///
     /// ```
     /// use plca_fit::Model;
@@ -109,7 +108,7 @@ impl<T: Real> SignedCpVbBuilder<T> {
     /// let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// for values in [vec![9.0, 20.0, -4.0, -9.0], vec![6.0, 8.0, -5.0, -2.0]] {
     ///     let data = DenseTensor::<f64>::new(vec![2, 2], values, Order::RowMajor)?;
-    ///     let model = SignedCpVb::builder(1).priors(main.prior()?).dirichlet("factor_1", second.prior()?.plus);
+    ///     let model = SignedCpVb::builder(1).priors(main.prior()?).prior("factor_1", second.prior()?.plus);
     ///     let fit = model.build()?.fit(&data, &mut rng)?;
     ///     main.learn(&fit.state().posterior())?;
     ///     second.learn(&fit.state().factor_posterior(1).ok_or("no such factor")?)?;
@@ -118,9 +117,11 @@ impl<T: Real> SignedCpVbBuilder<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn priors(mut self, priors: Prior) -> Self {
-        self.0.priors.dirichlet.remove("atoms");
-        self.0.priors.gamma = None;
-        self.0.priors.parts = Parts::of(priors);
+        let of_factors = |block: &str, prior: &PriorSpec| {
+            block != ATOMS && !matches!(prior, PriorSpec::Gamma(..))
+        };
+        self.0.settings = self.0.settings.with_priors_that(of_factors);
+        self.0.parts = Parts::of(priors);
         self
     }
 }
@@ -195,29 +196,20 @@ impl<T: Real> State for SignedCpVbState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam-cp-vb";
     const BLOCKS: Blocks = &[
-        (ATOMS, Sides),
-        ("weights_shape", Vector),
-        ("weights_rate", Vector),
-        ("factor_", Matrix),
+        (ATOMS, Axes::sides(0)),
+        ("weights_shape", Axes::WEIGHTS),
+        ("weights_rate", Axes::WEIGHTS),
+        ("factor_*_shape", Axes::factor(0)),
+        ("factor_*_rate", Axes::factor(0)),
     ];
 
-    fn block_names(order: usize) -> Vec<String> {
-        let of_mode = |j| ["shape", "rate"].map(|of| format!("factor_{j}_{of}"));
-        let gamma = ["weights_shape", "weights_rate"];
-        let all = [ATOMS].into_iter().chain(gamma).map(String::from);
-        all.chain((0..order).flat_map(of_mode)).collect()
-    }
-
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let means = SignedCpVbState::wrap(at.clone()).and_then(|state| state.means());
         let Ok(means) = means else {
             return Vec::new();
         };
         let blocks = means.parameters().blocks();
-        let blocks = blocks.map(|(name, block)| {
-            let layout = SignedCpState::<f64>::layout(name);
-            (name.to_string().into(), layout, block.clone())
-        });
+        let blocks = blocks.map(|(name, block)| (name.to_string().into(), block.clone()));
         blocks.collect()
     }
 

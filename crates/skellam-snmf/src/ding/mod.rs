@@ -16,7 +16,7 @@ mod state;
 mod steps;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
+    Algorithm, Axes, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
 };
 use plca_tensor::{Data, Real};
 
@@ -89,8 +89,7 @@ impl<T: Real> DingBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Ding<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Ding<T> {
     type State = DingState<T>;
 
     fn components(&self) -> usize {
@@ -110,7 +109,12 @@ impl<T: Real> Model for Ding<T> {
 /// The blocks of a matrix of this shape.
 fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     vec![
-        BlockSpec::values("basis", (f, k), Axis::Columns, Constraint::Free),
-        BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
+        BlockSpec::values("basis", (f, k), Axes::factor(0), Constraint::Free),
+        BlockSpec::values(
+            "activations",
+            (k, n),
+            Axes::coefficients(1),
+            Constraint::NonNegative,
+        ),
     ]
 }

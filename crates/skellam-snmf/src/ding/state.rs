@@ -1,9 +1,9 @@
 //! Fitted parameters, and what they say of data.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Blocks, Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, check_shape,
+    Axes, Blocks, Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform,
+    check_shape,
 };
 use plca_tensor::{Data, DenseTensor, Factor, Real};
 
@@ -128,7 +128,10 @@ impl<T: Real> Reconstruct for DingState<T> {
 impl<T: Real> State for DingState<T> {
     type Scalar = T;
     const NAME: &'static str = "snmf-ding";
-    const BLOCKS: Blocks = &[("basis", Matrix), ("activations", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("basis", Axes::factor(0)),
+        ("activations", Axes::coefficients(1)),
+    ];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();

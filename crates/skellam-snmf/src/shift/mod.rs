@@ -18,11 +18,11 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Anneal, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained,
-    Exposure, FitError, Frozen, Impossible, Model, Parameters, Prior as BlockPrior, Progress,
-    Renewed, Settings, Transform, Wanted,
+    Algorithm, Anneal, Axes, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained,
+    Exposure, FitError, Frozen, Impossible, Index, Model, Parameters, Prior as BlockPrior,
+    Progress, Renewed, Settings, Transform, Wanted,
 };
-use plca_priors::{Gamma, PriorError};
+use plca_priors::{Gamma, PriorError, PriorSpec};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real};
 use rand::Rng;
@@ -78,8 +78,6 @@ pub struct ShiftedSnmf<T: Real> {
     reach: Vec<Reach>,
     replicates: Replicates,
     real_data: bool,
-    shapes: Entries,
-    gamma: [Entries; 2],
     /// Priors of variational Bayes that are laid out as posteriors.
     parts: Parts,
     anneal: Option<Anneal>,
@@ -103,8 +101,6 @@ impl<T: Real> ShiftedSnmf<T> {
             reach: Vec::new(),
             replicates: Replicates::default(),
             real_data: false,
-            shapes: Entries::All(1.0),
-            gamma: [Entries::All(1.0), Entries::All(0.0)],
             parts: Parts::default(),
             anneal: None,
             settings: Settings::default(),
@@ -146,22 +142,18 @@ impl<T: Real> ShiftedSnmf<T> {
         let mut specs = specs(&placed.window, self.components);
         let mean = if placed.size > 0.0 { placed.size } else { 1.0 };
         specs[1].draw = Draw::Around(mean / specs[1].shape.0 as f64 / self.components as f64);
-        self.settings.apply(&mut specs)?;
-        let of = |block: &str| {
-            let block = block.to_string();
-            move |source: PriorError| FitError::Prior { block, source }
-        };
-        let shapes = Shapes::new(self.shapes.clone()).map_err(of("atoms"))?;
-        let [shape, rate] = self.gamma.clone();
-        let gamma = Gamma::of(shape, rate).map_err(of("activations"))?;
+        self.settings.apply_frozen(&mut specs)?;
+        let (shapes, [shape, rate]) = self.laws("", 0.0)?;
+        let shapes = Shapes::new(shapes).map_err(refused_prior("atoms"))?;
+        let flat = [&shape, &rate] == [&Entries::All(1.0), &Entries::All(0.0)];
+        let gamma = Gamma::of(shape, rate).map_err(refused_prior("activations"))?;
         specs[0].prior = Some(BlockPrior::Simplex(Arc::new(shapes)));
         specs[1].prior = Some(BlockPrior::Rate(Arc::new(gamma)));
         specs.iter().try_for_each(BlockSpec::check)?;
         let (size, observed) = (placed.size, placed.observed);
         let noise = self.replicates.noise(size, observed);
         let split = placed.split.with_noise(noise);
-        let free = self.gamma == [Entries::All(1.0), Entries::All(0.0)]
-            && specs[1].frozen != Frozen::Whole;
+        let free = flat && specs[1].frozen != Frozen::Whole;
         let bounds = match noise > 0.0 && free {
             true => {
                 let all = placed.cells.len();
@@ -177,6 +169,18 @@ impl<T: Real> ShiftedSnmf<T> {
             specs,
             anneal: self.anneal,
         }))
+    }
+
+    /// The shapes of the atoms, and shapes and rates of the activations, whose blocks have this at the end of their names; rates that are not said are this.
+    fn laws(&self, suffix: &str, rate: f64) -> Result<(Entries, [Entries; 2]), FitError> {
+        let prior = |block: &str| self.settings.prior_of(&format!("{block}{suffix}"));
+        let shapes = prior("atoms").map(PriorSpec::shapes).transpose();
+        let shapes = shapes.map_err(refused_prior("atoms"))?;
+        let gamma = prior("activations").map(PriorSpec::gamma).transpose();
+        let gamma = gamma.map_err(refused_prior("activations"))?;
+        let usual = [Entries::All(1.0), Entries::All(rate)];
+        let gamma = gamma.map_or(usual, |(shape, rate)| [shape.clone(), rate.clone()]);
+        Ok((shapes.cloned().unwrap_or(Entries::All(1.0)), gamma))
     }
 
     /// What of the data some atom reaches, and the sum of the absolute values of the rest.
@@ -228,7 +232,7 @@ impl<T: Real> ShiftedSnmf<T> {
         let (window, mut config) = (learnt.window(), self.clone());
         config.components = learnt.atoms().ncols();
         (config.kernel, config.reach) = (window.kernel.clone(), window.reach.clone());
-        config.settings = Settings::default();
+        config.settings = self.settings.unfrozen();
         config.settings.freeze("atoms".into(), Frozen::Whole);
         let placed = config.placed(data)?;
         let (placed, dropped) = config.possible(placed, learnt.atoms(), how.impossible)?;
@@ -244,7 +248,7 @@ impl<T: Real> ShiftedSnmf<T> {
 
 /// Setters of builders that are a newtype of [`ShiftedSnmf`]; the text is the default of the gamma prior.
 macro_rules! shift_setters {
-    ($builder:ident, $gamma:literal) => {
+    ($builder:ident, $suffix:literal, $gamma:literal) => {
         impl<T: Real> $builder<T> {
             /// Sets where kernels may lie, for all dimensions or for each (default: inside the data).
             pub fn reach(mut self, reach: Vec<Reach>) -> Self {
@@ -252,15 +256,18 @@ macro_rules! shift_setters {
                 self
             }
 
-            /// Sets the Dirichlet shapes of the prior of the atoms (default: 1): one, or one for each entry of the block.
-            pub fn dirichlet(mut self, shapes: Entries) -> Self {
-                (self.0.shapes, self.0.parts.atoms) = (shapes, None);
-                self
-            }
-
-            #[doc = concat!("Sets shapes and rates of the gamma prior of the activations (default: ", $gamma, "): one, or one for each entry of the block.")]
-            pub fn gamma(mut self, shape: Entries, rate: Entries) -> Self {
-                (self.0.gamma, self.0.parts.activations) = ([shape, rate], None);
+            #[doc = concat!("Puts a prior on a block; a later one replaces an earlier one (default: Dirichlet laws of shape 1, gamma laws of ", $gamma, "): Dirichlet laws on `atoms`, gamma laws on `activations`, with one number or one for each entry of the block.")]
+            pub fn prior(mut self, block: impl Into<String>, prior: impl Into<PriorSpec>) -> Self {
+                let mut block = block.into();
+                match block.trim_end_matches("_shape") {
+                    "atoms" => self.0.parts.atoms = None,
+                    "activations" => self.0.parts.activations = None,
+                    _ => {}
+                }
+                if !block.ends_with($suffix) {
+                    block.push_str($suffix);
+                }
+                self.0.settings.prior(block, prior);
                 self
             }
         }
@@ -268,7 +275,7 @@ macro_rules! shift_setters {
 }
 pub(crate) use shift_setters;
 
-shift_setters!(ShiftedSnmfBuilder, "1 and 0");
+shift_setters!(ShiftedSnmfBuilder, "", "1 and 0");
 
 impl<T: Real> ShiftedSnmfBuilder<T> {
     /// Raises the atoms, both sides of one jointly, to a power that grows to 1 (default: no). `[EXT 5]` `[SPEC 5.3]`
@@ -310,8 +317,7 @@ impl<T: Real> ShiftedSnmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for ShiftedSnmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for ShiftedSnmf<T> {
     type State = ShiftedSnmfState<T>;
 
     fn components(&self) -> usize {
@@ -345,6 +351,15 @@ fn dense<T: Real>(data: &dyn Data<T>) -> Result<Vec<T>, FitError> {
     Ok(values)
 }
 
+/// A prior of a block that is refused.
+fn refused_prior(block: &str) -> impl Fn(PriorError) -> FitError {
+    let block = block.to_string();
+    move |source| FitError::Prior {
+        block: block.clone(),
+        source,
+    }
+}
+
 /// An error of the cells one after the other, as one of the data.
 fn refused(error: FitError, shape: &[usize]) -> FitError {
     match error {
@@ -369,12 +384,18 @@ fn unravelled(mut at: usize, shape: &[usize]) -> Vec<usize> {
     index
 }
 
+/// The axes of atoms and of activations.
+const AXES: [Axes; 2] = [
+    Axes(Index::SignedKernel, Index::Component),
+    Axes(Index::Places, Index::Component),
+];
+
 /// The blocks of kernels on data.
 fn specs<T: Real>(window: &Window, k: usize) -> Vec<BlockSpec<T>> {
     let rates = Constraint::NonNegative;
     vec![
-        BlockSpec::simplex("atoms", (2 * window.taps(), k), Axis::Columns),
-        BlockSpec::values("activations", (window.spots(), k), Axis::Columns, rates),
+        BlockSpec::simplex("atoms", (2 * window.taps(), k), AXES[0]),
+        BlockSpec::values("activations", (window.spots(), k), AXES[1], rates),
     ]
 }
 

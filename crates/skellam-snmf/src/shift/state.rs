@@ -1,12 +1,11 @@
 //! Fitted parameters.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::Stack;
 use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::window::{Reach, Window};
-use super::{ATOM, KERNEL, PLACES, SHAPE, SUPPORTS, facts, specs};
+use super::{AXES, KERNEL, SHAPE, SUPPORTS, facts, specs};
 
 /// The fitted parameters of [`ShiftedSnmf`](super::ShiftedSnmf): atoms of two sides, and where they are.
 ///
@@ -112,7 +111,7 @@ impl<T: Real> Reconstruct for ShiftedSnmfState<T> {
 impl<T: Real> State for ShiftedSnmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "siskellam";
-    const BLOCKS: Blocks = &[("atoms", Stack(ATOM)), ("activations", Stack(PLACES))];
+    const BLOCKS: Blocks = &[("atoms", AXES[0]), ("activations", AXES[1])];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();

@@ -4,19 +4,18 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::FileLayout::{self, Stack};
 use plca_fit::{
-    Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
-    Parameters, Progress, Reconstruct, Settings, State, Transform, Wanted,
+    BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
+    Parameters, Progress, Reconstruct, State, Transform, Wanted,
 };
-use plca_priors::Components;
+use plca_priors::{Components, PriorSpec};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::engine::LnBlocks;
 use super::state::window_of;
 use super::window::{Reach, Window};
-use super::{ATOM, Engine, PLACES, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
+use super::{AXES, Engine, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
 use crate::faint::Logs;
 use crate::posterior::{check_held, least_shape};
 use crate::prior::{Parts, check_shape};
@@ -66,8 +65,7 @@ plca_fit::freeze_setters!(ShiftedSnmfVbBuilder);
 impl<T: Real> ShiftedSnmfVb<T> {
     /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
     pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfVbBuilder<T> {
-        let model = ShiftedSnmf::builder(components, kernel);
-        ShiftedSnmfVbBuilder(model.gamma(Entries::All(1.0), Entries::All(1e-3)).0)
+        ShiftedSnmfVbBuilder(ShiftedSnmf::builder(components, kernel).0)
     }
 
     /// The extents of the places of kernels on data of a shape.
@@ -82,19 +80,20 @@ impl<T: Real> ShiftedSnmfVb<T> {
     fn on_data(&self, data: &dyn Data<T>) -> Result<Em<ShiftBound<T>>, FitError> {
         let placed = self.0.placed(data)?;
         let mut specs = specs(&placed.window, self.0.components);
-        self.0.settings.apply(&mut specs)?;
+        self.0.settings.apply_frozen(&mut specs)?;
         check_frozen([0, 1, 2].map(|j: usize| &specs[j].frozen))?;
         let k = self.0.components;
         let of_sides = (placed.window.taps(), k);
         let both = self.0.parts.block(of_sides, |t, side| 2 * t + side)?;
-        let atoms = both.unwrap_or_else(|| self.0.shapes.clone());
+        let (shapes, gamma) = self.0.laws("_shape", 1e-3)?;
+        let atoms = both.unwrap_or(shapes);
         let turned = |entries: &Entries| match entries {
             Entries::Each(each) => Entries::Each(each.transpose()),
             other => other.clone(),
         };
         let [shape, rate] = match &self.0.parts.activations {
             Some(both) => both.each_ref().map(turned),
-            None => self.0.gamma.clone(),
+            None => gamma,
         };
         let laws = [atoms, shape, rate];
         for (spec, entries) in specs.iter().zip(&laws) {
@@ -145,7 +144,7 @@ impl<T: Real> ShiftedSnmfVb<T> {
         config.0.components = learnt.atoms_shape().ncols();
         config.0.kernel = learnt.window.kernel.clone();
         config.0.reach = learnt.window.reach.clone();
-        config.0.settings = Settings::default();
+        config.0.settings = self.0.settings.unfrozen();
         config.0.settings.freeze(NAMES[0].into(), Frozen::Whole);
         let em = config.on_data(data)?;
         let atoms = learnt.atoms_shape().clone();
@@ -154,11 +153,11 @@ impl<T: Real> ShiftedSnmfVb<T> {
     }
 }
 
-shift_setters!(ShiftedSnmfVbBuilder, "1 and 0.001");
+shift_setters!(ShiftedSnmfVbBuilder, "_shape", "1 and 0.001");
 
 impl<T: Real> ShiftedSnmfVbBuilder<T> {
     /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt from
-    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method, [`dirichlet`](Self::dirichlet) or [`gamma`](Self::gamma).
+    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method or [`prior`](Self::prior).
     ///
     /// ```
     /// use plca_fit::Model;
@@ -178,6 +177,7 @@ impl<T: Real> ShiftedSnmfVbBuilder<T> {
     /// ```
     pub fn priors(mut self, priors: Prior) -> Self {
         self.0.parts = Parts::of(priors);
+        self.0.settings = self.0.settings.with_priors_that(|_, _| false);
         self
     }
 }
@@ -191,13 +191,13 @@ bayesian!(
 
 fn specs<T: Real>(window: &Window, k: usize) -> Vec<BlockSpec<T>> {
     let positive =
-        |name, shape| BlockSpec::values(name, shape, Axis::Columns, Constraint::Positive);
+        |j: usize, shape| BlockSpec::values(NAMES[j], shape, AXES[j.min(1)], Constraint::Positive);
     vec![
-        positive(NAMES[0], (2 * window.taps(), k)),
-        positive(NAMES[1], (window.spots(), k)),
+        positive(0, (2 * window.taps(), k)),
+        positive(1, (window.spots(), k)),
         BlockSpec {
             follows: true,
-            ..positive(NAMES[2], (window.spots(), k))
+            ..positive(2, (window.spots(), k))
         },
     ]
 }
@@ -433,24 +433,16 @@ impl<T: Real> State for ShiftedSnmfVbState<T> {
     type Scalar = T;
     const NAME: &'static str = "siskellam-vb";
     const BLOCKS: Blocks = &[
-        (NAMES[0], Stack(ATOM)),
-        (NAMES[1], Stack(PLACES)),
-        (NAMES[2], Stack(PLACES)),
+        (NAMES[0], AXES[0]),
+        (NAMES[1], AXES[1]),
+        (NAMES[2], AXES[1]),
     ];
 
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let means = posterior(at.matrices()).means();
         vec![
-            (
-                "atoms".into(),
-                Stack(ATOM),
-                interleaved(&means.plus, &means.minus),
-            ),
-            (
-                "activations".into(),
-                Stack(PLACES),
-                means.activations.transpose(),
-            ),
+            ("atoms".into(), interleaved(&means.plus, &means.minus)),
+            ("activations".into(), means.activations.transpose()),
         ]
     }
 

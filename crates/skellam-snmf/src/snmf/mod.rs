@@ -18,10 +18,11 @@ mod shards;
 mod state;
 mod transform;
 
+use plca_priors::PriorSpec;
 use std::sync::Arc;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Prior as BlockPrior,
+    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Prior as BlockPrior,
     Settings,
 };
 use plca_tensor::arrange::Signed;
@@ -80,7 +81,6 @@ pub struct SnmfBuilder<T: Real>(Snmf<T>);
 
 law_setters!(SnmfBuilder);
 plca_fit::block_setters!(SnmfBuilder);
-plca_fit::rate_setters!(SnmfBuilder);
 
 impl<T: Real> Snmf<T> {
     /// Starts the settings of a model with this number of components.
@@ -100,7 +100,7 @@ impl<T: Real> Snmf<T> {
         let mut specs = specs(shape, self.components);
         self.settings.apply(&mut specs)?;
         let flat = (self.floor > 0.0).then(Prior::flat);
-        let Some(priors) = self.priors.clone().or(flat) else {
+        let Some(priors) = self.laws().or(flat) else {
             return Ok(specs);
         };
         priors.check_shape(shape, self.components)?;
@@ -110,10 +110,26 @@ impl<T: Real> Snmf<T> {
             source,
         })?;
         let atoms = Sides::new(priors, self.floor);
-        specs[0].prior = Some(BlockPrior::Simplex(Arc::new(atoms)));
-        specs[1].prior = Some(BlockPrior::Rate(Arc::new(activations)));
+        if self.is_lawful("atoms") {
+            specs[0].prior = Some(BlockPrior::Simplex(Arc::new(atoms)));
+        }
+        if self.is_lawful("activations") {
+            specs[1].prior = Some(BlockPrior::Rate(Arc::new(activations)));
+        }
         specs.iter().try_for_each(BlockSpec::check)?;
         Ok(specs)
+    }
+
+    /// Dirichlet laws of the atoms and gamma laws of the activations, where any are asked for.
+    fn laws(&self) -> Option<Prior> {
+        let (laws, any) = self.priors.clone().unwrap_or_default().with(&self.settings);
+        (any || self.priors.is_some()).then_some(laws)
+    }
+
+    /// Whether a block has no prior of another kind.
+    fn is_lawful(&self, block: &str) -> bool {
+        let prior = self.settings.prior_of(block);
+        prior.is_none_or(|prior| matches!(prior, PriorSpec::Dirichlet(_) | PriorSpec::Gamma(..)))
     }
 
     fn on_cells(&self, cells: Signed<T>) -> Result<Em<SnmfCounts<T>>, FitError> {
@@ -135,7 +151,7 @@ impl<T: Real> Snmf<T> {
         if specs[1].frozen == Frozen::Whole {
             return false;
         }
-        match &self.priors {
+        match self.laws().filter(|_| self.is_lawful("activations")) {
             Some(priors) => priors.shape == Entries::All(1.0) && priors.rate == Entries::All(0.0),
             None => self.floor > 0.0 || specs[1].prior.is_none(),
         }
@@ -170,6 +186,9 @@ impl<T: Real> SnmfBuilder<T> {
     /// ```
     pub fn priors(mut self, priors: Prior) -> Self {
         self.0.priors = Some(priors);
+        for block in ["atoms", "activations"] {
+            self.0.settings.without_prior(block);
+        }
         self
     }
 
@@ -196,10 +215,11 @@ impl<T: Real> SnmfBuilder<T> {
                 expected: "a finite number >= 0",
             });
         }
-        if let Some(priors) = &snmf.priors {
+        if let Some(priors) = snmf.laws() {
             priors.check()?;
         }
-        if snmf.settings.has_priors() && (snmf.priors.is_some() || snmf.floor > 0.0) {
+        let lawless = ["atoms", "activations"].map(|block| !snmf.is_lawful(block));
+        if lawless.contains(&true) && (snmf.priors.is_some() || snmf.floor > 0.0) {
             return Err(FitError::Conflict {
                 what: "`priors` and `floor` apply to both blocks: they cannot be combined with a prior on one"
                     .into(),
@@ -209,8 +229,7 @@ impl<T: Real> SnmfBuilder<T> {
     }
 }
 
-impl<T: Real> Model for Snmf<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for Snmf<T> {
     type State = SnmfState<T>;
 
     fn components(&self) -> usize {
@@ -232,6 +251,11 @@ pub(crate) fn around<T: Real>(size: f64, observed: usize, specs: &[BlockSpec<T>]
 fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     vec![
         atoms_spec(f, k),
-        BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
+        BlockSpec::values(
+            "activations",
+            (k, n),
+            Axes::coefficients(1),
+            Constraint::NonNegative,
+        ),
     ]
 }

@@ -1,6 +1,6 @@
 //! Skellam semi-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Shard, Sharded, Survey, Whole};
 use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Sense, Wanted,
 };
@@ -60,10 +60,6 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         1
     }
 
-    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
-        (block == 1).then_some(Lie::Columns)
-    }
-
     fn rate_unit(&self, survey: &Survey, _: usize) -> f64 {
         self.replicates.rate_unit(survey.absolute)
     }
@@ -73,7 +69,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        let shape = shards::shape(survey, self.priors.as_ref(), "activations")?;
+        let shape = shards::shape(survey, self.laws().as_ref(), "activations")?;
         let blocks = self.specs_of(shape, survey)?;
         let noise = (self.replicates).noise(survey.absolute, survey.observed as usize);
         let bounds = match noise > 0.0 && self.is_bounded(&blocks) {

@@ -1,8 +1,7 @@
 //! Fitted parameters.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{Matrix, Sides};
-use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
+use plca_fit::{Axes, Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::specs;
@@ -95,7 +94,10 @@ impl<T: Real> Reconstruct for SnmfState<T> {
 impl<T: Real> State for SnmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam";
-    const BLOCKS: Blocks = &[("atoms", Sides), ("activations", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("atoms", Axes::sides(0)),
+        ("activations", Axes::coefficients(1)),
+    ];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let parameters = parameters.without_mass();

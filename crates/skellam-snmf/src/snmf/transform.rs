@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 use plca_fit::{
     Algorithm, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
 };
+use plca_priors::PriorSpec;
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
@@ -66,7 +67,10 @@ impl<T: Real> Snmf<T> {
         let algorithm = config.on_cells(cells)?;
         let found = each(data, 1, how, |y, column, how| {
             let mut config = config.clone();
-            config.priors = config.priors.map(|priors| priors.of_column(y));
+            config.priors = config.laws().map(|priors| priors.of_column(y));
+            config.settings = config
+                .settings
+                .with_priors_that(|_, prior| !matches!(prior, PriorSpec::Gamma(..)));
             config.alone(learnt, column, how)
         })?;
         let start = vec![learnt.atoms().clone(), ones];

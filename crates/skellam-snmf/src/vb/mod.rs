@@ -17,7 +17,7 @@ mod state;
 mod transform;
 
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Settings,
+    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Settings,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
@@ -91,7 +91,7 @@ pub struct SnmfVb<T: Real> {
 pub struct SnmfVbBuilder<T: Real>(SnmfVb<T>);
 
 law_setters!(SnmfVbBuilder);
-plca_fit::freeze_setters!(SnmfVbBuilder);
+plca_fit::posterior_setters!(SnmfVbBuilder);
 
 /// The names of the blocks.
 pub(crate) const NAMES: [&str; 3] = ["atoms_shape", "activations_shape", "activations_rate"];
@@ -114,11 +114,16 @@ impl<T: Real> SnmfVb<T> {
     /// The blocks for data of this shape.
     fn blocks(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
         let mut specs = specs(shape, self.components);
-        self.settings.apply(&mut specs)?;
-        let priors = &self.priors;
+        self.settings.apply_frozen(&mut specs)?;
+        let priors = self.laws();
         priors.check_shape(shape, self.components)?;
         priors.check_least(least_shape::<T>())?;
         Ok(specs)
+    }
+
+    /// The priors of atoms and activations.
+    fn laws(&self) -> Prior {
+        self.priors.clone().with(&self.settings).0
     }
 
     fn on_cells(&self, cells: Signed<T>) -> Result<Bound<T>, FitError> {
@@ -126,7 +131,7 @@ impl<T: Real> SnmfVb<T> {
         let data = SignedData::new(cells, self.replicates, self.real_data)?;
         Ok(Bound(Em(VbCounts {
             specs: drawn(specs, data.size, data.cells.observed()),
-            prior: self.priors.clone(),
+            prior: self.laws(),
             is_shard: false,
             held: None,
             data,
@@ -140,6 +145,9 @@ impl<T: Real> SnmfVbBuilder<T> {
     /// model meets data.
     pub fn priors(mut self, priors: Prior) -> Self {
         self.0.priors = priors;
+        for block in NAMES {
+            self.0.settings.without_prior(block);
+        }
         self
     }
 
@@ -152,15 +160,15 @@ impl<T: Real> SnmfVbBuilder<T> {
     pub fn build(self) -> Result<SnmfVb<T>, FitError> {
         let vb = self.0;
         check_numbers(vb.components, vb.replicates)?;
-        vb.priors.check()?;
-        vb.priors.check_proper()?;
+        check_laws(&vb.settings)?;
+        vb.laws().check()?;
+        vb.laws().check_proper()?;
         check_frozen(NAMES.map(|name| vb.settings.frozen(name)))?;
         Ok(vb)
     }
 }
 
-impl<T: Real> Model for SnmfVb<T> {
-    type Scalar = T;
+impl<T: Real> Model<T> for SnmfVb<T> {
     type State = SnmfVbState<T>;
 
     fn components(&self) -> usize {
@@ -170,6 +178,21 @@ impl<T: Real> Model for SnmfVb<T> {
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         Ok(Box::new(self.on_cells(Signed::new(data)?)?))
     }
+}
+
+/// Refuses priors that are no laws of atoms or activations.
+pub(crate) fn check_laws<T: Real>(settings: &Settings<T>) -> Result<(), FitError> {
+    for (block, prior) in settings.priors() {
+        let checked = match block {
+            "activations_shape" => prior.gamma().map(drop),
+            _ => prior.shapes().map(drop),
+        };
+        checked.map_err(|source| FitError::Prior {
+            block: block.trim_end_matches("_shape").into(),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 /// Refuses to freeze a part of a law: the entries of an atom have one law, shape and rate of an activation another.
@@ -196,13 +219,13 @@ fn drawn<T: Real>(mut specs: Vec<BlockSpec<T>>, size: f64, observed: usize) -> V
 /// The blocks of a matrix of this shape. Rates follow from the prior.
 fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
     let [atoms, shape, rate] = NAMES;
-    let positive = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::Positive);
+    let positive = |name, shape, axes| BlockSpec::values(name, shape, axes, Constraint::Positive);
     vec![
-        positive(atoms, (2 * f, k), Axis::Columns),
-        positive(shape, (k, n), Axis::Rows),
+        positive(atoms, (2 * f, k), Axes::sides(0)),
+        positive(shape, (k, n), Axes::coefficients(1)),
         BlockSpec {
             follows: true,
-            ..positive(rate, (k, n), Axis::Rows)
+            ..positive(rate, (k, n), Axes::coefficients(1))
         },
     ]
 }

@@ -1,7 +1,7 @@
 //! Variational Bayes of data that are cut along their columns.
 
 use nalgebra::DMatrix;
-use plca_fit::shards::{Lie, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Shard, Sharded, Survey, Whole};
 use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Sense, Wanted};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
@@ -75,10 +75,6 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
         1
     }
 
-    fn lies(&self, block: usize, _: usize) -> Option<Lie> {
-        (block > 0).then_some(Lie::Columns)
-    }
-
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
         shards::survey(shard, first, self.replicates, self.real_data)
     }
@@ -88,7 +84,7 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        let shape = shards::shape(survey, Some(&self.priors), "activations_shape")?;
+        let shape = shards::shape(survey, Some(&self.laws()), "activations_shape")?;
         Ok(Whole {
             blocks: self.specs_of(shape, survey)?,
             sense: Sense::Maximise,
@@ -109,7 +105,7 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
         Ok(Box::new(VbShard(VbCounts {
             specs: self.specs_of(cells.shape(), survey)?,
             data: shards::part(cells, self.replicates, survey),
-            prior: self.priors.clone(),
+            prior: self.laws(),
             is_shard: true,
             held: None,
         })))
@@ -117,7 +113,7 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
 
     fn add_prior(&self, _: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
         let [mut plus, mut minus] = split(counts);
-        atoms_shapes([&mut plus, &mut minus], &self.priors)?;
+        atoms_shapes([&mut plus, &mut minus], &self.laws())?;
         *counts = stack(&plus, &minus);
         Ok(())
     }
@@ -133,12 +129,12 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
             shape,
             rate,
         };
-        Ok(-atoms.dirichlet_terms(&self.priors)?)
+        Ok(-atoms.dirichlet_terms(&self.laws())?)
     }
 
     fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
-        let shape = shards::shape(survey, Some(&self.priors), "activations_shape")?;
+        let shape = shards::shape(survey, Some(&self.laws()), "activations_shape")?;
         let specs = self.specs_of(shape, survey)?;
-        Ok(Some(at_prior(&self.priors, &specs, 0.0, || 0.0)))
+        Ok(Some(at_prior(&self.laws(), &specs, 0.0, || 0.0)))
     }
 }

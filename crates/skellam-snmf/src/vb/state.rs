@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout::{self, Matrix, Sides};
-use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
+use plca_fit::{Axes, Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::{NAMES, specs};
@@ -149,16 +148,17 @@ impl<T: Real> Reconstruct for SnmfVbState<T> {
 impl<T: Real> State for SnmfVbState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam-vb";
-    const BLOCKS: Blocks = &[(NAMES[0], Sides), (NAMES[1], Matrix), (NAMES[2], Matrix)];
+    const BLOCKS: Blocks = &[
+        (NAMES[0], Axes::sides(0)),
+        (NAMES[1], Axes::coefficients(1)),
+        (NAMES[2], Axes::coefficients(1)),
+    ];
 
-    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, FileLayout, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(Cow<'static, str>, DMatrix<f64>)> {
         let means = SnmfVbState::wrap(at.clone()).and_then(|state| state.means());
         let blocks = means.map(|means| {
             let [atoms, activations] = [means.atoms(), means.activations()].map(DMatrix::clone);
-            vec![
-                ("atoms".into(), Sides, atoms),
-                ("activations".into(), Matrix, activations),
-            ]
+            vec![("atoms".into(), atoms), ("activations".into(), activations)]
         });
         blocks.unwrap_or_default()
     }

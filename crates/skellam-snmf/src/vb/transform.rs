@@ -67,11 +67,12 @@ impl<T: Real> SnmfVb<T> {
             blocks
         };
         let mut whole = config.on_cells(cells)?;
-        let held = Arc::new(Held::new(&learnt.posterior(), &self.priors)?);
+        let held = Arc::new(Held::new(&learnt.posterior(), &self.laws())?);
         whole.0.0.held = Some(held.clone());
         let columns = each(data, 1, how, |y, column, how| {
             let mut config = config.clone();
-            config.priors = config.priors.of_column(y);
+            config.priors = config.laws().of_column(y);
+            config.settings = config.settings.with_priors_that(|_, _| false);
             let mut bound = config.on_cells(Signed::new(column)?)?;
             bound.0.0.held = Some(held.clone());
             let start = start(&bound);

@@ -541,7 +541,7 @@ fn blocks_of_a_posterior_belong_together() {
 /// A step that fails leaves its parameters as they were, whatever it had computed of them.
 #[test]
 fn failing_steps_change_nothing() {
-    fn fails<M: Model>(model: &M, data: &DenseTensor<M::Scalar>, start: &M::State)
+    fn fails<T: Real, M: Model<T>>(model: &M, data: &DenseTensor<T>, start: &M::State)
     where
         M::State: PartialEq + std::fmt::Debug,
     {

@@ -6,6 +6,7 @@ use plca_fit::{
     Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct, State,
     Transform,
 };
+use plca_priors::{Gamma, PriorSpec};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -76,7 +77,7 @@ fn faint<T: Real>(unit: f64) {
                     .reach(vec![reach])
                     .replicates(Replicates::Limit);
                 let model = model
-                    .gamma(Entries::All(1.5), Entries::All(0.5))
+                    .prior("activations", Gamma::new(1.5, 0.5).unwrap())
                     .build()
                     .unwrap();
                 // Without a negative side nothing else holds the rates up.
@@ -117,7 +118,7 @@ proptest! {
         let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
         let (a, b) = if priors { (1.5, 0.2) } else { (1.0, 0.0) };
         let shifted = ShiftedSnmf::<f64>::builder(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
-        let shifted = shifted.dirichlet(Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
+        let shifted = shifted.prior("atoms", Entries::All(a)).prior("activations", Gamma::new(a, b).unwrap());
         let shifted = shifted.build().unwrap();
         let data = tensor::<f64>(&[4, 5], &values);
         rises(&*shifted.bind(&data).unwrap(), seed, 15);
@@ -125,7 +126,8 @@ proptest! {
         rises(&*single.build().unwrap().bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
         for scale in [None, Some(0), Some(2)] {
             let cp = SignedCp::<f64>::builder(2).replicates(Replicates::Limit).signed_mode(1).scale_mode(scale).replicates(replicates);
-            let cp = cp.dirichlet("atoms", Entries::All(a)).gamma(Entries::All(a), Entries::All(b));
+            let carrier = scale.map_or("weights".into(), |mode| format!("factor_{mode}"));
+            let cp = cp.prior("atoms", Entries::All(a)).prior(carrier, Gamma::new(a, b).unwrap());
             let data = tensor::<f64>(&[2, 5, 2], &values);
             rises(&*cp.build().unwrap().bind(&data).unwrap(), seed, 15);
         }
@@ -156,15 +158,15 @@ fn matrices_are_a_special_case() {
     let [a, b] = gamma.clone();
     let shifted = ShiftedSnmf::builder(k, vec![f, 1])
         .replicates(Replicates::Limit)
-        .dirichlet(shapes.clone())
-        .gamma(a, b);
+        .prior("atoms", shapes.clone())
+        .prior("activations", PriorSpec::Gamma(a, b));
     let shifted = shifted.build().unwrap();
     let [a, b] = gamma;
     let cp = SignedCp::builder(k)
         .replicates(Replicates::Limit)
         .scale_mode(Some(1))
-        .dirichlet("atoms", shapes)
-        .gamma(a, b);
+        .prior("atoms", shapes)
+        .prior("factor_1", PriorSpec::Gamma(a, b));
     let cp = cp.build().unwrap();
     let start = snmf.init(&data, Init::default(), &mut rng(7)).unwrap();
     let (atoms, h) = (
@@ -574,7 +576,7 @@ fn bounds_of_tensors_never_fall() {
             let model = SignedCpVb::builder(2).signed_mode(mode).scale_mode(scale);
             let model = model
                 .replicates(replicates)
-                .dirichlet("atoms", Entries::All(0.7));
+                .prior("atoms", Entries::All(0.7));
             let model = model.build().unwrap();
             rises(&*model.bind(&data).unwrap(), 3, 25);
             let single = SignedCpVb::<f32>::builder(2).signed_mode(mode);
@@ -591,8 +593,8 @@ fn bounds_of_tensors_never_fall() {
     let refused = |model: SignedCpVbBuilder<f64>| model.build().unwrap().bind(&data).err();
     let builder = || SignedCpVb::<f64>::builder(1);
     for model in [
-        builder().dirichlet("weights", Entries::All(1.0)),
-        builder().gamma(Entries::All(1.0), Entries::All(0.0)),
+        builder().prior("weights", Entries::All(1.0)),
+        builder().prior("weights", Gamma::new(1.0, 0.0).unwrap()),
         builder().freeze("weights_rate"),
         builder().scale_mode(Some(0)),
     ] {
@@ -682,8 +684,8 @@ fn bounds_of_tensors_of_two_modes_are_those_of_matrices() {
     let shapes = DMatrix::from_fn(2 * f, k, |i, _| if i < f { 1.2 } else { 0.8 });
     let cp = SignedCpVb::builder(k)
         .scale_mode(Some(1))
-        .dirichlet("atoms", Entries::Each(shapes))
-        .gamma(Entries::All(1.5), Entries::All(0.1));
+        .prior("atoms", Entries::Each(shapes))
+        .prior("factor_1", Gamma::new(1.5, 0.1).unwrap());
     let cp = cp.build().unwrap();
     let by = [snmf.bind(&data).unwrap(), cp.bind(&data).unwrap()];
     let start = Init::default().parameters(&*by[0], &mut rng(7)).unwrap();
@@ -789,12 +791,17 @@ fn priors_have_the_shapes_of_blocks() {
     let builder = || SignedCpVb::<f64>::builder(2);
     let one = || Entries::All(1.0);
     let cases = [
-        (builder().dirichlet("atoms", each(3, 2)), (6, 2)),
-        (builder().dirichlet("atoms", each(6, 1)), (6, 2)),
-        (builder().dirichlet("factor_1", each(2, 3)), (2, 2)),
-        (builder().gamma(each(1, 2), one()), (2, 1)),
+        (builder().prior("atoms", each(3, 2)), (6, 2)),
+        (builder().prior("atoms", each(6, 1)), (6, 2)),
+        (builder().prior("factor_1", each(2, 3)), (2, 2)),
         (
-            builder().scale_mode(Some(2)).gamma(one(), each(2, 4)),
+            builder().prior("weights", PriorSpec::Gamma(each(1, 2), one())),
+            (2, 1),
+        ),
+        (
+            builder()
+                .scale_mode(Some(2))
+                .prior("factor_2", PriorSpec::Gamma(one(), each(2, 4))),
             (4, 2),
         ),
     ];
@@ -804,14 +811,20 @@ fn priors_have_the_shapes_of_blocks() {
             other => panic!("{other:?}, expected {want:?}"),
         }
     }
-    let cp = builder().dirichlet("atoms", each(6, 2)).build().unwrap();
+    let cp = builder().prior("atoms", each(6, 2)).build().unwrap();
     rises(&*cp.bind(&data).unwrap(), 2, 5);
     let matrix = tensor::<f64>(&[4, 6], &values);
     let builder = || ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]);
     let cases = [
-        (builder().dirichlet(each(4, 2)), (8, 2)),
-        (builder().gamma(each(2, 15), one()), (15, 2)),
-        (builder().gamma(one(), each(15, 1)), (15, 2)),
+        (builder().prior("atoms", each(4, 2)), (8, 2)),
+        (
+            builder().prior("activations", PriorSpec::Gamma(each(2, 15), one())),
+            (15, 2),
+        ),
+        (
+            builder().prior("activations", PriorSpec::Gamma(one(), each(15, 1))),
+            (15, 2),
+        ),
     ];
     for (builder, want) in cases {
         match builder.build().unwrap().bind(&matrix).map(drop) {
@@ -830,8 +843,8 @@ fn priors_too_small_to_be_held_are_refused() {
     let tensors = || SignedCpVb::<f64>::builder(1);
     let rate = || Entries::All(1.0);
     for model in [
-        shifted().dirichlet(least()),
-        shifted().gamma(least(), rate()),
+        shifted().prior("atoms", least()),
+        shifted().prior("activations", PriorSpec::Gamma(least(), rate())),
     ] {
         let refused = model.build().unwrap().bind(&data).map(drop);
         assert!(
@@ -840,8 +853,8 @@ fn priors_too_small_to_be_held_are_refused() {
         );
     }
     for model in [
-        tensors().dirichlet("atoms", least()),
-        tensors().gamma(least(), rate()),
+        tensors().prior("atoms", least()),
+        tensors().prior("weights", PriorSpec::Gamma(least(), rate())),
     ] {
         let refused = model.build().unwrap().bind(&data).map(drop);
         assert!(

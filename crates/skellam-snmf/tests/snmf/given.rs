@@ -35,7 +35,7 @@ fn even(algorithm: &dyn Algorithm<f64>, few: bool) -> Vec<DMatrix<f64>> {
 }
 
 /// Of every block of a fit, given alone: no seed changes what the others begin with, and they are no worse than even ones.
-fn explained<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, few: bool) {
+fn explained<M: Model<f64>>(model: &M, data: &dyn Data<f64>, few: bool) {
     let fit = model.fit(data, &mut rng(1)).unwrap();
     let algorithm = model.bind(data).unwrap();
     let specs = algorithm.blocks();

@@ -126,7 +126,7 @@ fn rng() -> ChaCha8Rng {
 }
 
 /// The start is that which is drawn, unless it has to be given, and all runs end where they did; how many.
-fn check<M: Model<Scalar = f64>>(model: &M, case: &Value) -> usize {
+fn check<M: Model<f64>>(model: &M, case: &Value) -> usize {
     let id = text(&case["id"]);
     let data = data(&case["data"]);
     if frozen(case).next().is_none() {

@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 use plca_em::{Shifted, ShiftedState};
 use plca_fit::laws::check_threads;
 use plca_fit::{Anneal, FitError, Init, Model, Reconstruct, Solver, State, Stop, Transform};
+use plca_priors::PriorSpec;
 use plca_tensor::{Data, DenseTensor, Order};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -113,7 +114,7 @@ proptest! {
             let builder = SignedCpVb::builder(k).signed_mode(mode).scale_mode(scale).replicates(replicates);
             let builder = builder.priors(learnt.prior(&main).unwrap());
             let builder = factors.iter().fold(builder, |builder, (j, sharing, hyper)| {
-                builder.dirichlet(format!("factor_{j}"), hyper.prior(sharing).unwrap().plus)
+                builder.prior(format!("factor_{j}"), hyper.prior(sharing).unwrap().plus)
             });
             builder.build().unwrap()
         };
@@ -325,8 +326,8 @@ fn priors_are_laid_out_as_posteriors() {
     let block = |plus: &DMatrix<f64>, minus: &DMatrix<f64>| Entries::Each(stacked(plus, minus));
     let turned = |m: &DMatrix<f64>| Entries::Each(m.transpose());
     let by_blocks = |builder: skellam_snmf::SignedCpVbBuilder<f64>, atoms| {
-        let builder = builder.dirichlet("atoms", atoms);
-        builder.gamma(turned(&shape), turned(&rate))
+        let builder = builder.prior("atoms", atoms);
+        builder.prior("factor_2", PriorSpec::Gamma(turned(&shape), turned(&rate)))
     };
     let want = end(by_blocks(builder(), block(&plus, &minus)));
     assert_eq!(end(builder().priors(both.clone())), want);
@@ -391,8 +392,11 @@ fn priors_are_laid_out_as_posteriors() {
     };
     let interleaved = DMatrix::from_fn(2 * f, k, |i, z| [&plus, &minus][i % 2][(i / 2, z)]);
     let by_blocks = |builder: skellam_snmf::ShiftedSnmfVbBuilder<f64>| {
-        let builder = builder.dirichlet(Entries::Each(interleaved.clone()));
-        builder.gamma(turned(&shape), turned(&rate))
+        let builder = builder.prior("atoms", Entries::Each(interleaved.clone()));
+        builder.prior(
+            "activations",
+            PriorSpec::Gamma(turned(&shape), turned(&rate)),
+        )
     };
     let want = end(by_blocks(builder()));
     assert_eq!(end(builder().priors(both.clone())), want);

@@ -117,7 +117,7 @@ fn masked(values: &DMatrix<f64>, shape: Vec<usize>, seed: u64) -> DenseTensor<f6
 }
 
 /// No iteration lowers the objective.
-fn rises<M: Model<Scalar = f64>>(model: &M, data: &DenseTensor<f64>, seed: u64) {
+fn rises<M: Model<f64>>(model: &M, data: &DenseTensor<f64>, seed: u64) {
     for solver in SOLVERS {
         let stop = Stop::default().max_iter(25).check_every(1).tol(None);
         let run = model.on(data).unwrap().solver(solver).stop(stop);

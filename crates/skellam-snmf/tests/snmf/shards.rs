@@ -94,10 +94,7 @@ fn objectives<T: Real>(model: &dyn AnyModel<T>, data: &dyn Data<T>) -> [f64; 2] 
     [fit.objective(), likelihood.unwrap()]
 }
 
-fn as_in_one_piece<T: Real, M: Model<Scalar = T> + Sharded<T>>(
-    models: Vec<(M, bool)>,
-    tolerance: f64,
-) {
+fn as_in_one_piece<T: Real, M: Model<T> + Sharded<T>>(models: Vec<(M, bool)>, tolerance: f64) {
     for (case, (model, hidden)) in models.iter().enumerate() {
         let data = data::<T>(*hidden);
         let shards = shards(&data);
@@ -196,10 +193,7 @@ impl Engine<f64> for Keeper<'_> {
 }
 
 /// A start of an engine is that of one piece, and so is what comes of it, whoever joins which statistics first.
-fn no_order_changes_a_bit<M: Model<Scalar = f64> + Sharded<f64>>(
-    models: Vec<(M, bool)>,
-    solver: Solver,
-) {
+fn no_order_changes_a_bit<M: Model<f64> + Sharded<f64>>(models: Vec<(M, bool)>, solver: Solver) {
     for (model, hidden) in models {
         let data = data::<f64>(hidden);
         let shards = shards(&data);

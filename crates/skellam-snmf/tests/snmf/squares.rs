@@ -18,7 +18,7 @@ fn data<T: Real>(columns: usize, unit: impl Fn(f64) -> f64) -> DenseTensor<T> {
     DenseTensor::new(vec![9, columns], values, Order::RowMajor).unwrap()
 }
 
-fn run<T: Real, M: Model<Scalar = T>>(
+fn run<T: Real, M: Model<T>>(
     model: &M,
     data: &DenseTensor<T>,
     solver: Solver,

@@ -1,5 +1,7 @@
 //! Reading reference values.
 
+use std::marker::PhantomData;
+
 use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Init, Model, Parameters, State};
 use plca_tensor::arrange::Signed;
@@ -9,27 +11,29 @@ use serde_json::Value;
 use skellam_snmf::Factors;
 
 /// A model on data, at some parameters.
-pub(crate) struct At<'a, M: Model> {
-    algorithm: Box<dyn Algorithm<M::Scalar> + 'a>,
-    parameters: Parameters<M::Scalar>,
+pub(crate) struct At<'a, T: Real, S> {
+    algorithm: Box<dyn Algorithm<T> + 'a>,
+    parameters: Parameters<T>,
+    state: PhantomData<S>,
 }
 
-impl<'a, M: Model> At<'a, M> {
+impl<'a, T: Real, S: State<Scalar = T>> At<'a, T, S> {
     pub(crate) fn start(
-        model: &'a M,
-        data: &'a dyn Data<M::Scalar>,
-        init: impl Into<Init<M::Scalar>>,
+        model: &'a impl Model<T, State = S>,
+        data: &'a dyn Data<T>,
+        init: impl Into<Init<T>>,
     ) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let algorithm = model.bind(data).unwrap();
         Self {
             parameters: init.into().parameters(&*algorithm, &mut rng).unwrap(),
             algorithm,
+            state: PhantomData,
         }
     }
 
-    pub(crate) fn state(&self) -> M::State {
-        M::State::wrap(self.parameters.clone()).unwrap()
+    pub(crate) fn state(&self) -> S {
+        S::wrap(self.parameters.clone()).unwrap()
     }
 
     pub(crate) fn objective(&self) -> f64 {

@@ -38,9 +38,9 @@ fn tensor<T: Real>(shape: &[usize], values: &[f64], unit: f64) -> DenseTensor<T>
     DenseTensor::masked(shape.to_vec(), values, Order::RowMajor).unwrap()
 }
 
-fn fitted<M: Model>(
+fn fitted<T: Real, M: Model<T>>(
     model: &M,
-    data: &DenseTensor<M::Scalar>,
+    data: &DenseTensor<T>,
     run: (Solver, Stop),
 ) -> Fit<M::State> {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -49,7 +49,7 @@ fn fitted<M: Model>(
 }
 
 /// The blocks in the unit of the data: what carries it is named.
-fn same<M: Model>(one: &Fit<M::State>, other: &Fit<M::State>, scaled: &[&str], unit: f64) {
+fn same<S: State>(one: &Fit<S>, other: &Fit<S>, scaled: &[&str], unit: f64) {
     assert_eq!(one.status(), other.status());
     assert_eq!(one.iterations(), other.iterations());
     assert_eq!(one.compared() * unit, other.compared());
@@ -59,7 +59,7 @@ fn same<M: Model>(one: &Fit<M::State>, other: &Fit<M::State>, scaled: &[&str], u
         for (x, y) in a.iter().zip(b) {
             let [x, y] = [x, y].map(|x| x.to_f64());
             // Of shares that small the counts leave the range of numbers.
-            let lost = by == 1.0 && x.max(y) * unit < M::Scalar::TINY.to_f64();
+            let lost = by == 1.0 && x.max(y) * unit < S::Scalar::TINY.to_f64();
             assert!(
                 x * by == y || lost,
                 "{name} in the unit {unit:e}: {x:e} became {y:e}"
@@ -87,11 +87,11 @@ fn powers<T: Real>(m: Replicates, units: &[i32]) {
         for &power in units {
             let unit = 2f64.powi(power);
             let other = fitted(&snmf, &tensor(&shape, &matrix, unit), run());
-            same::<Snmf<T>>(&of_matrix, &other, &["activations"], unit);
+            same(&of_matrix, &other, &["activations"], unit);
             let other = fitted(&cp, &tensor(&tensor_shape, &cells, unit), run());
-            same::<SignedCp<T>>(&of_tensor, &other, &["weights"], unit);
+            same(&of_tensor, &other, &["weights"], unit);
             let other = fitted(&shifted, &tensor(&shape, &matrix, unit), run());
-            same::<ShiftedSnmf<T>>(&of_shifts, &other, &["activations"], unit);
+            same(&of_shifts, &other, &["activations"], unit);
         }
     }
 }
@@ -134,8 +134,8 @@ fn transformed(m: Replicates) {
     let (one, one_cp) = (explain(1.0), explain_cp(1.0));
     for power in [-300, -50, 50, 300] {
         let unit = 2f64.powi(power);
-        same::<Snmf<f64>>(&one, &explain(unit), &["activations"], unit);
-        same::<SignedCp<f64>>(&one_cp, &explain_cp(unit), &["weights"], unit);
+        same(&one, &explain(unit), &["activations"], unit);
+        same(&one_cp, &explain_cp(unit), &["weights"], unit);
     }
 }
 

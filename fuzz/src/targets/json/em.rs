@@ -33,7 +33,7 @@ fn data() -> DenseTensor<f64> {
 }
 
 /// A state that was read has cells, explains data and is a start.
-fn use_state<M: Model<Scalar = f64, State: Reconstruct>>(
+fn use_state<M: Model<f64, State: Reconstruct>>(
     model: Result<M, FitError>,
     state: &M::State,
     explained: Result<Explained<M::State>, FitError>,

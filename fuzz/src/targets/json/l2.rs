@@ -39,7 +39,7 @@ fn ntf_state() -> NtfState<f64> {
 }
 
 /// A state that was read has cells, explains data, and is a start of every solver.
-fn use_state<M: Model<Scalar = f64, State: Reconstruct>, E: State<Scalar = f64>>(
+fn use_state<M: Model<f64, State: Reconstruct>, E: State<Scalar = f64>>(
     model: Result<M, FitError>,
     state: &M::State,
     explained: Result<Explained<E>, FitError>,

@@ -66,7 +66,7 @@ fn read<S: Serialize + DeserializeOwned>(input: &str) -> Option<S> {
 }
 
 /// Goes on from a checkpoint by every solver, as far as the model on these data does; what is good stays so.
-fn resume<M: Model<Scalar = f64>>(
+fn resume<M: Model<f64>>(
     model: Result<M, FitError>,
     data: &dyn Data<f64>,
     from: &Checkpoint<f64>,

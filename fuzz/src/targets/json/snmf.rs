@@ -82,7 +82,7 @@ fn how() -> Transform {
 }
 
 /// A state that was read explains data and is a start.
-fn use_state<M: Model<Scalar = f64>>(
+fn use_state<M: Model<f64>>(
     model: Result<M, FitError>,
     state: &M::State,
     explained: impl FnOnce(&M) -> Result<Explained<M::State>, FitError>,

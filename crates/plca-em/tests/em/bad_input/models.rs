@@ -34,12 +34,12 @@ pub(crate) fn rng() -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(3)
 }
 
-fn steps<M: plca_fit::Model>(
+fn steps<T: Real, M: plca_fit::Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
-    init: Init<M::Scalar>,
+    data: &dyn Data<T>,
+    init: Init<T>,
     n: usize,
-) -> Result<(Parameters<M::Scalar>, f64), FitError> {
+) -> Result<(Parameters<T>, f64), FitError> {
     let algorithm = model.bind(data)?;
     let mut at = init.parameters(&*algorithm, &mut rng())?;
     for _ in 0..n {

@@ -166,7 +166,7 @@ fn zeros_on_zeros() {
 
 #[test]
 fn frozen_blocks_must_be_given() {
-    fn refused<M: plca_fit::Model<Scalar = f64>>(model: &M, block: &str) {
+    fn refused<M: plca_fit::Model<f64>>(model: &M, block: &str) {
         let block = block.into();
         let error = model.init(&data(), Init::default(), &mut rng());
         assert_eq!(error.err(), Some(FitError::NotGiven { block }));

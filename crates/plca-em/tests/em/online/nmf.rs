@@ -113,7 +113,7 @@ fn settings_that_tie_batches_together_are_refused() {
         (builder().freeze("w"), "use transform"),
         (builder().freeze_components("w", [0]), "use transform"),
         (builder().freeze("h"), "belongs to its batches"),
-        (builder().rate_prior("w", penalty), "cannot have priors"),
+        (builder().prior("w", penalty), "cannot have priors"),
     ] {
         let refused = Online::builder(builder.build().unwrap())
             .build()

@@ -123,7 +123,7 @@ fn same(what: &str, got: &[f64], want: &[f64]) {
     }
 }
 
-fn follow<M: Model<Scalar = f64>>(case: &Value, model: &M)
+fn follow<M: Model<f64>>(case: &Value, model: &M)
 where
     M::State: Reconstruct<Scalar = f64>,
 {

@@ -77,7 +77,7 @@ fn reconstructions_are_sums_of_components() {
 /// Saved and read again anywhere, a run ends with the same bits: whatever powers, schedules, masks and solvers go by.
 #[test]
 fn resumed_is_uninterrupted() {
-    fn check<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, solver: Solver, what: &str)
+    fn check<M: Model<f64>>(model: &M, data: &dyn Data<f64>, solver: Solver, what: &str)
     where
         M::State: PartialEq,
     {

@@ -1,19 +1,16 @@
 //! All models behind one signature, so that a property is written once and can be shown to fail.
 
-use std::sync::Arc;
-
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
 use plca_fit::laws::{Claims, Renewal, Violation, check};
 use plca_fit::{Algorithm, Memory, Model, Parameters, Sense, Solver, State};
-use plca_priors::{Dirichlet, Entropic, LogisticNormal};
+use plca_priors::{Dirichlet, Entropic, LogisticNormal, PriorSpec};
 use plca_tensor::strategies::Start;
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, normalise_columns, simplex_error};
 use proptest::prelude::*;
 
 use super::conditions::{Precision, rounding};
 use super::setups::{Choice, Kind, Setup};
-use crate::support::Prior;
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,12 +161,12 @@ pub(crate) fn show_plca<T: Real>(at: &Parameters<T>) -> Shown<T> {
 
 impl Setup {
     /// Visits a model under the solver of these settings.
-    fn solve<M: Model, V: Visit<M::Scalar>>(
+    fn solve<T: Real, M: Model<T>, V: Visit<T>>(
         &self,
         model: &M,
-        data: &dyn Data<M::Scalar>,
+        data: &dyn Data<T>,
         start: &M::State,
-        show: Show<'_, M::Scalar>,
+        show: Show<'_, T>,
         visit: V,
     ) -> V::Out {
         let solver = match (self.fast, self.squarem) {
@@ -182,13 +179,15 @@ impl Setup {
     }
 
     /// The prior of a block whose columns have `rows` entries.
-    fn prior<T: Real>(&self, rows: usize) -> Option<Prior<T>> {
+    fn prior(&self, rows: usize) -> Option<PriorSpec> {
         Some(match self.prior? {
-            Choice::Dirichlet(alpha) => Arc::new(Dirichlet::symmetric(alpha).unwrap()),
-            Choice::Entropic(beta) => Arc::new(Entropic::new(beta).unwrap()),
+            Choice::Dirichlet(alpha) => Dirichlet::symmetric(alpha).unwrap().into(),
+            Choice::Entropic(beta) => Entropic::new(beta).unwrap().into(),
             Choice::LogisticNormal(variance) => {
                 let variance = DVector::from_element(rows, variance);
-                Arc::new(LogisticNormal::independent(DVector::zeros(rows), &variance).unwrap())
+                LogisticNormal::independent(DVector::zeros(rows), &variance)
+                    .unwrap()
+                    .into()
             }
         })
     }

@@ -12,19 +12,16 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// From the JSON of what a checkpoint keeps after `cut` iterations, under every solver.
-fn resumes<M: Model>(
+fn resumes<T: Real + Serialize + DeserializeOwned, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     stop: &Stop,
     cut: usize,
-) -> Result<(), TestCaseError>
-where
-    M::Scalar: Serialize + DeserializeOwned,
-{
+) -> Result<(), TestCaseError> {
     for &solver in Solver::ALL {
         let run = || model.on(data).unwrap().solver(solver).stop(stop.clone());
         let saved = RefCell::new(None);
-        let keep = |it: &Iteration<'_, M::Scalar>| {
+        let keep = |it: &Iteration<'_, T>| {
             if it.done() == cut {
                 let json = serde_json::to_string(&it.checkpoint()).unwrap();
                 *saved.borrow_mut() = Some(json);
@@ -39,7 +36,7 @@ where
             prop_assert!(whole.iterations() < cut);
             continue;
         };
-        let from: Checkpoint<M::Scalar> = serde_json::from_str(&saved).unwrap();
+        let from: Checkpoint<T> = serde_json::from_str(&saved).unwrap();
         let rest = run().resume(from).unwrap();
         prop_assert_eq!(rest.state().parameters(), whole.state().parameters());
         prop_assert_eq!(rest.checkpoint(), whole.checkpoint());

@@ -31,7 +31,7 @@ fn table() -> Table<f64> {
 // [SPEC 1.1]
 #[test]
 fn residual_vanishes_at_convergence_only() {
-    fn check<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) {
+    fn check<M: Model<f64>>(model: &M, data: &dyn Data<f64>) {
         let rng = || ChaCha8Rng::seed_from_u64(1);
         let start = model.init(data, Init::default(), &mut rng()).unwrap();
         assert!(residual(model, data, &start).unwrap() > 1e-2);

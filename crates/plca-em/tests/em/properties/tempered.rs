@@ -42,10 +42,10 @@ fn tempered<T: Real>(
 }
 
 /// Runs `n` iterations; `see` is shown every state and its likelihood.
-fn watch<M: Model>(
+fn watch<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
-    init: Init<M::Scalar>,
+    data: &dyn Data<T>,
+    init: Init<T>,
     n: usize,
     mut see: impl FnMut(&M::State, f64),
 ) -> Result<(), FitError> {

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::laws::{Law, check_model};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
     Frozen, Model, Parameters, Prior, Renewed, State, Wanted,
 };
 use plca_priors::Dirichlet;
@@ -82,14 +81,19 @@ struct OnData<'a> {
 }
 
 fn specs(rows: usize, columns: usize, k: usize) -> Vec<BlockSpec<f64>> {
-    let gains = BlockSpec::values("gains", (columns, 1), Axis::None, Constraint::NonNegative);
-    let mut mixture = BlockSpec::simplex("mixture", (k, columns), Axis::Rows);
+    let gains = BlockSpec::values(
+        "gains",
+        (columns, 1),
+        Axes::numbers(1),
+        Constraint::NonNegative,
+    );
+    let mut mixture = BlockSpec::simplex("mixture", (k, columns), Axes::coefficients(1));
     mixture.prior = Some(Prior::Simplex(Arc::new(
         Dirichlet::symmetric(ALPHA).unwrap(),
     )));
     vec![
         gains,
-        BlockSpec::simplex("profiles", (rows, k), Axis::Columns),
+        BlockSpec::simplex("profiles", (rows, k), Axes::factor(0)),
         mixture,
     ]
 }
@@ -197,8 +201,7 @@ impl Expectation<f64> for OnData<'_> {
     }
 }
 
-impl Model for Gains {
-    type Scalar = f64;
+impl Model<f64> for Gains {
     type State = GainsState;
 
     fn components(&self) -> usize {
@@ -269,7 +272,11 @@ struct GainsState(Parameters<f64>);
 impl State for GainsState {
     type Scalar = f64;
     const NAME: &'static str = "gains";
-    const BLOCKS: Blocks = &[("gains", Vector), ("profiles", Matrix), ("mixture", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("gains", Axes::numbers(1)),
+        ("profiles", Axes::factor(0)),
+        ("mixture", Axes::coefficients(1)),
+    ];
 
     fn wrap(parameters: Parameters<f64>) -> Result<Self, FitError> {
         Ok(Self(parameters))

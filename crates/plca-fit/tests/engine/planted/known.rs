@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::laws::{Claims, blocks};
 use plca_fit::laws::{Law, Rounding, check_model, check_moved};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
+    Algorithm, Axes, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
     Model, Parameters, Renewed, State, Wanted,
 };
 use plca_tensor::Data;
@@ -71,9 +70,9 @@ struct OnData<'a> {
 fn specs((rows, columns): (usize, usize), k: usize) -> Vec<BlockSpec<f64>> {
     let rates = |name, shape, axis| BlockSpec::values(name, shape, axis, Constraint::NonNegative);
     vec![
-        rates("b", (1, 1), Axis::None),
-        BlockSpec::simplex("w", (rows, k), Axis::Columns),
-        rates("h", (k, columns), Axis::Rows),
+        rates("b", (1, 1), Axes::SINGLE),
+        BlockSpec::simplex("w", (rows, k), Axes::factor(0)),
+        rates("h", (k, columns), Axes::coefficients(1)),
     ]
 }
 
@@ -177,8 +176,7 @@ impl Expectation<f64> for OnData<'_> {
     }
 }
 
-impl Model for Known {
-    type Scalar = f64;
+impl Model<f64> for Known {
     type State = KnownState;
 
     fn components(&self) -> usize {
@@ -218,7 +216,11 @@ struct KnownState(Parameters<f64>);
 impl State for KnownState {
     type Scalar = f64;
     const NAME: &'static str = "known";
-    const BLOCKS: Blocks = &[("b", Vector), ("w", Matrix), ("h", Matrix)];
+    const BLOCKS: Blocks = &[
+        ("b", Axes::SINGLE),
+        ("w", Axes::factor(0)),
+        ("h", Axes::coefficients(1)),
+    ];
 
     fn wrap(parameters: Parameters<f64>) -> Result<Self, FitError> {
         Ok(Self(parameters))

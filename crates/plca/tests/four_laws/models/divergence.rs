@@ -3,7 +3,7 @@
 use plca::em::{Missing, Update};
 use plca::fit::laws::Terms;
 use plca::prelude::*;
-use plca::priors::RatePriors;
+use plca::priors::PriorSpec;
 use plca::tensor::strategies::Table;
 
 use super::{
@@ -38,12 +38,7 @@ impl Subject for Plcas {
         let (k, shape) = (problem.components, &problem.table.shape);
         let mut plca = Plca::builder(k);
         if let Some((name, law)) = SimplexLaw::of(problem, PLCA_BLOCKS) {
-            let size = if name == "weights" {
-                (k, 1)
-            } else {
-                (shape[0], k)
-            };
-            return plca.prior(name, law.prior(name, size)?).build();
+            return plca.prior(name, law.spec()).build();
         }
         if shape.len() == 2 && problem.choice(3, 4) == 1 {
             plca = plca.missing(Missing::Multiplicative);
@@ -88,14 +83,9 @@ impl Subject for Plsas {
     }
 
     fn model<T: Real>(problem: &Problem) -> Result<Plsa<T>, FitError> {
-        let (k, shape, given) = (problem.components, &problem.table.shape, given(problem));
-        let mut plsa = Plsa::builder(k).given(given);
+        let mut plsa = Plsa::builder(problem.components).given(given(problem));
         if let Some((name, law)) = SimplexLaw::of(problem, PLSA_BLOCKS) {
-            let size = match name {
-                "basis" => (shape[given.explained()], k),
-                _ => (k, shape[given.mode()]),
-            };
-            return plsa.prior(name, law.prior(name, size)?).build();
+            return plsa.prior(name, law.spec()).build();
         }
         if tempers(problem, PLSA_BLOCKS) {
             plsa = plsa.temper(0.9);
@@ -162,10 +152,10 @@ impl Subject for Nmfs {
         let mut nmf = Nmf::builder(problem.components);
         if let Some((name, is_gamma, a, b)) = rates(problem) {
             let kind = if is_gamma { "gamma" } else { "rate" };
-            let prior = RatePriors::<T>::parse(&format!("{kind}:{a},{b}"), (1, 1));
+            let prior = format!("{kind}:{a},{b}").parse::<PriorSpec>();
             let block = name.to_string();
             let prior = prior.map_err(|source| FitError::Prior { block, source })?;
-            nmf = nmf.rate_prior(name, prior);
+            nmf = nmf.prior(name, prior);
         }
         match problem.choice(3, 3) {
             1 => nmf.update(Update::Sequential).build(),

@@ -6,12 +6,10 @@ mod shifted;
 mod signed;
 mod squared;
 
-use std::sync::Arc;
-
 use plca::fit::laws::Terms;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
-use plca::priors::Priors;
+use plca::priors::PriorSpec;
 use plca::tensor::strategies::Table;
 
 use super::problem::Problem;
@@ -125,19 +123,14 @@ impl SimplexLaw {
         some.then_some((block, laws[problem.choice(2, laws.len())]))
     }
 
-    /// For a block of this shape.
-    fn prior<T: Real>(
-        self,
-        block: &str,
-        shape: (usize, usize),
-    ) -> Result<Arc<dyn SimplexPrior<T>>, FitError> {
+    /// As a setting.
+    fn spec(self) -> PriorSpec {
         let text = match self {
             Self::Dirichlet(alpha) => format!("dirichlet:{alpha}"),
             Self::Entropic(beta) => format!("entropic:{beta}"),
             Self::LogisticNormal(variance) => format!("logistic-normal:{variance}"),
         };
-        let block = block.to_string();
-        Priors::parse(&text, shape).map_err(|source| FitError::Prior { block, source })
+        text.parse().expect("a name of the table")
     }
 }
 

@@ -102,14 +102,6 @@ pub(super) fn scattered<T: Real>(problem: &Problem, blocks: [(&str, usize, f64);
     init
 }
 
-fn sized(name: &str, k: usize, taps: usize, spots: usize) -> (usize, usize) {
-    match name {
-        "weights" => (k, 1),
-        "kernels" => (taps, k),
-        _ => (spots, k),
-    }
-}
-
 /// `P` of every cell, of shares of a tap's mass at a place: cell, tap, place, share.
 fn placed(
     cells: usize,
@@ -144,12 +136,11 @@ impl Subject for Siplcas {
 
     fn model<T: Real>(problem: &Problem) -> Result<Shifted<T>, FitError> {
         let (k, extents) = (problem.components, kernel(problem));
-        let (taps, spots) = (extents.iter().product(), spots(problem).iter().product());
         let support = [Support::Valid, Support::Same, Support::Full][support(problem)];
         let mut model = Shifted::builder(k, extents);
         model = model.support(support).likelihood(literal(problem));
         if let Some((name, law)) = SimplexLaw::of(problem, BLOCKS) {
-            model = model.prior(name, law.prior(name, sized(name, k, taps, spots))?);
+            model = model.prior(name, law.spec());
         }
         model.build()
     }
@@ -238,10 +229,9 @@ impl Subject for Tiplcas {
     fn model<T: Real>(problem: &Problem) -> Result<Transformed<T>, FitError> {
         let k = problem.components;
         let maps = maps(problem)?;
-        let (taps, spots) = (maps.kernel_cells(), maps.maps());
         let mut model = Transformed::builder(k, maps).likelihood(literal(problem));
         if let Some((name, law)) = SimplexLaw::of(problem, BLOCKS) {
-            model = model.prior(name, law.prior(name, sized(name, k, taps, spots))?);
+            model = model.prior(name, law.spec());
         }
         model.build()
     }

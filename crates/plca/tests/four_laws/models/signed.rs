@@ -276,6 +276,11 @@ fn cp_rates(
     })
 }
 
+/// The block that carries the scale.
+fn carrier(scale: Option<usize>) -> String {
+    scale.map_or("weights".into(), |mode| format!("factor_{mode}"))
+}
+
 /// The modes that are not signed.
 fn others(problem: &Problem) -> impl Iterator<Item = usize> + use<> {
     let (signed, _) = modes(problem);
@@ -305,11 +310,11 @@ impl Subject for Cps {
             2 => {}
             _ => return model.with_constants().build(),
         }
-        model = model.gamma(Entries::All(law.shape), Entries::All(law.rate));
+        model = model.prior(carrier(scale), Gamma::new(law.shape, law.rate).unwrap());
         for j in others(problem).filter(|&j| Some(j) != scale) {
-            model = model.dirichlet(format!("factor_{j}"), Entries::All(law.atoms));
+            model = model.prior(format!("factor_{j}"), Entries::All(law.atoms));
         }
-        model.dirichlet("atoms", Entries::All(law.atoms)).build()
+        model.prior("atoms", Entries::All(law.atoms)).build()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -360,11 +365,11 @@ impl Subject for CpVbs {
         let model = SignedCpVb::builder(problem.components);
         let model = model.replicates(replicates(problem)).real_data();
         let model = model.signed_mode(signed).scale_mode(scale);
-        let mut model = model.gamma(Entries::All(law.shape), Entries::All(law.rate));
+        let mut model = model.prior(carrier(scale), Gamma::new(law.shape, law.rate).unwrap());
         for j in others(problem).filter(|&j| Some(j) != scale) {
-            model = model.dirichlet(format!("factor_{j}"), Entries::All(law.atoms));
+            model = model.prior(format!("factor_{j}"), Entries::All(law.atoms));
         }
-        model.dirichlet("atoms", Entries::All(law.atoms)).build()
+        model.prior("atoms", Entries::All(law.atoms)).build()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -446,8 +451,8 @@ impl Subject for Shifts {
         let model = model.reach(reach(problem));
         match problem.choice(7, 3) {
             1 => model
-                .dirichlet(Entries::All(law.atoms))
-                .gamma(Entries::All(law.shape), Entries::All(law.rate))
+                .prior("atoms", Entries::All(law.atoms))
+                .prior("activations", Gamma::new(law.shape, law.rate).unwrap())
                 .build(),
             _ => model.build(),
         }
@@ -493,9 +498,9 @@ impl Subject for ShiftVbs {
         let model = ShiftedSnmfVb::builder(problem.components, kernel(problem));
         let model = model.replicates(replicates(problem)).real_data();
         let model = model.reach(reach(problem));
-        let model = model.dirichlet(Entries::All(law.atoms));
+        let model = model.prior("atoms", Entries::All(law.atoms));
         model
-            .gamma(Entries::All(law.shape), Entries::All(law.rate))
+            .prior("activations", Gamma::new(law.shape, law.rate).unwrap())
             .build()
     }
 

@@ -111,7 +111,9 @@ impl Subject for Ntfs {
         let update = [NtfUpdate::Multiplicative, NtfUpdate::Hals][problem.choice(3, 2)];
         let model = Ntf::builder(problem.components).update(update);
         match penalty(problem) {
-            Some((linear, quadratic)) => model.penalty("factor_0", linear, quadratic).build(),
+            Some((linear, quadratic)) => model
+                .prior("factor_0", Penalty::new(linear, quadratic).unwrap())
+                .build(),
             None => model.build(),
         }
     }

@@ -5,7 +5,6 @@ use plca_fit::{FitError, Impossible, Init, Model, Solver, State, Transform};
 use plca_priors::{Dirichlet, Gamma};
 use plca_tensor::{DenseTensor, Order, Real};
 use skellam_snmf::{Replicates, SignedCp, SignedCpBuilder, SignedCpState, Snmf, SnmfState};
-use std::sync::Arc;
 
 use super::{
     ALL, ITERATIONS, block, exactly, near, new, reconstructs, refusal, resumes, rng, storages,
@@ -104,10 +103,10 @@ fn frozen_blocks_and_priors() {
             trace.for_each(|w| assert!(w[1].objective >= w[0].objective));
         }
     }
-    let smooth = Arc::new(Dirichlet::symmetric(1.5).unwrap());
+    let smooth = Dirichlet::symmetric(1.5).unwrap();
     let cp = now()
         .prior("factor_2", smooth)
-        .rate_prior("weights", Arc::new(Gamma::new(1.0, 1.0).unwrap()));
+        .prior("weights", Gamma::new(1.0, 1.0).unwrap());
     let cp = cp.build().unwrap();
     let fit = new(&cp, &*data, &start, Solver::Squarem);
     let trace = fit.trace().windows(2);

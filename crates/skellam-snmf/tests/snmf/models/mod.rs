@@ -73,10 +73,10 @@ pub(super) fn exactly(n: usize) -> Stop {
 }
 
 /// What the run of a model ends with.
-pub(super) fn new<M: Model>(
+pub(super) fn new<T: Real, M: Model<T>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
-    init: impl Into<Init<M::Scalar>>,
+    data: &dyn Data<T>,
+    init: impl Into<Init<T>>,
     solver: Solver,
 ) -> Fit<M::State> {
     let run = model.on(data).unwrap().solver(solver);
@@ -97,16 +97,18 @@ pub(super) fn near(now: &[f64], before: &[f64], most: f64, what: &str) {
 }
 
 /// A run that is cut, written, read and continued has the bits of one that is not.
-pub(super) fn resumes<M: Model>(model: &M, data: &dyn Data<M::Scalar>, solver: Solver)
-where
-    M::Scalar: serde::Serialize + serde::de::DeserializeOwned,
+pub(super) fn resumes<T: Real + serde::Serialize + serde::de::DeserializeOwned, M: Model<T>>(
+    model: &M,
+    data: &dyn Data<T>,
+    solver: Solver,
+) where
     M::State: PartialEq,
 {
     let whole = new(model, data, Init::default(), solver);
     let run = model.on(data).unwrap().solver(solver);
     let half = run.stop(exactly(5)).run(Init::default(), &mut rng());
     let saved = serde_json::to_string(half.unwrap().checkpoint()).unwrap();
-    let from: Checkpoint<M::Scalar> = serde_json::from_str(&saved).unwrap();
+    let from: Checkpoint<T> = serde_json::from_str(&saved).unwrap();
     let run = model.on(data).unwrap().solver(solver);
     let rest = run.stop(exactly(ITERATIONS)).resume(from).unwrap();
     assert_eq!(rest.state(), whole.state(), "{solver}");

@@ -4,10 +4,9 @@ use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{
     FitError, Impossible, Init, Model, Reconstruct, Solver, State, Status, Stop, Transform,
 };
-use plca_priors::{Dirichlet, Gamma};
+use plca_priors::{Dirichlet, Entropic, Gamma};
 use plca_tensor::{Data, DenseTensor, Order, Real};
 use skellam_snmf::{Entries, Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
-use std::sync::Arc;
 
 use super::{
     ALL, ITERATIONS, block, columns, exactly, near, new, reconstructs, refusal, resumes, rng,
@@ -55,8 +54,8 @@ fn priors_by_block() {
     };
     let both = now().priors(both).build().unwrap();
     let by_block = now()
-        .prior("atoms", Arc::new(Dirichlet::symmetric(1.5).unwrap()))
-        .rate_prior("activations", Arc::new(Gamma::new(2.0, 0.5).unwrap()))
+        .prior("atoms", Dirichlet::symmetric(1.5).unwrap())
+        .prior("activations", Gamma::new(2.0, 0.5).unwrap())
         .build()
         .unwrap();
     for solver in ALL {
@@ -202,9 +201,9 @@ fn refusals() {
         built(now().priors(bad)),
         "`prior shape` has -1 in row 0, column 1, expected a finite number > 0"
     );
-    let smooth = Arc::new(Dirichlet::symmetric(2.0).unwrap());
+    let sparse = Entropic::new(2.0).unwrap();
     for builder in [now().floor(0.1), now().priors(Prior::flat())] {
-        let error = built(builder.prior("atoms", smooth.clone()));
+        let error = built(builder.prior("atoms", sparse));
         assert!(error.contains("both blocks"), "{error}");
     }
     let data = |values| DenseTensor::new(vec![2, 2], values, Order::RowMajor).unwrap();

@@ -5,7 +5,7 @@ use plca_fit::laws::{self, Rounding};
 use plca_fit::{
     Algorithm, BlockSpec, FitError, Model, Parameters, Run, Solver, State, Stepped, Stop,
 };
-use plca_tensor::Data;
+use plca_tensor::{Data, Real};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
@@ -65,7 +65,7 @@ fn never_loses<'a, S: State + PartialEq>(
 }
 
 /// What a step measures is the objective before it.
-fn measures<T: plca_tensor::Real>(
+fn measures<T: Real>(
     algorithm: &dyn Algorithm<T>,
     start: &Parameters<T>,
     claims: Claims,
@@ -81,9 +81,9 @@ fn measures<T: plca_tensor::Real>(
 }
 
 /// The laws of a model: plain for so many iterations and accelerated for others.
-pub(super) fn obeys<M: Model<State: PartialEq>>(
+pub(super) fn obeys<T: Real, M: Model<T, State: PartialEq>>(
     model: &M,
-    data: &dyn Data<M::Scalar>,
+    data: &dyn Data<T>,
     start: &M::State,
     [plain, accelerated]: [Claims; 2],
 ) -> Result<(), TestCaseError> {
