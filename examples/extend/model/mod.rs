@@ -43,7 +43,7 @@ fn model<T: Element>(
         Block::vector("weights", rank),
         Block::matrix("members", shape[0], rank),
     ];
-    for (name, prior) in priors(args, &blocks)? {
+    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
         builder = builder.prior(name, prior);
     }
     Ok(builder.build()?)
