@@ -530,4 +530,9 @@ impl<T: Real> Model<T> for OnShards<'_, T> {
         let bound = InProcess::new(self.model, self.shards)?;
         Ok(Box::new(bound.stepwise(self.stepwise)))
     }
+
+    /// A run that knows no model: cooling would bind this one to other data, which it does not read.
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<crate::Run<'a, Parameters<T>>, FitError> {
+        Ok(crate::Run::new(self.bind(data)?))
+    }
 }
