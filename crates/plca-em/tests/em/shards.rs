@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
 use plca_em::{
-    Entries, Given, Init, Model, Nmf, Online, OnlineState, Plca, PlcaVb, Plsa, PlsaVb, Solver,
-    State, Stop, Update,
+    Cooling, Entries, Given, Init, Model, Nmf, Online, OnlineState, Plca, PlcaVb, Plsa, PlsaVb,
+    Solver, State, Stop, Update,
 };
 use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
@@ -1036,6 +1036,18 @@ fn frozen_blocks_stay() {
         .unwrap();
     assert_eq!(fit.state().block("basis"), Some(&basis));
     assert_eq!(Model::components(&model), K);
+}
+
+/// Shards do not read the data that cooling trains on, so cooling would train on what is held out.
+#[test]
+fn shards_refuse_cooling() {
+    let case = cases::<f64>().remove(0);
+    let model = Plca::<f64>::builder(K).build().unwrap();
+    let model = OnShards::new(&model, &case.shards);
+    let run = Model::on(&model, &*case.data).unwrap();
+    let run = run.cool(Cooling::default(), &*case.data, &*case.data);
+    let error = run.run(Init::default(), &mut rng()).unwrap_err();
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
 }
 
 /// Posteriors from shapes that are given, whose counts do not agree, and of which some columns are frozen: those of one piece. What shards cannot know is
