@@ -1042,7 +1042,7 @@ fn frozen_blocks_stay() {
 #[test]
 fn shards_refuse_cooling() {
     let case = cases::<f64>().remove(0);
-    let model = Plca::<f64>::builder(K).build().unwrap();
+    let model = Plca::<f64>::builder(K).temper(0.9).build().unwrap();
     let model = OnShards::new(&model, &case.shards);
     let run = Model::on(&model, &*case.data).unwrap();
     let run = run.cool(Cooling::default(), &*case.data, &*case.data);
