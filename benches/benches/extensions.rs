@@ -77,12 +77,10 @@ fn pair<M: Model<f64>, P: Model<f64>>(
     );
 }
 
-const OWN: &str = "a model";
-
 /// Some columns frozen, and some entries of others.
 fn frozen(name: &str, data: &dyn Data<f64>, k: usize) {
     let rows = data.shape()[0];
-    let plain = Plca::builder(k).build().expect(OWN);
+    let plain = Plca::new(k);
     let start = {
         let em = plain.bind(data).expect("counts");
         let start = Init::default().parameters(&*em, &mut source(4));
@@ -90,10 +88,8 @@ fn frozen(name: &str, data: &dyn Data<f64>, k: usize) {
         Init::default().block("factor_0", start.at(1).clone())
     };
     let flags = DMatrix::from_fn(rows, k, |i, z| z % 2 == 0 || z % 3 == 0 && i % 4 == 0);
-    let entries = Plca::builder(k).freeze_entries("factor_0", flags);
-    let entries = entries.build().expect(OWN);
-    let columns = Plca::builder(k).freeze_components("factor_0", (0..k).step_by(2));
-    let columns = columns.build().expect(OWN);
+    let entries = Plca::new(k).freeze_entries("factor_0", flags);
+    let columns = Plca::new(k).freeze_components("factor_0", (0..k).step_by(2));
     let name = |what| format!("frozen {what}, {name}");
     pair(
         &name("entries"),
@@ -112,15 +108,15 @@ fn frozen(name: &str, data: &dyn Data<f64>, k: usize) {
 /// Variational Bayes, and continuity in time.
 fn bayes(name: &str, data: &dyn Data<f64>, k: usize) {
     let start = Init::default();
-    let plca = Plca::builder(k).build().expect(OWN);
-    let plca_vb = PlcaVb::builder(k).build().expect(OWN);
+    let plca = Plca::new(k);
+    let plca_vb = PlcaVb::new(k);
     let called = format!("plca-vb, {name}");
     pair(&called, 1.3, (&plca_vb, data, &start), (&plca, data));
     if data.shape().len() > 2 {
         return;
     }
-    let plsa = Plsa::builder(k).build().expect(OWN);
-    let plsa_vb = PlsaVb::builder(k).build().expect(OWN);
+    let plsa = Plsa::new(k);
+    let plsa_vb = PlsaVb::new(k);
     let called = format!("plsa-vb, {name}");
     pair(&called, 1.3, (&plsa_vb, data, &start), (&plsa, data));
     let continuity = Neighbours::new(-0.3).expect("finite");
@@ -133,7 +129,7 @@ fn bayes(name: &str, data: &dyn Data<f64>, k: usize) {
                 .expect("similarity"),
         ),
     ] {
-        let near = Plsa::builder(k).prior("mixture", prior).build().expect(OWN);
+        let near = Plsa::new(k).prior("mixture", prior);
         let called = format!("{called}, {name}");
         pair(&called, 1.3, (&near, data, &start), (&plsa, data));
     }
@@ -141,11 +137,10 @@ fn bayes(name: &str, data: &dyn Data<f64>, k: usize) {
 
 fn sparsity(name: &str, shape: &[usize], k: usize) {
     let data = dense::<f64>(shape);
-    let plain = Pntf::builder(k).build().expect(OWN);
-    let rewarded = (0..shape.len()).fold(Pntf::builder(k).sparsity("weights", 1e-9), |b, mode| {
+    let plain = Pntf::new(k);
+    let rewarded = (0..shape.len()).fold(Pntf::new(k).sparsity("weights", 1e-9), |b, mode| {
         b.sparsity(format!("factor_{mode}"), 1e-8)
     });
-    let rewarded = rewarded.build().expect(OWN);
     let name = format!("sparsity of pntf, {name}");
     pair(
         &name,
@@ -169,13 +164,10 @@ fn signed(shape: &[usize]) -> [DenseTensor<f64>; 2] {
 
 fn shifts(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
     let [data, counts] = signed(shape);
-    let plain = Shifted::builder(k, kernel.to_vec()).build().expect(OWN);
-    let both = ShiftedSnmf::builder(k, kernel.to_vec())
-        .replicates(skellam_snmf::Replicates::Limit)
-        .build()
-        .expect(OWN);
-    let vb = ShiftedSnmfVb::builder(k, kernel.to_vec());
-    let (vb, start) = (vb.build().expect(OWN), Init::default());
+    let plain = Shifted::new(k, kernel.to_vec());
+    let both = ShiftedSnmf::new(k, kernel.to_vec()).replicates(skellam_snmf::Replicates::Limit);
+    let vb = ShiftedSnmfVb::new(k, kernel.to_vec());
+    let (vb, start) = (vb, Init::default());
     let called = format!("siskellam, {name}");
     pair(&called, 2.6, (&both, &data, &start), (&plain, &counts));
     let called = format!("siskellam-vb, {name}");
@@ -184,14 +176,12 @@ fn shifts(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
 
 fn tensors(name: &str, shape: &[usize], mode: usize, k: usize) {
     let [data, counts] = signed(shape);
-    let plain = Plca::builder(k).build().expect(OWN);
-    let both = SignedCp::builder(k)
+    let plain = Plca::new(k);
+    let both = SignedCp::new(k)
         .replicates(skellam_snmf::Replicates::Limit)
-        .signed_mode(mode)
-        .build()
-        .expect(OWN);
-    let vb = SignedCpVb::builder(k).signed_mode(mode);
-    let (vb, start) = (vb.build().expect(OWN), Init::default());
+        .signed_mode(mode);
+    let vb = SignedCpVb::new(k).signed_mode(mode);
+    let (vb, start) = (vb, Init::default());
     let called = format!("skellam-cp, {name}, mode {mode} signed");
     pair(&called, 2.6, (&both, &data, &start), (&plain, &counts));
     let called = format!("skellam-cp-vb, {name}, mode {mode} signed");
@@ -211,10 +201,8 @@ fn turned(
         .collect();
     let set = Transformation::product(&angles, &[1.0], false).expect("angles");
     let maps = IndexMaps::placed(&set, kernel, shape, Positions::Valid).expect("room");
-    let all = Transformed::builder(k, maps).build().expect(OWN);
-    let plain = Shifted::builder(k * turns, largest.to_vec())
-        .build()
-        .expect(OWN);
+    let all = Transformed::new(k, maps);
+    let plain = Shifted::new(k * turns, largest.to_vec());
     let name = format!("tiplca, {name}");
     pair(&name, 1.3, (&all, &data, &Init::default()), (&plain, &data));
 }

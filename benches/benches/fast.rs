@@ -70,7 +70,7 @@ struct Run {
 }
 
 /// EM's seconds and objective after so many iterations.
-fn em(nmf: &Nmf<f64>, data: &dyn Data<f64>, seed: u64, iterations: usize) -> (f64, f64) {
+fn em(nmf: &Nmf, data: &dyn Data<f64>, seed: u64, iterations: usize) -> (f64, f64) {
     let begun = Instant::now();
     let run = nmf.on(data).expect("a matrix").solver(Solver::Em);
     let stop = Stop::default().max_iter(iterations).tol(None);
@@ -81,7 +81,7 @@ fn em(nmf: &Nmf<f64>, data: &dyn Data<f64>, seed: u64, iterations: usize) -> (f6
 
 /// A run of another solver from the same start, until it has reached both targets or taken three times as long as EM.
 fn race(
-    nmf: &Nmf<f64>,
+    nmf: &Nmf,
     data: &dyn Data<f64>,
     seed: u64,
     solver: Solver,
@@ -135,7 +135,7 @@ fn main() {
         let mut seconds = Vec::new();
         for seed in 0..SEEDS {
             let data = (kind.draw)(seed);
-            let nmf = Nmf::builder(kind.k).build().expect("settings");
+            let nmf = Nmf::new(kind.k);
             let ends = TARGETS.map(|iterations| em(&nmf, &*data, seed, iterations));
             seconds.push(ends.map(|end| end.0));
             for (solver, runs) in SOLVERS.into_iter().zip(&mut runs) {

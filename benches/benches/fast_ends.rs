@@ -25,7 +25,7 @@ fn draw(kind: &str, seed: u64) -> Box<dyn Data<f64>> {
     let cells: usize = shape.iter().product();
     let mut rng = source(seed);
     let ones = DenseTensor::new(shape.clone(), vec![1.0; cells], Order::RowMajor).expect("data");
-    let plca = Plca::builder(K + 2).build().expect("settings");
+    let plca = Plca::new(K + 2);
     let truth = plca
         .init(&ones, Init::default(), &mut rng)
         .expect("a start");
@@ -58,7 +58,7 @@ fn draw(kind: &str, seed: u64) -> Box<dyn Data<f64>> {
 /// The divergence of coordinate descent over that of EM.
 fn ratio(kind: &str, seed: u64) -> f64 {
     let data = draw(kind, seed);
-    let plca = Plca::builder(K).build().expect("settings");
+    let plca = Plca::new(K);
     let end = |solver, iterations| {
         let run = plca.on(&*data).expect("data").solver(solver);
         let run = run.stop(Stop::default().max_iter(iterations).tol(None));

@@ -30,13 +30,13 @@ fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &dyn Data<T>, k: usize) 
         init.block(format!("factor_{j}"), factor)
     });
     let mut group = group(c, &format!("pntf/sweep/{name}"));
-    let pntf = Pntf::builder(k).build().expect("components");
+    let pntf = Pntf::new(k);
     sweep(&mut group, "pntf", &pntf, data, &start);
     for (name, update) in [
         ("hals", NtfUpdate::Hals),
         ("multiplicative", NtfUpdate::Multiplicative),
     ] {
-        let ntf = Ntf::builder(k).update(update).build().expect("components");
+        let ntf = Ntf::new(k).update(update);
         sweep(&mut group, name, &ntf, data, &start);
     }
     group.finish();

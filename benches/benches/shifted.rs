@@ -41,8 +41,7 @@ fn iteration<T: Real>(
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(2));
     for (evaluation, how) in EVALUATIONS.iter().filter(|e| !skip.contains(&e.0)) {
-        let builder = Shifted::<T>::builder(components, kernel.to_vec()).evaluation(*how);
-        let shifted = builder.build().expect("a kernel with cells");
+        let shifted = Shifted::new(components, kernel.to_vec()).evaluation(*how);
         let start = shifted.init(data, Init::default(), &mut source(4));
         let start = start.expect("a kernel smaller than the data");
         let start = start.parameters();

@@ -73,10 +73,10 @@ fn iterations(c: &mut Criterion, (f, n, k): (usize, usize, usize), threads: usiz
     for (m, replicates) in [("limit", Replicates::Limit), ("one", Replicates::One)] {
         let mut group = group(c, &format!("skellam/{name}/{m}/{threads}-threads"));
         group.throughput(Throughput::Elements((f * n) as u64));
-        let snmf = Snmf::builder(k).replicates(replicates).build();
-        steps(&mut group, "em", &snmf.expect("components"), &v, &pool);
-        let vb = SnmfVb::builder(k).replicates(replicates).build();
-        steps(&mut group, "vb", &vb.expect("components"), &v, &pool);
+        let snmf = Snmf::new(k).replicates(replicates);
+        steps(&mut group, "em", &snmf, &v, &pool);
+        let vb = SnmfVb::new(k).replicates(replicates);
+        steps(&mut group, "vb", &vb, &v, &pool);
         group.finish();
     }
 }

@@ -100,22 +100,21 @@ fn steps<M: Model<f64>>(name: &str, model: &M, data: &dyn Data<f64>) {
 }
 
 fn matrix(name: &str, data: &dyn Data<f64>, k: usize) {
-    steps(name, &Nmf::builder(k).build().expect("components"), data);
+    steps(name, &Nmf::new(k), data);
 }
 
 fn tensor(name: &str, data: &dyn Data<f64>, k: usize) {
-    steps(name, &Plca::builder(k).build().expect("components"), data);
+    steps(name, &Plca::new(k), data);
 }
 
 fn shifted(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
     let data = dense::<f64>(shape);
-    let shifted = Shifted::<f64>::builder(k, kernel.to_vec());
-    let shifted = shifted.build().expect("a kernel with cells");
+    let shifted = Shifted::new(k, kernel.to_vec());
     steps(name, &shifted, &data);
 }
 
 fn squares(name: &str, shape: &[usize], k: usize) {
-    let pntf = Pntf::builder(k).build().expect("components");
+    let pntf = Pntf::new(k);
     steps(name, &pntf, &dense::<f64>(shape));
 }
 
@@ -125,10 +124,7 @@ fn signed(name: &str, (features, columns, k): (usize, usize, usize)) {
     let data = DenseTensor::try_from(v).expect("finite cells");
     steps(
         name,
-        &Snmf::builder(k)
-            .replicates(skellam_snmf::Replicates::Limit)
-            .build()
-            .expect("components"),
+        &Snmf::new(k).replicates(skellam_snmf::Replicates::Limit),
         &data,
     );
 }

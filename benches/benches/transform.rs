@@ -38,7 +38,7 @@ fn main() {
         ),
     ];
     for (name, k, data) in kinds {
-        let nmf = Nmf::builder(k).build().expect("settings");
+        let nmf = Nmf::new(k);
         let begun = Instant::now();
         let run = nmf.on(&*data).expect("a matrix");
         let stop = Stop::default().max_iter(100).tol(None);

@@ -9,8 +9,8 @@ use plca::em::{
 };
 use plca::fit::shards::Sharded;
 use plca::fit::{
-    Anneal, AnyModel, Each, Explained, Factored, Interrupt, Model, Parameters, Reconstruct, State,
-    Transform,
+    Anneal, AnyModel, Each, Explained, Factored, Interrupt, Model, Parameters, Reconstruct,
+    Settings, State, Transform,
 };
 use plca::io::{ModelFile, room};
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};
@@ -187,14 +187,11 @@ pub(crate) struct Learnt<T: Scalar> {
 /// Learns from a batch.
 fn learn<T: Scalar, M: Streamed<T>>(model: M, lesson: Lesson<'_, T>) -> Result<Learnt<T>, Refused> {
     let along = model.streamed(lesson.data.shape().len());
-    let mut learner = Online::builder(model).interrupt(lesson.interrupt);
-    if lesson.drawn {
-        learner = learner.drawn();
-    }
+    let mut learner = Online::new(model).interrupt(lesson.interrupt);
+    learner = learner.drawn(lesson.drawn);
     if let Some(total) = lesson.total {
         learner = learner.total(total);
     }
-    let learner = learner.build()?;
     let mut known = match lesson.known {
         Some(known) => known,
         None => {
@@ -250,19 +247,19 @@ models! {
     SignedTensorVb,
 }
 
-/// A builder with what is frozen, and with the priors of its blocks.
+/// A model with what is frozen, and with the priors of its blocks.
 macro_rules! with_frozen {
-    ($builder:ident, $options:ident) => {
+    ($model_:ident, $options:ident) => {
         for (name, kept) in $options.frozen()? {
-            $builder = match kept {
-                $crate::options::Kept::Whole => $builder.freeze(name),
+            $model_ = match kept {
+                $crate::options::Kept::Whole => $model_.freeze(name),
                 $crate::options::Kept::Components(components) => {
-                    $builder.freeze_components(name, components)
+                    $model_.freeze_components(name, components)
                 }
                 $crate::options::Kept::Entries(flags) => {
                     let flags = ::plca::io::block_of::<Self::State<T>>(&name, &flags)
                         .map_err($crate::error::Refused::Value)?;
-                    $builder.freeze_entries(name, flags.map(|flag| flag != 0.0))
+                    $model_.freeze_entries(name, flags.map(|flag| flag != 0.0))
                 }
             };
         }
@@ -270,7 +267,7 @@ macro_rules! with_frozen {
 }
 
 macro_rules! with_priors {
-    ($builder:ident, $options:ident, $blocks:expr) => {
+    ($model_:ident, $options:ident, $blocks:expr) => {
         let blocks: Vec<(String, (usize, usize), Layout)> = $blocks;
         for (name, setting) in $options.named("prior")? {
             let Some((_, size, layout)) = blocks.iter().find(|(other, ..)| *other == name) else {
@@ -281,17 +278,17 @@ macro_rules! with_priors {
                 ));
             };
             let refused = |e| Refused::Value(format!("`prior` of '{name}': {e}"));
-            $builder = match &setting {
+            $model_ = match &setting {
                 Setting::Text(text) => {
                     let known = Priors::<T>::parse(text, *size);
                     let prior = known.and_then(|_| text.parse::<PriorSpec>());
-                    $builder.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?)
+                    $model_.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?)
                 }
                 Setting::Array(array) => {
                     let block = layout.block(array, *size).map_err(refused)?;
                     let prior = Dirichlet::per_entry(block);
                     let prior = prior.map_err(|e| refused(e.to_string()))?;
-                    $builder.prior(name.as_str(), prior)
+                    $model_.prior(name.as_str(), prior)
                 }
                 _ => return Err(refused("expected a text or an array".into())),
             };
@@ -299,9 +296,9 @@ macro_rules! with_priors {
     };
 }
 
-/// A builder with the priors of its blocks of rates, each a text.
+/// A model with the priors of its blocks of rates, each a text.
 macro_rules! with_rate_priors {
-    ($builder:ident, $options:ident, $blocks:expr) => {
+    ($model_:ident, $options:ident, $blocks:expr) => {
         let blocks: [(&str, (usize, usize)); 2] = $blocks;
         for (name, setting) in $options.named("prior")? {
             let refused = |e: String| Refused::Value(format!("`prior` of '{name}': {e}"));
@@ -314,7 +311,7 @@ macro_rules! with_rate_priors {
             };
             let known = RatePriors::<T>::parse(text, size);
             let prior = known.and_then(|_| text.parse::<PriorSpec>());
-            $builder = $builder.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?);
+            $model_ = $model_.prior(name.as_str(), prior.map_err(|e| refused(e.to_string()))?);
         }
     };
 }
@@ -473,21 +470,21 @@ pub(crate) struct KlNmf;
 
 impl Kind for KlNmf {
     type State<T: Scalar> = NmfState<T>;
-    type Model<T: Scalar> = Nmf<T>;
+    type Model<T: Scalar> = Nmf;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let [rows, columns] = matrix("nmf-kl", shape)?;
-        let mut builder = Nmf::<T>::builder(k);
-        with_frozen!(builder, options);
-        with_rate_priors!(builder, options, [("w", (rows, k)), ("h", (k, columns))]);
+        let mut model = Nmf::new(k);
+        with_frozen!(model, options);
+        with_rate_priors!(model, options, [("w", (rows, k)), ("h", (k, columns))]);
         let updates = [
             ("simultaneous", Update::Simultaneous),
             ("sequential", Update::Sequential),
         ];
         if let Some(update) = options.choice("update", &updates)? {
-            builder = builder.update(update);
+            model = model.update(update);
         }
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     shards!();
@@ -500,15 +497,15 @@ pub(crate) struct Asymmetric;
 
 impl Kind for Asymmetric {
     type State<T: Scalar> = PlsaState<T>;
-    type Model<T: Scalar> = Plsa<T>;
+    type Model<T: Scalar> = Plsa;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let shape = matrix("plsa", shape)?;
         let given = [("rows", Given::Rows), ("columns", Given::Columns)];
         let given = options.choice("given", &given)?.unwrap_or_default();
-        let mut builder = Plsa::<T>::builder(k).given(given);
-        with_frozen!(builder, options);
-        with_priors!(builder, options, {
+        let mut model = Plsa::new(k).given(given);
+        with_frozen!(model, options);
+        with_priors!(model, options, {
             let basis = (shape[given.explained()], k);
             let mixture = (k, shape[given.mode()]);
             vec![
@@ -517,9 +514,9 @@ impl Kind for Asymmetric {
             ]
         });
         if let Some(power) = options.number("temper")? {
-            builder = builder.temper(power);
+            model = model.temper(power);
         }
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     shards!();
@@ -532,25 +529,25 @@ pub(crate) struct Symmetric;
 
 impl Kind for Symmetric {
     type State<T: Scalar> = PlcaState<T>;
-    type Model<T: Scalar> = Plca<T>;
+    type Model<T: Scalar> = Plca;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        let mut builder = Plca::<T>::builder(k);
-        with_frozen!(builder, options);
-        with_priors!(builder, options, {
+        let mut model = Plca::new(k);
+        with_frozen!(model, options);
+        with_priors!(model, options, {
             let factors = shape.iter().enumerate();
             let factors = factors.map(|(j, &n)| (format!("factor_{j}"), (n, k), Layout::Rows));
             let weights = ("weights".into(), (k, 1), Layout::Columns);
             factors.chain([weights]).collect()
         });
         if let Some(power) = options.number("temper")? {
-            builder = builder.temper(power);
+            model = model.temper(power);
         }
-        builder = builder.temper_prior(options.flag("temper_prior")?);
-        Ok(builder.build()?)
+        model = model.temper_prior(options.flag("temper_prior")?);
+        Ok(model.checked()?)
     }
 
-    fn parameters(_: &Plca<f64>, k: usize, shape: &[usize]) -> Result<Option<usize>, Refused> {
+    fn parameters(_: &Plca, k: usize, shape: &[usize]) -> Result<Option<usize>, Refused> {
         Ok(Some(effective_parameters(shape, k)))
     }
 
@@ -586,7 +583,7 @@ pub(crate) struct ShiftInvariant;
 
 impl Kind for ShiftInvariant {
     type State<T: Scalar> = ShiftedState<T>;
-    type Model<T: Scalar> = Shifted<T>;
+    type Model<T: Scalar> = Shifted;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let Some(kernel) = options.counts("kernel")? else {
@@ -598,7 +595,7 @@ impl Kind for ShiftInvariant {
                 shape.len()
             ));
         }
-        let mut builder = Shifted::<T>::builder(k, kernel);
+        let mut model = Shifted::new(k, kernel);
         let supports = [
             ("valid", Support::Valid),
             ("same", Support::Same),
@@ -606,24 +603,24 @@ impl Kind for ShiftInvariant {
         ];
         let supports = options.choices("support", &supports)?;
         if !supports.is_empty() {
-            builder = builder.supports(supports);
+            model = model.supports(supports);
         }
         let likelihoods = [
             ("conditional", Likelihood::Conditional),
             ("literal", Likelihood::Literal),
         ];
         if let Some(likelihood) = options.choice("likelihood", &likelihoods)? {
-            builder = builder.likelihood(likelihood);
+            model = model.likelihood(likelihood);
         }
         if let Some(power) = options.number("impulse_power")? {
-            builder = builder.impulse_power(Anneal::constant(power));
+            model = model.impulse_power(Anneal::constant(power));
         }
         if let Some(power) = annealing(options)? {
-            builder = builder.anneal(power);
+            model = model.anneal(power);
         }
-        with_frozen!(builder, options);
-        let geometry = builder.clone().build()?.geometry(shape)?;
-        with_priors!(builder, options, {
+        with_frozen!(model, options);
+        let geometry = model.clone().checked()?.geometry(shape)?;
+        with_priors!(model, options, {
             let cells = |shape: &[usize]| (shape.iter().product(), k);
             let (kernel, impulse) = (geometry.kernel_shape(), geometry.impulse_shape());
             vec![
@@ -632,14 +629,10 @@ impl Kind for ShiftInvariant {
                 ("impulses".into(), cells(impulse), Layout::Columns),
             ]
         });
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
-    fn parameters(
-        model: &Shifted<f64>,
-        k: usize,
-        shape: &[usize],
-    ) -> Result<Option<usize>, Refused> {
+    fn parameters(model: &Shifted, k: usize, shape: &[usize]) -> Result<Option<usize>, Refused> {
         let geometry = model.geometry(shape)?;
         let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
         let all = shape.iter().fold(1usize, |all, &n| all.saturating_mul(n));
@@ -654,18 +647,18 @@ pub(crate) struct OnSimplex;
 
 impl Kind for OnSimplex {
     type State<T: Scalar> = PntfState<T>;
-    type Model<T: Scalar> = Pntf<T>;
+    type Model<T: Scalar> = Pntf;
 
     fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        let mut builder = Pntf::<T>::builder(k);
-        with_frozen!(builder, options);
+        let mut model = Pntf::new(k);
+        with_frozen!(model, options);
         for (name, mu) in options.named("penalty")? {
             let Setting::Number(mu) = mu else {
                 return wrong(format!("`sparsity` of '{name}': expected a number"));
             };
-            builder = builder.sparsity(name, mu);
+            model = model.sparsity(name, mu);
         }
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     explains_along!();
@@ -675,11 +668,11 @@ pub(crate) struct LeeSeung;
 
 impl Kind for LeeSeung {
     type State<T: Scalar> = NtfState<T>;
-    type Model<T: Scalar> = Ntf<T>;
+    type Model<T: Scalar> = Ntf;
 
     fn build<T: Scalar>(Asked { options, k, .. }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        let mut builder = Ntf::<T>::builder(k);
-        with_frozen!(builder, options);
+        let mut model = Ntf::new(k);
+        with_frozen!(model, options);
         for (name, weights) in options.named("penalty")? {
             let Setting::List(weights) = &weights else {
                 return wrong(format!("`penalty` of '{name}': expected two numbers"));
@@ -690,9 +683,9 @@ impl Kind for LeeSeung {
             let penalty = Penalty::new(linear, quadratic);
             let penalty =
                 penalty.map_err(|e| Refused::Value(format!("`penalty` of '{name}': {e}")))?;
-            builder = builder.prior(name, penalty);
+            model = model.prior(name, penalty);
         }
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     explains_by_model!();

@@ -9,8 +9,8 @@ use plca::em::{
     Criterion, CrossValidation, NotCounts, OfFold, OnlineState, RankTable, Selection, not_counts,
 };
 use plca::fit::{
-    AnyModel, Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver,
-    State, Status, Stop, Transform, far_hidden_cell,
+    Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver, State,
+    Status, Stop, Transform, far_hidden_cell,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;
@@ -186,7 +186,7 @@ impl<T: Scalar> Job<T> for Sweeping<'_, T> {
             // Start r is that of the command: stream r of the seed.
             let mut rng = plca::seed(self.seed);
             rng.set_stream(start as u64);
-            let run = AnyModel::on(&model, &*data)?;
+            let run = Model::on(&model, &*data)?.untyped();
             let run = run.solver(self.solver).stop(self.stop.clone());
             let run = run.observe(self.control.interrupt());
             let fit = run.run(self.init.clone(), &mut rng)?;

@@ -186,7 +186,7 @@ impl<T: Scalar> Starts<'_, T> {
         let fit = run.observe(observer).resume(Checkpoint::new(at))?;
         let mut outcome = Outcome::of(&fit, posterior)?;
         if self.likelihood {
-            outcome.likelihood = Some(model.bind_to(data)?.likelihood(fit.state())?);
+            outcome.likelihood = Some(model.bind(data)?.likelihood(fit.state())?);
         }
         Ok(Fitted::of::<S>(&fit, outcome, maximised))
     }

@@ -178,7 +178,7 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
         }
         let candidate = |&rank: &usize| -> Result<Candidate<'a>, Failure> {
             reasonable("--ranks", rank, data.shape())?;
-            let plca = Plca::<f64>::builder(rank).build()?;
+            let plca = Plca::new(rank);
             Ok(Candidate {
                 size: json!({ "rank": rank }),
                 parameters: effective_parameters(data.shape(), rank),

@@ -297,8 +297,7 @@ impl Learnt {
         let data = DenseTensor::new(vec![bins, frames], whole, Order::RowMajor);
         let data = data.map_err(|e| about(e.into()))?;
         // [SPEC 1.4]
-        let plca = Plca::builder(k).temper(power).build();
-        let plca = plca.map_err(about)?;
+        let plca = Plca::new(k).temper(power);
         let run = plca.on(&data).map_err(about)?.solver(Solver::Em);
         let run = run.stop(Stop::default().tol(None).max_iter(TEMPERED));
         // Nothing is drawn: the start says all.
@@ -367,11 +366,10 @@ fn sources(
             let all = known.saturating_add(others);
             reasonable("--others", all, &[bins, frames])?;
             let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-            let free = Plca::builder(all).build().map_err(about)?;
+            let free = Plca::new(all);
             let start = free.init(&data, Init::default(), &mut rng);
             let start = start.map_err(about)?;
-            let plca = Plca::builder(all).freeze_components("factor_0", 0..known);
-            let plca = plca.build().map_err(about)?;
+            let plca = Plca::new(all).freeze_components("factor_0", 0..known);
             let mut start = start.factors().next().cloned().unwrap_or_default();
             start.columns_mut(0, known).copy_from(&w);
             let init = Init::default().block("factor_0", start);

@@ -24,7 +24,7 @@
 //!     0.0, 0.0, 1.0, 1.0,
 //!     0.0, 0.0, 1.0, 1.0,
 //! ], Order::RowMajor)?;
-//! let fit = Plca::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
+//! let fit = Plca::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
 //! let mut weights = fit.state().weights().to_vec();
 //! weights.sort_by(f64::total_cmp);
 //! assert!((weights[0] - 0.2).abs() < 1e-6 && (weights[1] - 0.8).abs() < 1e-6);
@@ -42,7 +42,7 @@
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
 //! let v = DenseTensor::new(vec![3, 3], vec![5.0, 1.0, 2.0, 1.0, 4.0, 3.0, 2.0, 2.0, 9.0], Order::RowMajor)?;
-//! let plca = Plca::builder(2).build()?;
+//! let plca = Plca::new(2);
 //! let fit = |solver| {
 //!     let run = plca.on(&v)?.solver(solver).stop(Stop::default().tol(1e-10));
 //!     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(1))
@@ -77,34 +77,29 @@ mod shifted;
 mod transformed;
 mod validation;
 
-pub use bayes::{PlcaVb, PlcaVbBuilder, PlcaVbState, PlsaVb, PlsaVbBuilder, PlsaVbState};
+pub use bayes::{PlcaVb, PlcaVbState, PlsaVb, PlsaVbState};
 pub use counted::{NotCounts, not_counts, shares};
 pub use error::EmError;
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
-pub use nmf::{Nmf, NmfBuilder, NmfState, Update};
+pub use nmf::{Nmf, NmfState, Update};
 #[doc(hidden)]
 pub use online::{After, Explanation, Turn};
-pub use online::{
-    Batch, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
-};
+pub use online::{Batch, Local, Online, OnlineState, Pass, StepSize, StreamError, Streamed};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
-pub use plca::{Missing, Plca, PlcaBuilder, PlcaState};
+pub use plca::{Missing, Plca, PlcaState};
 pub use plca_fit::{
     Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError,
     Impossible, Init, Interrupt, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run,
-    Sense, Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
+    Sense, Settings, Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
 };
 pub use plca_priors::{Entries, PriorError, SimplexPrior};
-pub use plsa::{Given, Plsa, PlsaBuilder, PlsaState};
+pub use plsa::{Given, Plsa, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use select::{Criterion, Selection};
-pub use shifted::{
-    Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support,
-};
+pub use shifted::{Evaluation, Geometry, Likelihood, Shifted, ShiftedState, Support};
 pub use transformed::{
-    IndexMaps, MapEntry, Positions, Transformation, Transformed, TransformedBuilder,
-    TransformedState,
+    IndexMaps, MapEntry, Positions, Transformation, Transformed, TransformedState,
 };
 
 pub use validation::{

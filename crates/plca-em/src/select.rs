@@ -45,7 +45,7 @@ enum Held<'a> {
 ///     let selection = Selection::new(&v, criterion, 0.1, rng())?;
 ///     let train = selection.train();
 ///     let score = |k| -> Result<f64, Box<dyn std::error::Error>> {
-///         let fit = Plca::builder(k).build()?.fit(train, &mut rng())?;
+///         let fit = Plca::new(k).fit(train, &mut rng())?;
 ///         let density = |index: &[usize]| fit.state().cell(index) / train.total();
 ///         Ok(selection.score(fit.objective(), effective_parameters(&[6, 6], k), &density)?)
 ///     };
@@ -152,7 +152,7 @@ fn independent(data: &dyn Data<f64>, rng: &mut dyn Rng) -> Result<PlcaState<f64>
         let factor = DMatrix::from_vec(sums.len(), 1, sums);
         init = init.block(format!("factor_{j}"), factor);
     }
-    let one = Plca::builder(1).build()?;
+    let one = Plca::new(1);
     let run = one.on(data)?.stop(Stop::default().max_iter(0));
     Ok(run.run(init, rng)?.into_state())
 }

@@ -89,7 +89,7 @@ impl<T: Real> Init<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 3.0, 4.0, 4.0], Order::RowMajor)?;
-    /// let start = Nmf::builder(1).build()?.init(&v, Init::nndsvd(Fill::Mean), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let start = Nmf::new(1).init(&v, Init::nndsvd(Fill::Mean), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(((start.w() * start.h())[(1, 0)] - 4.0).abs() < 1e-12);     // of rank one
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

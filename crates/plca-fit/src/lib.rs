@@ -15,7 +15,7 @@
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //! let v = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
-//! let model = Plca::builder(2).build()?;
+//! let model = Plca::new(2);
 //! let run = model.on(&v)?.solver(Solver::Squarem).stop(Stop::default().tol(1e-9));
 //! let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 //! assert_eq!(fit.status(), &Status::Converged);
@@ -90,7 +90,7 @@ pub use progress::Progress;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
-pub use settings::{Freeze, Settings};
+pub use settings::{BlockSettings, Freeze, Settings};
 #[doc(hidden)]
 pub use shared::{Uses, uses};
 pub use solver::fast::{Product, transpose_to};

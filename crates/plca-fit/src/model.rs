@@ -9,7 +9,7 @@ use rand::Rng;
 
 use super::axes::{self, Axes, Blocks};
 use super::init::scaled;
-use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
+use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run, Settings};
 
 /// The parameters of a model, which have been checked.
 ///
@@ -19,7 +19,7 @@ use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;
-/// let fit = Plca::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let fit = Plca::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert_eq!(PlcaState::<f64>::block_names(2), ["weights", "factor_0", "factor_1"]);
 /// assert_eq!(fit.state().parameters().at(1).shape(), (2, 1));         // `factor_0`
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -111,41 +111,63 @@ impl<T: Real> State for Parameters<T> {
     }
 }
 
-/// A model of any kind as a trait object, whose state is plain [`Parameters`]. Every [`Model`] is one.
-pub trait AnyModel<T: Real>: Debug + Send + Sync {
-    /// [`Model::components`].
-    fn components(&self) -> usize;
-
+/// A model of any kind as a trait object, whose state is plain [`Parameters`]. Every [`Model`] is one; [`on`](#method.on) and [`bind`](#method.bind) are
+/// those of a model of one type.
+pub trait AnyModel<T: Real>: Settings {
     /// [`Model::on`], with [`Parameters`] as the state.
     ///
     /// # Errors
     ///
     /// As [`Model::bind`].
-    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError>;
+    #[doc(hidden)]
+    fn any_on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError>;
 
     /// [`Model::bind`].
     ///
     /// # Errors
     ///
     /// As [`Model::bind`].
-    fn bind_to<'a>(&'a self, data: &'a dyn Data<T>)
-    -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
+    #[doc(hidden)]
+    fn any_bind<'a>(
+        &'a self,
+        data: &'a dyn Data<T>,
+    ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 }
 
 impl<T: Real, M: Model<T>> AnyModel<T> for M {
-    fn components(&self) -> usize {
-        Model::components(self)
+    fn any_on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
+        Ok(self.on(data)?.untyped())
     }
 
-    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
-        Ok(Model::on(self, data)?.untyped())
-    }
-
-    fn bind_to<'a>(
+    fn any_bind<'a>(
         &'a self,
         data: &'a dyn Data<T>,
     ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         self.bind(data)
+    }
+}
+
+// Not methods of the trait: there they would stand beside those of `Model` wherever both traits are in scope.
+impl<T: Real> dyn AnyModel<T> + '_ {
+    /// [`Model::on`], with [`Parameters`] as the state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::bind`].
+    pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError> {
+        self.any_on(data)
+    }
+
+    /// [`Model::bind`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::bind`].
+    pub fn bind<'a>(
+        &'a self,
+        data: &'a dyn Data<T>,
+    ) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.any_bind(data)
     }
 }
 
@@ -158,25 +180,22 @@ impl<T: Real, M: Model<T>> AnyModel<T> for M {
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let model = Plca::builder(1).build()?;
+/// let model = Plca::new(1);
 /// let with_defaults = model.fit(&v, &mut rng)?;
 /// let with_choices = model.on(&v)?.stop(Stop::default().tol(1e-9)).restarts(3).run(Init::default(), &mut rng)?;
 /// assert!((with_defaults.objective() - with_choices.objective()).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Model<T: Real>: Debug + Send + Sync {
+pub trait Model<T: Real>: Settings {
     /// The fitted parameters.
     type State: State<Scalar = T>;
 
-    /// The number of components, `K`.
-    fn components(&self) -> usize;
-
-    /// Checks data and, if the kernel needs another layout, copies them into it. The result is for writers of solvers and tests; to fit,
+    /// [Checks](Settings::check) the settings and the data and, if the kernel needs another layout, copies them into it. The result is for writers of solvers and tests; to fit,
     /// call [`on`](Self::on) or [`fit`](Self::fit).
     ///
     /// # Errors
     ///
-    /// [`FitError`] for data that the model does not take, or that its settings do not fit.
+    /// Those of [`Settings::check`]; [`FitError`] for data that the model does not take, or that its settings do not fit.
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 
     /// A [`Run`] on data: choose its solver, stop rule, restarts and observers, then call [`Run::run`].

@@ -14,7 +14,7 @@ use super::{FitError, Parameters, SCALE, State};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;      // rank one
-/// let model = Plca::builder(1).build()?;
+/// let model = Plca::new(1);
 /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert!((fit.state().cell(&[1, 1]) - 6.0).abs() < 1e-6);
 /// assert_eq!(fit.state().shape(), [2, 2]);

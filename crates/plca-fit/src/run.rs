@@ -34,7 +34,7 @@ use super::{
 ///     }
 ///     ControlFlow::Continue(())
 /// };
-/// let model = Plca::builder(2).build()?;
+/// let model = Plca::new(2);
 /// let stop = Stop::default().tol(None).max_iter(120);
 /// let run = model.on(&v)?.solver(Solver::Em).stop(stop).observe(progress);
 /// let _fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
@@ -349,7 +349,7 @@ impl<'a, S: State> Run<'a, S> {
                 what: "cooling needs a run that was made from a model".into(),
             });
         };
-        let bound = [model.bind_to(parts.train)?, model.bind_to(parts.held)?];
+        let bound = [model.bind(parts.train)?, model.bind(parts.held)?];
         let cooled = Cooled::new(algorithm, bound, parts.cooling, &at.parameters, &memory)?;
         Ok(Box::new(cooled))
     }

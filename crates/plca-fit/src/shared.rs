@@ -32,7 +32,7 @@ macro_rules! share {
     ($($model:ident),* $(,)?) => {$(
         #[cfg(debug_assertions)]
         const _: () = {
-            type Both = ($crate::Uses<f32, $model<f32>>, $crate::Uses<f64, $model<f64>>);
+            type Both = ($crate::Uses<f32, $model>, $crate::Uses<f64, $model>);
             #[used]
             static USES: Option<Both> = match option_env!("PLCA_SHARE") {
                 Some(_) => Some(($crate::uses, $crate::uses)),

@@ -46,7 +46,7 @@ fn relative(v: &DMatrix<f64>, product: &DMatrix<f64>) -> f64 {
 }
 
 fn least_squares(v: &DMatrix<f64>, data: &DenseTensor<f64>) -> Found<f64> {
-    let model = Ding::builder(COMPONENTS).build()?;
+    let model = Ding::new(COMPONENTS);
     let run = model.on(data)?.restarts(STARTS);
     let state = run.run(Init::default(), &mut plca::seed(1))?.into_state();
     Ok(relative(v, &(state.basis() * state.activations())))
@@ -57,15 +57,14 @@ fn error(
     data: &DenseTensor<f64>,
     (replicates, solver): (Replicates, Solver),
 ) -> Found<f64> {
-    let model = Snmf::builder(COMPONENTS).replicates(replicates).real_data();
-    let model = model.build()?;
+    let model = Snmf::new(COMPONENTS).replicates(replicates).real_data(true);
     let run = model.on(data)?.solver(solver).restarts(STARTS);
     let state = run.run(Init::default(), &mut plca::seed(1))?.into_state();
     Ok(relative(v, &(state.signed_atoms() * state.activations())))
 }
 
 fn bayes(v: &DMatrix<f64>, data: &DenseTensor<f64>, solver: Solver) -> Found<f64> {
-    let model = SnmfVb::builder(COMPONENTS).build()?;
+    let model = SnmfVb::new(COMPONENTS);
     let run = model.on(data)?.solver(solver).restarts(STARTS);
     let state = run.run(Init::default(), &mut plca::seed(1))?.into_state();
     let means = state.means()?;
@@ -138,7 +137,7 @@ fn tensor(path: &str) -> Found<()> {
         for solver in [Solver::Auto, Solver::Momentum] {
             let mut line = format!("{replicates:?}, {solver}: R²");
             for rank in 1..=6 {
-                let model = SignedCp::builder(rank).replicates(replicates).build()?;
+                let model = SignedCp::new(rank).replicates(replicates);
                 let run = model.on(&data)?.solver(solver).restarts(STARTS);
                 let fit = run.run(Init::default(), &mut plca::seed(1))?;
                 let cells = fit.state().cells(None)?.into_parts().1;

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("a table was expected".into());
     };
     let v = DenseTensor::masked(table.shape, table.values, Order::RowMajor)?;
-    let model = Snmf::builder(3).build()?;
+    let model = Snmf::new(3);
     let run = model.on(&v)?.solver(Solver::Squarem);
     let fit = run.run(Init::default(), &mut plca::seed(1))?;
     plca::io::save(folder.join("signed.npz"), fit.state())?;

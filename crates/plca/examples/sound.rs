@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let v = DenseTensor::new(vec![bins, frames], spectrum.magnitudes(), Order::RowMajor)?;
 
     // The best of five starts, those of the command: stream 0 to 4 of the seed.
-    let model = Nmf::builder(3).build()?;
+    let model = Nmf::new(3);
     let starts = (0..5).map(|start| {
         let mut rng = plca::seed(1);
         rng.set_stream(start);

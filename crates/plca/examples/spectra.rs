@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Samples x wavelengths.
     let v = plca::io::read_data::<f64>(data.join("spectra.csv"), None)?.into_data()?;
-    let fit = Pntf::builder(3).build()?.fit(&*v, &mut plca::seed(1))?;
+    let fit = Pntf::new(3).fit(&*v, &mut plca::seed(1))?;
 
     let state = fit.state();
     for (z, weight) in state.weights().iter().enumerate() {

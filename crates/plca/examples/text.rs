@@ -12,9 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Words x documents.
     let counts = plca::io::read_data::<f64>(data.join("corpus.mtx"), None)?.into_data()?;
-    let fit = Plsa::builder(4)
-        .build()?
-        .fit(&*counts, &mut plca::seed(1))?;
+    let fit = Plsa::new(4).fit(&*counts, &mut plca::seed(1))?;
 
     let words = std::fs::read_to_string(data.join("words.txt"))?;
     let words: Vec<&str> = words.lines().collect();

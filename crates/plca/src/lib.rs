@@ -23,7 +23,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// ```
 /// use plca::prelude::*;
 /// let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
-/// let model = Plca::builder(1).build()?;
+/// let model = Plca::new(1);
 /// assert_eq!(model.fit(&v, &mut plca::seed(0))?.objective(), model.fit(&v, &mut plca::seed(0))?.objective());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -42,8 +42,8 @@ pub mod prelude {
     };
     pub use plca_fit::{
         Anneal, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError, Impossible, Init,
-        Interrupt, Iteration, Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status,
-        Stop, Transform,
+        Interrupt, Iteration, Model, Observer, Parameters, Reconstruct, Run, Settings, Solver,
+        State, Status, Stop, Transform,
     };
     pub use plca_priors::{
         CrossEntropy, Dirichlet, Entries, Entropic, Gamma, Lagged, LogisticNormal, Neighbours,

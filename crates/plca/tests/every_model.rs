@@ -253,29 +253,29 @@ const HIDDEN: &str =
     "entry [1, 2] is NaN, expected an observed cell: this model needs complete data";
 
 table! {
-    plca: PlcaState, Plca::<T>::builder(2).build().unwrap(), [];
-    plsa: PlsaState, Plsa::<T>::builder(2).build().unwrap(), [];
-    nmf: NmfState, Nmf::<T>::builder(2).build().unwrap(), [];
-    shifted: ShiftedState, Shifted::<T>::builder(2, vec![3, 2]).build().unwrap(), [NO_DESCENT];
-    transformed: TransformedState, Transformed::<T>::builder(2, maps()).build().unwrap(), [NO_DESCENT];
-    snmf: SnmfState, Snmf::<T>::builder(2).build().unwrap(), [NO_DESCENT];
-    snmf_vb: SnmfVbState, SnmfVb::<T>::builder(2).build().unwrap(), [NO_DESCENT];
-    signed_cp: SignedCpState, SignedCp::<T>::builder(2).build().unwrap(), [NO_DESCENT];
-    ding: DingState, Ding::<T>::builder(2).build().unwrap(), [NO_DESCENT, HIDDEN];
-    kmeans: KMeansState, KMeans::<T>::builder(2).build().unwrap(), [
+    plca: PlcaState, Plca::new(2), [];
+    plsa: PlsaState, Plsa::new(2), [];
+    nmf: NmfState, Nmf::new(2), [];
+    shifted: ShiftedState, Shifted::new(2, vec![3, 2]), [NO_DESCENT];
+    transformed: TransformedState, Transformed::new(2, maps()), [NO_DESCENT];
+    snmf: SnmfState, Snmf::new(2), [NO_DESCENT];
+    snmf_vb: SnmfVbState, SnmfVb::new(2), [NO_DESCENT];
+    signed_cp: SignedCpState, SignedCp::new(2), [NO_DESCENT];
+    ding: DingState, Ding::new(2), [NO_DESCENT, HIDDEN];
+    kmeans: KMeansState, KMeans::new(2), [
         "fast: k-means is not supported by coordinate descent: expected the solver `em`",
         "labels cannot be extrapolated: expected the solver `em`",
         HIDDEN,
     ];
-    pntf: PntfState, Pntf::<T>::builder(2).build().unwrap(), [
+    pntf: PntfState, Pntf::new(2), [
         NO_DESCENT,
         "explaining new data needs complete data, some cells are hidden: a fit by pNTF whose other factors are frozen takes these",
     ];
-    ntf: NtfState, Ntf::<T>::builder(2).build().unwrap(), [
+    ntf: NtfState, Ntf::new(2), [
         NO_DESCENT,
         "the unconstrained factorization needs complete data, some cells are hidden",
     ];
-    column_nmf: ColumnNmfState, ColumnNmf::<T>::builder(2).build().unwrap(), [
+    column_nmf: ColumnNmfState, ColumnNmf::new(2), [
         NO_DESCENT,
         "the column-normalised factorization needs complete data, some cells are hidden",
     ];
@@ -292,11 +292,9 @@ fn an_entry_has_an_index_for_each_mode() {
 /// What a model says of a number of components that no memory holds: it is refused where it meets its data, and nothing panics or aborts.
 #[test]
 fn components_without_memory_are_refused() {
-    fn refused<T: Real, M: Model<T>>(model: Result<M, FitError>, components: usize) {
+    fn refused<T: Real, M: Model<T>>(model: M, components: usize) {
         for (storage, data) in storages::<T>() {
-            let bound = model.as_ref().map_err(Clone::clone);
-            let bound = bound.and_then(|model| model.bind(&*data).map(drop));
-            match bound {
+            match model.bind(&*data).map(drop) {
                 Err(FitError::Setting {
                     name: "components",
                     value,
@@ -316,28 +314,28 @@ fn components_without_memory_are_refused() {
             1 << 58,
             99_999_999_999_999,
         ] {
-            refused(Plca::<T>::builder(k).build(), k);
-            refused(Plsa::<T>::builder(k).build(), k);
-            refused(Nmf::<T>::builder(k).build(), k);
-            refused(Shifted::<T>::builder(k, vec![3, 2]).build(), k);
-            refused(Transformed::<T>::builder(k, maps()).build(), k);
-            refused(PlcaVb::<T>::builder(k).build(), k);
-            refused(PlsaVb::<T>::builder(k).build(), k);
-            refused(Snmf::<T>::builder(k).build(), k);
-            refused(SnmfVb::<T>::builder(k).build(), k);
-            refused(SignedCp::<T>::builder(k).build(), k);
-            refused(SignedCpVb::<T>::builder(k).build(), k);
-            refused(ShiftedSnmf::<T>::builder(k, vec![3, 2]).build(), k);
-            refused(ShiftedSnmfVb::<T>::builder(k, vec![3, 2]).build(), k);
-            refused(Ding::<T>::builder(k).build(), k);
-            refused(KMeans::<T>::builder(k).build(), k);
-            refused(Pntf::<T>::builder(k).build(), k);
-            refused(Ntf::<T>::builder(k).build(), k);
-            refused(ColumnNmf::<T>::builder(k).build(), k);
+            refused::<T, _>(Plca::new(k), k);
+            refused::<T, _>(Plsa::new(k), k);
+            refused::<T, _>(Nmf::new(k), k);
+            refused::<T, _>(Shifted::new(k, vec![3, 2]), k);
+            refused::<T, _>(Transformed::new(k, maps()), k);
+            refused::<T, _>(PlcaVb::new(k), k);
+            refused::<T, _>(PlsaVb::new(k), k);
+            refused::<T, _>(Snmf::new(k), k);
+            refused::<T, _>(SnmfVb::new(k), k);
+            refused::<T, _>(SignedCp::new(k), k);
+            refused::<T, _>(SignedCpVb::new(k), k);
+            refused::<T, _>(ShiftedSnmf::new(k, vec![3, 2]), k);
+            refused::<T, _>(ShiftedSnmfVb::new(k, vec![3, 2]), k);
+            refused::<T, _>(Ding::new(k), k);
+            refused::<T, _>(KMeans::new(k), k);
+            refused::<T, _>(Pntf::new(k), k);
+            refused::<T, _>(Ntf::new(k), k);
+            refused::<T, _>(ColumnNmf::new(k), k);
         }
         // Blocks that fit, and products of all components with each other that do not.
-        refused(Pntf::<T>::builder(1 << 23).build(), 1 << 23);
-        refused(Ntf::<T>::builder(1 << 23).build(), 1 << 23);
+        refused::<T, _>(Pntf::new(1 << 23), 1 << 23);
+        refused::<T, _>(Ntf::new(1 << 23), 1 << 23);
     }
     of::<f64>();
     of::<f32>();

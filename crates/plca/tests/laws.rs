@@ -138,7 +138,7 @@ macro_rules! table {
             #[test]
             fn $name() {
                 fn of<T: Real>() {
-                    obeys(&$model.build().unwrap(), $promises);
+                    obeys::<T, _>(&$model, $promises);
                 }
                 of::<f64>();
                 of::<f32>();
@@ -162,35 +162,35 @@ fn fading() -> Scheduled<Entropic> {
 const TOGETHER: Renewal = Renewal::Together;
 
 table! {
-    plca: Plca::<T>::builder(COMPONENTS), EM;
-    plca_with_dirichlet: Plca::<T>::builder(COMPONENTS).prior("factor_0", Dirichlet::symmetric(1.5).unwrap()), Promises { priors: 50.0, ..EM };
-    plca_with_entropic: Plca::<T>::builder(COMPONENTS).prior("factor_1", Entropic::new(2.0).unwrap()), Promises { priors: 50.0, ..EM };
-    plca_with_fading: Plca::<T>::builder(COMPONENTS).prior("factor_1", fading()), Promises { priors: 50.0, monotone: false, ..EM };
-    plca_frozen: Plca::<T>::builder(COMPONENTS).freeze("factor_0"), EM;
-    plca_partly_frozen: Plca::<T>::builder(COMPONENTS).freeze_components("weights", [1]).freeze_components("factor_1", [0]), EM;
-    plca_tempered: Plca::<T>::builder(COMPONENTS).temper(0.7), Promises { renewal: Renewal::Otherwise, monotone: false, ..EM };
-    plca_multiplicative: Plca::<T>::builder(COMPONENTS).missing(Missing::Multiplicative), Promises { renewal: TOGETHER, ..EM };
-    plsa: Plsa::<T>::builder(COMPONENTS), EM;
-    nmf_simultaneous: Nmf::<T>::builder(COMPONENTS).update(Update::Simultaneous), Promises { renewal: TOGETHER, counts: [true, false], ..EM };
-    nmf_sequential: Nmf::<T>::builder(COMPONENTS).update(Update::Sequential).missing(Missing::Multiplicative), Promises { renewal: Renewal::FirstToLast, counts: [true, false], ..EM };
-    shifted: Shifted::<T>::builder(COMPONENTS, vec![2, 2]), EM;
-    transformed: Transformed::<T>::builder(COMPONENTS, maps()), EM;
-    plca_vb: PlcaVb::<T>::builder(COMPONENTS), Promises { priors: 50.0, ..EM };
-    plsa_vb: PlsaVb::<T>::builder(COMPONENTS), Promises { priors: 50.0, ..EM };
-    snmf: Snmf::<T>::builder(COMPONENTS), SIGNED;
-    snmf_one: Snmf::<T>::builder(COMPONENTS).replicates(Replicates::One), SIGNED;
-    snmf_three: Snmf::<T>::builder(COMPONENTS).replicates(Replicates::Finite(3)), SIGNED;
-    snmf_limit: Snmf::<T>::builder(COMPONENTS).replicates(Replicates::Limit), SIGNED;
-    snmf_vb: SnmfVb::<T>::builder(COMPONENTS), Promises { priors: 50.0, ..SIGNED };
-    signed_cp: SignedCp::<T>::builder(COMPONENTS), SIGNED;
-    signed_cp_scaled: SignedCp::<T>::builder(COMPONENTS).scale_mode(Some(1)), SIGNED;
-    signed_cp_vb: SignedCpVb::<T>::builder(COMPONENTS), Promises { priors: 50.0, ..SIGNED };
-    shifted_snmf: ShiftedSnmf::<T>::builder(COMPONENTS, vec![2, 2]), SIGNED;
-    shifted_snmf_vb: ShiftedSnmfVb::<T>::builder(COMPONENTS, vec![2, 2]), Promises { priors: 50.0, ..SIGNED };
-    ding: Ding::<T>::builder(COMPONENTS), Promises { renewal: Renewal::LastToFirst, ..SIGNED };
-    kmeans: KMeans::<T>::builder(COMPONENTS), Promises { renewal: Renewal::FirstToLast, ..SIGNED };
-    pntf: Pntf::<T>::builder(COMPONENTS), Promises { renewal: TOGETHER, ..EM };
-    ntf_hals: Ntf::<T>::builder(COMPONENTS).update(NtfUpdate::Hals), Promises { renewal: Renewal::FirstToLast, ..EM };
-    ntf_multiplicative: Ntf::<T>::builder(COMPONENTS).update(NtfUpdate::Multiplicative), Promises { renewal: Renewal::FirstToLast, ..EM };
-    column_nmf: ColumnNmf::<T>::builder(COMPONENTS), Promises { renewal: Renewal::FirstToLast, ..EM };
+    plca: Plca::new(COMPONENTS), EM;
+    plca_with_dirichlet: Plca::new(COMPONENTS).prior("factor_0", Dirichlet::symmetric(1.5).unwrap()), Promises { priors: 50.0, ..EM };
+    plca_with_entropic: Plca::new(COMPONENTS).prior("factor_1", Entropic::new(2.0).unwrap()), Promises { priors: 50.0, ..EM };
+    plca_with_fading: Plca::new(COMPONENTS).prior("factor_1", fading()), Promises { priors: 50.0, monotone: false, ..EM };
+    plca_frozen: Plca::new(COMPONENTS).freeze("factor_0"), EM;
+    plca_partly_frozen: Plca::new(COMPONENTS).freeze_components("weights", [1]).freeze_components("factor_1", [0]), EM;
+    plca_tempered: Plca::new(COMPONENTS).temper(0.7), Promises { renewal: Renewal::Otherwise, monotone: false, ..EM };
+    plca_multiplicative: Plca::new(COMPONENTS).missing(Missing::Multiplicative), Promises { renewal: TOGETHER, ..EM };
+    plsa: Plsa::new(COMPONENTS), EM;
+    nmf_simultaneous: Nmf::new(COMPONENTS).update(Update::Simultaneous), Promises { renewal: TOGETHER, counts: [true, false], ..EM };
+    nmf_sequential: Nmf::new(COMPONENTS).update(Update::Sequential).missing(Missing::Multiplicative), Promises { renewal: Renewal::FirstToLast, counts: [true, false], ..EM };
+    shifted: Shifted::new(COMPONENTS, vec![2, 2]), EM;
+    transformed: Transformed::new(COMPONENTS, maps()), EM;
+    plca_vb: PlcaVb::new(COMPONENTS), Promises { priors: 50.0, ..EM };
+    plsa_vb: PlsaVb::new(COMPONENTS), Promises { priors: 50.0, ..EM };
+    snmf: Snmf::new(COMPONENTS), SIGNED;
+    snmf_one: Snmf::new(COMPONENTS).replicates(Replicates::One), SIGNED;
+    snmf_three: Snmf::new(COMPONENTS).replicates(Replicates::Finite(3)), SIGNED;
+    snmf_limit: Snmf::new(COMPONENTS).replicates(Replicates::Limit), SIGNED;
+    snmf_vb: SnmfVb::new(COMPONENTS), Promises { priors: 50.0, ..SIGNED };
+    signed_cp: SignedCp::new(COMPONENTS), SIGNED;
+    signed_cp_scaled: SignedCp::new(COMPONENTS).scale_mode(Some(1)), SIGNED;
+    signed_cp_vb: SignedCpVb::new(COMPONENTS), Promises { priors: 50.0, ..SIGNED };
+    shifted_snmf: ShiftedSnmf::new(COMPONENTS, vec![2, 2]), SIGNED;
+    shifted_snmf_vb: ShiftedSnmfVb::new(COMPONENTS, vec![2, 2]), Promises { priors: 50.0, ..SIGNED };
+    ding: Ding::new(COMPONENTS), Promises { renewal: Renewal::LastToFirst, ..SIGNED };
+    kmeans: KMeans::new(COMPONENTS), Promises { renewal: Renewal::FirstToLast, ..SIGNED };
+    pntf: Pntf::new(COMPONENTS), Promises { renewal: TOGETHER, ..EM };
+    ntf_hals: Ntf::new(COMPONENTS).update(NtfUpdate::Hals), Promises { renewal: Renewal::FirstToLast, ..EM };
+    ntf_multiplicative: Ntf::new(COMPONENTS).update(NtfUpdate::Multiplicative), Promises { renewal: Renewal::FirstToLast, ..EM };
+    column_nmf: ColumnNmf::new(COMPONENTS), Promises { renewal: Renewal::FirstToLast, ..EM };
 }

@@ -39,74 +39,53 @@ use crate::mixture::explain_columns;
 use crate::projection::Projector;
 use crate::sweep::{check_grams, contracted, descend_on_simplex, gram, widen};
 
-/// Factorization of a matrix whose columns are distributions of their own: every column is a mixture of the same few, fitted by least
-/// squares.
-///
-/// ```math
-/// \text{minimise} \quad \lVert \bar G - U V \rVert^2, \qquad \text{columns of } U \text{ and } V \text{ on simplices}
-/// ```
-///
-/// `Ḡ` is the data with every column divided by its sum, `I x J`. The blocks are `u`, `U` as an `I x K` matrix, and `v`, `V` as a `K x J`
-/// matrix.
-///
-/// This value holds the settings, which have been checked; [`ColumnNmf::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{ColumnNmf, Model};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
-/// let fit = ColumnNmf::builder(2).build()?.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.objective() < 1e-12 && (fit.state().v().column(2).sum() - 1.0).abs() < 1e-15);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct ColumnNmf<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-}
-
-/// The settings of [`ColumnNmf`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
-
-plca_fit::freeze_setters!(ColumnNmfBuilder);
-
-impl<T: Real> ColumnNmf<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> ColumnNmfBuilder<T> {
-        ColumnNmfBuilder(Self {
-            components,
-            settings: Settings::default(),
-        })
-    }
-}
-
-impl<T: Real> ColumnNmfBuilder<T> {
-    /// Checks the settings.
+plca_fit::settings! {
+    /// Factorization of a matrix whose columns are distributions of their own: every column is a mixture of the same few, fitted by least
+    /// squares.
     ///
-    /// # Errors
+    /// ```math
+    /// \text{minimise} \quad \lVert \bar G - U V \rVert^2, \qquad \text{columns of } U \text{ and } V \text{ on simplices}
+    /// ```
     ///
-    /// [`FitError::Setting`] without components.
-    pub fn build(self) -> Result<ColumnNmf<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        Ok(self.0)
-    }
+    /// `Ḡ` is the data with every column divided by its sum, `I x J`. The blocks are `u`, `U` as an `I x K` matrix, and `v`, `V` as a `K x J`
+    /// matrix.
+    ///
+    /// [`ColumnNmf::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{ColumnNmf, Model};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+    /// let fit = ColumnNmf::new(2).fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.objective() < 1e-12 && (fit.state().v().column(2).sum() - 1.0).abs() < 1e-15);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct ColumnNmf {}
 }
 
-impl<T: Real> Model<T> for ColumnNmf<T> {
-    type State = ColumnNmfState<T>;
-
+impl Settings for ColumnNmf {
     fn components(&self) -> usize {
         self.components
     }
 
     /// # Errors
     ///
+    /// [`FitError::Setting`] without components.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)
+    }
+}
+
+impl<T: Real> Model<T> for ColumnNmf {
+    type State = ColumnNmfState<T>;
+
+    /// # Errors
+    ///
     /// [`FitError::Conflict`] for data that are not a matrix and for hidden cells, [`FitError::Total`] for a column that does not sum to a positive
-    /// number, [`FitError::NotFinite`] where squares overflow beside it; those of [`Settings::apply`] and [`Products::new`].
+    /// number, [`FitError::NotFinite`] where squares overflow beside it; those of [`Settings::check`] and [`Products::new`].
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         let data = Products::new(data)?;
         let &[rows, columns] = data.shape() else {
             let order = data.shape().len();
@@ -133,7 +112,7 @@ impl<T: Real> Model<T> for ColumnNmf<T> {
         let what = "the sum of the squares of the columns over their sums";
         let norm = finite(what, norm)?;
         let mut specs = specs([rows, columns], self.components);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         check_grams(self.components, 2)?;
         Ok(Box::new(Sweep {
             data,

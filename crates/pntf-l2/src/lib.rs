@@ -32,15 +32,15 @@ pub mod propositions;
 mod qp;
 mod sweep;
 
-pub use columns::{ColumnNmf, ColumnNmfBuilder, ColumnNmfState};
+pub use columns::{ColumnNmf, ColumnNmfState};
 pub use mixture::MixtureState;
-pub use ntf::{Ntf, NtfBuilder, NtfState, NtfUpdate};
+pub use ntf::{Ntf, NtfState, NtfUpdate};
 pub use plca_fit::{
     Checkpoint, Event, Explained, Factored, Fit, FitError, Init, Interrupt, Iteration, Model, Need,
-    Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
-    TracePoint, Transform,
+    Observer, Parameters, Reconstruct, Run, Settings, Solver, Start, State, Status, Stop,
+    StopError, TracePoint, Transform,
 };
-pub use pntf::{Pntf, PntfBuilder, PntfState};
+pub use pntf::{Pntf, PntfState};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};
 pub use qp::{QpError, SimplexQp, simplex_qp};
 

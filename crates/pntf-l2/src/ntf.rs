@@ -44,7 +44,7 @@ use crate::sweep::{check_grams, contracted, descend, gram, grams, hadamard, wide
 /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let start = NtfState::new(vec![dmatrix![0.0; 1.0], dmatrix![1.0]])?;
 /// let first = |update| -> Result<_, Box<dyn std::error::Error>> {
-///     let ntf = Ntf::builder(1).update(update).build()?;
+///     let ntf = Ntf::new(1).update(update);
 ///     let run = ntf.on(&g)?.stop(Stop::default().max_iter(1));
 ///     Ok(run.run(&start, &mut ChaCha8Rng::seed_from_u64(0))?.state().factor(0).clone())
 /// };
@@ -63,40 +63,40 @@ pub enum NtfUpdate {
     Hals,
 }
 
-/// Non-negative factorization of data of any order under squared error, with nothing but non-negativity asked for: a baseline.
-///
-/// ```math
-/// P[x] = \sum_z \prod_j U_j[x_j, z], \qquad \text{minimise} \quad \lVert G - P \rVert^2, \qquad U_j \ge 0
-/// ```
-///
-/// `G` is the data as they are; `x` runs over all cells, `z` over the `K` components. The blocks are `factor_0`, `factor_1`, …, `U_j` as an
-/// `I_j x K` matrix for every mode. All together they have the units of the data; they are never normalised.
-/// A [`Penalty`] as the prior of a block, both of whose weights are `>= 0`, is added to the objective:
-///
-/// ```math
-/// \lVert G - P \rVert^2 + \sum \left( \lambda u + \tfrac{\mu}{2} u^2 \right)
-/// ```
-///
-/// Multiplicative updates have `(λ + μ U_j) / 2` in the divisor, those column by column subtract `λ / 2` from the numerator and add `μ / 2` to the
-/// divisor. Neither raises the objective. In units in which the squared error is halved, so are both weights.
-///
-/// This value holds the settings, which have been checked; [`Ntf::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Model, Ntf, NtfUpdate};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
-/// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
-/// let fit = ntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.objective() < 1e-12);                                   // rank 1: an exact fit
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Ntf<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-    update: NtfUpdate,
+plca_fit::settings! {
+    /// Non-negative factorization of data of any order under squared error, with nothing but non-negativity asked for: a baseline.
+    ///
+    /// ```math
+    /// P[x] = \sum_z \prod_j U_j[x_j, z], \qquad \text{minimise} \quad \lVert G - P \rVert^2, \qquad U_j \ge 0
+    /// ```
+    ///
+    /// `G` is the data as they are; `x` runs over all cells, `z` over the `K` components. The blocks are `factor_0`, `factor_1`, …, `U_j` as an
+    /// `I_j x K` matrix for every mode. All together they have the units of the data; they are never normalised.
+    /// A [`Penalty`] as the prior of a block, both of whose weights are `>= 0`, is added to the objective:
+    ///
+    /// ```math
+    /// \lVert G - P \rVert^2 + \sum \left( \lambda u + \tfrac{\mu}{2} u^2 \right)
+    /// ```
+    ///
+    /// Multiplicative updates have `(λ + μ U_j) / 2` in the divisor, those column by column subtract `λ / 2` from the numerator and add `μ / 2` to the
+    /// divisor. Neither raises the objective. In units in which the squared error is halved, so are both weights.
+    ///
+    /// [`Ntf::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{Model, Ntf, NtfUpdate};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+    /// let ntf = Ntf::new(1).update(NtfUpdate::Hals);
+    /// let fit = ntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.objective() < 1e-12);                                   // rank 1: an exact fit
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Ntf, priors "" {
+        /// The form of the update (default: multiplicative).
+        pub update: NtfUpdate = NtfUpdate::default();
+    }
 }
 
 /// The penalty that a prior of a block is, if it is any.
@@ -113,27 +113,11 @@ fn penalty(block: &str, prior: &PriorSpec) -> Result<Option<Penalty>, FitError> 
     Ok(is_some.then_some(penalty))
 }
 
-/// The settings of [`Ntf`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct NtfBuilder<T: Real>(Ntf<T>);
-
-plca_fit::block_setters!(NtfBuilder);
-
-impl<T: Real> Ntf<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> NtfBuilder<T> {
-        NtfBuilder(Self {
-            components,
-            settings: Settings::default(),
-            update: NtfUpdate::default(),
-        })
-    }
-
+impl Ntf {
     /// The penalty on every block.
-    fn penalties(&self, specs: &[BlockSpec<T>]) -> Result<Vec<Option<Penalty>>, FitError> {
-        self.settings.check_known(specs)?;
-        let of = |spec: &BlockSpec<T>| match self.settings.prior_of(&spec.name) {
+    fn penalties<T: Real>(&self, specs: &[BlockSpec<T>]) -> Result<Vec<Option<Penalty>>, FitError> {
+        self.blocks.check_known(specs)?;
+        let of = |spec: &BlockSpec<T>| match self.blocks.prior_of(&spec.name) {
             Some(prior) => penalty(&spec.name, prior),
             None => Ok(None),
         };
@@ -153,7 +137,7 @@ impl<T: Real> Ntf<T> {
     /// use pntf_l2::{Ntf, NtfState, Transform};
     /// let learnt = NtfState::new(vec![dmatrix![1.0], dmatrix![2.0; 0.0]])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 3.0, 1.0], Order::RowMajor)?;
-    /// let ntf = Ntf::builder(1).prior("factor_0", Penalty::new(4.0, 2.0)?).build()?;
+    /// let ntf = Ntf::new(1).prior("factor_0", Penalty::new(4.0, 2.0)?);
     /// let explained = ntf.transform(&learnt, &new, &Transform::default().along(0))?;
     /// let found = explained.fit.state().factor(0);
     /// assert!((found - dmatrix![1.6; 0.8]).amax() < 1e-9);                // (2 g - 4 / 2) / (4 + 2 / 2)
@@ -163,25 +147,26 @@ impl<T: Real> Ntf<T> {
     /// # Errors
     ///
     /// [`FitError::UnknownBlock`] for a penalty on a block that there is not, those of [`NtfState::transform`], and those of a run.
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &NtfState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<NtfState<T>>, FitError> {
+        self.check()?;
         let mut blocks = learnt.factors().to_vec();
         let (mode, k) = (how.mode(blocks.len())?, learnt.factor(0).ncols());
-        let penalties = self.penalties(&specs(data.shape(), k))?;
+        let penalties = self.penalties(&specs::<T>(data.shape(), k))?;
         let Some(penalty) = penalties.get(mode).copied().flatten() else {
             return learnt.transform(data, how);
         };
         let kept = blocks.iter().enumerate();
         let kept = kept.map(|(j, f)| (j != mode).then_some(Factor::Columns(f)));
         check_shape(data.shape(), &kept.collect::<Vec<_>>())?;
-        let mut ntf = Self::builder(k).update(NtfUpdate::Hals).0;
-        ntf.settings.prior(format!("factor_{mode}"), penalty);
+        let mut ntf = Self::new(k).update(NtfUpdate::Hals);
+        ntf.blocks.prior(format!("factor_{mode}"), penalty);
         for j in (0..blocks.len()).filter(|&j| j != mode) {
-            ntf.settings.freeze(format!("factor_{j}"), Frozen::Whole);
+            ntf.blocks.freeze(format!("factor_{j}"), Frozen::Whole);
         }
         blocks[mode] = DMatrix::zeros(1, k);
         let found = each(data, mode, how, |_, one, how| {
@@ -219,39 +204,32 @@ impl<T: Real> Ntf<T> {
     }
 }
 
-impl<T: Real> NtfBuilder<T> {
-    /// Sets the form of the update (default: multiplicative).
-    pub fn update(mut self, update: NtfUpdate) -> Self {
-        self.0.update = update;
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components and for a penalty that is negative or not finite.
-    pub fn build(self) -> Result<Ntf<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        for (block, prior) in self.0.settings.priors() {
-            penalty(block, prior)?;
-        }
-        Ok(self.0)
-    }
-}
-
-impl<T: Real> Model<T> for Ntf<T> {
-    type State = NtfState<T>;
-
+impl Settings for Ntf {
     fn components(&self) -> usize {
         self.components
     }
 
     /// # Errors
     ///
+    /// [`FitError::Setting`] without components, and those of a prior that is no penalty.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        for (block, prior) in self.blocks.priors() {
+            penalty(block, prior)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real> Model<T> for Ntf {
+    type State = NtfState<T>;
+
+    /// # Errors
+    ///
     /// [`DataError::Negative`](plca_tensor::DataError) under multiplicative updates, [`FitError::Conflict`] for hidden cells,
-    /// [`FitError::Beyond`] for data whose squares leave the range of numbers; those of [`Settings::apply`] and [`Products::new`].
+    /// [`FitError::Beyond`] for data whose squares leave the range of numbers; those of [`Settings::check`] and [`Products::new`].
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         let products = Products::new(data)?;
         if self.update == NtfUpdate::Multiplicative {
             check_signs(data)?;
@@ -275,7 +253,7 @@ impl<T: Real> Model<T> for Ntf<T> {
         for (spec, level) in specs.iter_mut().zip(levels) {
             spec.draw = Draw::Around(level);
         }
-        self.settings.apply_frozen(&mut specs)?;
+        self.blocks.apply_frozen(&mut specs)?;
         check_grams(self.components, products.shape().len())?;
         Ok(Box::new(Sweep {
             penalties: self.penalties(&specs)?,
@@ -305,7 +283,7 @@ pub(crate) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 /// and no bit depends on the unit of the data.
 #[derive(Debug)]
 struct Sweep<'a, T: Real> {
-    model: &'a Ntf<T>,
+    model: &'a Ntf,
     data: Products<'a, T>,
     /// Takes the data as they are held to this unit.
     scale: f64,

@@ -29,7 +29,7 @@ use crate::signed::{along_columns, explained};
 /// use skellam_snmf::{KMeans, Seeding};
 /// let v = DenseTensor::try_from(dmatrix![0.0, 2.0, 10.0])?;
 /// for seeding in [Seeding::PlusPlus, Seeding::Random] {
-///     let fit = KMeans::builder(3).seeding(seeding).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+///     let fit = KMeans::new(3).seeding(seeding).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
 ///     assert_eq!(fit.objective(), 0.0);                               // every sample is a centre
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -43,65 +43,49 @@ pub enum Seeding {
     Random,
 }
 
-/// Clustering of the columns of a matrix by k-means: a baseline.
-///
-/// ```math
-/// \text{minimise} \quad \sum_n \lVert v_n - c_{l(n)} \rVert^2
-/// ```
-///
-/// `v_n` is column `n` of the data, `F x N`; `c_k` is centre `k`, and `l(n)` the cluster of the column. The blocks are `centres`, `F x k`,
-/// in the units of the data, and `labels`, the cluster of every column, counted from 0, as a column of `N`; they follow from the centres.
-///
-/// This value holds the settings, which have been checked; [`KMeans::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::KMeans;
-/// let v = DenseTensor::new(vec![1, 4], vec![0.0, 9.0, 1.0, 11.0], Order::RowMajor)?;
-/// let fit = KMeans::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!(fit.objective(), 2.5);                                       // means 0.5 and 10
-/// assert_eq!(fit.state().label(0), fit.state().label(2));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct KMeans<T: Real> {
-    clusters: usize,
-    seeding: Seeding,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Clustering of the columns of a matrix by k-means, a cluster for every component: a baseline.
+    ///
+    /// ```math
+    /// \text{minimise} \quad \sum_n \lVert v_n - c_{l(n)} \rVert^2
+    /// ```
+    ///
+    /// `v_n` is column `n` of the data, `F x N`; `c_k` is centre `k`, and `l(n)` the cluster of the column. The blocks are `centres`, `F x k`,
+    /// in the units of the data, and `labels`, the cluster of every column, counted from 0, as a column of `N`; they follow from the centres.
+    ///
+    /// [`KMeans::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::KMeans;
+    /// let v = DenseTensor::new(vec![1, 4], vec![0.0, 9.0, 1.0, 11.0], Order::RowMajor)?;
+    /// let fit = KMeans::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!(fit.objective(), 2.5);                                       // means 0.5 and 10
+    /// assert_eq!(fit.state().label(0), fit.state().label(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct KMeans {
+        /// The choice of the first centres (default: [`Seeding::PlusPlus`]).
+        pub seeding: Seeding = Seeding::default();
+    }
 }
 
-/// The settings of [`KMeans`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct KMeansBuilder<T: Real>(KMeans<T>);
-
-plca_fit::freeze_setters!(KMeansBuilder);
-
-impl<T: Real> KMeans<T> {
-    /// Starts the settings of a model with this number of clusters.
-    pub fn builder(clusters: usize) -> KMeansBuilder<T> {
-        KMeansBuilder(Self {
-            clusters,
-            seeding: Seeding::default(),
-            settings: Settings::default(),
-        })
-    }
-
-    fn steps(&self, data: &dyn Data<T>) -> Result<KMeansSteps<T>, FitError> {
+impl KMeans {
+    fn steps<T: Real>(&self, data: &dyn Data<T>) -> Result<KMeansSteps<T>, FitError> {
         let data = Scaled::new(data)?;
         let samples = data.values.ncols();
-        if self.clusters > samples {
+        if self.components > samples {
             return Err(FitError::Conflict {
                 what: format!(
                     "{} clusters for {samples} samples, expected at most one for each sample",
-                    self.clusters
+                    self.components
                 ),
             });
         }
-        let mut specs = specs(data.values.shape(), self.clusters);
-        self.settings.apply(&mut specs)?;
+        let mut specs = specs(data.values.shape(), self.components);
+        self.blocks.apply(&mut specs)?;
         Ok(KMeansSteps {
             squares: data.squares()?,
             data,
@@ -111,32 +95,24 @@ impl<T: Real> KMeans<T> {
     }
 }
 
-impl<T: Real> KMeansBuilder<T> {
-    /// Sets how the first centres are chosen (default: [`Seeding::PlusPlus`]).
-    pub fn seeding(mut self, seeding: Seeding) -> Self {
-        self.0.seeding = seeding;
-        self
+impl Settings for KMeans {
+    fn components(&self) -> usize {
+        self.components
     }
 
-    /// Checks the settings.
-    ///
     /// # Errors
     ///
     /// [`FitError::Setting`] without clusters.
-    pub fn build(self) -> Result<KMeans<T>, FitError> {
-        FitError::if_zero("clusters", self.0.clusters)?;
-        Ok(self.0)
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("clusters", self.components)
     }
 }
 
-impl<T: Real> Model<T> for KMeans<T> {
+impl<T: Real> Model<T> for KMeans {
     type State = KMeansState<T>;
 
-    fn components(&self) -> usize {
-        self.clusters
-    }
-
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         Ok(Box::new(self.steps(data)?))
     }
 }

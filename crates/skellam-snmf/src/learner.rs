@@ -57,7 +57,7 @@ pub enum Rate {
 /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// for data in [dmatrix![9.0, 20.0, 3.0; -4.0, -9.0, -1.0], dmatrix![6.0, 8.0, 12.0; -5.0, -2.0, -7.0]] {
-///     let vb = SnmfVb::builder(1).priors(learner.prior()?).build()?;
+///     let vb = SnmfVb::new(1).priors(learner.prior()?);
 ///     let fit = vb.fit(&DenseTensor::try_from(data)?, &mut rng)?;
 ///     learner.learn(&fit.state().posterior())?;
 /// }

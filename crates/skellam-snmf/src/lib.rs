@@ -27,7 +27,7 @@
 //! use skellam_snmf::{Init, Model, Snmf, Solver, Stop};
 //!
 //! let v = DenseTensor::try_from(dmatrix![2.0, 4.0; -1.0, -2.0])?;         // rank one
-//! let snmf = Snmf::builder(1).build()?;
+//! let snmf = Snmf::new(1);
 //! let run = snmf.on(&v)?.solver(Solver::Squarem).stop(Stop::default().tol(1e-12));
 //! let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 //! let product = fit.state().signed_atoms() * fit.state().activations();
@@ -59,18 +59,16 @@ mod signed;
 mod snmf;
 mod vb;
 
-pub use cp::{
-    SignedCp, SignedCpBuilder, SignedCpState, SignedCpVb, SignedCpVbBuilder, SignedCpVbState,
-};
-pub use ding::{Ding, DingBuilder, DingState};
+pub use cp::{SignedCp, SignedCpState, SignedCpVb, SignedCpVbState};
+pub use ding::{Ding, DingState};
 pub use factors::Factors;
 pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
-pub use kmeans::{KMeans, KMeansBuilder, KMeansState, Seeding};
+pub use kmeans::{KMeans, KMeansState, Seeding};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
     Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Interrupt, Iteration, Model,
-    Need, Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
-    TracePoint, Transform,
+    Need, Observer, Parameters, Reconstruct, Run, Settings, Solver, Start, State, Status, Stop,
+    StopError, TracePoint, Transform,
 };
 pub use plca_priors::Entries;
 pub use plca_tensor::DataError;
@@ -79,12 +77,9 @@ use plca_tensor::checked;
 pub use posterior::Posterior;
 pub use prior::Prior;
 pub use replicates::Replicates;
-pub use shift::{
-    Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbBuilder,
-    ShiftedSnmfVbState,
-};
-pub use snmf::{Snmf, SnmfBuilder, SnmfState};
-pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
+pub use shift::{Reach, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbState};
+pub use snmf::{Snmf, SnmfState};
+pub use vb::{Candidate, SnmfVb, SnmfVbState, select_components};
 
 plca_fit::share!(
     Ding,

@@ -1,9 +1,8 @@
 //! Dirichlet priors on the atoms, gamma priors on the activations.
 
 use nalgebra::DMatrix;
-use plca_fit::{FitError, Settings};
+use plca_fit::{BlockSettings, FitError};
 use plca_priors::{Components, Entries, PriorSpec};
-use plca_tensor::Real;
 
 use crate::check::{check_shapes, check_values};
 
@@ -119,9 +118,9 @@ impl Default for Prior {
 impl Prior {
     /// This prior with what is said of atoms and activations, by the names of their blocks with or without `_shape`; whether any of it is a law. Other priors than
     /// laws are left out.
-    pub(crate) fn with<T: Real>(mut self, settings: &Settings<T>) -> (Self, bool) {
+    pub(crate) fn with(mut self, blocks: &BlockSettings) -> (Self, bool) {
         let mut any = false;
-        for (block, prior) in settings.priors() {
+        for (block, prior) in blocks.priors() {
             match (block.trim_end_matches("_shape"), prior) {
                 ("atoms", PriorSpec::Dirichlet(shapes)) => {
                     // Plus stands above minus.
@@ -166,7 +165,7 @@ impl Prior {
     /// use skellam_snmf::{Prior, Snmf, SnmfState};
     /// let v = DenseTensor::new(vec![2, 1], vec![4.0, -1.0], Order::RowMajor)?;
     /// let state = SnmfState::new(&dmatrix![0.5; 0.1], &dmatrix![0.1; 0.3], dmatrix![6.0])?;
-    /// let snmf = Snmf::builder(1).priors(Prior::flat()).build()?;
+    /// let snmf = Snmf::new(1).priors(Prior::flat());
     /// let (em, at) = (snmf.bind(&v)?, state.parameters());
     /// assert!((em.objective(at)? + em.constant() - em.likelihood(at)? - 6f64.ln()).abs() < 1e-12);      // Γ(4) = 6
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -34,7 +34,7 @@ use plca_tensor::arrange::Signed;
 /// use skellam_snmf::{Replicates, Snmf, SnmfState};
 /// let v = DenseTensor::new(vec![1, 2], vec![4.0, -2.0], Order::RowMajor)?;
 /// let state = SnmfState::new(&dmatrix![0.5], &dmatrix![0.5], dmatrix![6.0, 3.0])?;
-/// let fit = |m| Snmf::builder(1).replicates(m).build()?.bind(&v)?.objective(state.parameters());
+/// let fit = |m| Snmf::new(1).replicates(m).bind(&v)?.objective(state.parameters());
 /// let (many, limit) = (fit(Replicates::Finite(10_000))?, fit(Replicates::Limit)?);
 /// assert!(many < limit && limit - many < 2e-3);                       // ln(2πMw) / 2M for each cell
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -14,53 +14,31 @@ use crate::check::scaled;
 use crate::rule::Split;
 use crate::sides::{split, stack};
 
-/// The setters of builders `$builder(model)` that say which law the data have.
-macro_rules! law_setters {
-    ($builder:ident) => {
-        impl<T: Real> $builder<T> {
-            /// Sets the number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
-            pub fn replicates(mut self, replicates: Replicates) -> Self {
-                self.0.replicates = replicates;
-                self
-            }
-
-            /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in the limit.
-            pub fn real_data(mut self) -> Self {
-                self.0.real_data = true;
-                self
-            }
-        }
-    };
-}
-pub(crate) use law_setters;
-
-/// Variational Bayes `$vb(model)` of a model: its builder and its binding, by a method `on_data`, and the reconstruction of a state, of the shape that is given, by
-/// its means.
+/// Variational Bayes of a model: the check of its settings and its binding, by a method `on_data`, and the reconstruction of a state, of the shape that
+/// is given, by its means.
 macro_rules! bayesian {
-    ($vb:ident, $builder:ident, $state:ident, |$this:ident| $shape:expr) => {
-        impl<T: Real> $builder<T> {
-            /// Checks the settings.
-            ///
+    ($vb:ident, $state:ident, |$this:ident| $shape:expr) => {
+        impl plca_fit::Settings for $vb {
+            fn components(&self) -> usize {
+                self.components
+            }
+
             /// # Errors
             ///
             /// [`FitError::Setting`] without components or replicates. Priors are checked when the model meets its data.
-            pub fn build(self) -> Result<$vb<T>, FitError> {
-                crate::check::check_numbers(self.0.components, self.0.replicates)?;
-                Ok($vb(self.0))
+            fn check(&self) -> Result<(), FitError> {
+                crate::check::check_numbers(self.components, self.replicates)
             }
         }
 
-        impl<T: Real> plca_fit::Model<T> for $vb<T> {
+        impl<T: Real> plca_fit::Model<T> for $vb {
             type State = $state<T>;
-
-            fn components(&self) -> usize {
-                self.0.components
-            }
 
             fn bind<'a>(
                 &'a self,
                 data: &'a dyn Data<T>,
             ) -> Result<Box<dyn plca_fit::Algorithm<T> + 'a>, FitError> {
+                plca_fit::Settings::check(self)?;
                 Ok(Box::new(self.on_data(data)?))
             }
         }

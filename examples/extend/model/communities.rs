@@ -14,40 +14,18 @@ use plca_fit::{
 };
 use plca_tensor::{Data, Factor, Modes, Real, Request, check_counts};
 
-/// Settings of the model. Its blocks are `weights`, `P(z)`, and `members`, `P(x | z)` in columns.
-#[derive(Clone, Debug)]
-pub struct Communities<T: Real> {
-    components: usize,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Settings of the model. Its blocks are `weights`, `P(z)`, and `members`, `P(x | z)` in columns.
+    pub struct Communities, priors "" {}
 }
 
-/// Settings of [`Communities`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct CommunitiesBuilder<T: Real>(Communities<T>);
-
-plca_fit::block_setters!(CommunitiesBuilder);
-
-impl<T: Real> Communities<T> {
-    /// Starts the settings of a model of so many communities.
-    pub fn builder(components: usize) -> CommunitiesBuilder<T> {
-        let settings = Settings::default();
-        CommunitiesBuilder(Self {
-            components,
-            settings,
-        })
+impl Settings for Communities {
+    fn components(&self) -> usize {
+        self.components
     }
-}
 
-impl<T: Real> CommunitiesBuilder<T> {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without communities.
-    pub fn build(self) -> Result<Communities<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        Ok(self.0)
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)
     }
 }
 
@@ -110,14 +88,11 @@ impl<T: Real> Expectation<T> for OnData<'_, T> {
     }
 }
 
-impl<T: Real> Model<T> for Communities<T> {
+impl<T: Real> Model<T> for Communities {
     type State = CommunitiesState<T>;
 
-    fn components(&self) -> usize {
-        self.components
-    }
-
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         check_counts(data)?;
         let &[nodes, others] = data.shape() else {
             return Err(wrong_shape(data.shape()));
@@ -126,7 +101,7 @@ impl<T: Real> Model<T> for Communities<T> {
             return Err(wrong_shape(data.shape()));
         }
         let mut specs = specs(nodes, self.components);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         Ok(Box::new(Em(OnData { data, specs })))
     }
 }
@@ -186,7 +161,7 @@ mod tests {
 
     #[test]
     fn it_obeys_the_laws() {
-        let (graph, model) = (graph(), Communities::builder(2).build().unwrap());
+        let (graph, model) = (graph(), Communities::new(2));
         let start = model
             .init(&graph, Init::default(), &mut ChaCha8Rng::seed_from_u64(3))
             .unwrap();
@@ -199,7 +174,7 @@ mod tests {
 
     #[test]
     fn groups_are_found() {
-        let model = Communities::builder(2).build().unwrap();
+        let model = Communities::new(2);
         let fit = model
             .fit(&graph(), &mut ChaCha8Rng::seed_from_u64(0))
             .unwrap();
@@ -212,9 +187,9 @@ mod tests {
 
     #[test]
     fn other_data_are_refused() {
-        let model = Communities::builder(2).build().unwrap();
+        let model = Communities::new(2);
         let flat = DenseTensor::new(vec![2, 3], vec![1.0; 6], Order::RowMajor).unwrap();
         assert!(matches!(model.bind(&flat), Err(FitError::DataShape { .. })));
-        assert!(Communities::<f64>::builder(0).build().is_err());
+        assert!(Communities::new(0).check().is_err());
     }
 }

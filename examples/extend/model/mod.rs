@@ -37,14 +37,14 @@ fn model<T: Element>(
     rank: usize,
     shape: &[usize],
 ) -> Result<Communities<T>, Failure> {
-    let builder = Communities::builder(rank);
-    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
+    let model = Communities::new(rank);
+    let mut model = args.fix.iter().fold(model, |b, name| b.freeze(name));
     let blocks = [
         Block::vector("weights", rank),
         Block::matrix("members", shape[0], rank),
     ];
     for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        builder = builder.prior(name, prior);
+        model = model.prior(name, prior);
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }

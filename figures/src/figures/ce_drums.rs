@@ -127,11 +127,10 @@ pub(super) fn fit(
     iterations: usize,
     seed: u64,
 ) -> Result<(PlcaState<f64>, f64)> {
-    let mut builder = Plca::builder(components);
+    let mut plca = Plca::new(components);
     if let Some(prior) = prior {
-        builder = builder.prior("factor_1", prior);
+        plca = plca.prior("factor_1", prior);
     }
-    let plca = builder.build()?;
     let run = plca.on(v)?.solver(Solver::Em);
     let run = run.stop(Stop::default().max_iter(iterations).tol(None));
     let state = run.run(Init::default(), &mut rng(seed, 0))?.into_state();

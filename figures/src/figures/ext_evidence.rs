@@ -111,13 +111,13 @@ fn ln_orders(k: usize) -> f64 {
     (1..=k).map(|i| (i as f64).ln()).sum()
 }
 
-fn plca(k: usize, weights: f64) -> Result<PlcaVb<f64>> {
-    let model = (0..3).fold(PlcaVb::builder(k), |model, j| {
+fn plca(k: usize, weights: f64) -> Result<PlcaVb> {
+    let model = (0..3).fold(PlcaVb::new(k), |model, j| {
         model.prior(format!("factor_{j}_shape"), Entries::All(SPARSE))
     });
     Ok(model
         .prior("weights_shape", Entries::All(weights))
-        .build()?)
+        )
 }
 
 /// What one data set gives: curves over the number of components, and which of too many keep a count.
@@ -134,15 +134,15 @@ fn found(context: &Context, set: u64) -> Result<Found> {
     let (mut bound, mut likelihood) = (Vec::new(), Vec::new());
     for k in 1..=MOST {
         bound.push(best(context, &plca(k, 1.0)?, &v, set)?.0 + ln_orders(k));
-        likelihood.push(best(context, &Plca::builder(k).build()?, &v, set)?.0);
+        likelihood.push(best(context, &Plca::new(k), &v, set)?.0);
     }
     let words = documents(context.seed, set)?;
     let mut topics = Vec::new();
     for k in 1..=MOST {
-        let model = PlsaVb::builder(k)
+        let model = PlsaVb::new(k)
             .prior("basis_shape", Entries::All(0.2))
             .prior("mixture_shape", Entries::All(0.3));
-        topics.push(best(context, &model.build()?, &words, set)?.0 + ln_orders(k));
+        topics.push(best(context, &model, &words, set)?.0 + ln_orders(k));
     }
     // The shape of a weight is that of its prior and the component's counts.
     let prior = 0.01;

@@ -98,7 +98,7 @@ fn magnitudes(stft: &Stft, sound: &[f64]) -> Result<Grid> {
 }
 
 fn fitted(
-    config: &Shifted<f64>,
+    config: &Shifted,
     v: &DenseTensor<f64>,
     start: Init<f64>,
     seed: u64,
@@ -111,12 +111,11 @@ fn fitted(
 /// Kernels of a sound, all its frequencies by some frames.
 fn learnt(stft: &Stft, sound: &[f64], kernels: usize, seed: u64) -> Result<DMatrix<f64>> {
     let grid = magnitudes(stft, sound)?;
-    let config = Shifted::builder(kernels, vec![grid.shape[0], FRAMES])
+    let config = Shifted::new(kernels, vec![grid.shape[0], FRAMES])
         .anneal(Anneal {
             alpha0: 0.8,
             over: 30.0,
-        })
-        .build()?;
+        });
     Ok(fitted(&config, &grid.tensor()?, Init::default(), seed)?
         .kernels()
         .clone())
@@ -145,9 +144,8 @@ fn separated(
         Some(z) => kernels[1][(i, z)],
     });
     // [EXT 1] the kernels stay, places and weights are learnt
-    let config = Shifted::builder(k, vec![grid.shape[0], FRAMES])
-        .freeze("kernels")
-        .build()?;
+    let config = Shifted::new(k, vec![grid.shape[0], FRAMES])
+        .freeze("kernels");
     let start = Init::default().block("kernels", both);
     let state = fitted(&config, &grid.tensor()?, start, seed)?;
     let part = |s: usize| -> Result<Vec<f64>> {

@@ -80,7 +80,7 @@ fn fit(truth: &DMatrix<f64>, counts: &DMatrix<f64>, weight: f64, start: u64) -> 
     let values = counts.as_slice().to_vec();
     let v = DenseTensor::new(vec![FEATURES, TIMES], values, Order::ColumnMajor)?;
     let prior = Neighbours::new(weight)?.relative();
-    let plsa = Plsa::builder(K).prior("mixture", prior).build()?;
+    let plsa = Plsa::new(K).prior("mixture", prior);
     let stop = Stop::default().max_iter(ITERATIONS).tol(None);
     let run = plsa.on(&v)?.solver(Solver::Em).stop(stop);
     let state = run.run(Init::default(), &mut rng(start, 0))?.into_state();

@@ -103,14 +103,13 @@ fn record(seed: u64) -> Result<Record> {
 fn fit(context: &Context, seen: &Grid) -> Result<ShiftedSnmfState<f64>> {
     let data = DenseTensor::masked(vec![RECORD], seen.values.clone(), Order::RowMajor)?;
     // Few events: a prior that favours activations of 0.
-    let model = ShiftedSnmf::builder(K, vec![TAPS])
+    let model = ShiftedSnmf::new(K, vec![TAPS])
         .replicates(Replicates::One)
         .prior("activations", Gamma::new(0.5, 0.0)?)
         .anneal(Anneal {
             alpha0: 0.8,
             over: 80.0,
-        })
-        .build()?;
+        });
     let one = |start: u64| -> Result<(f64, ShiftedSnmfState<f64>)> {
         let stop = Stop::default().max_iter(ITERATIONS).tol(None);
         let run = model.on(&data)?.solver(Solver::Em).stop(stop);

@@ -180,10 +180,10 @@ fn em(
     mode: usize,
     k: usize,
 ) -> Result<SignedCpState<f64>> {
-    let cp = SignedCp::builder(k)
+    let cp = SignedCp::new(k)
         .signed_mode(mode)
         .replicates(Replicates::One);
-    Ok(best(context, &cp.build()?, data)?.0)
+    Ok(best(context, &cp, data)?.0)
 }
 
 /// Posterior means and the evidence bound.
@@ -193,26 +193,26 @@ fn vb(
     mode: usize,
     k: usize,
 ) -> Result<(SignedCpState<f64>, f64)> {
-    let cp = SignedCpVb::builder(k)
+    let cp = SignedCpVb::new(k)
         .signed_mode(mode)
         .replicates(Replicates::One)
         .prior("weights", Gamma::new(1.0, 1.0 / SIZE)?);
-    let (state, bound) = best(context, &cp.build()?, data)?;
+    let (state, bound) = best(context, &cp, data)?;
     Ok((state.means()?, bound))
 }
 
 /// The matrix model by EM and by variational Bayes: what they say of all cells.
 fn matrix(context: &Context, data: &DenseTensor<f64>, k: usize) -> Result<[Vec<f64>; 2]> {
-    let snmf = Snmf::builder(k).replicates(Replicates::One).build()?;
+    let snmf = Snmf::new(k).replicates(Replicates::One);
     let (em, _) = best(context, &snmf, data)?;
     let priors = Prior {
         rate: Entries::All((SHAPE[1] * SHAPE[2]) as f64 / SIZE),
         ..Prior::flat()
     };
-    let snmf = SnmfVb::builder(k)
+    let snmf = SnmfVb::new(k)
         .replicates(Replicates::One)
         .priors(priors);
-    let (vb, _) = best(context, &snmf.build()?, data)?;
+    let (vb, _) = best(context, &snmf, data)?;
     Ok([
         em.cells(None)?.into_parts().1,
         vb.means()?.cells(None)?.into_parts().1,

@@ -72,7 +72,7 @@ struct Fitted {
 fn fit(context: &Context, pictures: &DMatrix<f64>, weight: f64) -> Result<Fitted> {
     let values = pictures.as_slice().to_vec();
     let g = DenseTensor::new(vec![SIDE * SIDE, PICTURES], values, Order::ColumnMajor)?;
-    let pntf = Pntf::builder(K).sparsity("factor_0", weight).build()?;
+    let pntf = Pntf::new(K).sparsity("factor_0", weight);
     let mut best: Option<(f64, PntfState<f64>)> = None;
     for start in context.starts(context.size(6, 3) as u64) {
         let stop = Stop::default().max_iter(100).tol(None);

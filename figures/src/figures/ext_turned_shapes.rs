@@ -198,21 +198,21 @@ fn turned(context: &Context, input: &Grid) -> Result<Fitted<TransformedState<f64
     best(context, input, |powers| {
         let kernel = [KERNEL, KERNEL];
         let maps = IndexMaps::placed(&set, &kernel, &[SIDE, SIDE], Positions::Valid)?;
-        let mut builder = Transformed::builder(2, maps);
+        let mut model = Transformed::new(2, maps);
         if powers {
-            builder = builder.anneal(ANNEAL).impulse_power(POWER);
+            model = model.anneal(ANNEAL).impulse_power(POWER);
         }
-        Ok(builder.build()?)
+        Ok(model)
     })
 }
 
 fn plain(context: &Context, input: &Grid) -> Result<Fitted<ShiftedState<f64>>> {
     best(context, input, |powers| {
-        let mut builder = Shifted::builder(2, vec![PLAIN, PLAIN]);
+        let mut model = Shifted::new(2, vec![PLAIN, PLAIN]);
         if powers {
-            builder = builder.anneal(ANNEAL).impulse_power(POWER);
+            model = model.anneal(ANNEAL).impulse_power(POWER);
         }
-        Ok(builder.build()?)
+        Ok(model)
     })
 }
 

@@ -297,7 +297,7 @@ impl Runs {
 
 /// A run of exactly `iterations` iterations from each seed.
 pub(super) fn runs(
-    config: &Shifted<f64>,
+    config: &Shifted,
     v: &DenseTensor<f64>,
     seeds: Range<u64>,
     iterations: usize,

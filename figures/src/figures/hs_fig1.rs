@@ -63,7 +63,7 @@ fn squared_error(g: &DMatrix<f64>, starts: Range<u64>) -> Result<DMatrix<f64>> {
     let shape = vec![g.nrows(), g.ncols()];
     let data = DenseTensor::new(shape, g.as_slice().to_vec(), Order::ColumnMajor)?;
     let stop = Stop::default().max_iter(SWEEPS).tol(None);
-    let pntf = Pntf::builder(1).build()?;
+    let pntf = Pntf::new(1);
     let fit = best(starts.map(|start| {
         let run = pntf.on(&data)?.stop(stop.clone());
         Ok(run.run(Init::default(), &mut rng(start, 1))?)

@@ -92,7 +92,7 @@ pub(super) fn factorize(
     seed: u64,
 ) -> Result<[Components; 4]> {
     let total = data.total();
-    let pntf = Pntf::builder(k).build()?;
+    let pntf = Pntf::new(k);
     let draw = |start| pntf.init(data, Init::default(), &mut rng(seed, 1 + start));
     let stop = |max_iter| Stop::default().max_iter(max_iter).tol(None);
 
@@ -100,7 +100,7 @@ pub(super) fn factorize(
         let run = pntf.on(data)?.stop(stop(sweeps));
         Ok(run.run(&draw(start)?, &mut rng(seed, 0))?)
     }))?;
-    let ntf = Ntf::builder(k).build()?;
+    let ntf = Ntf::new(k);
     let level = (total / k as f64).powf(1.0 / data.shape().len() as f64);
     let free = best((0..starts).map(|start| {
         let factors = draw(start)?.factors().iter().map(|f| f * level).collect();
@@ -109,7 +109,7 @@ pub(super) fn factorize(
     }))?;
     let em = |power: f64, sweeps, from: &PlcaState<f64>| -> Result<Fitted<PlcaState<f64>>> {
         // [SPEC 1.5]
-        let plca = Plca::builder(k).temper(power).build()?;
+        let plca = Plca::new(k).temper(power);
         let run = plca.on(data)?.solver(Solver::Em);
         let run = run.stop(stop(sweeps));
         Ok(run.run(from, &mut rng(seed, 0))?)

@@ -47,7 +47,7 @@ fn deviation(seed: u64, trial: u64, wrong: bool) -> Result<(f64, f64)> {
     let values = (&p0 + &noise).as_slice().to_vec();
     let data = DenseTensor::new(vec![20, 20], values, Order::ColumnMajor)?;
     // `P0 + E` is fitted as it is: its sum is not 1.
-    let pntf = Pntf::builder(3).normalise(false).build()?;
+    let pntf = Pntf::new(3).normalise(false);
     let stop = Stop::default().max_iter(200).tol(None);
     let fit = pntf.on(&data)?.stop(stop).run(&truth, &mut draws)?;
     let of = match wrong {

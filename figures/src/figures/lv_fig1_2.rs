@@ -124,7 +124,7 @@ fn measure(context: &Context, v: DMatrix<f64>) -> Result<Vec<Entry>> {
     let truth = Truth::new();
     let data = DenseTensor::new(vec![M, N], v.as_slice().to_vec(), Order::ColumnMajor)?;
 
-    let joint = fit(context, &Plca::builder(K).build()?, &data)?.into_state();
+    let joint = fit(context, &Plca::new(K), &data)?.into_state();
     let (w, g) = (joint.factor(0), joint.factor(1).transpose());
     let s = DMatrix::from_diagonal(&DVector::from_column_slice(joint.weights()));
     let p = w * &s * &g;
@@ -138,7 +138,7 @@ fn measure(context: &Context, v: DMatrix<f64>) -> Result<Vec<Entry>> {
     });
     let alike = smallest(cosines);
 
-    let conditional = fit(context, &Plsa::builder(K).build()?, &data)?.into_state();
+    let conditional = fit(context, &Plsa::new(K), &data)?.into_state();
     let (basis, mixture) = (conditional.basis(), conditional.mixture());
     let scale = DMatrix::from_diagonal(&DVector::from_column_slice(conditional.marginal()));
     let product = basis * mixture * &scale;
@@ -149,7 +149,7 @@ fn measure(context: &Context, v: DMatrix<f64>) -> Result<Vec<Entry>> {
     let of_row = |(t, &z): (usize, &usize)| (mixture.row(z) - known.row(t)).amax();
     let mixtures = largest(order.iter().enumerate().map(of_row));
 
-    let too_few = fit(context, &Plca::builder(K - 1).build()?, &data)?;
+    let too_few = fit(context, &Plca::new(K - 1), &data)?;
     let too_few = divergence(&data, too_few.objective());
 
     let panel = |title: &str, m: &DMatrix<f64>, x: &str, y: &str| {

@@ -61,7 +61,7 @@ fn control(context: &Context) -> Result<Vec<Entry>> {
 fn measure(context: &Context, values: Vec<f64>) -> Result<Vec<Entry>> {
     let grid = places();
     let v = DenseTensor::new(vec![SIDE; 3], values, Order::RowMajor)?;
-    let plca = Plca::builder(2).build()?;
+    let plca = Plca::new(2);
     let stop = Stop::default()
         .max_iter(ITERATIONS)
         .tol(None)

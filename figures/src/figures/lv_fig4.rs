@@ -92,12 +92,11 @@ fn control(context: &Context) -> Result<Vec<Entry>> {
 
 fn measure(context: &Context, input: &Grid) -> Result<Vec<Entry>> {
     let truth = digits();
-    let config = Shifted::builder(3, KERNEL.to_vec())
+    let config = Shifted::new(3, KERNEL.to_vec())
         .anneal(Anneal {
             alpha0: 0.7,
             over: 60.0,
-        })
-        .build()?;
+        });
     let seeds = context.starts(SEEDS);
     let runs = runs(&config, &input.tensor()?, seeds, 120)?;
     let reach = [KERNEL[0] - 1, KERNEL[1] - 1, 0];

@@ -55,19 +55,19 @@ fn sign() -> Grid {
 fn fit(context: &Context, input: &Grid, name: &'static str) -> Result<Way> {
     // [SPEC 5.5] strengths relative to the component's expected count
     let prior = |rho: f64| -> Result<Prior<f64>> { Ok(Arc::new(Entropic::relative(rho)?)) };
-    let builder = Shifted::builder(1, KERNEL.to_vec());
+    let model = Shifted::new(1, KERNEL.to_vec());
     let config = match name {
-        "impulse, 0.1" => builder.prior("impulses", prior(0.1)?),
-        "impulse, 0.3" => builder.prior("impulses", prior(0.3)?),
-        "kernel, 0.3" => builder.prior("kernels", prior(0.3)?),
-        "annealed" => builder.anneal(Anneal {
+        "impulse, 0.1" => model.prior("impulses", prior(0.1)?),
+        "impulse, 0.3" => model.prior("impulses", prior(0.3)?),
+        "kernel, 0.3" => model.prior("kernels", prior(0.3)?),
+        "annealed" => model.anneal(Anneal {
             alpha0: 0.7,
             over: 40.0,
         }),
-        _ => builder,
+        _ => model,
     };
     let seeds = context.starts(SEEDS);
-    let runs = runs(&config.build()?, &input.tensor()?, seeds, 80)?;
+    let runs = runs(&config, &input.tensor()?, seeds, 80)?;
     let mut truth = Grid::zeros(&KERNEL);
     truth.stamp(&sign(), &[2, 2], 1.0);
     let results = (runs.all.iter())

@@ -39,7 +39,7 @@ fn fit(
     k: usize,
     max_iter: usize,
 ) -> Result<(PlsaState<f64>, f64)> {
-    let plsa = Plsa::builder(k).build()?;
+    let plsa = Plsa::new(k);
     // Every triangle around the data explains them; those that EM finds are close to the corners.
     let run = plsa.on(v)?.restarts(STARTS).solver(Solver::Em);
     let run = run.stop(Stop::default().max_iter(max_iter).tol(None));

@@ -135,10 +135,10 @@ impl New {
     }
 }
 
-fn model(topics: usize) -> Result<Plsa<f64>> {
+fn model(topics: usize) -> Result<Plsa> {
     let prior = Arc::new(Dirichlet::symmetric(SHAPE)?);
-    let plsa = Plsa::builder(topics).prior("basis", prior.clone());
-    Ok(plsa.prior("mixture", prior).build()?)
+    let plsa = Plsa::new(topics).prior("basis", prior.clone());
+    Ok(plsa.prior("mixture", prior))
 }
 
 /// Perplexities of batch EM after some passes.
@@ -176,13 +176,12 @@ fn online(
     seed: u64,
 ) -> Result<Vec<(f64, f64)>> {
     let words = train.iter().map(Vec::len).sum::<usize>() as f64;
-    let learner = Online::builder(model(corpus.topics)?)
+    let learner = Online::new(model(corpus.topics)?)
         .step(StepSize::Power {
             kappa: 0.6,
             t0: 1.0,
         })
-        .total(words)
-        .build()?;
+        .total(words);
     let mut state = learner.init(&[corpus.vocabulary], &mut rng(seed, 72))?;
     let mut curve = Vec::new();
     for pass in 1..=passes {

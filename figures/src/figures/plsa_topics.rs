@@ -171,7 +171,7 @@ fn split(events: &[(u32, u32)], rng: &mut ChaCha8Rng) -> Split {
 fn follow(words: &Words, parts: &Split, seed: u64, iterations: usize, power: f64) -> Result<Curve> {
     let train = words.tensor(parts.train.iter())?;
     // [SPEC 1.4]
-    let plsa = Plsa::builder(TOPICS).temper(power).build()?;
+    let plsa = Plsa::new(TOPICS).temper(power);
     let mut curve = Curve {
         power,
         fitted: Vec::new(),
@@ -285,7 +285,7 @@ fn measure(context: &Context, wrong: bool) -> Result<Vec<Entry>> {
         }
     }
     let all = words.tensor(words.events.iter())?;
-    let plca = Plca::builder(TOPICS).build()?;
+    let plca = Plca::new(TOPICS);
     // The criterion is what EM comes to: coordinate descent goes on to lower divergences.
     let run = plca.on(&all)?.restarts(STARTS).solver(Solver::Em);
     let run = run.stop(Stop::default().max_iter(context.size(500, 200)).tol(None));

@@ -62,11 +62,11 @@ fn measure(context: &Context, updates: [Update; 2]) -> Result<Vec<Entry>> {
     let v = DenseTensor::new(vec![m, n], v.as_slice().to_vec(), Order::ColumnMajor)?;
 
     let start = NmfState::new(w, h)?;
-    let plca = Plca::builder(k).build()?;
+    let plca = Plca::new(k);
     let of_plca = products(&plca, &v, &start.to_plca()?, iterations)?;
     let mut curves = Vec::new();
     for update in updates {
-        let nmf = Nmf::builder(k).update(update).build()?;
+        let nmf = Nmf::new(k).update(update);
         let of_nmf = products(&nmf, &v, &start, iterations)?;
         let pairs = of_plca.iter().zip(&of_nmf).enumerate();
         let points = pairs.map(|(n, (a, b))| (n as f64 + 1.0, difference(a, b)));

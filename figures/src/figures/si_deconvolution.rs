@@ -48,7 +48,7 @@ fn deconvolved(
     iterations: usize,
 ) -> Result<Fit<ShiftedState<f64>>> {
     // [SPEC 5.4]
-    let config = Shifted::builder(1, vec![TAPS]).freeze("kernels").build()?;
+    let config = Shifted::new(1, vec![TAPS]).freeze("kernels");
     let start = Init::default()
         .block(
             "kernels",

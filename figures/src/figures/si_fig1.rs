@@ -36,7 +36,7 @@ const SIDE: usize = 81;
 const SEEDS: u64 = 10;
 
 fn fit(v: &DenseTensor<f64>, seed: u64, max_iter: usize) -> Result<Fit<PlcaState<f64>>> {
-    let plca = Plca::builder(3).build()?;
+    let plca = Plca::new(3);
     let stop = Stop::default().max_iter(max_iter).tol(None).check_every(1);
     let run = plca.on(v)?.solver(Solver::Em).stop(stop);
     Ok(run.run(Init::default(), &mut rng(seed, 0))?)

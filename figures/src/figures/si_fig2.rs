@@ -66,16 +66,16 @@ fn impulses(context: &Context) -> [Vec<f64>; 2] {
 }
 
 fn fit(context: &Context, input: &Grid, anneal: bool) -> Result<Runs> {
-    let mut builder = Shifted::builder(2, KERNEL.to_vec());
+    let mut model = Shifted::new(2, KERNEL.to_vec());
     if anneal {
         // [SI eq. 16] [SPEC 5.3]
-        builder = builder.anneal(Anneal {
+        model = model.anneal(Anneal {
             alpha0: 0.8,
             over: 0.5 * ITERATIONS as f64,
         });
     }
     let seeds = context.starts(SEEDS);
-    runs(&builder.build()?, &input.tensor()?, seeds, ITERATIONS)
+    runs(&model, &input.tensor()?, seeds, ITERATIONS)
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {

@@ -53,16 +53,16 @@ pub(super) fn letters() -> [Grid; 2] {
 }
 
 fn fit(context: &Context, input: &Grid, anneal: bool) -> Result<Runs> {
-    let mut builder = Shifted::builder(2, KERNEL.to_vec());
+    let mut model = Shifted::new(2, KERNEL.to_vec());
     if anneal {
         // [SI eq. 16] [SPEC 5.3]
-        builder = builder.anneal(Anneal {
+        model = model.anneal(Anneal {
             alpha0: 0.7,
             over: 75.0,
         });
     }
     let seeds = context.starts(SEEDS);
-    runs(&builder.build()?, &input.tensor()?, seeds, ITERATIONS)
+    runs(&model, &input.tensor()?, seeds, ITERATIONS)
 }
 
 /// Seven copies of each letter.

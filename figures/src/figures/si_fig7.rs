@@ -102,12 +102,11 @@ fn generate(context: &Context, truth: &[Grid; 3]) -> Grid {
 }
 
 fn fit(context: &Context, input: &Grid) -> Result<Runs> {
-    let config = Shifted::builder(3, KERNEL.to_vec())
+    let config = Shifted::new(3, KERNEL.to_vec())
         .anneal(Anneal {
             alpha0: 0.7,
             over: 70.0,
-        })
-        .build()?;
+        });
     runs(&config, &input.tensor()?, context.starts(SEEDS), 120)
 }
 

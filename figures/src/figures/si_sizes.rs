@@ -34,12 +34,11 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let input = sheet(context, &letters());
     let (mut panels, mut measured) = (Vec::new(), Vec::new());
     for (name, components, side) in CASES {
-        let config = Shifted::builder(components, vec![side, side])
+        let config = Shifted::new(components, vec![side, side])
             .anneal(Anneal {
                 alpha0: 0.7,
                 over: 60.0,
-            })
-            .build()?;
+            });
         let seeds = context.starts(SEEDS);
         let runs = runs(&config, &input.tensor()?, seeds, 120)?;
         let state = runs.best();

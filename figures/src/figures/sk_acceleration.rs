@@ -149,13 +149,12 @@ fn measure(context: &Context, exchanged: bool) -> Result<Vec<Entry>> {
         ..Prior::flat()
     };
     let mut draws = rng(context.seed, 120);
-    let snmf = Snmf::builder(3)
+    let snmf = Snmf::new(3)
         .replicates(skellam_snmf::Replicates::Limit)
-        .priors(priors.clone())
-        .build()?;
+        .priors(priors.clone());
     let start = snmf.init(&data, Init::default(), &mut draws)?;
     let em = courses(&snmf, &data, &start, most)?;
-    let vb = SnmfVb::builder(3).priors(priors).build()?;
+    let vb = SnmfVb::new(3).priors(priors);
     let bayes = courses(&vb, &data, &vb.at_means(&data, &start)?, most)?;
 
     let mut panels = Vec::new();

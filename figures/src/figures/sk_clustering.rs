@@ -90,11 +90,11 @@ impl Problem {
         };
         match method {
             Method::KMeans => {
-                let model = KMeans::builder(self.k).seeding(Seeding::Random).build()?;
+                let model = KMeans::new(self.k).seeding(Seeding::Random);
                 Ok(model.fit(&self.values, rng)?.state().labels())
             }
             Method::Ding => {
-                let ding = Ding::builder(self.k).build()?;
+                let ding = Ding::new(self.k);
                 // As many passes as an accelerated iteration has.
                 let stop = sk_fit::at_most(5 * self.max_iter);
                 let run = ding.on(&self.values)?.solver(Solver::Em).stop(stop);
@@ -102,17 +102,16 @@ impl Problem {
                 Ok(largest(fit.state().activations()))
             }
             Method::Em => {
-                let snmf = Snmf::builder(self.k)
+                let snmf = Snmf::new(self.k)
                     .replicates(skellam_snmf::Replicates::Limit)
-                    .priors(priors)
-                    .build()?;
+                    .priors(priors);
                 let start = self.start(rng)?;
                 let how = (solver, self.max_iter);
                 let fit = sk_fit::fit(&snmf, &self.values, &start, how, rng)?;
                 Ok(largest(fit.state().activations()))
             }
             Method::Vb => {
-                let vb = SnmfVb::builder(self.k).priors(priors).build()?;
+                let vb = SnmfVb::new(self.k).priors(priors);
                 let start = vb.at_means(&self.values, &self.start(rng)?)?;
                 let how = (solver, self.max_iter);
                 let fit = sk_fit::fit(&vb, &self.values, &start, how, rng)?;

@@ -63,10 +63,9 @@ fn scores(
         rate: Entries::All(1.0 / SIZE),
     };
     let configure = |k| {
-        SnmfVb::builder(k)
+        SnmfVb::new(k)
             .replicates(replicates)
             .priors(prior.clone())
-            .build()
     };
     let stop = Stop::default()
         .max_iter(context.sizes([300, 600, 2000]))

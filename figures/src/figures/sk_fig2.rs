@@ -48,11 +48,10 @@ fn fit(
     data: &DenseTensor<f64>,
     replicates: Replicates,
 ) -> Result<Fit<SnmfState<f64>>> {
-    let snmf = Snmf::builder(K)
+    let snmf = Snmf::new(K)
         .replicates(replicates)
-        .real_data()
-        .freeze("atoms")
-        .build()?;
+        .real_data(true)
+        .freeze("atoms");
     let start = Init::from(truth).block("activations", DMatrix::from_element(K, N, 1.0));
     let stop = Stop::default().max_iter(ITERATIONS).tol(None);
     let run = snmf.on(data)?.solver(Solver::Em).stop(stop.check_every(1));

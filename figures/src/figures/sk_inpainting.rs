@@ -90,9 +90,8 @@ fn fit(
     };
     let data = SparseTensor::stored_only(cells)?;
     if scale.is_none() {
-        let snmf = Snmf::builder(k)
-            .replicates(skellam_snmf::Replicates::Limit)
-            .build()?;
+        let snmf = Snmf::new(k)
+            .replicates(skellam_snmf::Replicates::Limit);
         let run = snmf.on(&data)?.solver(Solver::Em).stop(stop.clone());
         return Ok(run.run(Init::default(), &mut draws)?.into_state());
     }
@@ -103,7 +102,7 @@ fn fit(
         rate: Entries::All(1.0 / each),
         ..Prior::flat()
     };
-    let vb = SnmfVb::builder(k).priors(priors).build()?;
+    let vb = SnmfVb::new(k).priors(priors);
     let run = vb.on(&data)?.solver(Solver::Em).stop(stop.clone());
     let means = run.run(Init::default(), &mut draws)?.state().means()?;
     let [plus, minus] = [means.plus(), means.minus()].map(|side| side.into_owned());

@@ -90,11 +90,8 @@ fn fit(
     draws: &mut ChaCha8Rng,
 ) -> Result<SnmfVbState<f64>> {
     let prior = learner.prior()?;
-    let vb = |priors| {
-        let builder = SnmfVb::builder(K).replicates(Replicates::One);
-        builder.priors(priors).build()
-    };
-    let fitted = vb(prior.clone())?;
+    let vb = |priors| SnmfVb::new(K).replicates(Replicates::One).priors(priors);
+    let fitted = vb(prior.clone());
     let start = fitted.at_prior(data, 0.0, draws)?;
     let stop = Stop::default().max_iter(max_iter).tol(TOL);
     let run = fitted.on(data)?.solver(Solver::Squarem).stop(stop);
@@ -102,7 +99,7 @@ fn fit(
     let Some(power) = guard.weakened else {
         return Ok(fit.into_state());
     };
-    let weak = vb(prior.weakened(power))?;
+    let weak = vb(prior.weakened(power));
     let last = Stop::default().max_iter(WEAKENED).tol(None);
     let run = weak.on(data)?.solver(Solver::Em).stop(last);
     Ok(run.run(fit.state(), draws)?.into_state())

@@ -64,13 +64,13 @@ fn one(
 
     let dummy = prior_means(&hyper, n, 0.0)?;
     let start = prior_means(&hyper, n, 1.0)?;
-    let snmf = Snmf::builder(K).replicates(Replicates::One);
+    let snmf = Snmf::new(K).replicates(Replicates::One);
     // Shapes below 1 leave the objective of EM unbounded.
-    let snmf = snmf.priors(priors.clone()).floor(1e-20).build()?;
+    let snmf = snmf.priors(priors.clone()).floor(1e-20);
     let how = (SQUAREM, max_iter);
     let em = sk_fit::fit(&snmf, &data, &start, how, &mut draws)?;
-    let vb = SnmfVb::builder(K).replicates(Replicates::One);
-    let vb = vb.priors(priors).build()?;
+    let vb = SnmfVb::new(K).replicates(Replicates::One);
+    let vb = vb.priors(priors);
     let start = vb.at_prior(&data, 0.0, &mut draws)?;
     let vb = sk_fit::fit(&vb, &data, &start, how, &mut draws)?;
     let truth = match wrong {

@@ -20,8 +20,8 @@ fn data() -> DenseTensor<f64> {
     DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor).expect("good data")
 }
 
-fn nmf() -> Nmf<f64> {
-    Nmf::builder(1).build().expect("a good model")
+fn nmf() -> Nmf {
+    Nmf::new(1)
 }
 
 fn seeds() -> Vec<Vec<u8>> {

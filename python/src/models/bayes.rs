@@ -2,7 +2,9 @@
 
 use plca::em::{Given, Plca, PlcaVb, PlcaVbState, Plsa, PlsaVb, PlsaVbState, nominal_parameters};
 use plca::fit::shards::Sharded;
-use plca::fit::{Each, Explained, FitError, Model, Parameters, Reconstruct, State, Transform};
+use plca::fit::{
+    Each, Explained, FitError, Model, Parameters, Reconstruct, Settings, State, Transform,
+};
 use plca::priors::Entries;
 use plca::tensor::Data;
 
@@ -56,19 +58,19 @@ pub(crate) struct SymmetricVb;
 
 impl Kind for SymmetricVb {
     type State<T: Scalar> = PlcaVbState<T>;
-    type Model<T: Scalar> = PlcaVb<T>;
+    type Model<T: Scalar> = PlcaVb;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
-        let mut builder = PlcaVb::<T>::builder(k);
-        with_frozen!(builder, options);
+        let mut model = PlcaVb::new(k);
+        with_frozen!(model, options);
         let factors = shape.iter().enumerate();
         let factors = factors.map(|(j, &n)| (format!("factor_{j}"), (n, k), Layout::Rows));
         let weights = ("weights".into(), (k, 1), Layout::Columns);
         let blocks: Vec<_> = factors.chain([weights]).collect();
         for (name, shapes) in priors(options, &blocks)? {
-            builder = builder.prior(name, shapes);
+            model = model.prior(name, shapes);
         }
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     shards!();
@@ -76,7 +78,7 @@ impl Kind for SymmetricVb {
 
     fn evidence(found: Bound<'_, Self>) -> Result<Row, Refused> {
         let means = found.state.means()?;
-        let plca = Plca::<f64>::builder(found.k).build()?;
+        let plca = Plca::new(found.k);
         let ln_lik = plca.bind(found.data)?.likelihood(means.parameters());
         row(found.k, found.data.shape(), found.objective, ln_lik)
     }
@@ -95,22 +97,22 @@ pub(crate) struct AsymmetricVb;
 
 impl Kind for AsymmetricVb {
     type State<T: Scalar> = PlsaVbState<T>;
-    type Model<T: Scalar> = PlsaVb<T>;
+    type Model<T: Scalar> = PlsaVb;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let shape = matrix("plsa-vb", shape)?;
         let given = [("rows", Given::Rows), ("columns", Given::Columns)];
         let given = options.choice("given", &given)?.unwrap_or_default();
-        let mut builder = PlsaVb::<T>::builder(k).given(given);
-        with_frozen!(builder, options);
+        let mut model = PlsaVb::new(k).given(given);
+        with_frozen!(model, options);
         let blocks = [
             ("basis".into(), (shape[given.explained()], k), Layout::Rows),
             ("mixture".into(), (k, shape[given.mode()]), Layout::Rows),
         ];
         for (name, shapes) in priors(options, &blocks)? {
-            builder = builder.prior(name, shapes);
+            model = model.prior(name, shapes);
         }
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     shards!();
@@ -119,9 +121,7 @@ impl Kind for AsymmetricVb {
 
     fn evidence(found: Bound<'_, Self>) -> Result<Row, Refused> {
         let means = found.state.means()?;
-        let plsa = Plsa::<f64>::builder(found.k)
-            .given(found.state.given())
-            .build()?;
+        let plsa = Plsa::new(found.k).given(found.state.given());
         let ln_lik = plsa.bind(found.data)?.likelihood(means.parameters());
         row(found.k, found.data.shape(), found.objective, ln_lik)
     }

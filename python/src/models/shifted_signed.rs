@@ -1,10 +1,9 @@
 //! Kernels of two signs that are placed anywhere: `siskellam` and `siskellam-vb`.
 
-use plca::fit::{Explained, Parameters, Transform};
+use plca::fit::{Explained, Parameters, Settings, Transform};
 use plca::priors::{Entries, PriorSpec};
 use plca::skellam::{
-    Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState, ShiftedSnmfVb,
-    ShiftedSnmfVbState,
+    Reach, Reconstruct, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, ShiftedSnmfVbState,
 };
 use plca::tensor::Data;
 
@@ -15,14 +14,14 @@ use crate::error::{Refused, wrong};
 use crate::options::Options;
 
 /// What a model is made of.
-struct Settings {
+struct Given {
     kernel: Vec<usize>,
     reach: Vec<Reach>,
     shapes: Entries,
     gamma: [Entries; 2],
 }
 
-impl Settings {
+impl Given {
     /// Takes them out; `rate` is that of the activations without other word.
     fn of(options: &mut Options, k: usize, shape: &[usize], rate: f64) -> Result<Self, Refused> {
         let Some(kernel) = options.counts("kernel")? else {
@@ -62,24 +61,24 @@ impl Settings {
     }
 }
 
-/// `build` of a model, with the rate of activations without other word, and what else its builder is told.
+/// `build` of a model, with the rate of activations without other word, and what else its model is told.
 macro_rules! builds {
     ($model:ident, $rate:expr, $more:expr) => {
         fn build<T: Scalar>(
             Asked { options, k, shape }: Asked<'_>,
         ) -> Result<Self::Model<T>, Refused> {
-            let settings = Settings::of(options, k, shape, $rate)?;
+            let settings = Given::of(options, k, shape, $rate)?;
             let [a, b] = settings.gamma;
-            let mut builder = $model::<T>::builder(k, settings.kernel);
-            builder = builder.reach(settings.reach);
-            builder = builder.replicates(replicates(options)?);
-            builder = builder.prior("atoms", settings.shapes);
-            builder = builder.prior("activations", PriorSpec::Gamma(a, b));
+            let mut model = $model::new(k, settings.kernel);
+            model = model.reach(settings.reach);
+            model = model.replicates(replicates(options)?);
+            model = model.prior("atoms", settings.shapes);
+            model = model.prior("activations", PriorSpec::Gamma(a, b));
             if options.flag("real_data")? {
-                builder = builder.real_data();
+                model = model.real_data(true);
             }
-            with_frozen!(builder, options);
-            Ok($more(builder, options)?.build()?)
+            with_frozen!(model, options);
+            Ok(Settings::checked($more(model, options)?)?)
         }
 
         fn explain<T: Scalar>(
@@ -97,13 +96,10 @@ macro_rules! builds {
 }
 
 /// With the power of the kernels.
-fn annealed<T: Scalar>(
-    builder: ShiftedSnmfBuilder<T>,
-    options: &mut Options,
-) -> Result<ShiftedSnmfBuilder<T>, Refused> {
+fn annealed(model: ShiftedSnmf, options: &mut Options) -> Result<ShiftedSnmf, Refused> {
     Ok(match annealing(options)? {
-        Some(power) => builder.anneal(power),
-        None => builder,
+        Some(power) => model.anneal(power),
+        None => model,
     })
 }
 
@@ -111,7 +107,7 @@ pub(crate) struct ShiftedSkellam;
 
 impl Kind for ShiftedSkellam {
     type State<T: Scalar> = ShiftedSnmfState<T>;
-    type Model<T: Scalar> = ShiftedSnmf<T>;
+    type Model<T: Scalar> = ShiftedSnmf;
 
     builds!(ShiftedSnmf, 0.0, annealed);
 }
@@ -120,7 +116,7 @@ pub(crate) struct ShiftedSkellamVb;
 
 impl Kind for ShiftedSkellamVb {
     type State<T: Scalar> = ShiftedSnmfVbState<T>;
-    type Model<T: Scalar> = ShiftedSnmfVb<T>;
+    type Model<T: Scalar> = ShiftedSnmfVb;
 
-    builds!(ShiftedSnmfVb, 1e-3, |builder, _| Ok::<_, Refused>(builder));
+    builds!(ShiftedSnmfVb, 1e-3, |model, _| Ok::<_, Refused>(model));
 }

@@ -1,6 +1,6 @@
 //! Tensors of either sign, one factor of which has two sides: `skellam-cp` and `skellam-cp-vb`.
 
-use plca::fit::{Each, Explained, Parameters, Transform};
+use plca::fit::{Each, Explained, Parameters, Settings, Transform};
 use plca::priors::{Entries, PriorSpec};
 use plca::skellam::{Reconstruct, SignedCp, SignedCpState, SignedCpVb, SignedCpVbState};
 use plca::tensor::Data;
@@ -12,14 +12,14 @@ use crate::error::{Refused, wrong};
 use crate::options::Options;
 
 /// What a model is made of.
-struct Settings {
+struct Given {
     signed: usize,
     scale: Option<usize>,
     dirichlet: Vec<(String, Entries)>,
     gamma: [Entries; 2],
 }
 
-impl Settings {
+impl Given {
     /// Takes them out; `rate` is that of what carries the scale without other word.
     fn of(options: &mut Options, k: usize, shape: &[usize], rate: f64) -> Result<Self, Refused> {
         let (signed, scale) = (options.count("signed_mode")?, options.count("scale_mode")?);
@@ -76,29 +76,29 @@ fn sides(setting: &crate::options::Setting, rows: usize, k: usize) -> Result<Ent
     })
 }
 
-/// `build` of a model, with the rate of what carries the scale without other word, and what else its builder is told.
+/// `build` of a model, with the rate of what carries the scale without other word, and what else its model is told.
 macro_rules! builds {
     ($model:ident, $rate:expr, $more:expr) => {
         fn build<T: Scalar>(
             Asked { options, k, shape }: Asked<'_>,
         ) -> Result<Self::Model<T>, Refused> {
-            let settings = Settings::of(options, k, shape, $rate)?;
+            let settings = Given::of(options, k, shape, $rate)?;
             let [a, b] = settings.gamma;
-            let mut builder = $more($model::<T>::builder(k));
-            builder = builder.replicates(replicates(options)?);
-            builder = builder.signed_mode(settings.signed);
+            let mut model = $more($model::new(k));
+            model = model.replicates(replicates(options)?);
+            model = model.signed_mode(settings.signed);
             let carrier = settings.scale.map(|mode| format!("factor_{mode}"));
             let carrier = carrier.unwrap_or("weights".into());
-            builder = builder.scale_mode(settings.scale);
-            builder = builder.prior(carrier, PriorSpec::Gamma(a, b));
+            model = model.scale_mode(settings.scale);
+            model = model.prior(carrier, PriorSpec::Gamma(a, b));
             for (name, shapes) in settings.dirichlet {
-                builder = builder.prior(name, shapes);
+                model = model.prior(name, shapes);
             }
             if options.flag("real_data")? {
-                builder = builder.real_data();
+                model = model.real_data(true);
             }
-            with_frozen!(builder, options);
-            Ok(builder.build()?)
+            with_frozen!(model, options);
+            Ok(Settings::checked(model)?)
         }
     };
 }
@@ -107,13 +107,9 @@ pub(crate) struct SignedTensor;
 
 impl Kind for SignedTensor {
     type State<T: Scalar> = SignedCpState<T>;
-    type Model<T: Scalar> = SignedCp<T>;
+    type Model<T: Scalar> = SignedCp;
 
-    builds!(
-        SignedCp,
-        0.0,
-        plca::skellam::SignedCpBuilder::with_constants
-    );
+    builds!(SignedCp, 0.0, |cp: SignedCp| cp.with_constants(true));
     explains_each_by_model!();
 }
 
@@ -121,7 +117,7 @@ pub(crate) struct SignedTensorVb;
 
 impl Kind for SignedTensorVb {
     type State<T: Scalar> = SignedCpVbState<T>;
-    type Model<T: Scalar> = SignedCpVb<T>;
+    type Model<T: Scalar> = SignedCpVb;
 
     builds!(SignedCpVb, 1e-3, std::convert::identity);
     explains_each_by_model!();

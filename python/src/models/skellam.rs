@@ -1,7 +1,7 @@
 //! Data of either sign: `skellam` and `skellam-vb`.
 
 use plca::fit::shards::Sharded;
-use plca::fit::{Explained, Model, Parameters, Reconstruct, State, Transform};
+use plca::fit::{Explained, Model, Parameters, Reconstruct, Settings, State, Transform};
 use plca::priors::Entries;
 use plca::skellam::{Prior as SkellamPrior, Replicates, Snmf, SnmfState, SnmfVb, SnmfVbState};
 use plca::tensor::Data;
@@ -78,20 +78,20 @@ pub(crate) struct Skellam;
 
 impl Kind for Skellam {
     type State<T: Scalar> = SnmfState<T>;
-    type Model<T: Scalar> = Snmf<T>;
+    type Model<T: Scalar> = Snmf;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         matrix("skellam", shape)?;
-        let mut builder = Snmf::<T>::builder(k).replicates(replicates(options)?);
+        let mut model = Snmf::new(k).replicates(replicates(options)?);
         if options.flag("real_data")? {
-            builder = builder.real_data();
+            model = model.real_data(true);
         }
         if let Some(floor) = options.number("floor")? {
-            builder = builder.floor(floor);
+            model = model.floor(floor);
         }
-        builder = builder.priors(skellam_prior(options, SkellamPrior::flat())?);
-        with_frozen!(builder, options);
-        Ok(builder.build()?)
+        model = model.priors(skellam_prior(options, SkellamPrior::flat())?);
+        with_frozen!(model, options);
+        Ok(model.checked()?)
     }
 
     shards!();
@@ -111,21 +111,21 @@ pub(crate) struct SkellamVb;
 
 impl Kind for SkellamVb {
     type State<T: Scalar> = SnmfVbState<T>;
-    type Model<T: Scalar> = SnmfVb<T>;
+    type Model<T: Scalar> = SnmfVb;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         matrix("skellam-vb", shape)?;
-        let mut builder = SnmfVb::<T>::builder(k).replicates(replicates(options)?);
+        let mut model = SnmfVb::new(k).replicates(replicates(options)?);
         if options.flag("real_data")? {
-            builder = builder.real_data();
+            model = model.real_data(true);
         }
         let vague = SkellamPrior {
             rate: Entries::All(1e-3),
             ..SkellamPrior::flat()
         };
-        builder = builder.priors(skellam_prior(options, vague)?);
-        with_frozen!(builder, options);
-        Ok(builder.build()?)
+        model = model.priors(skellam_prior(options, vague)?);
+        with_frozen!(model, options);
+        Ok(model.checked()?)
     }
 
     shards!();

@@ -1,7 +1,7 @@
 //! Kernels that are turned, resized, mirrored and shifted: `tiplca`.
 
 use plca::em::{IndexMaps, Likelihood, Positions, Transformation, Transformed, TransformedState};
-use plca::fit::{Anneal, Explained, Parameters, Transform};
+use plca::fit::{Anneal, Explained, Parameters, Settings, Transform};
 use plca::priors::{Dirichlet, PriorSpec, Priors};
 use plca::tensor::Data;
 
@@ -14,7 +14,7 @@ pub(crate) struct TransformInvariant;
 
 impl Kind for TransformInvariant {
     type State<T: Scalar> = TransformedState<T>;
-    type Model<T: Scalar> = Transformed<T>;
+    type Model<T: Scalar> = Transformed;
 
     fn build<T: Scalar>(Asked { options, k, shape }: Asked<'_>) -> Result<Self::Model<T>, Refused> {
         let Some(kernel) = options.counts("kernel")? else {
@@ -32,22 +32,22 @@ impl Kind for TransformInvariant {
         let positions = positions.unwrap_or(Positions::Valid);
         let maps = IndexMaps::placed(&set, &kernel, shape, positions)?;
         let places = maps.maps();
-        let mut builder = Transformed::<T>::builder(k, maps);
+        let mut model = Transformed::new(k, maps);
         let likelihoods = [
             ("conditional", Likelihood::Conditional),
             ("literal", Likelihood::Literal),
         ];
         if let Some(likelihood) = options.choice("likelihood", &likelihoods)? {
-            builder = builder.likelihood(likelihood);
+            model = model.likelihood(likelihood);
         }
         if let Some(power) = options.number("impulse_power")? {
-            builder = builder.impulse_power(Anneal::constant(power));
+            model = model.impulse_power(Anneal::constant(power));
         }
         if let Some(power) = annealing(options)? {
-            builder = builder.anneal(power);
+            model = model.anneal(power);
         }
-        with_frozen!(builder, options);
-        with_priors!(builder, options, {
+        with_frozen!(model, options);
+        with_priors!(model, options, {
             vec![
                 ("weights".into(), (k, 1), Layout::Columns),
                 (
@@ -58,7 +58,7 @@ impl Kind for TransformInvariant {
                 ("impulses".into(), (places, k), Layout::Columns),
             ]
         });
-        Ok(builder.build()?)
+        Ok(model.checked()?)
     }
 
     explains!();

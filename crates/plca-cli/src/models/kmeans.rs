@@ -1,6 +1,5 @@
 //! `kmeans`: clusters of the columns, the baseline.
 
-use plca_io::Element;
 use skellam_snmf::{KMeans, KMeansState, Seeding};
 
 use super::{ModelKind, Takes, of_state};
@@ -41,7 +40,7 @@ impl ModelKind for Clustering {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<KMeans<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<KMeans, Failure> {
     if let Some(&samples) = shape.get(1)
         && rank > samples
     {
@@ -54,5 +53,5 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<KMe
         Some(args::Seeding::Random) => Seeding::Random,
         Some(args::Seeding::PlusPlus) | None => Seeding::PlusPlus,
     };
-    Ok(KMeans::builder(rank).seeding(seeding).build()?)
+    Ok(KMeans::new(rank).seeding(seeding))
 }

@@ -217,8 +217,8 @@ macro_rules! of_state {
     ($state:ty, $make:ident) => {
         fn fit(&self, args: &crate::args::FitArgs) -> Result<(), crate::failure::Failure> {
             match args.precision {
-                crate::args::Precision::F64 => crate::fit::fit(args, $make::<f64>),
-                crate::args::Precision::F32 => crate::fit::fit(args, $make::<f32>),
+                crate::args::Precision::F64 => crate::fit::fit::<f64, _>(args, $make),
+                crate::args::Precision::F32 => crate::fit::fit::<f32, _>(args, $make),
             }
         }
 

@@ -1,7 +1,7 @@
 //! `nmf-kl`: KL-NMF, never renormalised.
 
-use plca_em::{Nmf, NmfBuilder, NmfState, Update};
-use plca_io::Element;
+use plca_fit::Settings;
+use plca_em::{Nmf, NmfState, Update};
 
 use super::options::{missing, need_matrix, unknown_update};
 use super::priors::{Block, Laws, priors};
@@ -38,8 +38,8 @@ impl ModelKind for Unnormalised {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
@@ -65,13 +65,13 @@ impl ModelKind for Unnormalised {
     fn cross_validate(&self, args: &SelectArgs) -> Result<Validated, Failure> {
         let how = &args.validation;
         select::validated(args, |rank| {
-            let builder = updated(Nmf::builder(rank), how.update, how.missing_method)?;
-            Ok(builder.build()?)
+            let model = updated(Nmf::new(rank), how.update, how.missing_method)?;
+            Ok(model.checked()?)
         })
     }
 
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
-        Ok(Candidate::new(Nmf::builder(rank).build()?, "w"))
+        Ok(Candidate::new(Nmf::new(rank), "w"))
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
@@ -91,34 +91,34 @@ impl ModelKind for Unnormalised {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf, Failure> {
     need_matrix(&args.data, "nmf-kl", shape)?;
-    let mut builder = given::freeze(args, shape, Nmf::builder(rank))?;
+    let mut model = given::freeze(args, shape, Nmf::new(rank))?;
     let blocks = [
         Block::matrix("w", shape[0], rank).under(Laws::Rates),
         Block::matrix("h", rank, shape[1]).under(Laws::Rates),
     ];
     for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        builder = builder.prior(name, prior);
+        model = model.prior(name, prior);
     }
-    Ok(updated(builder, args.update, args.missing_method)?.build()?)
+    Ok(updated(model, args.update, args.missing_method)?.checked()?)
 }
 
 /// The form of the updates that was asked for.
-fn updated<T: Element>(
-    mut builder: NmfBuilder<T>,
+fn updated(
+    mut model: Nmf,
     update: Option<args::Update>,
     method: Option<MissingMethod>,
-) -> Result<NmfBuilder<T>, Failure> {
+) -> Result<Nmf, Failure> {
     if let Some(update) = update {
-        builder = builder.update(match update {
+        model = model.update(match update {
             args::Update::Simultaneous => Update::Simultaneous,
             args::Update::Sequential => Update::Sequential,
             other => return Err(unknown_update("nmf-kl", other, "simultaneous, sequential")),
         });
     }
     if let Some(missing) = missing(method) {
-        builder = builder.missing(missing);
+        model = model.missing(missing);
     }
-    Ok(builder)
+    Ok(model)
 }

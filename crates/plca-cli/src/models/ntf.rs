@@ -1,7 +1,7 @@
 //! `ntf-l2`: non-negative factors of any order under squared error, the baseline.
 
+use plca_fit::Settings;
 use plca_fit::Reconstruct as _;
-use plca_io::Element;
 use pntf_l2::{Ntf, NtfState, NtfUpdate};
 
 use super::{ModelKind, Takes, of_state};
@@ -37,7 +37,7 @@ impl ModelKind for LeeSeung {
     }
 
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
-        Ok(Candidate::new(Ntf::builder(rank).build()?, "factor_0"))
+        Ok(Candidate::new(Ntf::new(rank), "factor_0"))
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
@@ -55,14 +55,14 @@ impl ModelKind for LeeSeung {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Ntf<T>, Failure> {
-    let mut builder = given::freeze(args, shape, Ntf::builder(rank))?;
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Ntf, Failure> {
+    let mut model = given::freeze(args, shape, Ntf::new(rank))?;
     if let Some(update) = args.update {
-        builder = builder.update(match update {
+        model = model.update(match update {
             Update::Multiplicative => NtfUpdate::Multiplicative,
             Update::Hals => NtfUpdate::Hals,
             other => return Err(unknown_update("ntf-l2", other, "multiplicative, hals")),
         });
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }

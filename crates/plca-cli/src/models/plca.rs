@@ -1,8 +1,8 @@
 //! `plca`: symmetric, any order.
 
+use plca_fit::Settings;
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, PlcaState};
-use plca_io::Element;
 
 use super::options::{missing, temper};
 use super::priors::{Block, priors};
@@ -34,8 +34,8 @@ impl ModelKind for Symmetric {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
@@ -45,8 +45,8 @@ impl ModelKind for Symmetric {
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => online::fit(args, factor, Beside::Weights, model::<f64>),
-            Precision::F32 => online::fit(args, factor, Beside::Weights, model::<f32>),
+            Precision::F64 => online::fit::<f64, _>(args, factor, Beside::Weights, model),
+            Precision::F32 => online::fit::<f32, _>(args, factor, Beside::Weights, model),
         }
     }
 
@@ -60,17 +60,17 @@ impl ModelKind for Symmetric {
 
     fn cross_validate(&self, args: &SelectArgs) -> Result<Validated, Failure> {
         select::validated(args, |rank| {
-            let builder = Plca::builder(rank);
-            let builder = match missing(args.validation.missing_method) {
-                Some(missing) => builder.missing(missing),
-                None => builder,
+            let model = Plca::new(rank);
+            let model = match missing(args.validation.missing_method) {
+                Some(missing) => model.missing(missing),
+                None => model,
             };
-            Ok(builder.build()?)
+            Ok(model.checked()?)
         })
     }
 
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
-        Ok(Candidate::new(Plca::builder(rank).build()?, "factor_0"))
+        Ok(Candidate::new(Plca::new(rank), "factor_0"))
     }
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
@@ -114,18 +114,18 @@ pub(super) fn factor(j: usize) -> String {
     format!("factor_{j}")
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plca<T>, Failure> {
-    let builder = Plca::builder(rank).temper(temper(args)?.0);
-    let builder = builder.temper_prior(args.temper_prior);
-    let mut builder = given::freeze(args, shape, builder)?;
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plca, Failure> {
+    let model = Plca::new(rank).temper(temper(args)?.0);
+    let model = model.temper_prior(args.temper_prior);
+    let mut model = given::freeze(args, shape, model)?;
     let factors = shape.iter().enumerate();
     let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
     let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();
     for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        builder = builder.prior(name, prior);
+        model = model.prior(name, prior);
     }
     if let Some(missing) = missing(args.missing_method) {
-        builder = builder.missing(missing);
+        model = model.missing(missing);
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use plca_em::{Plca, PlcaVb, PlcaVbBuilder, PlcaVbState};
-use plca_fit::{Model, State};
-use plca_io::Element;
+use plca_em::{Plca, PlcaVb, PlcaVbState};
+use plca_fit::{Settings, Model, State};
 
 use super::bayes::{self, refused};
 use super::priors::{Block, Laws, priors};
@@ -43,18 +42,18 @@ impl ModelKind for SymmetricVb {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         let make = |rank, shape: &[usize]| {
-            let model = builder::<f64>(&args.prior, None, rank, shape)?.build();
+            let model = settings(&args.prior, None, rank, shape)?.checked();
             model.map_err(Failure::usage)
         };
         bayes::scores(args, make, |state, data| {
-            let plca = Plca::builder(state.weights_shape().len()).build()?;
+            let plca = Plca::new(state.weights_shape().len());
             let means = state.means()?;
             plca.bind(data)?.likelihood(means.parameters())
         })
@@ -67,7 +66,7 @@ impl ModelKind for SymmetricVb {
         let learnt: PlcaVbState<f64> = file.state()?;
         let k = learnt.weights_shape().len();
         let shape: Vec<usize> = learnt.factors_shape().map(|f| f.nrows()).collect();
-        let model = builder::<f64>(&specs, None, k, &shape)?.build()?;
+        let model = settings(&specs, None, k, &shape)?.checked()?;
         let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
         let blocks = ["weights_shape", "weights", &factor, &means];
         explain(self, args, (along, k), &blocks, |data, how| {
@@ -85,25 +84,25 @@ impl ModelKind for SymmetricVb {
     }
 }
 
-fn builder<T: Element>(
+fn settings(
     specs: &[String],
     file: Option<&Path>,
     rank: usize,
     shape: &[usize],
-) -> Result<PlcaVbBuilder<T>, Failure> {
+) -> Result<PlcaVb, Failure> {
     let factors = shape.iter().enumerate();
     let factors = factors.map(|(j, &n)| Block::matrix(format!("factor_{j}"), n, rank));
     let blocks = std::iter::once(Block::vector("weights", rank)).chain(factors);
     let blocks: Vec<_> = blocks.map(|b| b.under(Laws::Dirichlet)).collect();
     let priors = priors(specs, file, &blocks)?.into_iter();
-    Ok(priors.fold(PlcaVb::builder(rank), |b, (name, prior)| {
+    Ok(priors.fold(PlcaVb::new(rank), |b, (name, prior)| {
         b.prior(name, prior)
     }))
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlcaVb<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlcaVb, Failure> {
     let file = args.priors.as_deref();
-    let builder = builder(&args.prior, file, rank, shape)?;
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(file, e))
+    let model = settings(&args.prior, file, rank, shape)?;
+    let model = given::freeze(args, shape, model)?;
+    model.checked().map_err(|e| refused(file, e))
 }

@@ -1,8 +1,8 @@
 //! `plsa`: asymmetric, either direction.
 
+use plca_fit::Settings;
 use nalgebra::DMatrix;
 use plca_em::{Given, Plsa, PlsaState};
-use plca_io::Element;
 
 use super::options::{missing, need_matrix, temper};
 use super::priors::{Block, priors};
@@ -39,8 +39,8 @@ impl ModelKind for Asymmetric {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
@@ -51,8 +51,8 @@ impl ModelKind for Asymmetric {
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         let name = |_| "basis".into();
         match args.precision {
-            Precision::F64 => online::fit(args, name, Beside::Marginal, model::<f64>),
-            Precision::F32 => online::fit(args, name, Beside::Marginal, model::<f32>),
+            Precision::F64 => online::fit::<f64, _>(args, name, Beside::Marginal, model),
+            Precision::F32 => online::fit::<f32, _>(args, name, Beside::Marginal, model),
         }
     }
 
@@ -68,13 +68,13 @@ impl ModelKind for Asymmetric {
         select::validated(args, |rank| {
             imputes(args.validation.missing_method)?;
             let given = given_by(args.given.unwrap_or(1).into());
-            Ok(Plsa::builder(rank).given(given).build()?)
+            Ok(Plsa::new(rank).given(given))
         })
     }
 
     fn consensus(&self, args: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
         let given = given_by(args.given.unwrap_or(1).into());
-        let plsa = Plsa::builder(rank).given(given).build()?;
+        let plsa = Plsa::new(rank).given(given);
         Ok(Candidate {
             samples: given.mode(),
             ..Candidate::new(plsa, "basis")
@@ -103,20 +103,20 @@ impl ModelKind for Asymmetric {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plsa<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plsa, Failure> {
     need_matrix(&args.data, "plsa", shape)?;
     imputes(args.missing_method)?;
     let given = given_by(args.given.unwrap_or(1).into());
-    let builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
-    let mut builder = given::freeze(args, shape, builder)?;
+    let model = Plsa::new(rank).given(given).temper(temper(args)?.0);
+    let mut model = given::freeze(args, shape, model)?;
     let blocks = [
         Block::matrix("basis", shape[given.explained()], rank),
         Block::matrix("mixture", rank, shape[given.mode()]),
     ];
     for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        builder = builder.prior(name, prior);
+        model = model.prior(name, prior);
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }
 
 /// Refuses a treatment of missing cells that the model does not have.

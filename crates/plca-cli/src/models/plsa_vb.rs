@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_em::{Given, Plsa, PlsaVb, PlsaVbBuilder, PlsaVbState};
-use plca_fit::{Explained, Model, State};
-use plca_io::Element;
+use plca_em::{Given, Plsa, PlsaVb, PlsaVbState};
+use plca_fit::{Settings, Explained, Model, State};
 use serde_json::json;
 
 use super::bayes::{self, refused};
@@ -48,16 +47,16 @@ impl ModelKind for AsymmetricVb {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         let name = |_| "basis_shape".into();
         match args.precision {
-            Precision::F64 => online::fit(args, name, Beside::Means, model::<f64>),
-            Precision::F32 => online::fit(args, name, Beside::Means, model::<f32>),
+            Precision::F64 => online::fit::<f64, _>(args, name, Beside::Means, model),
+            Precision::F32 => online::fit::<f32, _>(args, name, Beside::Means, model),
         }
     }
 
@@ -65,12 +64,12 @@ impl ModelKind for AsymmetricVb {
         let given = given_by(args.given.unwrap_or(1).into());
         let make = |rank, shape: &[usize]| {
             need_matrix(&args.data, "plsa-vb", shape)?;
-            let model = builder::<f64>(&args.prior, None, (rank, given), shape)?.build();
+            let model = settings(&args.prior, None, (rank, given), shape)?.checked();
             model.map_err(Failure::usage)
         };
         bayes::scores(args, make, |state, data| {
-            let plsa = Plsa::builder(state.basis_shape().ncols());
-            let plsa = plsa.given(given).build()?;
+            let plsa = Plsa::new(state.basis_shape().ncols());
+            let plsa = plsa.given(given).checked()?;
             let means = state.means()?;
             plsa.bind(data)?.likelihood(means.parameters())
         })
@@ -87,7 +86,7 @@ impl ModelKind for AsymmetricVb {
         let learnt = PlsaVbState::new(given, basis, one).map_err(|e| file.failure(e))?;
         let mut shape = [1; 2];
         shape[given.explained()] = rows;
-        let model = builder::<f64>(&specs, None, (k, given), &shape)?.build()?;
+        let model = settings(&specs, None, (k, given), &shape)?.checked()?;
         let mut perplexity = f64::NAN;
         let found = explain(
             self,
@@ -122,29 +121,29 @@ impl ModelKind for AsymmetricVb {
     }
 }
 
-fn builder<T: Element>(
+fn settings(
     specs: &[String],
     file: Option<&Path>,
     (rank, given): (usize, Given),
     shape: &[usize],
-) -> Result<PlsaVbBuilder<T>, Failure> {
+) -> Result<PlsaVb, Failure> {
     let blocks = [
         Block::matrix("basis", shape[given.explained()], rank),
         Block::matrix("mixture", rank, shape[given.mode()]),
     ];
     let blocks = blocks.map(|b| b.under(Laws::Dirichlet));
     let priors = priors(specs, file, &blocks)?.into_iter();
-    let builder = PlsaVb::builder(rank).given(given);
-    Ok(priors.fold(builder, |b, (name, prior)| b.prior(name, prior)))
+    let model = PlsaVb::new(rank).given(given);
+    Ok(priors.fold(model, |b, (name, prior)| b.prior(name, prior)))
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlsaVb<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<PlsaVb, Failure> {
     need_matrix(&args.data, "plsa-vb", shape)?;
     let (file, given) = (
         args.priors.as_deref(),
         given_by(args.given.unwrap_or(1).into()),
     );
-    let builder = builder(&args.prior, file, (rank, given), shape)?;
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(file, e))
+    let model = settings(&args.prior, file, (rank, given), shape)?;
+    let model = given::freeze(args, shape, model)?;
+    model.checked().map_err(|e| refused(file, e))
 }

@@ -1,8 +1,8 @@
 //! `pntf`: weights and factors on the simplex under squared error, any order.
 
+use plca_fit::Settings;
 use std::collections::BTreeSet;
 
-use plca_io::Element;
 use pntf_l2::{Pntf, PntfState};
 
 use super::{ModelKind, Takes, of_state};
@@ -40,7 +40,7 @@ impl ModelKind for OnSimplex {
     }
 
     fn consensus(&self, _: &ConsensusArgs, rank: usize) -> Result<Candidate, Failure> {
-        Ok(Candidate::new(Pntf::builder(rank).build()?, "factor_0"))
+        Ok(Candidate::new(Pntf::new(rank), "factor_0"))
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
@@ -58,9 +58,9 @@ impl ModelKind for OnSimplex {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pntf<T>, Failure> {
-    let builder = Pntf::builder(rank).normalise(!args.no_normalise);
-    let mut builder = given::freeze(args, shape, builder)?;
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pntf, Failure> {
+    let model = Pntf::new(rank).normalise(!args.no_normalise);
+    let mut model = given::freeze(args, shape, model)?;
     let names = OnSimplex.blocks(shape.len());
     let mut given = BTreeSet::new();
     for spec in &args.sparsity {
@@ -75,7 +75,7 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pnt
         if !given.insert(name) {
             return Err(bad(&format!("`{name}` has a sparsity already")));
         }
-        builder = builder.sparsity(name, mu);
+        model = model.sparsity(name, mu);
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }

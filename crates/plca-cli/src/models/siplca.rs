@@ -1,9 +1,8 @@
 //! `siplca`: kernels shifted along any dimensions, any order.
 
 use plca_dist::random::Categorical;
-use plca_em::{Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
-use plca_fit::{FitError, Impossible, Reconstruct, Transform};
-use plca_io::Element;
+use plca_em::{Likelihood, Shifted, ShiftedState, Support};
+use plca_fit::{Settings, FitError, Impossible, Reconstruct, Transform};
 use plca_tensor::Data;
 use serde_json::Value;
 
@@ -119,26 +118,26 @@ pub(super) fn check_order(kernel: &[usize], shape: &[usize]) -> Result<(), Failu
 }
 
 /// Where and how the kernels are shifted.
-pub(super) fn placed<T: Element>(
-    mut builder: ShiftedBuilder<T>,
+pub(super) fn placed(
+    mut model: Shifted,
     places: &PlaceArgs,
-) -> ShiftedBuilder<T> {
+) -> Shifted {
     if places.likelihood == Some(args::Likelihood::Literal) {
-        builder = builder.likelihood(Likelihood::Literal);
+        model = model.likelihood(Likelihood::Literal);
     }
     if !places.domain.is_empty() {
-        builder = builder.supports(places.domain.iter().copied().map(support).collect());
+        model = model.supports(places.domain.iter().copied().map(support).collect());
     }
     if let Some(anneal) = places.anneal {
-        builder = builder.anneal(anneal);
+        model = model.anneal(anneal);
     }
     if let Some(power) = places.impulse_power {
-        builder = builder.impulse_power(power);
+        model = model.impulse_power(power);
     }
-    builder
+    model
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shifted<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shifted, Failure> {
     let multiplicative = args.missing_method == Some(MissingMethod::Multiplicative);
     refuse(multiplicative, "--missing-method multiplicative", "siplca")?;
     let shifts = &args.shifts;
@@ -150,9 +149,9 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
     }
     let kernel = kernel(args, shape)?;
     reasonable(rank, &kernel, shape)?;
-    let builder = placed(Shifted::builder(rank, kernel), &shifts.places);
-    let mut builder = given::freeze(args, shape, builder)?;
-    let geometry = builder.clone().build()?.geometry(shape);
+    let model = placed(Shifted::new(rank, kernel), &shifts.places);
+    let mut model = given::freeze(args, shape, model)?;
+    let geometry = model.clone().checked()?.geometry(shape);
     let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
     let extents = [
         ("kernels", geometry.kernel_shape()),
@@ -165,9 +164,9 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shi
         Block::stack("impulses", geometry.impulse_shape(), rank),
     ];
     for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        builder = builder.prior(name, prior);
+        model = model.prior(name, prior);
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }
 
 /// Extents of the kernels, from `--kernel` or from the kernels in `--init`.

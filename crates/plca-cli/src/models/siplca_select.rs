@@ -1,7 +1,7 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
 use plca_em::{Shifted, shifted_parameters};
-use plca_fit::Solver;
+use plca_fit::{Settings, Solver};
 use serde_json::json;
 
 use super::siplca::{check_order, placed, reasonable};
@@ -20,7 +20,7 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
         let candidate = |(kernel, rank): (&[usize], usize)| -> Result<Candidate<'a>, Failure> {
             check_order(kernel, shape)?;
             reasonable(rank, kernel, shape)?;
-            let shifted = placed(Shifted::builder(rank, kernel.to_vec()), &args.places).build()?;
+            let shifted = placed(Shifted::new(rank, kernel.to_vec()), &args.places).checked()?;
             let geometry = shifted.geometry(shape);
             let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
             let cells = [geometry.kernel_cells(), geometry.impulse_cells()];

@@ -1,7 +1,7 @@
 //! `siskellam`: shift-invariant semi-NMF of data of either sign.
 
-use plca_io::Element;
-use skellam_snmf::{Reach, ShiftedSnmf, ShiftedSnmfBuilder, ShiftedSnmfState};
+use plca_fit::Settings;
+use skellam_snmf::{Reach, ShiftedSnmf, ShiftedSnmfState};
 
 use super::priors::{Block, Laws, priors};
 use super::siplca::{check_order, reasonable};
@@ -15,22 +15,22 @@ use crate::saved::Saved;
 use crate::solver::extrapolated;
 use crate::transform::{Found, explain};
 
-/// `model` and `builder` of a shifted model of signed data: its types, the block of the kernels, the rate of activations without other word, and what else its builder
+/// `model` and `settings` of a shifted model of signed data: its types, the block of the kernels, the rate of activations without other word, and what else its model
 /// is told.
 macro_rules! shifted {
-    ($model:ident, $builder:ident, $atoms:literal, $rate:expr, $more:expr) => {
-        fn model<T: Element>(
+    ($model:ident, $atoms:literal, $rate:expr, $more:expr) => {
+        fn model(
             args: &FitArgs,
             rank: usize,
             shape: &[usize],
-        ) -> Result<$model<T>, Failure> {
+        ) -> Result<$model, Failure> {
             let kernel = kernel(args, shape, $atoms)?;
             reasonable(rank, &kernel, shape)?;
             let domain = &args.shifts.places.domain;
-            let builder = builder(&args.signed, rank, kernel.clone(), domain);
-            let places = builder
+            let model = settings(&args.signed, rank, kernel.clone(), domain);
+            let places = model
                 .clone()
-                .build()
+                .checked()
                 .and_then(|model| model.places(shape));
             let places = places.map_err(|e| Failure::by(&args.data, e))?;
             // What adds and what takes away.
@@ -40,23 +40,20 @@ macro_rules! shifted {
             let file = args.priors.as_deref();
             let blocks = blocks([&kernel, &places], rank, $rate);
             let priors = priors(&args.prior, file, &blocks)?.into_iter();
-            let builder = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
-            let builder = $more(args, given::freeze(args, shape, builder)?)?;
-            builder.build().map_err(|e| refused(args, e))
+            let model = priors.fold(model, |b, (block, prior)| b.prior(block, prior));
+            let model = $more(args, given::freeze(args, shape, model)?)?;
+            model.checked().map_err(|e| refused(args, e))
         }
 
-        fn builder<T: Element>(
+        fn settings(
             signed: &SignedArgs,
             rank: usize,
             kernel: Vec<usize>,
             domain: &[Domain],
-        ) -> $builder<T> {
-            let builder = $model::builder(rank, kernel).reach(reach(domain));
-            let builder = builder.replicates(signed.m.unwrap_or_default());
-            match signed.real_data {
-                true => builder.real_data(),
-                false => builder,
-            }
+        ) -> $model {
+            let model = $model::new(rank, kernel).reach(reach(domain));
+            let model = model.replicates(signed.m.unwrap_or_default());
+            model.real_data(signed.real_data)
         }
     };
 }
@@ -101,9 +98,9 @@ impl ModelKind for ShiftedSkellam {
         // New data may have other places: only priors that are one number hold for them.
         let sizes = [learnt.kernel_shape(), learnt.places()];
         let priors = priors(&specs, None, &blocks(sizes, k, 0.0))?.into_iter();
-        let builder = builder::<f64>(&signed, k, learnt.kernel_shape().to_vec(), &[]);
-        let model = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
-        let model = model.build()?;
+        let model = settings(&signed, k, learnt.kernel_shape().to_vec(), &[]);
+        let model = priors.fold(model, |b, (block, prior)| b.prior(block, prior));
+        let model = model.checked()?;
         explain(self, args, (0, k), &["activations"], |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
         })
@@ -114,15 +111,15 @@ impl ModelKind for ShiftedSkellam {
     }
 }
 
-shifted!(ShiftedSnmf, ShiftedSnmfBuilder, "atoms", 0.0, annealed);
+shifted!(ShiftedSnmf, "atoms", 0.0, annealed);
 
 /// With the power of the kernels.
-fn annealed<T: Element>(
+fn annealed(
     args: &FitArgs,
-    builder: ShiftedSnmfBuilder<T>,
-) -> Result<ShiftedSnmfBuilder<T>, Failure> {
+    model: ShiftedSnmf,
+) -> Result<ShiftedSnmf, Failure> {
     let Some(anneal) = args.shifts.places.anneal else {
-        return Ok(builder);
+        return Ok(model);
     };
     if let Some(option) = extrapolated(args) {
         return Err(Failure::usage(format!(
@@ -130,7 +127,7 @@ fn annealed<T: Element>(
         )));
     }
     anneal.check_flat("anneal").map_err(Failure::usage)?;
-    Ok(builder.anneal(anneal))
+    Ok(model.anneal(anneal))
 }
 
 /// Extents of the kernels, from `--kernel` or from the atoms in `--init`.

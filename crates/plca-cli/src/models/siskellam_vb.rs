@@ -1,7 +1,7 @@
 //! `siskellam-vb`: shift-invariant semi-NMF of data of either sign, by variational Bayes.
 
-use plca_io::Element;
-use skellam_snmf::{ShiftedSnmfVb, ShiftedSnmfVbBuilder, ShiftedSnmfVbState};
+use plca_fit::Settings;
+use skellam_snmf::{ShiftedSnmfVb, ShiftedSnmfVbState};
 
 use super::priors::priors;
 use super::siplca::reasonable;
@@ -55,9 +55,9 @@ impl ModelKind for ShiftedSkellamVb {
         let k = learnt.atoms_shape().ncols();
         let sizes = [learnt.kernel_shape(), learnt.places()];
         let priors = priors(&specs, None, &blocks(sizes, k, RATE))?.into_iter();
-        let builder = builder::<f64>(&signed, k, learnt.kernel_shape().to_vec(), &[]);
-        let model = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
-        let model = model.build()?;
+        let model = settings(&signed, k, learnt.kernel_shape().to_vec(), &[]);
+        let model = priors.fold(model, |b, (block, prior)| b.prior(block, prior));
+        let model = model.checked()?;
         let blocks = ["activations", "activations_shape", "activations_rate"];
         explain(self, args, (0, k), &blocks, |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
@@ -71,8 +71,7 @@ impl ModelKind for ShiftedSkellamVb {
 
 shifted!(
     ShiftedSnmfVb,
-    ShiftedSnmfVbBuilder,
     "atoms_shape",
     RATE,
-    |_, builder| Ok::<_, Failure>(builder)
+    |_, model| Ok::<_, Failure>(model)
 );

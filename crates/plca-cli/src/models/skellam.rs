@@ -1,9 +1,9 @@
 //! `skellam`: data of either sign as a difference of rates, by EM.
 
-use plca_fit::{FitError, Reconstruct};
-use plca_io::{Element, ModelFile};
+use plca_fit::{Settings, FitError, Reconstruct};
+use plca_io::ModelFile;
 use serde_json::{Value, json};
-use skellam_snmf::{Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
+use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 
 use super::options::has;
 use super::priors::{Block, Laws, priors};
@@ -40,8 +40,8 @@ impl ModelKind for SkellamEm {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
@@ -55,12 +55,12 @@ impl ModelKind for SkellamEm {
         let (signed, specs) = (signed(&file)?, prior_specs(&file));
         let learnt: SnmfState<f64> = file.state()?;
         let (shape, k) = (learnt.shape(), learnt.components());
-        let model = builder(&signed, k).priors(Prior::flat());
+        let model = settings(&signed, k).priors(Prior::flat());
         let priors = priors(&specs, None, &blocks((shape[0], k, shape[1]), 0.0))?;
         let model = priors
             .into_iter()
             .fold(model, |b, (name, prior)| b.prior(name, prior));
-        let model = model.build()?;
+        let model = model.checked()?;
         explain(self, args, (1, k), &["activations"], |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
         })
@@ -72,16 +72,16 @@ impl ModelKind for SkellamEm {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<Snmf<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, data: &[usize]) -> Result<Snmf, Failure> {
     let shape = (data[0], rank, data[1]);
     let priors = priors(&args.prior, args.priors.as_deref(), &blocks(shape, 0.0))?;
-    let builder = builder(&args.signed, rank).priors(Prior::flat());
-    let builder = priors
+    let model = settings(&args.signed, rank).priors(Prior::flat());
+    let model = priors
         .into_iter()
-        .fold(builder, |b, (name, prior)| b.prior(name, prior));
-    let builder = builder.floor(args.floor.unwrap_or(0.0));
-    let builder = given::freeze(args, data, builder)?;
-    builder.build().map_err(|e| refused(args, e))
+        .fold(model, |b, (name, prior)| b.prior(name, prior));
+    let model = model.floor(args.floor.unwrap_or(0.0));
+    let model = given::freeze(args, data, model)?;
+    model.checked().map_err(|e| refused(args, e))
 }
 
 /// The blocks that take priors, of `F x N` data and `K` components; of the activations the rate is this unless it is said.
@@ -101,12 +101,9 @@ pub(super) fn refused(args: &FitArgs, e: FitError) -> Failure {
 }
 
 /// A model of data that are taken so.
-pub(super) fn builder<T: Element>(signed: &SignedArgs, rank: usize) -> SnmfBuilder<T> {
-    let builder = Snmf::builder(rank).replicates(signed.m.unwrap_or_default());
-    match signed.real_data {
-        true => builder.real_data(),
-        false => builder,
-    }
+pub(super) fn settings(signed: &SignedArgs, rank: usize) -> Snmf {
+    let model = Snmf::new(rank).replicates(signed.m.unwrap_or_default());
+    model.real_data(signed.real_data)
 }
 
 /// What `--m` of a command line says.

@@ -1,8 +1,7 @@
 //! `skellam-cp`: tensors of either sign as sums of rank-one terms, one factor of which has two sides.
 
-use plca_fit::Reconstruct;
-use plca_io::Element;
-use skellam_snmf::{SignedCp, SignedCpBuilder, SignedCpState};
+use plca_fit::{Reconstruct, Settings};
+use skellam_snmf::{SignedCp, SignedCpState};
 
 use super::priors::{Block, Laws, priors};
 use super::skellam::{prior_specs, refused, signed};
@@ -51,11 +50,11 @@ impl ModelKind for SkellamCp {
         };
         let along = form.along(args, order)?;
         let k = learnt.components();
-        let builder = builder::<f64>(&signed, form, k);
+        let model = settings(&signed, form, k);
         let priors = priors(&specs, None, &form.blocks(&learnt.shape(), k, 0.0))?;
         let priors = priors.into_iter();
-        let model = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
-        let model = model.build()?;
+        let model = priors.fold(model, |b, (block, prior)| b.prior(block, prior));
+        let model = model.checked()?;
         let factor = format!("factor_{along}");
         explain(
             self,
@@ -84,15 +83,15 @@ pub(super) struct Form {
     pub(super) scale: Option<usize>,
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<SignedCp<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<SignedCp, Failure> {
     let form = form(args, shape)?;
-    let builder = builder(&args.signed, form, rank);
+    let model = settings(&args.signed, form, rank);
     let file = args.priors.as_deref();
     let priors = priors(&args.prior, file, &form.blocks(shape, rank, 0.0))?;
     let priors = priors.into_iter();
-    let builder = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(args, e))
+    let model = priors.fold(model, |b, (block, prior)| b.prior(block, prior));
+    let model = given::freeze(args, shape, model)?;
+    model.checked().map_err(|e| refused(args, e))
 }
 
 impl Form {
@@ -141,12 +140,9 @@ pub(super) fn form(args: &FitArgs, shape: &[usize]) -> Result<Form, Failure> {
     Ok(form)
 }
 
-fn builder<T: Element>(signed: &SignedArgs, form: Form, rank: usize) -> SignedCpBuilder<T> {
-    let builder = SignedCp::builder(rank).replicates(signed.m.unwrap_or_default());
-    let builder = builder.signed_mode(form.signed).scale_mode(form.scale);
-    let builder = builder.with_constants();
-    match signed.real_data {
-        true => builder.real_data(),
-        false => builder,
-    }
+fn settings(signed: &SignedArgs, form: Form, rank: usize) -> SignedCp {
+    let model = SignedCp::new(rank).replicates(signed.m.unwrap_or_default());
+    let model = model.signed_mode(form.signed).scale_mode(form.scale);
+    let model = model.with_constants(true);
+    model.real_data(signed.real_data)
 }

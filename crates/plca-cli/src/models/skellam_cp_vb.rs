@@ -1,9 +1,8 @@
 //! `skellam-cp-vb`: tensors of either sign as sums of rank-one terms, by variational Bayes.
 
-use plca_fit::Reconstruct;
-use plca_io::Element;
+use plca_fit::{Reconstruct, Settings};
 use plca_priors::PriorSpec;
-use skellam_snmf::{SignedCpVb, SignedCpVbBuilder, SignedCpVbState};
+use skellam_snmf::{SignedCpVb, SignedCpVbState};
 
 use super::priors::priors;
 use super::skellam::{prior_specs, refused, signed};
@@ -52,7 +51,7 @@ impl ModelKind for SkellamCpVb {
         let along = form.along(args, order)?;
         let k = learnt.components();
         let priors = priors(&specs, None, &form.blocks(&learnt.shape(), k, RATE))?;
-        let model = builder::<f64>(&signed, form, k, priors).build()?;
+        let model = settings(&signed, form, k, priors).checked()?;
         let blocks = ["weights", &*format!("factor_{along}")]
             .map(|block| ["", "_shape", "_rate"].map(|of| format!("{block}{of}")));
         let blocks: Vec<&str> = blocks.iter().flatten().map(String::as_str).collect();
@@ -70,31 +69,28 @@ impl ModelKind for SkellamCpVb {
     }
 }
 
-fn model<T: Element>(
+fn model(
     args: &FitArgs,
     rank: usize,
     shape: &[usize],
-) -> Result<SignedCpVb<T>, Failure> {
+) -> Result<SignedCpVb, Failure> {
     let form = form(args, shape)?;
     let file = args.priors.as_deref();
     let priors = priors(&args.prior, file, &form.blocks(shape, rank, RATE))?;
-    let builder = builder(&args.signed, form, rank, priors);
-    let builder = given::freeze(args, shape, builder)?;
-    builder.build().map_err(|e| refused(args, e))
+    let model = settings(&args.signed, form, rank, priors);
+    let model = given::freeze(args, shape, model)?;
+    model.checked().map_err(|e| refused(args, e))
 }
 
-fn builder<T: Element>(
+fn settings(
     signed: &SignedArgs,
     form: Form,
     rank: usize,
     priors: Vec<(String, PriorSpec)>,
-) -> SignedCpVbBuilder<T> {
-    let builder = SignedCpVb::builder(rank).replicates(signed.m.unwrap_or_default());
-    let builder = builder.signed_mode(form.signed).scale_mode(form.scale);
+) -> SignedCpVb {
+    let model = SignedCpVb::new(rank).replicates(signed.m.unwrap_or_default());
+    let model = model.signed_mode(form.signed).scale_mode(form.scale);
     let priors = priors.into_iter();
-    let builder = priors.fold(builder, |b, (block, prior)| b.prior(block, prior));
-    match signed.real_data {
-        true => builder.real_data(),
-        false => builder,
-    }
+    let model = priors.fold(model, |b, (block, prior)| b.prior(block, prior));
+    model.real_data(signed.real_data)
 }

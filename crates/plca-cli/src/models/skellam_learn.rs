@@ -4,7 +4,7 @@ use plca_priors::PriorSpec;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plca_fit::{Fit, FitError, Init, Model, Status};
+use plca_fit::{Fit, FitError, Init, Model, Settings, Status};
 use plca_io::{Array, ModelFile};
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -118,8 +118,8 @@ fn fitted(
     learner: &Learner,
     data: &dyn Data<f64>,
 ) -> Result<Fit<SnmfVbState<f64>>, FitError> {
-    let model = config::<f64>(&args.signed, &[], args.rank);
-    let model = model.priors(learner.prior()?).build()?;
+    let model = config(&args.signed, &[], args.rank);
+    let model = model.priors(learner.prior()?).checked()?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(learner.seen());
     let run = model.on(data)?.stop(args.ends.stop());

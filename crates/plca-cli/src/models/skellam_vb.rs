@@ -1,15 +1,14 @@
 //! `skellam-vb`: data of either sign as a difference of rates, by variational Bayes.
 
-use plca_fit::{AnyModel as _, FitError, Reconstruct as _, State as _, Status};
-use plca_io::Element;
+use plca_fit::{Model as _, Settings, FitError, Reconstruct as _, State as _, Status};
 use plca_priors::PriorSpec;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
-use skellam_snmf::{SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};
+use skellam_snmf::{SnmfVb, SnmfVbState, select_components};
 
 use super::priors::priors;
-use super::skellam::{blocks, builder, prior_specs, rates, refused, signed};
+use super::skellam::{blocks, settings, prior_specs, rates, refused, signed};
 use super::skellam_learn;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
@@ -52,8 +51,8 @@ impl ModelKind for SkellamVb {
 
     fn shards(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => shards::fit(args, model::<f64>),
-            Precision::F32 => shards::fit(args, model::<f32>),
+            Precision::F64 => shards::fit::<f64, _>(args, model),
+            Precision::F32 => shards::fit::<f32, _>(args, model),
         }
     }
 
@@ -85,7 +84,7 @@ impl ModelKind for SkellamVb {
         let learnt: SnmfVbState<f64> = file.state()?;
         let (shape, k) = (learnt.shape(), learnt.components());
         let priors = priors(&specs, None, &blocks((shape[0], k, shape[1]), RATE))?;
-        let model = config::<f64>(&signed, &priors, k).build()?;
+        let model = config(&signed, &priors, k).checked()?;
         let blocks = ["activations", "activations_shape", "activations_rate"];
         explain(self, args, (1, k), &blocks, |data, how| {
             Ok(model.transform(&learnt, data, &how)?.untyped())
@@ -99,33 +98,31 @@ impl ModelKind for SkellamVb {
     }
 }
 
-fn model<T: Element>(args: &FitArgs, rank: usize, data: &[usize]) -> Result<SnmfVb<T>, Failure> {
+fn model(args: &FitArgs, rank: usize, data: &[usize]) -> Result<SnmfVb, Failure> {
     let shape = (data[0], rank, data[1]);
     let priors = priors(&args.prior, args.priors.as_deref(), &blocks(shape, RATE))?;
-    let builder = given::freeze(args, data, config(&args.signed, &priors, rank))?;
-    builder.build().map_err(|e| refused(args, e))
+    let model = given::freeze(args, data, config(&args.signed, &priors, rank))?;
+    model.checked().map_err(|e| refused(args, e))
 }
 
 /// The model of a command line.
-pub(super) fn config<T: Element>(
+pub(super) fn config(
     signed: &SignedArgs,
     priors: &[(String, PriorSpec)],
     k: usize,
-) -> SnmfVbBuilder<T> {
-    let mut builder = SnmfVb::builder(k).replicates(signed.m.unwrap_or_default());
-    if signed.real_data {
-        builder = builder.real_data();
-    }
+) -> SnmfVb {
+    let model = SnmfVb::new(k).replicates(signed.m.unwrap_or_default());
+    let model = model.real_data(signed.real_data);
     let priors = priors.iter().cloned();
-    priors.fold(builder, |b, (name, prior)| b.prior(name, prior))
+    priors.fold(model, |b, (name, prior)| b.prior(name, prior))
 }
 
 fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Table, Failure> {
     let [f, n] = [data.shape()[0], data.shape()[1]];
     let priors = priors(&args.prior, None, &blocks((f, 1, n), RATE))?;
-    let configure = |k| config::<f64>(&args.signed, &priors, k).build();
+    let configure = |k| config(&args.signed, &priors, k);
     // Refused here, where it is the command line's fault.
-    configure(1).map_err(Failure::usage)?;
+    configure(1).check().map_err(Failure::usage)?;
     let about = |e| Failure::by(&args.data, e);
     let found = select_components(
         data,
@@ -139,9 +136,8 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
     found.sort_by_key(|c| c.components);
     let rows = found.iter().map(|c| {
         let means = c.fit.state().means()?;
-        let snmf = builder::<f64>(&args.signed, c.components).build()?;
-        let run = snmf.on(data)?;
-        let ln_lik = run.algorithm().likelihood(means.parameters())?;
+        let snmf = settings(&args.signed, c.components);
+        let ln_lik = snmf.bind(data)?.likelihood(means.parameters())?;
         // Smaller is better.
         let score = -c.score;
         let parameters = c.components * (2 * f - 1 + n);

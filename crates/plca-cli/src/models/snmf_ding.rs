@@ -1,6 +1,5 @@
 //! `snmf-ding`: semi-NMF in squared error, the baseline.
 
-use plca_io::Element;
 use skellam_snmf::{Ding, DingState};
 
 use super::{ModelKind, Takes, of_state};
@@ -41,6 +40,6 @@ impl ModelKind for DingSemiNmf {
     }
 }
 
-fn model<T: Element>(_: &FitArgs, rank: usize, _: &[usize]) -> Result<Ding<T>, Failure> {
-    Ok(Ding::builder(rank).build()?)
+fn model(_: &FitArgs, rank: usize, _: &[usize]) -> Result<Ding, Failure> {
+    Ok(Ding::new(rank))
 }

@@ -1,7 +1,7 @@
 //! `tiplca`: invariant to rotations, scales, mirrors and shifts.
 
+use plca_fit::Settings;
 use plca_em::{IndexMaps, Likelihood, Positions, Transformation, Transformed, TransformedState};
-use plca_io::Element;
 
 use super::options::refuse;
 use super::priors::{Block, priors};
@@ -53,11 +53,11 @@ impl ModelKind for TransformInvariant {
     }
 }
 
-fn model<T: Element>(
+fn model(
     args: &FitArgs,
     rank: usize,
     shape: &[usize],
-) -> Result<Transformed<T>, Failure> {
+) -> Result<Transformed, Failure> {
     let multiplicative = args.missing_method == Some(MissingMethod::Multiplicative);
     refuse(multiplicative, "--missing-method multiplicative", "tiplca")?;
     let places = &args.shifts.places;
@@ -98,19 +98,19 @@ fn model<T: Element>(
         Block::stack("kernels", &kernel, rank),
         Block::stack("impulses", &[maps.maps()], rank),
     ];
-    let mut builder = Transformed::builder(rank, maps);
+    let mut model = Transformed::new(rank, maps);
     if places.likelihood == Some(args::Likelihood::Literal) {
-        builder = builder.likelihood(Likelihood::Literal);
+        model = model.likelihood(Likelihood::Literal);
     }
     if let Some(anneal) = places.anneal {
-        builder = builder.anneal(anneal);
+        model = model.anneal(anneal);
     }
     if let Some(power) = places.impulse_power {
-        builder = builder.impulse_power(power);
+        model = model.impulse_power(power);
     }
-    let mut builder = given::freeze(args, shape, builder)?;
+    let mut model = given::freeze(args, shape, model)?;
     for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        builder = builder.prior(name, prior);
+        model = model.prior(name, prior);
     }
-    Ok(builder.build()?)
+    Ok(model.checked()?)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use plca_em::{Online, OnlineState, StepSize, Streamed};
-use plca_fit::{FitError, Solver};
+use plca_fit::{FitError, Settings, Solver};
 use plca_io::{Array, Element, ModelFile, Sealed};
 use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -72,7 +72,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     let model = make(args, rank, &shape)?;
     let along = model.streamed(shape.len());
     let settings = stream_settings(args, rank)?;
-    let mut learner = Online::builder(model)
+    let mut learner = Online::new(model)
         .step(args.stream.online.unwrap_or_default())
         .local(args.stream.local.unwrap_or_default());
     if beside == Beside::Means {
@@ -84,10 +84,8 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
         }
         learner = learner.total(documents as f64);
     }
-    if args.init.is_none() {
-        learner = learner.drawn();
-    }
-    let learner = learner.build()?;
+    let learner = learner.drawn(args.init.is_none());
+    learner.check()?;
     let called = files[0].names(&shape, along)?;
     let told = given::arrange(args, &settings, &called, &mut given)?;
     let run = Run {
@@ -252,7 +250,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn run<T: Element, M: Streamed<T>>(
         &self,
-        learner: &Online<M, T>,
+        learner: &Online<M>,
         first: Loaded<T>,
         given: Arrays,
     ) -> Result<(), Failure> {
@@ -374,7 +372,7 @@ impl Run<'_> {
     /// The start: the blocks given, and the others drawn from the seed.
     fn begin<T: Element, M: Streamed<T>>(
         &self,
-        learner: &Online<M, T>,
+        learner: &Online<M>,
         mut given: Arrays,
     ) -> Result<Place<T>, Failure> {
         let mut sizes = self.shape.clone();

@@ -51,7 +51,7 @@ where
     let of_em = !matches!(how.solver, Solver::Auto | Solver::Fast) || args.ends.tol == 0.0;
     match of_em || how.init.is_some() || how.update.is_some() || how.missing_method.is_some() {
         true => scored(args, make),
-        false => scored(args, |rank| Ok(Plca::builder(rank).build()?)),
+        false => scored(args, |rank| Ok(Plca::new(rank))),
     }
 }
 

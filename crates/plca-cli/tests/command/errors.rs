@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nalgebra::dmatrix;
 use plca_em::{EmError, FitError, Online, Plsa, StreamError};
+use plca_fit::Settings;
 use plca_io::IoError;
 use plca_media::MediaError;
 use plca_tensor::{DataError, DenseTensor, Order, check_counts};
@@ -42,10 +43,10 @@ fn chains_say_every_part_once() {
     let file = IoError::at(Path::new("v.npy"), "header", "is cut");
     let room = plca_io::room::<f64>(&[usize::MAX]).unwrap_err();
     let weights = pntf_l2::simplex_qp(&dmatrix![f64::NAN], &[1.0], None).unwrap_err();
-    let param = Online::builder(Plsa::<f64>::builder(1).build().unwrap());
+    let param = Online::new(Plsa::new(1));
     let param = param
         .step(plca_em::StepSize::Constant(2.0))
-        .build()
+        .check()
         .unwrap_err();
     let all: [&dyn Error; 12] = [
         &zero,

@@ -46,15 +46,15 @@ mod plsa;
 mod shards;
 mod stream;
 
-use plca_fit::{Axis, BlockSpec, FitError, Frozen, Settings};
+use plca_fit::{Axis, BlockSettings, BlockSpec, FitError, Frozen};
 use plca_priors::{Entries, PriorSpec};
 use plca_tensor::Real;
 
-pub use self::plca::{PlcaVb, PlcaVbBuilder, PlcaVbState};
-pub use self::plsa::{PlsaVb, PlsaVbBuilder, PlsaVbState};
+pub use self::plca::{PlcaVb, PlcaVbState};
+pub use self::plsa::{PlsaVb, PlsaVbState};
 
 /// Refuses priors that are no Dirichlet laws.
-fn check_priors<T: Real>(settings: &Settings<T>) -> Result<(), FitError> {
+fn check_priors(settings: &BlockSettings) -> Result<(), FitError> {
     for (name, prior) in settings.priors() {
         for &value in shapes(name, prior)?.as_slice() {
             let good = value > 0.0 && value.is_finite();
@@ -72,7 +72,7 @@ fn shapes<'a>(block: &str, prior: &'a PriorSpec) -> Result<&'a Entries, FitError
 }
 
 /// The shapes of the prior of a block, 1 where it has none.
-fn prior_of<T: Real>(settings: &Settings<T>, spec: &BlockSpec<T>) -> Result<Entries, FitError> {
+fn prior_of<T: Real>(settings: &BlockSettings, spec: &BlockSpec<T>) -> Result<Entries, FitError> {
     let prior = match settings.prior_of(&spec.name) {
         Some(prior) => shapes(&spec.name, prior)?.clone(),
         None => return Ok(Entries::All(1.0)),
@@ -94,7 +94,7 @@ fn prior_of<T: Real>(settings: &Settings<T>, spec: &BlockSpec<T>) -> Result<Entr
 
 /// Those of all blocks.
 fn priors_of<T: Real>(
-    settings: &Settings<T>,
+    settings: &BlockSettings,
     specs: &[BlockSpec<T>],
 ) -> Result<Vec<Entries>, FitError> {
     specs.iter().map(|spec| prior_of(settings, spec)).collect()
@@ -108,7 +108,7 @@ fn components<T: Real>(spec: &BlockSpec<T>) -> usize {
 }
 
 /// Writes what is frozen into the blocks: all of them, or whole columns, since the entries of a column have one law.
-fn freeze<T: Real>(settings: &Settings<T>, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
+fn freeze<T: Real>(settings: &BlockSettings, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
     settings.apply_frozen(specs)?;
     let parts = |spec: &&BlockSpec<T>| match spec.frozen {
         Frozen::No | Frozen::Whole => false,

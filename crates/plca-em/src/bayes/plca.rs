@@ -17,72 +17,56 @@ use super::documents::Words;
 use super::{check_priors, freeze, priors_of};
 use crate::PlcaState;
 
-/// PLCA of data of any order by variational Bayes: the model of [`Plca`](crate::Plca), of which a distribution over its parameters is fitted instead
-/// of one value of them.
-///
-/// ```math
-/// \begin{aligned}
-/// & q(P(z)) = \mathrm{Dirichlet}(a), \qquad q(P(x_j \mid z)) = \mathrm{Dirichlet}(A_j[\cdot,z]) \\
-/// & \text{maximise} \quad \sum_x V[x] \ln \tilde P(x) - \sum_\text{columns} \mathrm{KL}(q \,\Vert\, p),
-///   \qquad \tilde P(x) = \sum_z \tilde a_z \prod_j \tilde A_j[x_j,z],
-///   \qquad \tilde a = e^{\psi(a) - \psi(\sum a)}
-/// \end{aligned}
-/// ```
-///
-/// The objective is a lower bound of the log-evidence (ELBO), without the multinomial coefficient. The blocks are `weights_shape`, `a` as a column of `K`, and
-/// `factor_0_shape`, `factor_1_shape`, …, `A_j` as an `I_j x K` matrix for every mode: positive numbers, those of the prior plus the counts
-/// that a component has. `p` are Dirichlet laws too, of shape 1 unless [`PlcaVbBuilder::prior`] says otherwise. Small shapes of the weights, with more
-/// components than are needed, leave those without counts empty; and the bound plus `ln K!` compares numbers of components.
-///
-/// Cost: an iteration is one E-step, as one of [`Plca`](crate::Plca), and `e^ψ` of every shape. `[EXT 3]`
-///
-/// ```
-/// use plca_em::{Model, PlcaVb};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 0.0, 0.0, 10.0], Order::RowMajor)?;
-/// let fit = PlcaVb::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
-/// let means = fit.state().means()?;
-/// assert!((means.weights().iter().sum::<f64>() - 1.0).abs() < 1e-12);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct PlcaVb<T: Real> {
-    pub(super) components: usize,
-    pub(super) settings: Settings<T>,
+plca_fit::settings! {
+    /// PLCA of data of any order by variational Bayes: the model of [`Plca`](crate::Plca), of which a distribution over its parameters is fitted instead
+    /// of one value of them.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & q(P(z)) = \mathrm{Dirichlet}(a), \qquad q(P(x_j \mid z)) = \mathrm{Dirichlet}(A_j[\cdot,z]) \\
+    /// & \text{maximise} \quad \sum_x V[x] \ln \tilde P(x) - \sum_\text{columns} \mathrm{KL}(q \,\Vert\, p),
+    ///   \qquad \tilde P(x) = \sum_z \tilde a_z \prod_j \tilde A_j[x_j,z],
+    ///   \qquad \tilde a = e^{\psi(a) - \psi(\sum a)}
+    /// \end{aligned}
+    /// ```
+    ///
+    /// The objective is a lower bound of the log-evidence (ELBO), without the multinomial coefficient. The blocks are `weights_shape`, `a` as a column of `K`, and
+    /// `factor_0_shape`, `factor_1_shape`, …, `A_j` as an `I_j x K` matrix for every mode: positive numbers, those of the prior plus the counts
+    /// that a component has. `p` are Dirichlet laws too, of shape 1 unless [`PlcaVb::prior`] says otherwise. Small shapes of the weights, with more
+    /// components than are needed, leave those without counts empty; and the bound plus `ln K!` compares numbers of components.
+    ///
+    /// Cost: an iteration is one E-step, as one of [`Plca`](crate::Plca), and `e^ψ` of every shape. `[EXT 3]`
+    ///
+    /// ```
+    /// use plca_em::{Model, PlcaVb};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 0.0, 0.0, 10.0], Order::RowMajor)?;
+    /// let fit = PlcaVb::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+    /// let means = fit.state().means()?;
+    /// assert!((means.weights().iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct PlcaVb, priors "_shape" {}
 }
 
-/// The settings of [`PlcaVb`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct PlcaVbBuilder<T: Real>(PlcaVb<T>);
-
-plca_fit::posterior_setters!(PlcaVbBuilder);
-
-impl<T: Real> PlcaVb<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> PlcaVbBuilder<T> {
-        PlcaVbBuilder(Self {
-            components,
-            settings: Settings::default(),
-        })
-    }
-
-    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Em<VbCounts<'a, T>>, FitError> {
+impl PlcaVb {
+    fn on_data<'a, T: Real>(&self, data: &'a dyn Data<T>) -> Result<Em<VbCounts<'a, T>>, FitError> {
+        self.check()?;
         check(data)?;
-        let blocks = self.blocks(data.shape())?;
+        let blocks = self.specs_and_priors(data.shape())?;
         Ok(Em(VbCounts::new(data, blocks, Form::Joint)))
     }
 
     /// The blocks for data of this shape, with what is frozen, and their priors.
-    pub(super) fn blocks(
+    pub(super) fn specs_and_priors<T: Real>(
         &self,
         shape: &[usize],
     ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
         let mut specs = specs(shape, self.components);
-        freeze(&self.settings, &mut specs)?;
-        let priors = priors_of(&self.settings, &specs)?;
+        freeze(&self.blocks, &mut specs)?;
+        let priors = priors_of(&self.blocks, &specs)?;
         Ok((specs, priors))
     }
 
@@ -94,12 +78,13 @@ impl<T: Real> PlcaVb<T> {
     /// # Errors
     ///
     /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Probabilities`], those of [`Model::bind`] and of a run.
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &PlcaVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<PlcaVbState<T>>, FitError> {
+        self.check()?;
         let factors: Vec<_> = learnt.factors_shape().collect();
         let along = how.mode(factors.len())?;
         let k = learnt.weights_shape().len();
@@ -109,8 +94,8 @@ impl<T: Real> PlcaVb<T> {
         check(data)?;
         let mut config = self.clone();
         config.components = k;
-        config.settings = self.settings.unfrozen();
-        let (specs, priors) = config.blocks(data.shape())?;
+        config.blocks = self.blocks.unfrozen();
+        let (specs, priors) = config.specs_and_priors(data.shape())?;
         let occurring = Occurring::new(data, along)?;
         let mut fixed = vec![None; specs.len()];
         for (j, factor) in factors.iter().enumerate().filter(|&(j, _)| j != along) {
@@ -120,8 +105,8 @@ impl<T: Real> PlcaVb<T> {
             let means = Words::new(&spec.name, factor, indices.iter())?.means_of(indices);
             fixed[j + 1] = Some(means);
             // Divergences of what is kept are not counted.
-            config.settings.without_prior(&spec.name);
-            config.settings.freeze(spec.name.to_string(), Frozen::Whole);
+            config.blocks.without_prior(&spec.name);
+            config.blocks.freeze(spec.name.to_string(), Frozen::Whole);
         }
         let mut em = config.on_data(&occurring.data)?;
         let blocks = fixed.iter().enumerate().map(|(j, means)| match means {
@@ -145,31 +130,30 @@ impl<T: Real> PlcaVb<T> {
             empty: empty(data, along)?,
         })
     }
-}
 
-impl<T: Real> PlcaVb<T> {
     /// Transforms every observation along a mode as a batch of one: its `weights_shape`, and `weights`, their mean, are those of [`transform`](Self::transform) of it
     /// alone, bit for bit. In a batch weights belong to all observations together.
     ///
     /// # Errors
     ///
     /// As [`transform`](Self::transform).
-    pub fn transform_each(
+    pub fn transform_each<T: Real>(
         &self,
         learnt: &PlcaVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Each, FitError> {
+        self.check()?;
         let along = how.mode(learnt.factors_shape().count())?;
         let mut config = self.clone();
         config.components = learnt.weights_shape().len();
-        config.settings = self.settings.unfrozen();
-        let (specs, priors) = config.blocks(data.shape())?;
+        config.blocks = self.blocks.unfrozen();
+        let (specs, priors) = config.specs_and_priors(data.shape())?;
         let mut nothing = DMatrix::<T>::zeros(config.components, 1);
         add(&priors[0], &specs[0], &mut nothing);
         // A distribution of one index is 1, whatever its prior.
         config
-            .settings
+            .blocks
             .without_prior(&format!("factor_{along}_shape"));
         let one = |one: &dyn Data<T>, how: &Transform| config.transform(learnt, one, how);
         let row = |state: Option<&PlcaVbState<T>>| {
@@ -229,25 +213,22 @@ impl<T: Real> Occurring<T> {
     }
 }
 
-impl<T: Real> PlcaVbBuilder<T> {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
-    pub fn build(self) -> Result<PlcaVb<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        check_priors(&self.0.settings)?;
-        Ok(self.0)
-    }
-}
-
-impl<T: Real> Model<T> for PlcaVb<T> {
-    type State = PlcaVbState<T>;
-
+impl Settings for PlcaVb {
     fn components(&self) -> usize {
         self.components
     }
+
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        check_priors(&self.blocks)
+    }
+}
+
+impl<T: Real> Model<T> for PlcaVb {
+    type State = PlcaVbState<T>;
 
     /// # Errors
     ///

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Em, Ended, Explained, FitError, Frozen, Model,
-    Parameters, Settings, Solver, State, Transform, begin, check_shape, empty, uncertified,
+    Algorithm, Axes, BlockSettings, BlockSpec, Blocks, Constraint, Em, Ended, Explained, FitError,
+    Frozen, Model, Parameters, Settings, Solver, State, Transform, begin, check_shape, empty,
+    uncertified,
 };
 use plca_priors::Entries;
 use plca_tensor::arrange::Observations;
@@ -20,72 +21,61 @@ use crate::plsa::check_order;
 use crate::product::conflict;
 use crate::{Given, PlsaState};
 
-/// PLSA of a matrix by variational Bayes, which is latent Dirichlet allocation (LDA): the model of [`Plsa`](crate::Plsa), of which a distribution over its
-/// parameters is fitted instead of one value of them.
-///
-/// ```math
-/// \begin{aligned}
-/// & q(P(x \mid z)) = \mathrm{Dirichlet}(\lambda[\cdot,z]), \qquad q(P(z \mid y)) = \mathrm{Dirichlet}(\gamma[\cdot,y]) \\
-/// & \text{maximise} \quad \sum_{x,y} V[x,y] \ln \sum_z \tilde\lambda[x,z] \, \tilde\gamma[z,y] - \sum_\text{columns} \mathrm{KL}(q \,\Vert\, p),
-///   \qquad \tilde\lambda = e^{\psi(\lambda) - \psi(\sum \lambda)}
-/// \end{aligned}
-/// ```
-///
-/// The objective is a lower bound of the log-evidence (ELBO), without the multinomial coefficients. The blocks are `basis_shape`, `λ` as an `I x K` matrix, and
-/// `mixture_shape`, `γ` as a `K x J` matrix: positive numbers, those of the prior plus counts. `p` are Dirichlet laws too, of shape 1 unless
-/// [`PlsaVbBuilder::prior`] says otherwise. Both blocks move together; the perplexity of other programs is `exp(-ELBO / v)`, with `v` the sum of the data.
-///
-/// Cost: an iteration is one E-step, as one of [`Plsa`](crate::Plsa), and `e^ψ` of every shape. `[EXT 3]`
-///
-/// ```
-/// use plca_em::{Model, PlsaVb};
-/// use plca_priors::Entries;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let words = vec![9.0, 0.0, 8.0, 1.0, 0.0, 7.0, 0.0, 9.0];            // 4 words in 2 documents
-/// let v = DenseTensor::<f64>::new(vec![4, 2], words, Order::RowMajor)?;
-/// let lda = PlsaVb::builder(2).prior("basis_shape", Entries::All(0.1)).prior("mixture_shape", Entries::All(0.1));
-/// let fit = lda.build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
-/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct PlsaVb<T: Real> {
-    pub(super) components: usize,
-    pub(super) given: Given,
-    pub(super) settings: Settings<T>,
+plca_fit::settings! {
+    /// PLSA of a matrix by variational Bayes, which is latent Dirichlet allocation (LDA): the model of [`Plsa`](crate::Plsa), of which a distribution over its
+    /// parameters is fitted instead of one value of them.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & q(P(x \mid z)) = \mathrm{Dirichlet}(\lambda[\cdot,z]), \qquad q(P(z \mid y)) = \mathrm{Dirichlet}(\gamma[\cdot,y]) \\
+    /// & \text{maximise} \quad \sum_{x,y} V[x,y] \ln \sum_z \tilde\lambda[x,z] \, \tilde\gamma[z,y] - \sum_\text{columns} \mathrm{KL}(q \,\Vert\, p),
+    ///   \qquad \tilde\lambda = e^{\psi(\lambda) - \psi(\sum \lambda)}
+    /// \end{aligned}
+    /// ```
+    ///
+    /// The objective is a lower bound of the log-evidence (ELBO), without the multinomial coefficients. The blocks are `basis_shape`, `λ` as an `I x K` matrix, and
+    /// `mixture_shape`, `γ` as a `K x J` matrix: positive numbers, those of the prior plus counts. `p` are Dirichlet laws too, of shape 1 unless
+    /// [`PlsaVb::prior`] says otherwise. Both blocks move together; the perplexity of other programs is `exp(-ELBO / v)`, with `v` the sum of the data.
+    ///
+    /// Cost: an iteration is one E-step, as one of [`Plsa`](crate::Plsa), and `e^ψ` of every shape. `[EXT 3]`
+    ///
+    /// ```
+    /// use plca_em::{Model, PlsaVb};
+    /// use plca_priors::Entries;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let words = vec![9.0, 0.0, 8.0, 1.0, 0.0, 7.0, 0.0, 9.0];            // 4 words in 2 documents
+    /// let v = DenseTensor::<f64>::new(vec![4, 2], words, Order::RowMajor)?;
+    /// let lda = PlsaVb::new(2).prior("basis_shape", Entries::All(0.1)).prior("mixture_shape", Entries::All(0.1));
+    /// let fit = lda.fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
+    /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct PlsaVb, priors "_shape" {
+        /// The mode that is given (default: the columns).
+        pub given: Given = Given::default();
+    }
 }
-
-/// The settings of [`PlsaVb`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct PlsaVbBuilder<T: Real>(PlsaVb<T>);
-
-plca_fit::posterior_setters!(PlsaVbBuilder);
 
 /// The names of the blocks.
 pub(super) const NAMES: [&str; 2] = ["basis_shape", "mixture_shape"];
 /// The fact that holds the sums of the data of every given index.
 pub(super) const TOTALS: &str = "totals";
 
-impl<T: Real> PlsaVb<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> PlsaVbBuilder<T> {
-        PlsaVbBuilder(Self {
-            components,
-            given: Given::default(),
-            settings: Settings::default(),
-        })
-    }
-
-    pub(super) fn on_data<'a>(
+impl PlsaVb {
+    pub(super) fn on_data<'a, T: Real>(
         &self,
         data: &'a dyn Data<T>,
     ) -> Result<Em<VbCounts<'a, T>>, FitError> {
+        self.check()?;
         check_order(data.shape().len())?;
         check(data)?;
         let given = self.given;
-        let mut counts = VbCounts::new(data, self.blocks(data.shape())?, Form::Given(given));
+        let mut counts = VbCounts::new(
+            data,
+            self.specs_and_priors(data.shape())?,
+            Form::Given(given),
+        );
         counts.facts = vec![
             ("given", vec![given.mode() as f64]),
             (TOTALS, data.marginal(given.mode())?),
@@ -94,15 +84,15 @@ impl<T: Real> PlsaVb<T> {
     }
 
     /// The blocks for data of this shape, with what is frozen, and their priors.
-    pub(super) fn blocks(
+    pub(super) fn specs_and_priors<T: Real>(
         &self,
         shape: &[usize],
     ) -> Result<(Vec<BlockSpec<T>>, Vec<Entries>), FitError> {
         check_order(shape.len())?;
         let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
         let mut specs = specs(self.given, sizes, self.components);
-        freeze(&self.settings, &mut specs)?;
-        let priors = priors_of(&self.settings, &specs)?;
+        freeze(&self.blocks, &mut specs)?;
+        let priors = priors_of(&self.blocks, &specs)?;
         Ok((specs, priors))
     }
 
@@ -121,12 +111,13 @@ impl<T: Real> PlsaVb<T> {
     ///
     /// [`FitError::DataShape`], [`FitError::Conflict`] for another mode than the given one, [`FitError::Probabilities`], [`FitError::Support`] for a word whose
     /// shapes are so small that no topic reaches it, those of [`Model::bind`] and of a run.
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &PlsaVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<PlsaVbState<T>>, FitError> {
+        self.check()?;
         let (given, basis) = (learnt.given(), learnt.basis_shape());
         let along = given.mode();
         if how.along.is_some_and(|mode| mode != along) {
@@ -142,8 +133,8 @@ impl<T: Real> PlsaVb<T> {
         check(data)?;
         let mut config = self.clone();
         (config.components, config.given) = (basis.ncols(), given);
-        config.settings = self.settings.unfrozen();
-        let (specs, priors) = config.blocks(data.shape())?;
+        config.blocks = self.blocks.unfrozen();
+        let (specs, priors) = config.specs_and_priors(data.shape())?;
         refuse_probabilities(&specs[0], basis, &priors[0])?;
         let observations = Observations::new(data, along)?;
         let n = observations.count();
@@ -172,7 +163,7 @@ impl<T: Real> PlsaVb<T> {
             if !extrapolates(how) || counts.is_empty() || plain.status.is_cut() {
                 return Ok(plain);
             }
-            let means = words.means_of(own);
+            let means = words.means_of::<T>(own);
             let mut how = how.clone();
             how.stop.time_limit = ends.limit.left();
             let other = config.extrapolated(means, &counts, prior, &how)?;
@@ -214,7 +205,7 @@ impl<T: Real> PlsaVb<T> {
     }
 
     /// A document of words with these means and counts, explained by the solver that was asked for.
-    fn extrapolated(
+    fn extrapolated<T: Real>(
         &self,
         means: DMatrix<T>,
         counts: &[f64],
@@ -223,10 +214,10 @@ impl<T: Real> PlsaVb<T> {
     ) -> Result<Document, FitError> {
         let (n, k) = means.shape();
         let mut config = self.clone();
-        config.settings = Settings::default();
+        config.blocks = BlockSettings::default();
         let prior = Entries::Each(DMatrix::from_vec(k, 1, prior));
-        config.settings.prior(NAMES[1].into(), prior);
-        config.settings.freeze(NAMES[0].into(), Frozen::Whole);
+        config.blocks.prior(NAMES[1].into(), prior);
+        config.blocks.freeze(NAMES[0].into(), Frozen::Whole);
         let mut shape = vec![1; 2];
         shape[self.given.explained()] = n;
         let counts = counts.iter().map(|&v| T::lit(v)).collect();
@@ -253,31 +244,22 @@ fn extrapolates(how: &Transform) -> bool {
     !matches!(how.solver, Solver::Auto | Solver::Em)
 }
 
-impl<T: Real> PlsaVbBuilder<T> {
-    /// Sets the mode that is given (default: the columns).
-    pub fn given(mut self, given: Given) -> Self {
-        self.0.given = given;
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
-    pub fn build(self) -> Result<PlsaVb<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        check_priors(&self.0.settings)?;
-        Ok(self.0)
-    }
-}
-
-impl<T: Real> Model<T> for PlsaVb<T> {
-    type State = PlsaVbState<T>;
-
+impl Settings for PlsaVb {
     fn components(&self) -> usize {
         self.components
     }
+
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, and for a shape that is not positive and finite.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        check_priors(&self.blocks)
+    }
+}
+
+impl<T: Real> Model<T> for PlsaVb {
+    type State = PlsaVbState<T>;
 
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_dist::{digamma, gamma_shape_kl_slice};
 use plca_fit::shards::{ACROSS, Shard, Sharded, Shared, Survey, Whole};
-use plca_fit::{BlockSpec, Counts, FitError, Parameters, Sense, Settings, Wanted};
+use plca_fit::{BlockSettings, BlockSpec, Counts, FitError, Parameters, Sense, Settings, Wanted};
 use plca_priors::{Components, Entries};
 use plca_tensor::{Data, Real};
 
@@ -101,7 +101,7 @@ pub(super) fn divergence_of_rows<T: Real>(
 /// The model of all shards, of these blocks.
 fn whole<T: Real>(
     blocks: Vec<BlockSpec<T>>,
-    settings: &Settings<T>,
+    settings: &BlockSettings,
     survey: &Survey,
 ) -> Result<Whole<T>, FitError> {
     if !survey.complete {
@@ -142,7 +142,7 @@ fn even<T: Real>(
 
 /// What shapes of a posterior are given, as all data at once take them.
 fn given<T: Real>(
-    settings: &Settings<T>,
+    settings: &BlockSettings,
     spec: &BlockSpec<T>,
     value: DMatrix<T>,
 ) -> Result<DMatrix<T>, FitError> {
@@ -155,7 +155,7 @@ fn given<T: Real>(
 fn divergence_of<T: Real>(
     specs: &[BlockSpec<T>],
     shared: &Parameters<T>,
-    settings: &Settings<T>,
+    settings: &BlockSettings,
 ) -> Result<f64, FitError> {
     let blocks = specs.iter().zip(shared.matrices());
     let terms = blocks.map(|(spec, shapes)| divergence(spec, shapes, &prior_of(settings, spec)?));
@@ -163,7 +163,7 @@ fn divergence_of<T: Real>(
 }
 
 /// The posterior of the topics is shared, that of the mixtures belongs to the documents.
-impl<T: Real> Sharded<T> for PlsaVb<T> {
+impl<T: Real> Sharded<T> for PlsaVb {
     fn along(&self, _: usize) -> usize {
         self.given.mode()
     }
@@ -173,7 +173,12 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        let whole = whole(self.blocks(&survey.shape)?.0, &self.settings, survey)?;
+        self.check()?;
+        let whole = whole(
+            self.specs_and_priors(&survey.shape)?.0,
+            &self.blocks,
+            survey,
+        )?;
         Ok(Whole {
             facts: vec![("given", vec![self.given.mode() as f64])],
             ..whole
@@ -190,11 +195,11 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
     }
 
     fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-        given(&self.settings, spec, value)
+        given(&self.blocks, spec, value)
     }
 
     fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
-        Ok(even(self.blocks(&survey.shape)?, survey))
+        Ok(even(self.specs_and_priors(&survey.shape)?, survey))
     }
 
     fn bind_shard<'a>(
@@ -203,14 +208,15 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
         _: &[f64],
         _: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
-        let blocks = self.blocks(shard.shape())?;
+        self.check()?;
+        let blocks = self.specs_and_priors(shard.shape())?;
         let counts = VbCounts::new(shard, blocks, Form::Given(self.given));
         Ok(Box::new(counts.of_part()))
     }
 
     fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
         let spec = &plsa_specs(self.given, [counts.nrows(), 1], self.components)[block];
-        add(&prior_of(&self.settings, spec)?, spec, counts);
+        add(&prior_of(&self.blocks, spec)?, spec, counts);
         Ok(())
     }
 
@@ -218,13 +224,13 @@ impl<T: Real> Sharded<T> for PlsaVb<T> {
         let shape = [shared.shape(0).0, 1];
         let mut specs = plsa_specs(self.given, shape, self.components);
         specs.truncate(1);
-        specs[0].frozen = self.settings.frozen(&specs[0].name).clone();
-        Ok(-divergence_of(&specs, shared, &self.settings)?)
+        specs[0].frozen = self.blocks.frozen(&specs[0].name).clone();
+        Ok(-divergence_of(&specs, shared, &self.blocks)?)
     }
 }
 
 /// Weights and factors are shared except for the factor of the last mode, whose columns run across the shards.
-impl<T: Real> Sharded<T> for PlcaVb<T> {
+impl<T: Real> Sharded<T> for PlcaVb {
     fn along(&self, order: usize) -> usize {
         order.saturating_sub(1)
     }
@@ -234,15 +240,20 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
-        whole(self.blocks(&survey.shape)?.0, &self.settings, survey)
+        self.check()?;
+        whole(
+            self.specs_and_priors(&survey.shape)?.0,
+            &self.blocks,
+            survey,
+        )
     }
 
     fn given(&self, spec: &BlockSpec<T>, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-        given(&self.settings, spec, value)
+        given(&self.blocks, spec, value)
     }
 
     fn even(&self, survey: &Survey) -> Result<Option<Vec<DMatrix<T>>>, FitError> {
-        Ok(even(self.blocks(&survey.shape)?, survey))
+        Ok(even(self.specs_and_priors(&survey.shape)?, survey))
     }
 
     fn bind_shard<'a>(
@@ -251,14 +262,15 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
         _: &[f64],
         _: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
-        let counts = VbCounts::new(shard, self.blocks(shard.shape())?, Form::Joint);
+        self.check()?;
+        let counts = VbCounts::new(shard, self.specs_and_priors(shard.shape())?, Form::Joint);
         Ok(Box::new(counts.of_part()))
     }
 
     fn add_prior(&self, block: usize, counts: &mut DMatrix<T>) -> Result<(), FitError> {
         let shape = vec![counts.nrows(); block.max(1)];
         let spec = &plca_specs(&shape, self.components)[block];
-        add(&prior_of(&self.settings, spec)?, spec, counts);
+        add(&prior_of(&self.blocks, spec)?, spec, counts);
         Ok(())
     }
 
@@ -266,17 +278,17 @@ impl<T: Real> Sharded<T> for PlcaVb<T> {
         let shape: Vec<_> = shared.matrices()[1..].iter().map(|f| f.nrows()).collect();
         let mut specs = plca_specs(&shape, self.components);
         for spec in &mut specs {
-            spec.frozen = self.settings.frozen(&spec.name).clone();
+            spec.frozen = self.blocks.frozen(&spec.name).clone();
         }
-        Ok(-divergence_of(&specs, shared, &self.settings)?)
+        Ok(-divergence_of(&specs, shared, &self.blocks)?)
     }
 
     fn value_of_sums(&self, shared: &Shared<T>) -> Result<f64, FitError> {
         let shape = &shared.survey().shape;
         let (mut specs, last) = (plca_specs::<T>(shape, self.components), shape.len());
         let mut spec = specs.swap_remove(last);
-        spec.frozen = self.settings.frozen(&spec.name).clone();
-        let prior = prior_of(&self.settings, &spec)?;
+        spec.frozen = self.blocks.frozen(&spec.name).clone();
+        let prior = prior_of(&self.blocks, &spec)?;
         divergence_of_sums(&spec, shared.sums(last), &prior, spec.shape.0)
     }
 }

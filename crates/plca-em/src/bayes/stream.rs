@@ -12,20 +12,9 @@ use super::prior_of;
 use crate::online::{After, Explanation, Streamed, Turn, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
-impl<T: Real> sealed::Sealed for PlsaVb<T> {}
-
-/// Documents, not their counts, are what a batch is measured in.
-impl<T: Real> Streamed<T> for PlsaVb<T> {
-    fn streamed(&self, _: usize) -> usize {
-        self.given.mode()
-    }
-
-    fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
-        Ok(self.blocks(shape)?.0)
-    }
-
+impl sealed::Sealed for PlsaVb {
     fn check_stream(&self) -> Result<(), FitError> {
-        let [basis, mixture] = NAMES.map(|name| self.settings.frozen(name));
+        let [basis, mixture] = NAMES.map(|name| self.blocks.frozen(name));
         let what = if *basis == Frozen::Whole {
             "with a frozen `basis_shape` there is nothing to learn online: use transform"
         } else if *mixture != Frozen::No {
@@ -34,6 +23,17 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
             return Ok(());
         };
         conflict(what)
+    }
+}
+
+/// Documents, not their counts, are what a batch is measured in.
+impl<T: Real> Streamed<T> for PlsaVb {
+    fn streamed(&self, _: usize) -> usize {
+        self.given.mode()
+    }
+
+    fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
+        Ok(self.specs_and_priors(shape)?.0)
     }
 
     fn drawn(&self, size: usize) -> BlockSpec<T> {
@@ -56,7 +56,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         let [then, now] = after.statistics;
         let [before, all] = after.amounts;
         let old = 1.0 - after.rho;
-        let prior = prior_of(&self.settings, spec)?;
+        let prior = prior_of(&self.blocks, spec)?;
         let mut new = after.block.clone();
         prior.for_each(new.as_mut_slice(), components(spec), |x, eta| {
             *x = T::lit(old * x.to_f64() + after.rho * eta);
@@ -75,7 +75,7 @@ impl<T: Real> Streamed<T> for PlsaVb<T> {
         start: Option<&PlsaVbState<T>>,
         how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaVbState<T>>, FitError> {
-        let is_local = |axes| self.is_local(axes, 2);
+        let is_local = |axes| Streamed::<T>::is_local(self, axes, 2);
         let basis = shared.swap_remove(0);
         let part = |by_means| {
             let mut counts = self.on_data(batch)?.0.of_part();

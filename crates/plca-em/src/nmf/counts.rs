@@ -14,7 +14,7 @@ use crate::blocks::{is_free, largest, residual};
 use crate::expectation::{completed, with_hidden};
 use crate::product::{count_unit, unsupported};
 
-pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
+pub(super) fn plan<T: Real>(model: &Nmf, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     for spec in specs {
         let some = spec.is_partly_frozen();
         refuse(some, &format!("frozen components of `{}`", spec.name))?;

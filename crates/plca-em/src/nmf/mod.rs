@@ -49,8 +49,7 @@ pub use state::NmfState;
 ///
 /// ```
 /// use plca_em::{Nmf, Update};
-/// let nmf = Nmf::<f64>::builder(4).update(Update::Sequential).build()?;
-/// # Ok::<(), plca_fit::FitError>(())
+/// let nmf = Nmf::new(4).update(Update::Sequential);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -62,56 +61,41 @@ pub enum Update {
     Sequential,
 }
 
-/// Non-negative matrix factorization (NMF) under the generalised Kullback-Leibler divergence.
-///
-/// ```math
-/// V \approx W H, \qquad \text{minimise} \quad
-/// D = \sum_{i,j} \left( V_{ij} \ln \frac{V_{ij}}{(W H)_{ij}} - V_{ij} + (W H)_{ij} \right), \qquad W, H \ge 0
-/// ```
-///
-/// `V` is the data, a non-negative `I x J` matrix; the sum runs over its observed cells. Up to a constant `D` is minus the log-likelihood
-/// of independent Poisson counts with the means `W H`; minus the log-density of the priors, such as a
-/// [`Penalty`](plca_priors::Penalty), is added. With priors `fast` is not for this model. The blocks are `w`, `W` as an `I x K`
-/// matrix, and `h`, `H` as a `K x J` matrix, in the scale of the data.
-///
-/// This value holds the settings, which have been checked; [`Nmf::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_em::Nmf;
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-/// let fit = Nmf::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.objective() < 1e-3);                                    // two components are enough
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Nmf<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-    update: Option<Update>,
-    missing: Option<Missing>,
+plca_fit::settings! {
+    /// Non-negative matrix factorization (NMF) under the generalised Kullback-Leibler divergence.
+    ///
+    /// ```math
+    /// V \approx W H, \qquad \text{minimise} \quad
+    /// D = \sum_{i,j} \left( V_{ij} \ln \frac{V_{ij}}{(W H)_{ij}} - V_{ij} + (W H)_{ij} \right), \qquad W, H \ge 0
+    /// ```
+    ///
+    /// `V` is the data, a non-negative `I x J` matrix; the sum runs over its observed cells. Up to a constant `D` is minus the log-likelihood
+    /// of independent Poisson counts with the means `W H`; minus the log-density of the priors, such as a
+    /// [`Penalty`](plca_priors::Penalty), is added. With priors `fast` is not for this model. The blocks are `w`, `W` as an `I x K`
+    /// matrix, and `h`, `H` as a `K x J` matrix, in the scale of the data.
+    ///
+    /// [`Nmf::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_em::Nmf;
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let fit = Nmf::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.objective() < 1e-3);                                    // two components are enough
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Nmf, priors "" {
+        /// The form of the updates (default: simultaneous on complete data, sequential where cells are hidden).
+        pub update: Option<Update> = None, some Update;
+        /// The treatment of hidden cells (default: multiplicative, or imputation with simultaneous updates). The multiplicative one makes the updates
+        /// sequential on complete data too.
+        pub missing: Option<Missing> = None, some Missing;
+    }
 }
 
-/// The settings of [`Nmf`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct NmfBuilder<T: Real>(Nmf<T>);
-
-plca_fit::block_setters!(NmfBuilder);
-
-impl<T: Real> Nmf<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> NmfBuilder<T> {
-        NmfBuilder(Self {
-            components,
-            settings: Settings::default(),
-            update: None,
-            missing: None,
-        })
-    }
-
+impl Nmf {
     /// What entries of the two factors are drawn around, for data of this shape and sum.
     fn scale(&self, shape: &[usize], total: f64) -> Result<Vec<f64>, FitError> {
         let &[rows, columns] = shape else {
@@ -124,78 +108,60 @@ impl<T: Real> Nmf<T> {
     }
 
     /// The blocks for data of this shape, drawn around a scale each.
-    fn blocks(&self, shape: &[usize], scale: Vec<f64>) -> Result<Vec<BlockSpec<T>>, FitError> {
+    fn drawn_around<T: Real>(
+        &self,
+        scale: Vec<f64>,
+        shape: &[usize],
+    ) -> Result<Vec<BlockSpec<T>>, FitError> {
         let mut specs = specs([shape[0], shape[1]], self.components);
         for (spec, scale) in specs.iter_mut().zip(scale) {
             spec.draw = Draw::Around(scale);
         }
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         Ok(specs)
     }
 
     /// Whether one iteration takes both factors from one ratio.
     fn is_simultaneous(&self, complete: bool) -> bool {
-        let missing = self.missing.unwrap_or(match self.update {
-            Some(Update::Simultaneous) => Missing::Imputation,
-            _ => Missing::Multiplicative,
-        });
-        match complete {
-            true => self.update.unwrap_or_default() == Update::Simultaneous,
-            false => missing == Missing::Imputation,
+        match (self.update, self.missing) {
+            // On complete data too: whether a cell is hidden should not change the form of the updates.
+            (Some(Update::Sequential), _) | (_, Some(Missing::Multiplicative)) => false,
+            (Some(Update::Simultaneous), _) | (_, Some(Missing::Imputation)) => true,
+            (None, None) => complete,
         }
     }
 }
 
-impl<T: Real> NmfBuilder<T> {
-    /// Sets the form of the updates (default: simultaneous on complete data, sequential where cells are hidden).
-    pub fn update(mut self, update: Update) -> Self {
-        self.0.update = Some(update);
-        self
-    }
-
-    /// Sets how hidden cells are treated (default: multiplicative, or imputation with simultaneous updates).
-    pub fn missing(mut self, missing: Missing) -> Self {
-        self.0.missing = Some(missing);
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components, [`FitError::Conflict`] for updates and a treatment of hidden cells that do not go together.
-    pub fn build(self) -> Result<Nmf<T>, FitError> {
-        let mut nmf = self.0;
-        FitError::if_zero("components", nmf.components)?;
-        let what = match (nmf.update, nmf.missing) {
-            (Some(Update::Simultaneous), Some(Missing::Multiplicative)) => {
-                "masked multiplicative updates have the sequential form only"
-            }
-            (Some(Update::Sequential), Some(Missing::Imputation)) => {
-                "imputation of hidden cells has the simultaneous form only"
-            }
-            (_, missing) => {
-                // On complete data too: whether a cell is hidden should not change the form of the updates.
-                if missing == Some(Missing::Multiplicative) {
-                    nmf.update = Some(Update::Sequential);
-                }
-                return Ok(nmf);
-            }
-        };
-        conflict(what)
-    }
-}
-
-impl<T: Real> Model<T> for Nmf<T> {
-    type State = NmfState<T>;
-
+impl Settings for Nmf {
     fn components(&self) -> usize {
         self.components
     }
 
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, [`FitError::Conflict`] for updates and a treatment of hidden cells that do not go together.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        match (self.update, self.missing) {
+            (Some(Update::Simultaneous), Some(Missing::Multiplicative)) => {
+                conflict("masked multiplicative updates have the sequential form only")
+            }
+            (Some(Update::Sequential), Some(Missing::Imputation)) => {
+                conflict("imputation of hidden cells has the simultaneous form only")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<T: Real> Model<T> for Nmf {
+    type State = NmfState<T>;
+
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         check_counts(data)?;
-        let specs = self.blocks(data.shape(), self.scale(data.shape(), data.total())?)?;
+        let scale = self.scale(data.shape(), data.total())?;
+        let specs = self.drawn_around(scale, data.shape())?;
         let counts = NmfCounts {
             data,
             complete: data.is_complete(),

@@ -3,7 +3,7 @@
 use plca_fit::shards::{Apart, Imputes, InTurn, Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
-    Wanted, improve,
+    Settings, Wanted, improve,
 };
 use plca_tensor::{Data, Expected, Factor, Modes, Real, normalise_columns};
 
@@ -106,7 +106,7 @@ impl<T: Real> Imputes<T> for NmfShard<'_, T> {
 }
 
 /// `W` is shared, with the sums of the new `H` among the statistics; `H` belongs to the columns.
-impl<T: Real> Sharded<T> for Nmf<T> {
+impl<T: Real> Sharded<T> for Nmf {
     fn along(&self, _: usize) -> usize {
         1
     }
@@ -127,15 +127,16 @@ impl<T: Real> Sharded<T> for Nmf<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        self.check()?;
         let imputed = !survey.complete && self.is_simultaneous(false);
-        if imputed && self.settings.has_priors() {
+        if imputed && self.blocks.has_priors() {
             return conflict(
                 "hidden cells of KL-NMF on shards are imputed in the scale of the data, which priors on rates do not allow: expected the multiplicative form",
             );
         }
         let scale = self.scale(&survey.shape, survey.total)?;
         Ok(Whole {
-            blocks: self.blocks(&survey.shape, scale)?,
+            blocks: self.drawn_around(scale, &survey.shape)?,
             sense: Sense::Minimise,
             mass: 1.0,
             power: 1.0,
@@ -155,8 +156,9 @@ impl<T: Real> Sharded<T> for Nmf<T> {
         known: &[f64],
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        self.check()?;
         let scale = self.scale(&survey.shape, survey.total)?;
-        let specs = self.blocks(shard.shape(), scale)?;
+        let specs = self.drawn_around(scale, shard.shape())?;
         let counts = NmfCounts {
             data: shard,
             complete: survey.complete,

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_fit::{
     Algorithm, Alone, Axes, Axis, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError,
-    Model, Parameters, State, Transform, begin, certify, components_in_unit, each, empty, gaps,
-    one_by_one, possible, share, uncertified,
+    Model, Parameters, Settings, State, Transform, begin, certify, components_in_unit, each, empty,
+    gaps, one_by_one, possible, share, uncertified,
 };
 use plca_tensor::{Cp, Data, Factor, Real, exponent, normalise_columns};
 
@@ -56,9 +56,7 @@ impl<T: Real> NmfState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        Nmf::builder(self.w().ncols())
-            .build()?
-            .transform(self, data, how)
+        Nmf::new(self.w().ncols()).transform(self, data, how)
     }
 
     /// The PLCA of which the product is a multiple.
@@ -119,7 +117,7 @@ impl<T: Real> NmfState<T> {
     }
 }
 
-impl<T: Real> Nmf<T> {
+impl Nmf {
     /// Transforms new data along one mode: the other factor of the state is kept, and the new one has the prior of this model. Each observation is explained
     /// alone, until it is at its own end: its rates are bit-identical in any batch, in any storage and for any number of threads.
     ///
@@ -132,7 +130,7 @@ impl<T: Real> Nmf<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// let learnt = NmfState::new(dmatrix![1.0; 3.0], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![1.0, 4.0, 4.0, 6.0], Order::RowMajor)?;
-    /// let nmf = Nmf::<f64>::builder(1).prior("h", Penalty::new(1.0, 0.0)?).build()?;
+    /// let nmf = Nmf::new(1).prior("h", Penalty::new(1.0, 0.0)?);
     /// let explained = nmf.transform(&learnt, &new, &Transform::default())?;
     /// assert!((explained.fit.state().h() - dmatrix![1.0, 2.0]).amax() < 1e-9);    // 5 / (4 + 1), 10 / (4 + 1)
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -141,12 +139,13 @@ impl<T: Real> Nmf<T> {
     /// # Errors
     ///
     /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of [`on`](Model::on) and of a run.
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &NmfState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<NmfState<T>>, FitError> {
+        self.check()?;
         let along = how.mode(2)?;
         match self.evenly(learnt, data, how, along)? {
             Some(explained) => Ok(explained),
@@ -155,7 +154,7 @@ impl<T: Real> Nmf<T> {
     }
 
     /// The same by components in the sizes that they have.
-    fn as_they_are(
+    fn as_they_are<T: Real>(
         &self,
         learnt: &NmfState<T>,
         data: &dyn Data<T>,
@@ -172,10 +171,10 @@ impl<T: Real> Nmf<T> {
             0 => ("h", "w"),
             _ => ("w", "h"),
         };
-        let mut config = Nmf::builder(k).freeze(fixed).build()?;
-        let prior = self.settings.prior_of(found);
+        let mut config = Nmf::new(k).freeze(fixed);
+        let prior = self.blocks.prior_of(found);
         if let Some(prior) = prior {
-            config.settings.prior(found.into(), prior.clone());
+            config = config.prior(found, prior.clone());
         }
         let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;
@@ -259,7 +258,7 @@ impl<T: Real> Nmf<T> {
 
     /// The same by components of about the same size where those of the learnt factor are far apart: an even start would be one of the largest alone.
     /// `None` where they are not, or where a prior says in which unit they are.
-    fn evenly(
+    fn evenly<T: Real>(
         &self,
         learnt: &NmfState<T>,
         data: &dyn Data<T>,
@@ -274,7 +273,7 @@ impl<T: Real> Nmf<T> {
         let exponents = sizes.iter().filter(|&&x| x > T::zero());
         let exponents: Vec<i32> = exponents.map(|x| exponent(x.to_f64())).collect();
         let ends = exponents.iter().min().zip(exponents.iter().max());
-        let prior = self.settings.prior_of(if along == 0 { "w" } else { "h" });
+        let prior = self.blocks.prior_of(if along == 0 { "w" } else { "h" });
         if prior.is_some() || ends.is_none_or(|(least, most)| most - least <= APART) {
             return Ok(None);
         }
@@ -303,7 +302,7 @@ impl<T: Real> Nmf<T> {
     }
 
     /// The same of data as they are, by a model whose other factor is frozen.
-    fn together(
+    fn together<T: Real>(
         &self,
         learnt: &NmfState<T>,
         data: &dyn Data<T>,

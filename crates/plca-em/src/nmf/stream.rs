@@ -18,9 +18,23 @@ use crate::online::{Explanation, Streamed, Turn, sealed};
 use crate::product::{conflict, seen_mass};
 use crate::{Given, Plsa, PlsaState};
 
-impl<T: Real> sealed::Sealed for Nmf<T> {}
+impl sealed::Sealed for Nmf {
+    fn check_stream(&self) -> Result<(), FitError> {
+        let frozen = ["w", "h"].map(|name| *self.blocks.frozen(name) != Frozen::No);
+        if self.blocks.has_priors() {
+            return conflict("the factors of an online fit have no scale: they cannot have priors");
+        }
+        match frozen {
+            [true, _] => {
+                conflict("with a frozen `w` there is nothing to learn online: use transform")
+            }
+            [_, true] => conflict("`h` of a stream belongs to its batches: it cannot be frozen"),
+            _ => Ok(()),
+        }
+    }
+}
 
-impl<T: Real> Streamed<T> for Nmf<T> {
+impl<T: Real> Streamed<T> for Nmf {
     fn streamed(&self, _: usize) -> usize {
         1
     }
@@ -38,20 +52,6 @@ impl<T: Real> Streamed<T> for Nmf<T> {
         ])
     }
 
-    fn check_stream(&self) -> Result<(), FitError> {
-        let frozen = ["w", "h"].map(|name| *self.settings.frozen(name) != Frozen::No);
-        if self.settings.has_priors() {
-            return conflict("the factors of an online fit have no scale: they cannot have priors");
-        }
-        match frozen {
-            [true, _] => {
-                conflict("with a frozen `w` there is nothing to learn online: use transform")
-            }
-            [_, true] => conflict("`h` of a stream belongs to its batches: it cannot be frozen"),
-            _ => Ok(()),
-        }
-    }
-
     fn explain(
         &self,
         shared: Vec<DMatrix<T>>,
@@ -59,9 +59,7 @@ impl<T: Real> Streamed<T> for Nmf<T> {
         start: Option<&NmfState<T>>,
         how: Turn,
     ) -> Result<Explanation<T, NmfState<T>>, FitError> {
-        let plsa = Plsa::builder(self.components)
-            .given(Given::Columns)
-            .build()?;
+        let plsa = Plsa::new(self.components).given(Given::Columns);
         let start = start.map(|state| as_mixtures(state, &shared)).transpose()?;
         let found = plsa.explain(shared, batch, start.as_ref(), how)?;
         let sums = batch.marginal(1)?;

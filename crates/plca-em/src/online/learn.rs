@@ -1,7 +1,7 @@
 //! What a batch does to the state.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, FitError, Frozen, check_shape};
+use plca_fit::{Axis, BlockSpec, FitError, Frozen, Settings, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::rounds::mass;
@@ -9,14 +9,17 @@ use super::{After, Batch, Online, OnlineState, Streamed, Turn};
 use crate::blocks::is_free;
 use crate::product::conflict;
 
-impl<T: Real, M: Streamed<T>> Online<M, T> {
-    pub(super) fn learn(
+impl<M> Online<M> {
+    pub(super) fn learn<T: Real>(
         &self,
         state: &mut OnlineState<T>,
         batch: &dyn Data<T>,
         start: Option<&M::State>,
-    ) -> Result<Batch<M::State>, FitError> {
-        let shared = self.check(state, batch)?;
+    ) -> Result<Batch<M::State>, FitError>
+    where
+        M: Streamed<T>,
+    {
+        let shared = self.shared_by(state, batch)?;
         let t = state.batches.saturating_add(1);
         let rule = Turn {
             local: self.local,
@@ -43,21 +46,27 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The amount that is learnt from by EM after a start that is drawn.
-    fn early(&self) -> f64 {
+    fn early(&self) -> f64
+    where
+        M: Settings,
+    {
         let [documents, passes] = EARLY;
         let most = documents * self.model.components() as f64;
         self.total.map_or(most, |total| most.min(passes * total))
     }
 
     /// The state after a batch of these counts and this amount, which met these factors, and its weight.
-    pub(super) fn absorbed(
+    pub(super) fn absorbed<T: Real>(
         &self,
         state: &OnlineState<T>,
         shared: &[BlockSpec<T>],
         factors: Vec<DMatrix<T>>,
         counts: Vec<DMatrix<T>>,
         amount: f64,
-    ) -> Result<(OnlineState<T>, f64), FitError> {
+    ) -> Result<(OnlineState<T>, f64), FitError>
+    where
+        M: Streamed<T>,
+    {
         let t = state.batches.saturating_add(1);
         let (seen, pass) = (state.seen + amount, state.pass + amount);
         let rho = self.step.rho(t, amount / seen);
@@ -81,11 +90,15 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The shared blocks, for which state and batch must be made.
-    pub(super) fn check(
+    pub(super) fn shared_by<T: Real>(
         &self,
         state: &OnlineState<T>,
         batch: &dyn Data<T>,
-    ) -> Result<Vec<BlockSpec<T>>, FitError> {
+    ) -> Result<Vec<BlockSpec<T>>, FitError>
+    where
+        M: Streamed<T>,
+    {
+        self.check()?;
         state.check()?;
         let (k, got) = (self.model.components(), state.weights.len());
         if got != k {
@@ -105,7 +118,10 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The shared blocks for batches of this shape.
-    pub(super) fn shared(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
+    pub(super) fn shared<T: Real>(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError>
+    where
+        M: Streamed<T>,
+    {
         let specs = self.model.specs(shape)?.into_iter();
         let is_local = |spec: &BlockSpec<T>| self.model.is_local(spec.axes, shape.len());
         let (own, shared): (Vec<_>, Vec<_>) = specs.partition(is_local);
@@ -121,12 +137,15 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The factors, with a trace of what the batch has and no component reaches; the names of those whose priors may be why.
-    pub(super) fn admit(
+    pub(super) fn admit<T: Real>(
         &self,
         state: &OnlineState<T>,
         shared: &[BlockSpec<T>],
         batch: &dyn Data<T>,
-    ) -> Result<(Vec<DMatrix<T>>, Vec<String>), FitError> {
+    ) -> Result<(Vec<DMatrix<T>>, Vec<String>), FitError>
+    where
+        M: Streamed<T>,
+    {
         let (mut factors, mut restored) = (state.factors.clone(), Vec::new());
         let positive = |f: &DMatrix<T>| f.iter().all(|&x| x > T::zero());
         if factors.iter().all(positive) {
@@ -174,13 +193,16 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The parameters that follow from the statistics, after a batch of this weight.
-    fn m_steps(
+    fn m_steps<T: Real>(
         &self,
         before: &OnlineState<T>,
         state: &mut OnlineState<T>,
         shared: &[BlockSpec<T>],
         rho: f64,
-    ) -> Result<(), FitError> {
+    ) -> Result<(), FitError>
+    where
+        M: Streamed<T>,
+    {
         let amounts = [before.total, state.total].map(|total| self.total.unwrap_or(total));
         let parts = state.factors.iter_mut().zip(&before.statistics);
         let parts = parts.zip(&state.statistics).zip(shared);

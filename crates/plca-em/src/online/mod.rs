@@ -15,30 +15,28 @@
 //!
 //! By variational Bayes ([`PlsaVb`](crate::PlsaVb)) the shapes of the topics take the place of the factors, and documents are what batches are counted in. `[EXT 3]`
 
-mod builder;
 mod learn;
 mod rounds;
+mod settings;
 mod state;
 mod step;
 mod stream;
 mod streamed;
 
-use std::marker::PhantomData;
-
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Constraint, FitError, Interrupt};
+use plca_fit::{Constraint, FitError, Interrupt, Settings};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
-pub use builder::{Local, OnlineBuilder};
 pub(crate) use rounds::Rounds;
+pub use settings::Local;
 pub use state::OnlineState;
 pub use step::StepSize;
 pub use stream::{Pass, StreamError};
 pub use streamed::{After, Explanation, Streamed, Turn};
 pub(crate) use streamed::{explain, freeze_shared, sealed};
 
-/// A learner of PLSA, PLCA or KL-NMF that takes the data in batches, one after the other; see [`Online::builder`].
+/// A learner of PLSA, PLCA or KL-NMF that takes the data in batches, one after the other.
 ///
 /// ```math
 /// \begin{aligned}
@@ -65,7 +63,7 @@ pub(crate) use streamed::{explain, freeze_shared, sealed};
 /// use plca_tensor::{Coordinates, SparseTensor};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 ///
-/// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
+/// let learner = Online::new(Plsa::new(2));
 /// let mut state = learner.init(&[4], &mut ChaCha8Rng::seed_from_u64(0))?;
 /// for pass in 0..200 {
 ///     // Four words; documents with words of the first two, or of the last two.
@@ -80,14 +78,14 @@ pub(crate) use streamed::{explain, freeze_shared, sealed};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Online<M, T: Real> {
+#[must_use = "settings alone learn nothing"]
+pub struct Online<M> {
     model: M,
     step: StepSize,
     local: Local,
     total: Option<f64>,
     drawn: bool,
     interrupt: Option<Interrupt>,
-    scalar: PhantomData<T>,
 }
 
 /// The explanation of a batch, as it was found before the batch changed the learner.
@@ -96,7 +94,7 @@ pub struct Online<M, T: Real> {
 /// use plca_em::{Online, Plsa};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
+/// let learner = Online::new(Plsa::new(2));
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
 /// let batch = DenseTensor::new(vec![2, 3], vec![3.0, 1.0, 0.0, 0.0, 2.0, 2.0], Order::RowMajor)?;
 /// let learnt = learner.partial_fit(&mut state, &batch)?;
@@ -123,44 +121,33 @@ pub struct Batch<S> {
     pub restored: Vec<String>,
 }
 
-impl<T: Real, M: Streamed<T>> Online<M, T> {
-    /// A learner of this model; see [`OnlineBuilder`] for its settings.
-    ///
-    /// ```
-    /// use plca_em::{Online, Plca, StepSize};
-    /// let learner = Online::builder(Plca::<f64>::builder(3).build()?).step(StepSize::Average).build()?;
-    /// # Ok::<(), plca_fit::FitError>(())
-    /// ```
-    pub fn builder(model: M) -> OnlineBuilder<M, T> {
-        OnlineBuilder(Self {
-            model,
-            step: StepSize::default(),
-            local: Local::default(),
-            total: None,
-            drawn: false,
-            interrupt: None,
-            scalar: PhantomData,
-        })
-    }
-
+impl<M> Online<M> {
     /// A random start for batches whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as
-    /// those of the batch model. The shapes of a model by variational Bayes are drawn uniformly between 0.5 and 1.5: see [`OnlineBuilder::drawn`].
+    /// those of the batch model. The shapes of a model by variational Bayes are drawn uniformly between 0.5 and 1.5: see [`drawn`](Self::drawn()).
     ///
     /// # Errors
     ///
-    /// [`FitError`]: no mode besides the streamed one, a mode of size 0.
+    /// Those of [`Settings::check`]; [`FitError`]: no mode besides the streamed one, a mode of size 0.
     ///
     /// # Examples
     ///
     /// ```
     /// use plca_em::{Online, Plca};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let learner = Online::builder(Plca::<f64>::builder(2).build()?).build()?;
+    /// let learner = Online::new(Plca::new(2));
     /// let state = learner.init(&[5, 7], &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert_eq!(state.factors[1].shape(), (7, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init(&self, sizes: &[usize], rng: &mut dyn Rng) -> Result<OnlineState<T>, FitError> {
+    pub fn init<T: Real>(
+        &self,
+        sizes: &[usize],
+        rng: &mut dyn Rng,
+    ) -> Result<OnlineState<T>, FitError>
+    where
+        M: Streamed<T>,
+    {
+        self.check()?;
         let k = self.model.components();
         let factors = sizes.iter().map(|&n| self.model.drawn(n).drawn(rng));
         let factors = factors.collect();
@@ -171,12 +158,16 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     ///
     /// # Errors
     ///
-    /// As there.
-    pub fn start(
+    /// Those of [`Settings::check`]; as there.
+    pub fn start<T: Real>(
         &self,
         weights: DVector<T>,
         factors: Vec<DMatrix<T>>,
-    ) -> Result<OnlineState<T>, FitError> {
+    ) -> Result<OnlineState<T>, FitError>
+    where
+        M: Streamed<T>,
+    {
+        self.check()?;
         match self.model.drawn(1).constraint {
             Constraint::Positive => OnlineState::of_shapes(factors),
             _ => OnlineState::new(weights, factors),
@@ -191,9 +182,9 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     ///
     /// # Errors
     ///
-    /// [`FitError`]; then nothing has changed. A state that [`check`](OnlineState::check) refuses or that has another number of
+    /// Those of [`Settings::check`]; [`FitError`]; then nothing has changed. A state that [`check`](OnlineState::check) refuses or that has another number of
     /// components, a batch of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit;
-    /// [`FitError::Interrupted`] where [`OnlineBuilder::interrupt`] says so.
+    /// [`FitError::Interrupted`] where [`interrupt`](Self::interrupt()) says so.
     ///
     /// # Examples
     ///
@@ -201,7 +192,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// use plca_em::{Online, Plca};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let learner = Online::builder(Plca::<f64>::builder(2).build()?).build()?;
+    /// let learner = Online::new(Plca::new(2));
     /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
     /// for frames in [vec![3.0, 0.0, 1.0, 2.0], vec![0.0, 6.0, 4.0, 2.0]] {
     ///     learner.partial_fit(&mut state, &DenseTensor::new(vec![2, 2], frames, Order::RowMajor)?)?;
@@ -209,11 +200,14 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// assert_eq!((state.batches, state.seen), (2, 18.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn partial_fit(
+    pub fn partial_fit<T: Real>(
         &self,
         state: &mut OnlineState<T>,
         batch: &dyn Data<T>,
-    ) -> Result<Batch<M::State>, FitError> {
+    ) -> Result<Batch<M::State>, FitError>
+    where
+        M: Streamed<T>,
+    {
         self.learn(state, batch, None)
     }
 
@@ -231,10 +225,9 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// // Batch EM: all data in one batch, of which nothing is remembered but the mixtures.
-    /// let learner = Online::builder(Plsa::<f64>::builder(2).build()?)
+    /// let learner = Online::new(Plsa::new(2))
     ///     .step(StepSize::Constant(1.0))
-    ///     .local(Local { max_iter: 1, tol: 0.0 })
-    ///     .build()?;
+    ///     .local(Local { max_iter: 1, tol: 0.0 });
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
     /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
     /// let mut last = learner.partial_fit(&mut state, &v)?;
@@ -245,12 +238,15 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn partial_fit_from(
+    pub fn partial_fit_from<T: Real>(
         &self,
         state: &mut OnlineState<T>,
         batch: &dyn Data<T>,
         mixtures: &M::State,
-    ) -> Result<Batch<M::State>, FitError> {
+    ) -> Result<Batch<M::State>, FitError>
+    where
+        M: Streamed<T>,
+    {
         self.learn(state, batch, Some(mixtures))
     }
 }

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::shards::{Learner, Learns, Learnt, Round, Shared};
-use plca_fit::{FitError, Parameters};
+use plca_fit::{FitError, Parameters, Settings};
 use plca_tensor::{Data, Real};
 
 use super::{Explanation, Online, OnlineState, Streamed, Turn};
@@ -15,7 +15,7 @@ pub(crate) struct Rounds<'a, M>(pub(crate) &'a M);
 /// The state of its rounds.
 #[derive(Debug)]
 struct Learning<M, T: Real> {
-    learner: Online<M, T>,
+    learner: Online<M>,
     state: OnlineState<T>,
 }
 
@@ -45,10 +45,10 @@ impl<T: Real, M: Streamed<T> + Clone + 'static> Learns<T> for Rounds<'_, M> {
         if shard.total() <= 0.0 {
             return Ok(None);
         }
-        let learner = Online::builder(self.0.clone()).build()?;
+        let learner = Online::new(self.0.clone());
         let at = shared.parameters();
         let state = state_of(at, learner.model.components())?;
-        let specs = learner.check(&state, shard)?;
+        let specs = learner.shared_by(&state, shard)?;
         let turn = Turn {
             local: learner.local,
             batch: round.number as usize,
@@ -68,8 +68,8 @@ impl<T: Real, M: Streamed<T> + Clone + 'static> Learns<T> for Rounds<'_, M> {
     }
 
     fn begin(&self, shared: &Shared<T>) -> Result<Box<dyn Learner<T>>, FitError> {
-        let learner = Online::builder(self.0.clone()).total(shared.survey().total);
-        let learner = learner.build()?;
+        let learner = Online::new(self.0.clone()).total(shared.survey().total);
+        learner.check()?;
         let state = state_of(shared.parameters(), learner.model.components())?;
         Ok(Box::new(Learning { learner, state }))
     }

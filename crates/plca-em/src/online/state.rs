@@ -111,7 +111,7 @@ impl<T: Real> OnlineState<T> {
     /// use nalgebra::dmatrix;
     /// use plca_em::{Online, OnlineState, PlsaVb};
     /// use plca_tensor::{DenseTensor, Order};
-    /// let learner = Online::builder(PlsaVb::<f64>::builder(2).build()?).total(100.0).build()?;
+    /// let learner = Online::new(PlsaVb::new(2)).total(100.0);
     /// let mut state = OnlineState::of_shapes(vec![dmatrix![1.2, 0.9; 0.8, 1.1]])?;
     /// let batch = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 1.0, 2.0], Order::RowMajor)?;
     /// let learnt = learner.partial_fit(&mut state, &batch)?;
@@ -146,7 +146,7 @@ impl<T: Real> OnlineState<T> {
     /// use nalgebra::{dmatrix, dvector};
     /// use plca_em::{Online, OnlineState, Plsa};
     /// use plca_tensor::{DenseTensor, Order};
-    /// let learner = Online::builder(Plsa::<f64>::builder(1).build()?).build()?;
+    /// let learner = Online::new(Plsa::new(1));
     /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
     /// let batch = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// for _ in 0..2 {

@@ -1,6 +1,6 @@
 //! A pass over batches that come from somewhere.
 
-use plca_fit::FitError;
+use plca_fit::{FitError, Settings};
 use plca_tensor::{Data, Real};
 
 use super::{Online, OnlineState, Streamed};
@@ -12,7 +12,7 @@ use super::{Online, OnlineState, Streamed};
 /// use plca_em::{Online, Plsa, StreamError};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
+/// let learner = Online::new(Plsa::new(2));
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
 /// let batch = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let failed = learner.fit_stream(&mut state, [Ok(batch), Err("the tape is torn")]);
@@ -42,7 +42,7 @@ pub enum StreamError<E> {
 /// use plca_em::{Online, Plsa, perplexity};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let learner = Online::builder(Plsa::<f64>::builder(1).build()?).build()?;
+/// let learner = Online::new(Plsa::new(1));
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
 /// let batches = || [[3.0, 1.0], [1.0, 3.0]].map(|v| DenseTensor::new(vec![2, 1], v.to_vec(), Order::RowMajor));
 /// let pass = learner.fit_stream(&mut state, batches())?;
@@ -61,12 +61,12 @@ pub struct Pass {
     pub ln_lik: f64,
 }
 
-impl<T: Real, M: Streamed<T>> Online<M, T> {
+impl<M> Online<M> {
     /// Learns from all batches of a source, in its order, holding one at a time; then the pass has ended.
     ///
     /// # Errors
     ///
-    /// [`StreamError`]: the first error of the source or of [`partial_fit`](Self::partial_fit). The state is that after the last good
+    /// [`StreamError`]: settings that are refused, before the first batch; the first error of the source or of [`partial_fit`](Self::partial_fit). The state is that after the last good
     /// batch and the pass goes on: another call with the rest of the batches is as if nothing had happened.
     ///
     /// # Examples
@@ -75,7 +75,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// use plca_em::{Online, Plca};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let learner = Online::builder(Plca::<f64>::builder(2).build()?).build()?;
+    /// let learner = Online::new(Plca::new(2));
     /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
     /// // Frames as they would come from a file.
     /// let frames = (1..5).map(|t| DenseTensor::new(vec![2, 1], vec![f64::from(t), 1.0], Order::RowMajor));
@@ -83,24 +83,26 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// assert_eq!((state.batches, state.total), (4, 14.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit_stream<X, E, I>(
+    pub fn fit_stream<T, X, E, I>(
         &self,
         state: &mut OnlineState<T>,
         batches: I,
     ) -> Result<Pass, StreamError<E>>
     where
+        T: Real,
+        M: Streamed<T>,
         X: Data<T>,
         I: IntoIterator<Item = Result<X, E>>,
     {
+        let refused = |batch, source| StreamError::Batch { batch, source };
+        self.check()
+            .map_err(|source| refused(state.batches, source))?;
         let mut pass = Pass::default();
         for batch in batches {
             let batch = batch.map_err(StreamError::Source)?;
             let number = state.batches;
             let learnt = self.partial_fit(state, &batch);
-            let learnt = learnt.map_err(|source| StreamError::Batch {
-                batch: number,
-                source,
-            })?;
+            let learnt = learnt.map_err(|source| refused(number, source))?;
             pass.batches += 1;
             pass.mass += learnt.mass;
             pass.ln_lik += learnt.ln_lik;

@@ -25,10 +25,6 @@ pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
         block.samples(self.streamed(order)) != Axis::None
     }
 
-    /// Refuses settings that have no meaning batch by batch.
-    #[doc(hidden)]
-    fn check_stream(&self) -> Result<(), FitError>;
-
     /// The block that a random start of a stream draws for a mode of this size. Default: distributions.
     #[doc(hidden)]
     fn drawn(&self, size: usize) -> BlockSpec<T> {
@@ -78,8 +74,13 @@ pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
 }
 
 pub(crate) mod sealed {
-    /// Implemented here alone.
-    pub trait Sealed {}
+    use plca_fit::{FitError, Settings};
+
+    /// What a stream asks of the settings of a model. Implemented here alone.
+    pub trait Sealed: Settings {
+        /// Refuses settings that have no meaning batch by batch.
+        fn check_stream(&self) -> Result<(), FitError>;
+    }
 }
 
 /// What a batch of this weight has changed.

@@ -67,49 +67,14 @@ pub(crate) fn parts<T: Real>(at: &Parameters<T>) -> Parts<'_, T> {
     }
 }
 
-/// The powers of kernels and impulses.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Powers {
-    pub(crate) kernels: Option<Anneal>,
-    pub(crate) impulses: Option<Anneal>,
+/// Refuses powers of kernels and impulses that are out of range.
+pub(crate) fn check_powers(
+    anneal: Option<Anneal>,
+    impulse_power: Option<Anneal>,
+) -> Result<(), FitError> {
+    anneal.map_or(Ok(()), |power| power.check_flat("anneal"))?;
+    impulse_power.map_or(Ok(()), |power| power.check_sharp("impulse_power"))
 }
-
-impl Powers {
-    pub(crate) fn check(self) -> Result<(), FitError> {
-        let flat = self.kernels.map(|power| power.check_flat("anneal"));
-        let sharp = self
-            .impulses
-            .map(|power| power.check_sharp("impulse_power"));
-        flat.unwrap_or(Ok(())).and(sharp.unwrap_or(Ok(())))
-    }
-}
-
-/// The setters that builders of such models share.
-macro_rules! placed_setters {
-    ($builder:ident) => {
-        impl<T: Real> $builder<T> {
-            /// Sets the likelihood for models whose mass can lie outside the data (default: the likelihood given the data's window).
-            pub fn likelihood(mut self, likelihood: Likelihood) -> Self {
-                self.0.likelihood = likelihood;
-                self
-            }
-
-            /// Raises the kernels to a power that grows to 1 (default: no). `[SPEC 5.3]`
-            pub fn anneal(mut self, anneal: Anneal) -> Self {
-                self.0.powers.kernels = Some(anneal);
-                self
-            }
-
-            /// Raises the impulses to a power of at least 1 (default: no). `[SPEC 5.3]`
-            pub fn impulse_power(mut self, power: Anneal) -> Self {
-                self.0.powers.impulses = Some(power);
-                self
-            }
-        }
-    };
-}
-
-pub(crate) use placed_setters;
 
 /// Whether a likelihood is relative to the model's mass in the observed cells. Refuses hidden cells where mass is lost outside the data.
 pub(crate) fn is_conditional<T: Real>(
@@ -132,7 +97,8 @@ pub(crate) struct Placed<'a, T: Real, E> {
     pub(crate) evaluator: E,
     pub(crate) conditional: bool,
     pub(crate) specs: Vec<BlockSpec<T>>,
-    pub(crate) powers: Powers,
+    /// The powers of kernels and impulses.
+    pub(crate) powers: [Option<Anneal>; 2],
     pub(crate) facts: Vec<(&'static str, Vec<f64>)>,
 }
 
@@ -221,8 +187,8 @@ impl<T: Real, E: Placing<T>> Expectation<T> for Placed<'_, T, E> {
 
     fn anneal(&self, block: usize) -> Option<Anneal> {
         match block {
-            1 => self.powers.kernels,
-            2 => self.powers.impulses,
+            1 => self.powers[0],
+            2 => self.powers[1],
             _ => None,
         }
     }

@@ -17,7 +17,7 @@ use crate::product::{count_unit, power, seen_mass, unsupported};
 /// PLCA on data.
 #[derive(Debug)]
 pub(super) struct PlcaCounts<'a, T: Real> {
-    model: &'a Plca<T>,
+    model: &'a Plca,
     pub(super) data: &'a dyn Data<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
     /// How it separates, or what is in the way.
@@ -25,7 +25,7 @@ pub(super) struct PlcaCounts<'a, T: Real> {
 }
 
 impl<'a, T: Real> PlcaCounts<'a, T> {
-    pub(super) fn new(model: &'a Plca<T>, data: &'a dyn Data<T>) -> Result<Self, FitError> {
+    pub(super) fn new(model: &'a Plca, data: &'a dyn Data<T>) -> Result<Self, FitError> {
         let specs = model.specs(data.shape())?;
         let plan = plan(model, &specs);
         Ok(Self {
@@ -199,7 +199,7 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
     }
 }
 
-fn plan<T: Real>(model: &Plca<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
+fn plan<T: Real>(model: &Plca, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     refuse(model.temper != 1.0, "tempering")?;
     refuse(!is_free(&specs[0]), "a frozen block of weights")?;
     let weights = pseudo_counts(&specs[0])?;

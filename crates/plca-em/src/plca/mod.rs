@@ -52,9 +52,9 @@ pub use state::PlcaState;
 /// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
 ///
 /// ```
-/// use plca_em::{Missing, Plca};
-/// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative);
-/// assert!(plca.temper(0.9).build().is_err());                     // these updates know no tempering
+/// use plca_em::{Missing, Plca, Settings};
+/// let plca = Plca::new(3).missing(Missing::Multiplicative);
+/// assert!(plca.temper(0.9).check().is_err());                     // these updates know no tempering
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -67,115 +67,79 @@ pub enum Missing {
     Multiplicative,
 }
 
-/// Probabilistic latent component analysis (PLCA) of data of any order: a mixture of products of distributions, one for every mode.
-///
-/// ```math
-/// \begin{aligned}
-/// P(x) &= \sum_z P(z) \prod_j P(x_j \mid z) \\
-/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, non-negative, of shape `I_0 x I_1 x …`; `x` runs over its observed cells, `z` over the `K` components. The second term
-/// of the objective is 0 on complete data; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K`, and
-/// `factor_0`, `factor_1`, …, `P(x_j | z)` as an `I_j x K` matrix for every mode; all columns sum to 1.
-///
-/// This value holds the settings, which have been checked; [`Plca::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_em::Plca;
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-/// let fit = Plca::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!((fit.state().factor(1)[(0, 0)] - 0.5).abs() < 1e-12);       // one component: the marginals
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Plca<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-    temper: f64,
-    temper_prior: bool,
-    missing: Missing,
+plca_fit::settings! {
+    /// Probabilistic latent component analysis (PLCA) of data of any order: a mixture of products of distributions, one for every mode.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// P(x) &= \sum_z P(z) \prod_j P(x_j \mid z) \\
+    /// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, non-negative, of shape `I_0 x I_1 x …`; `x` runs over its observed cells, `z` over the `K` components. The second term
+    /// of the objective is 0 on complete data; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K`, and
+    /// `factor_0`, `factor_1`, …, `P(x_j | z)` as an `I_j x K` matrix for every mode; all columns sum to 1.
+    ///
+    /// [`Plca::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_em::Plca;
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let fit = Plca::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!((fit.state().factor(1)[(0, 0)] - 0.5).abs() < 1e-12);       // one component: the marginals
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Plca, priors "" {
+        /// The power in `(0, 1]` that the factors are raised to in the E-step (default 1; below 1 it is tempered EM, which flattens the posteriors).
+        pub temper: f64 = 1.0;
+        /// Whether `P(z)` is raised to the tempering power too (default: no, as in the original tempered EM).
+        pub temper_prior: bool = false;
+        /// The treatment of hidden cells (default: imputation).
+        pub missing: Missing = Missing::default();
+    }
 }
 
-/// The settings of [`Plca`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct PlcaBuilder<T: Real>(Plca<T>);
-
-plca_fit::block_setters!(PlcaBuilder);
-
-impl<T: Real> Plca<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> PlcaBuilder<T> {
-        PlcaBuilder(Self {
-            components,
-            settings: Settings::default(),
-            temper: 1.0,
-            temper_prior: false,
-            missing: Missing::default(),
-        })
-    }
-
+impl Plca {
     /// Whether blocks can be renewed one after the other, each at its optimum with the others fixed.
     fn is_sequential(&self) -> bool {
-        let whole = |name: &str| *self.settings.frozen(name) == Frozen::Whole;
-        let free = |name: &str| *self.settings.frozen(name) == Frozen::No;
+        let whole = |name: &str| *self.blocks.frozen(name) == Frozen::Whole;
+        let free = |name: &str| *self.blocks.frozen(name) == Frozen::No;
         let one = free("factor_0") && whole("factor_1") || whole("factor_0") && free("factor_1");
         let blocks = one || free("factor_0") && free("factor_1");
-        !self.settings.has_priors() && self.temper == 1.0 && free("weights") && blocks
+        !self.blocks.has_priors() && self.temper == 1.0 && free("weights") && blocks
     }
 }
 
-impl<T: Real> PlcaBuilder<T> {
-    /// Raises the factors to a power in `(0, 1]` in the E-step (default 1: tempered EM, which flattens the posteriors).
-    pub fn temper(mut self, power: f64) -> Self {
-        self.0.temper = power;
-        self
-    }
-
-    /// Raises `P(z)` to the tempering power too (default: no, as in the original tempered EM).
-    pub fn temper_prior(mut self, yes: bool) -> Self {
-        self.0.temper_prior = yes;
-        self
-    }
-
-    /// Sets how hidden cells are treated (default: imputation).
-    pub fn missing(mut self, missing: Missing) -> Self {
-        self.0.missing = missing;
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`, [`FitError::Conflict`] for multiplicative updates
-    /// together with priors, tempering, frozen weights or components, or both factors frozen.
-    pub fn build(self) -> Result<Plca<T>, FitError> {
-        let plca = self.0;
-        FitError::if_zero("components", plca.components)?;
-        check_power(plca.temper)?;
-        if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
-            return conflict(
-                "the multiplicative treatment of missing cells cannot be combined with priors, tempering, frozen weights, frozen components or two frozen factors",
-            );
-        }
-        Ok(plca)
-    }
-}
-
-impl<T: Real> Model<T> for Plca<T> {
-    type State = PlcaState<T>;
-
+impl Settings for Plca {
     fn components(&self) -> usize {
         self.components
     }
 
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`, [`FitError::Conflict`] for multiplicative updates
+    /// together with priors, tempering, frozen weights or components, or both factors frozen.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        check_power(self.temper)?;
+        if self.missing == Missing::Multiplicative && !self.is_sequential() {
+            return conflict(
+                "the multiplicative treatment of missing cells cannot be combined with priors, tempering, frozen weights, frozen components or two frozen factors",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real> Model<T> for Plca {
+    type State = PlcaState<T>;
+
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         check_counts(data)?;
         let counts = PlcaCounts::new(self, data)?;
         if self.missing == Missing::Imputation || data.is_complete() {

@@ -3,7 +3,8 @@
 use nalgebra::DMatrix;
 use plca_fit::shards::{Imputes, Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Sense, Wanted, improve, refuse,
+    BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Sense, Settings, Wanted, improve,
+    refuse,
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -75,7 +76,7 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
 }
 
 /// Weights and factors are shared except for the factor of the last mode, whose columns run across the shards.
-impl<T: Real> Sharded<T> for Plca<T> {
+impl<T: Real> Sharded<T> for Plca {
     fn along(&self, order: usize) -> usize {
         order.saturating_sub(1)
     }
@@ -85,13 +86,14 @@ impl<T: Real> Sharded<T> for Plca<T> {
     }
 
     fn settles(&self) -> Result<(), FitError> {
-        let settings = &self.settings;
-        let tied = settings.has_prior("weights") || *settings.frozen("weights") != Frozen::No;
+        let blocks = &self.blocks;
+        let tied = blocks.has_prior("weights") || *blocks.frozen("weights") != Frozen::No;
         // What samples have of a component is its weight.
         refuse(tied, "a prior on `weights`, or what is frozen of it,")
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        self.check()?;
         if !survey.complete && (self.missing == Missing::Multiplicative || self.temper != 1.0) {
             return conflict(
                 "hidden cells of PLCA on shards are imputed: multiplicative updates and tempering are not possible",
@@ -113,6 +115,7 @@ impl<T: Real> Sharded<T> for Plca<T> {
         _: &[f64],
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        self.check()?;
         Ok(Box::new(PlcaShard {
             counts: PlcaCounts::new(self, shard)?,
             complete: survey.complete,

@@ -81,11 +81,10 @@ impl<T: Real> PlcaState<T> {
         let factors: Vec<_> = factors.collect();
         let (part, dropped) = possible(data, &factors, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
-        let mut config = Plca::builder(self.weights().len());
+        let mut config = Plca::new(self.weights().len());
         for j in (0..data.shape().len()).filter(|&j| j != along) {
             config = config.freeze(format!("factor_{j}"));
         }
-        let config = config.build()?;
         let learnt = |j: usize| (j > 0 && j - 1 != along).then(|| self.0.at(j));
         let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;

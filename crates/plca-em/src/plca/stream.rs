@@ -10,27 +10,10 @@ use crate::Missing;
 use crate::online::{Explanation, Streamed, Turn, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
-impl<T: Real> sealed::Sealed for Plca<T> {}
-
-impl<T: Real> Streamed<T> for Plca<T> {
-    fn streamed(&self, order: usize) -> usize {
-        order.saturating_sub(1)
-    }
-
-    fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
-        let mut specs = specs(shape, self.components);
-        self.settings.apply(&mut specs)?;
-        Ok(specs)
-    }
-
-    fn is_local(&self, block: Axes, order: usize) -> bool {
-        // P(z) is the batch's own.
-        block == Axes::WEIGHTS || block.samples(self.streamed(order)) != Axis::None
-    }
-
+impl sealed::Sealed for Plca {
     fn check_stream(&self) -> Result<(), FitError> {
-        let settings = &self.settings;
-        let what = if *settings.frozen("weights") != Frozen::No || settings.has_prior("weights") {
+        let blocks = &self.blocks;
+        let what = if *blocks.frozen("weights") != Frozen::No || blocks.has_prior("weights") {
             "P(z) of an online fit follows from the batches: it can neither have a prior nor be frozen"
         } else if self.missing == Missing::Multiplicative {
             "the multiplicative treatment of missing cells cannot be used online: it has no expected counts"
@@ -38,6 +21,23 @@ impl<T: Real> Streamed<T> for Plca<T> {
             return Ok(());
         };
         conflict(what)
+    }
+}
+
+impl<T: Real> Streamed<T> for Plca {
+    fn streamed(&self, order: usize) -> usize {
+        order.saturating_sub(1)
+    }
+
+    fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let mut specs = specs(shape, self.components);
+        self.blocks.apply(&mut specs)?;
+        Ok(specs)
+    }
+
+    fn is_local(&self, block: Axes, order: usize) -> bool {
+        // P(z) is the batch's own.
+        block == Axes::WEIGHTS || block.samples(Streamed::<T>::streamed(self, order)) != Axis::None
     }
 
     fn keep(&self, state: &PlcaState<T>, share: f64, own: &mut [DMatrix<T>]) {
@@ -67,7 +67,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
             );
         }
         let last = counts.specs.len() - 1;
-        let is_local = |axes| Streamed::is_local(self, axes, last);
+        let is_local = |axes| Streamed::<T>::is_local(self, axes, last);
         freeze_shared(&mut counts.specs, is_local);
         let em = Em(counts);
         let specs = &em.0.specs;

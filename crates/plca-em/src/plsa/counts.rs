@@ -15,7 +15,7 @@ use crate::expectation::add_hidden;
 use crate::online::Streamed;
 use crate::product::{conflict, count_unit, power, seen_mass, unsupported};
 
-fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
+fn plan<T: Real>(model: &Plsa, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     let (explained, given) = (model.given.explained(), model.given.mode());
     refuse(model.temper != 1.0, "tempering")?;
     refuse(!is_free(&specs[1]), "a frozen block `mixture`")?;
@@ -46,7 +46,7 @@ pub(crate) fn check_order(order: usize) -> Result<(), FitError> {
 /// PLSA on data.
 #[derive(Debug)]
 pub(super) struct PlsaCounts<'a, T: Real> {
-    pub(super) model: &'a Plsa<T>,
+    pub(super) model: &'a Plsa,
     pub(super) data: &'a dyn Data<T>,
     /// Sums of the data over the explained mode.
     pub(super) marginal: Vec<f64>,
@@ -58,7 +58,7 @@ pub(super) struct PlsaCounts<'a, T: Real> {
 }
 
 impl<'a, T: Real> PlsaCounts<'a, T> {
-    pub(super) fn new(model: &'a Plsa<T>, data: &'a dyn Data<T>) -> Result<Self, FitError> {
+    pub(super) fn new(model: &'a Plsa, data: &'a dyn Data<T>) -> Result<Self, FitError> {
         check_counts(data)?;
         check_order(data.shape().len())?;
         let marginal = data.marginal(model.given.mode())?;
@@ -68,7 +68,7 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
 
     /// On a part of data whose sum is `total`, `complete` if all of their cells were observed.
     pub(super) fn of_part(
-        model: &'a Plsa<T>,
+        model: &'a Plsa,
         data: &'a dyn Data<T>,
         marginal: Vec<f64>,
         total: f64,

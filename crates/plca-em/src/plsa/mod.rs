@@ -82,97 +82,60 @@ impl Given {
     }
 }
 
-/// Probabilistic latent semantic analysis (PLSA) of a matrix: every column (or row) is a mixture of the same few distributions.
-///
-/// ```math
-/// \begin{aligned}
-/// P(x \mid y) &= \sum_z P(x \mid z) \, P(z \mid y) \\
-/// & \text{maximise} \quad \sum_{x,y} V[x,y] \ln P(x \mid y) - \sum_y v_y \ln \sum_x P(x \mid y), \qquad v_y = \sum_x V[x,y]
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, non-negative; `x` is the index that is explained, of `I`, `y` the given one, of `J`, and `z` runs over the `K`
-/// components. The sums run over the observed cells, so the second term of the objective is 0 on complete data; the log-density of the
-/// priors is added. The blocks are `basis`, `P(x | z)` as an `I x K` matrix, `mixture`, `P(z | y)` as a `K x J` matrix, and `marginal`,
-/// `P(y)` as a column of `J`, which comes from the data; all columns sum to 1.
-///
-/// This value holds the settings, which have been checked; [`Plsa::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_em::Plsa;
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-/// let fit = Plsa::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!(fit.state().marginal(), [0.5, 0.5]);                     // both columns sum to 3
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Plsa<T: Real> {
-    components: usize,
-    given: Given,
-    settings: Settings<T>,
-    temper: f64,
-}
-
-/// The settings of [`Plsa`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct PlsaBuilder<T: Real>(Plsa<T>);
-
-plca_fit::block_setters!(PlsaBuilder);
-
-impl<T: Real> Plsa<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> PlsaBuilder<T> {
-        PlsaBuilder(Self {
-            components,
-            given: Given::default(),
-            settings: Settings::default(),
-            temper: 1.0,
-        })
-    }
-
-    /// The mode that is given.
-    pub fn given(&self) -> Given {
-        self.given
-    }
-}
-
-impl<T: Real> PlsaBuilder<T> {
-    /// Sets the mode that is given (default: the columns).
-    pub fn given(mut self, given: Given) -> Self {
-        self.0.given = given;
-        self
-    }
-
-    /// Raises both blocks to a power in `(0, 1]` in the E-step (default 1: tempered EM, which flattens the posteriors).
-    pub fn temper(mut self, power: f64) -> Self {
-        self.0.temper = power;
-        self
-    }
-
-    /// Checks the settings.
+plca_fit::settings! {
+    /// Probabilistic latent semantic analysis (PLSA) of a matrix: every column (or row) is a mixture of the same few distributions.
     ///
-    /// # Errors
+    /// ```math
+    /// \begin{aligned}
+    /// P(x \mid y) &= \sum_z P(x \mid z) \, P(z \mid y) \\
+    /// & \text{maximise} \quad \sum_{x,y} V[x,y] \ln P(x \mid y) - \sum_y v_y \ln \sum_x P(x \mid y), \qquad v_y = \sum_x V[x,y]
+    /// \end{aligned}
+    /// ```
     ///
-    /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`.
-    pub fn build(self) -> Result<Plsa<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        check_power(self.0.temper)?;
-        Ok(self.0)
+    /// `V` is the data, non-negative; `x` is the index that is explained, of `I`, `y` the given one, of `J`, and `z` runs over the `K`
+    /// components. The sums run over the observed cells, so the second term of the objective is 0 on complete data; the log-density of the
+    /// priors is added. The blocks are `basis`, `P(x | z)` as an `I x K` matrix, `mixture`, `P(z | y)` as a `K x J` matrix, and `marginal`,
+    /// `P(y)` as a column of `J`, which comes from the data; all columns sum to 1.
+    ///
+    /// [`Plsa::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_em::Plsa;
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let fit = Plsa::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!(fit.state().marginal(), [0.5, 0.5]);                     // both columns sum to 3
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Plsa, priors "" {
+        /// The mode that is given (default: the columns).
+        pub given: Given = Given::default();
+        /// The power in `(0, 1]` that both blocks are raised to in the E-step (default 1; below 1 it is tempered EM, which flattens the posteriors).
+        pub temper: f64 = 1.0;
     }
 }
 
-impl<T: Real> Model<T> for Plsa<T> {
-    type State = PlsaState<T>;
-
+impl Settings for Plsa {
     fn components(&self) -> usize {
         self.components
     }
 
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        check_power(self.temper)
+    }
+}
+
+impl<T: Real> Model<T> for Plsa {
+    type State = PlsaState<T>;
+
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         Ok(Box::new(Em(PlsaCounts::new(self, data)?)))
     }
 }

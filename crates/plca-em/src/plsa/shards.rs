@@ -1,7 +1,7 @@
 //! PLSA of data that are cut along their given index.
 
 use plca_fit::shards::{Learns, Shard, Sharded, Survey, Whole};
-use plca_fit::{Draw, FitError, Parameters, Sense, improve};
+use plca_fit::{Draw, FitError, Parameters, Sense, Settings, improve};
 use plca_tensor::{Data, Factor, Real};
 
 use super::Plsa;
@@ -36,7 +36,7 @@ impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
 }
 
 /// The basis is shared; mixtures and marginal belong to the given indices.
-impl<T: Real> Sharded<T> for Plsa<T> {
+impl<T: Real> Sharded<T> for Plsa {
     fn along(&self, _: usize) -> usize {
         self.given.mode()
     }
@@ -50,6 +50,7 @@ impl<T: Real> Sharded<T> for Plsa<T> {
     }
 
     fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+        self.check()?;
         check_order(survey.shape.len())?;
         let mut blocks = self.specs(&survey.shape)?;
         // Every shard has its own part of the marginal.
@@ -75,6 +76,7 @@ impl<T: Real> Sharded<T> for Plsa<T> {
         known: &[f64],
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        self.check()?;
         let (marginal, total) = (known.to_vec(), survey.total);
         let bound = PlsaCounts::of_part(self, shard, marginal, total, survey.complete)?;
         Ok(Box::new(bound))

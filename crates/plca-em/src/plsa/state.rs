@@ -88,7 +88,7 @@ impl<T: Real> PlsaState<T> {
         factors[given.explained()] = Some(Factor::Columns(self.basis()));
         let (part, dropped) = possible(data, &factors, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
-        let config = Plsa::builder(k).given(given).freeze("basis").build()?;
+        let config = Plsa::new(k).given(given).freeze("basis");
         let learnt = |j: usize| (j == 0).then(|| self.basis());
         let algorithm = config.bind(data)?;
         let empty = empty(data, along)?;
@@ -149,7 +149,7 @@ impl<T: Real> PlsaState<T> {
     /// The mixture of one observation.
     fn alone(
         &self,
-        config: &Plsa<T>,
+        config: &Plsa,
         observation: &dyn Data<T>,
         factors: &[Option<Factor<'_, T>>],
         how: &Transform,

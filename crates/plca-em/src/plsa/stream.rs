@@ -9,9 +9,20 @@ use super::{Plsa, PlsaState, specs};
 use crate::online::{Explanation, Streamed, Turn, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
-impl<T: Real> sealed::Sealed for Plsa<T> {}
+impl sealed::Sealed for Plsa {
+    fn check_stream(&self) -> Result<(), FitError> {
+        let what = if *self.blocks.frozen("basis") == Frozen::Whole {
+            "with a frozen `basis` there is nothing to learn online: use transform"
+        } else if *self.blocks.frozen("mixture") != Frozen::No {
+            "the mixtures belong to the batches: they cannot be frozen"
+        } else {
+            return Ok(());
+        };
+        conflict(what)
+    }
+}
 
-impl<T: Real> Streamed<T> for Plsa<T> {
+impl<T: Real> Streamed<T> for Plsa {
     fn streamed(&self, _: usize) -> usize {
         self.given.mode()
     }
@@ -19,19 +30,8 @@ impl<T: Real> Streamed<T> for Plsa<T> {
     fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
         let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
         let mut specs = specs(self.given, sizes, self.components);
-        self.settings.apply(&mut specs[..2])?;
+        self.blocks.apply(&mut specs[..2])?;
         Ok(specs)
-    }
-
-    fn check_stream(&self) -> Result<(), FitError> {
-        let what = if *self.settings.frozen("basis") == Frozen::Whole {
-            "with a frozen `basis` there is nothing to learn online: use transform"
-        } else if *self.settings.frozen("mixture") != Frozen::No {
-            "the mixtures belong to the batches: they cannot be frozen"
-        } else {
-            return Ok(());
-        };
-        conflict(what)
     }
 
     fn explain(
@@ -42,7 +42,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         how: Turn<'_>,
     ) -> Result<Explanation<T, PlsaState<T>>, FitError> {
         let mut counts = PlsaCounts::new(self, batch)?;
-        let is_local = |axes| self.is_local(axes, 2);
+        let is_local = |axes| Streamed::<T>::is_local(self, axes, 2);
         freeze_shared(&mut counts.specs, is_local);
         let mixture = start.map_or_else(|| counts.specs[1].even(), |s| s.mixture().clone());
         let marginal = counts.specs[2].even();

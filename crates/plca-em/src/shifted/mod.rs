@@ -30,8 +30,7 @@ use plca_tensor::{Data, Real, check_counts};
 
 use self::model::{Evaluator, Layout};
 use crate::placed::{
-    Placed, Powers, even_where_convex, is_conditional, likelihood_fact, numbers, placed_setters,
-    specs,
+    Placed, check_powers, even_where_convex, is_conditional, likelihood_fact, numbers, specs,
 };
 use crate::product::conflict;
 
@@ -39,88 +38,82 @@ pub use geometry::{Geometry, Support};
 pub use options::{Evaluation, Likelihood};
 pub use state::ShiftedState;
 
-/// Shift-invariant PLCA of data of any order: every component is a kernel that is placed wherever its impulse is positive.
-///
-/// ```math
-/// \begin{aligned}
-/// P(x) &= \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z) \\
-/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, non-negative; `x` runs over its observed cells, `t` over the cells of a kernel, and `o` is the
-/// [offset](Geometry::offset). The second term of the objective is 0 where all kernels lie inside complete data, and is left out under
-/// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
-/// a column for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places; all columns sum to
-/// 1.
-///
-/// This value holds the settings, which have been checked; [`Shifted::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_em::{Model, Shifted};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// // The pattern 1 3, twice.
-/// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
-/// let fit = Shifted::builder(1, vec![2]).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(2))?;
-/// // A kernel of 2 cells, an impulse over the 5 places where it fits.
-/// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (5, 1)));
-/// assert!((fit.state().kernels().sum() - 1.0).abs() < 1e-12);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[doc(alias = "SI-PLCA")]
-#[derive(Clone, Debug)]
-pub struct Shifted<T: Real> {
-    components: usize,
-    kernel: Vec<usize>,
-    supports: Vec<Support>,
-    likelihood: Likelihood,
-    evaluation: Evaluation,
-    powers: Powers,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Shift-invariant PLCA of data of any order: every component is a kernel that is placed wherever its impulse is positive.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// P(x) &= \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z) \\
+    /// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, non-negative; `x` runs over its observed cells, `t` over the cells of a kernel, and `o` is the
+    /// [offset](Geometry::offset). The second term of the objective is 0 where all kernels lie inside complete data, and is left out under
+    /// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
+    /// a column for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places; all columns sum to
+    /// 1.
+    ///
+    /// [`Shifted::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_em::{Model, Shifted};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// // The pattern 1 3, twice.
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let fit = Shifted::new(1, vec![2]).fit(&v, &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// // A kernel of 2 cells, an impulse over the 5 places where it fits.
+    /// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (5, 1)));
+    /// assert!((fit.state().kernels().sum() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "SI-PLCA")]
+    pub struct Shifted(kernel: Vec<usize>), priors "" {
+        /// Where kernels may lie, dimension by dimension, or the same along all of them (default: inside the data).
+        pub supports: Vec<Support> = vec![Support::default()];
+        /// The arithmetic of the E-step (default: whichever should be fastest).
+        pub evaluation: Evaluation = Evaluation::default();
+        /// The likelihood of models whose mass can lie outside the data (default: the likelihood given the data's window).
+        pub likelihood: Likelihood = Likelihood::default();
+        /// A power that the kernels are raised to, which grows to 1 (default: none). `[SPEC 5.3]`
+        pub anneal: Option<Anneal> = None, some Anneal;
+        /// A power of at least 1 that the impulses are raised to (default: none). `[SPEC 5.3]`
+        pub impulse_power: Option<Anneal> = None, some Anneal;
+    }
 }
 
-/// The settings of [`Shifted`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct ShiftedBuilder<T: Real>(Shifted<T>);
-
-plca_fit::block_setters!(ShiftedBuilder);
-placed_setters!(ShiftedBuilder);
-
-impl<T: Real> Shifted<T> {
-    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
-    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedBuilder<T> {
-        ShiftedBuilder(Self {
-            components,
-            kernel,
-            supports: vec![Support::default()],
-            likelihood: Likelihood::default(),
-            evaluation: Evaluation::default(),
-            powers: Powers::default(),
-            settings: Settings::default(),
-        })
+impl Shifted {
+    /// Where kernels may lie, the same along every dimension: [`supports`](Self::supports()) of one.
+    pub fn support(self, support: Support) -> Self {
+        self.supports(vec![support])
     }
 
     /// Shapes of kernels and impulses on data of a shape.
     ///
     /// # Errors
     ///
-    /// [`FitError::DataShape`] for data of another order or smaller than a kernel, [`FitError::Data`] for more cells than 32 bits can number.
+    /// Those of [`Settings::check`]; [`FitError::DataShape`] for data of another order or smaller than a kernel, [`FitError::Data`] for more cells than 32
+    /// bits can number.
     ///
     /// # Examples
     ///
     /// ```
-    /// let shifted = plca_em::Shifted::<f64>::builder(2, vec![9, 9]).build()?;
+    /// let shifted = plca_em::Shifted::new(2, vec![9, 9]);
     /// assert_eq!(shifted.geometry(&[60, 60])?.impulse_cells(), 52 * 52);
     /// assert!(shifted.geometry(&[60, 8]).is_err());
     /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn geometry(&self, data: &[usize]) -> Result<Geometry, FitError> {
+        self.check()?;
         Geometry::new(data, &self.kernel, &self.supports)
     }
 
-    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+    fn on_data<'a, T: Real>(
+        &self,
+        data: &'a dyn Data<T>,
+    ) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+        self.check()?;
         check_counts(data)?;
         let geometry = self.geometry(data.shape())?;
         let conditional = is_conditional(self.likelihood, !geometry.is_valid(), data)?;
@@ -129,7 +122,7 @@ impl<T: Real> Shifted<T> {
         }
         let k = self.components;
         let mut specs = specs(geometry.cells(), k);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         even_where_convex(&mut specs);
         let facts = facts(&geometry, self.likelihood);
         let layout = Layout::new(geometry);
@@ -139,58 +132,38 @@ impl<T: Real> Shifted<T> {
             evaluator,
             conditional,
             specs,
-            powers: self.powers,
+            powers: [self.anneal, self.impulse_power],
             facts,
         })
     }
 }
 
-impl<T: Real> ShiftedBuilder<T> {
-    /// Sets where kernels may lie, the same along every dimension (default: inside the data).
-    pub fn support(self, support: Support) -> Self {
-        self.supports(vec![support])
+impl Settings for Shifted {
+    fn components(&self) -> usize {
+        self.components
     }
 
-    /// Sets where kernels may lie, dimension by dimension.
-    pub fn supports(mut self, supports: Vec<Support>) -> Self {
-        self.0.supports = supports;
-        self
-    }
-
-    /// Sets how the E-step is computed (default: whichever should be fastest).
-    pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
-        self.0.evaluation = evaluation;
-        self
-    }
-
-    /// Checks the settings.
-    ///
     /// # Errors
     ///
     /// [`FitError::Setting`] without components, for a kernel without extent, a power out of range or one that lasts no time;
     /// [`FitError::Conflict`] for another number of supports than dimensions.
-    pub fn build(self) -> Result<Shifted<T>, FitError> {
-        let shifted = self.0;
-        FitError::if_zero("components", shifted.components)?;
-        shifted.powers.check()?;
-        let extended = !shifted.kernel.contains(&0);
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        check_powers(self.anneal, self.impulse_power)?;
+        let extended = !self.kernel.contains(&0);
         FitError::unless(extended, "kernel", 0.0, "extents of at least 1")?;
-        let (supports, order) = (shifted.supports.len(), shifted.kernel.len());
+        let (supports, order) = (self.supports.len(), self.kernel.len());
         if supports != 1 && supports != order {
             return conflict(format!(
                 "{supports} supports for kernels of {order} dimensions: expected one for all dimensions, or one for each"
             ));
         }
-        Ok(shifted)
+        Ok(())
     }
 }
 
-impl<T: Real> Model<T> for Shifted<T> {
+impl<T: Real> Model<T> for Shifted {
     type State = ShiftedState<T>;
-
-    fn components(&self) -> usize {
-        self.components
-    }
 
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         Ok(Box::new(Em(self.on_data(data)?)))

@@ -13,9 +13,8 @@
 ///
 /// ```
 /// use plca_em::{Likelihood, Shifted, Support};
-/// let as_in_the_paper = Shifted::<f64>::builder(3, vec![20])
-///     .support(Support::Full).likelihood(Likelihood::Literal).build()?;
-/// # Ok::<(), plca_fit::FitError>(())
+/// let as_in_the_paper = Shifted::new(3, vec![20])
+///     .support(Support::Full).likelihood(Likelihood::Literal);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -32,8 +31,7 @@ pub enum Likelihood {
 ///
 /// ```
 /// use plca_em::{Evaluation, Shifted};
-/// let by_transforms = Shifted::<f64>::builder(3, vec![64, 64]).evaluation(Evaluation::Fft).build()?;
-/// # Ok::<(), plca_fit::FitError>(())
+/// let by_transforms = Shifted::new(3, vec![64, 64]).evaluation(Evaluation::Fft);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -111,11 +111,11 @@ impl<T: Real> ShiftedState<T> {
     ) -> Result<Explained<Self>, FitError> {
         refuse_along(how)?;
         let learnt = self.geometry();
-        let config = Shifted::builder(self.weights().len(), learnt.kernel_shape().to_vec());
+        let config = Shifted::new(self.weights().len(), learnt.kernel_shape().to_vec());
         let config = config
             .supports(learnt.supports())
             .likelihood(self.likelihood());
-        let config = config.freeze("kernels").build()?;
+        let config = config.freeze("kernels");
         let layout = Layout::new(config.geometry(data.shape())?);
         // Positive kernels reach every cell.
         let (part, dropped) = match self.kernels().iter().all(|&x| x > T::zero()) {

@@ -15,7 +15,7 @@ use crate::{Likelihood, Support};
 /// Maps to data of a shape.
 #[derive(Clone, Debug)]
 pub(super) struct Mapped {
-    pub(super) maps: Arc<IndexMaps>,
+    pub(super) maps: IndexMaps,
     pub(super) shape: Vec<usize>,
 }
 
@@ -111,7 +111,7 @@ impl IndexMaps {
 impl<T: Real> Evaluator<T> {
     /// Of data that have as many cells as the maps.
     pub(crate) fn new(
-        maps: Arc<IndexMaps>,
+        maps: IndexMaps,
         likelihood: Likelihood,
         components: usize,
         data: &dyn Data<T>,

@@ -50,11 +50,12 @@ pub struct IndexMaps {
     pub(super) maps: usize,
     /// What the maps were made of, if they are shifts of transformed kernels. They then need a table only on data of another shape.
     set: Option<Arc<Set>>,
-    table: OnceLock<Table>,
+    /// Clones share it.
+    table: Arc<OnceLock<Table>>,
 }
 
 /// All entries of maps.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Table {
     /// By map, then by cell of the kernel; a cell of `cells` is outside.
     by_map: Vec<Entry>,
@@ -148,7 +149,7 @@ impl IndexMaps {
         entries.sort_by_key(|e| (e.map, e.from, e.to));
         let table = Table::new(&entries, cells, maps.maps)?;
         Ok(Self {
-            table: OnceLock::from(table),
+            table: Arc::new(OnceLock::from(table)),
             ..maps
         })
     }
@@ -172,7 +173,7 @@ impl IndexMaps {
             kernel_shape,
             maps,
             set: None,
-            table: OnceLock::new(),
+            table: Arc::default(),
         })
     }
 

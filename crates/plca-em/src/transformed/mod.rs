@@ -23,89 +23,69 @@ mod set;
 mod set_model;
 mod state;
 
-use std::sync::Arc;
-
 use plca_fit::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
 use self::evaluator::Evaluator;
 use crate::Likelihood;
 use crate::placed::{
-    Placed, Powers, even_where_convex, is_conditional, likelihood_fact, numbers, placed_setters,
-    specs,
+    Placed, check_powers, even_where_convex, is_conditional, likelihood_fact, numbers, specs,
 };
 
 pub use maps::{IndexMaps, MapEntry};
 pub use set::{Positions, Transformation};
 pub use state::TransformedState;
 
-/// PLCA that is invariant to a given finite set of transformations: every component is a kernel, placed on the data by maps of its cells.
-///
-/// ```math
-/// \begin{aligned}
-/// P(x) &= \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z) \\
-/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, non-negative; `x` runs over its observed cells, `u` over the cells of a kernel, and map `s` takes the share `a(s,u)` of
-/// cell `u` to cell `T_s(u)`. The second term of the objective is 0 where no map leaves complete data, and is left out under
-/// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
-/// a column of the kernel's cells for each component, and `impulses`, a column of the maps; all columns sum to 1.
-///
-/// This value holds the settings, which have been checked; [`Transformed::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_em::{IndexMaps, Model, Transformed};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// // The pattern 1 3 as it is, and turned round.
-/// let v = DenseTensor::<f64>::new(vec![4], vec![1.0, 3.0, 6.0, 2.0], Order::RowMajor)?;
-/// let maps = IndexMaps::new(4, 2, &[0, 1,  1, 0,  1, 2,  2, 1,  2, 3,  3, 2])?;
-/// let fit = Transformed::builder(1, maps).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (6, 1)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Transformed<T: Real> {
-    components: usize,
-    maps: Arc<IndexMaps>,
-    likelihood: Likelihood,
-    powers: Powers,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// PLCA that is invariant to a given finite set of transformations: every component is a kernel, placed on the data by maps of its cells.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// P(x) &= \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z) \\
+    /// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, non-negative; `x` runs over its observed cells, `u` over the cells of a kernel, and map `s` takes the share `a(s,u)` of
+    /// cell `u` to cell `T_s(u)`. The second term of the objective is 0 where no map leaves complete data, and is left out under
+    /// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
+    /// a column of the kernel's cells for each component, and `impulses`, a column of the maps; all columns sum to 1.
+    ///
+    /// [`Transformed::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_em::{IndexMaps, Model, Transformed};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// // The pattern 1 3 as it is, and turned round.
+    /// let v = DenseTensor::<f64>::new(vec![4], vec![1.0, 3.0, 6.0, 2.0], Order::RowMajor)?;
+    /// let maps = IndexMaps::new(4, 2, &[0, 1,  1, 0,  1, 2,  2, 1,  2, 3,  3, 2])?;
+    /// let fit = Transformed::new(1, maps).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (6, 1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Transformed(maps: IndexMaps), priors "" {
+        /// The likelihood of models whose mass can lie outside the data (default: the likelihood given the data's window).
+        pub likelihood: Likelihood = Likelihood::default();
+        /// A power that the kernels are raised to, which grows to 1 (default: none). `[SPEC 5.3]`
+        pub anneal: Option<Anneal> = None, some Anneal;
+        /// A power of at least 1 that the impulses are raised to (default: none). `[SPEC 5.3]`
+        pub impulse_power: Option<Anneal> = None, some Anneal;
+    }
 }
 
-/// The settings of [`Transformed`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct TransformedBuilder<T: Real>(Transformed<T>);
-
-plca_fit::block_setters!(TransformedBuilder);
-placed_setters!(TransformedBuilder);
-
-impl<T: Real> Transformed<T> {
-    /// Starts the settings of a model with this number of components, whose kernels have the cells that the maps place.
-    pub fn builder(components: usize, maps: IndexMaps) -> TransformedBuilder<T> {
-        Self::under(components, Arc::new(maps))
-    }
-
-    fn under(components: usize, maps: Arc<IndexMaps>) -> TransformedBuilder<T> {
-        TransformedBuilder(Self {
-            components,
-            maps,
-            likelihood: Likelihood::default(),
-            powers: Powers::default(),
-            settings: Settings::default(),
-        })
-    }
-
-    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+impl Transformed {
+    fn on_data<'a, T: Real>(
+        &self,
+        data: &'a dyn Data<T>,
+    ) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+        self.check()?;
         check_counts(data)?;
         let (maps, shape) = (&self.maps, data.shape());
         check_cells(maps, shape)?;
         let conditional = is_conditional(self.likelihood, maps.any_outside(), data)?;
         let mut specs = specs([maps.kernel_cells(), maps.maps()], self.components);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         even_where_convex(&mut specs);
         let facts = facts(maps, shape, self.likelihood);
         Ok(Placed {
@@ -113,31 +93,28 @@ impl<T: Real> Transformed<T> {
             evaluator: Evaluator::new(self.maps.clone(), self.likelihood, self.components, data)?,
             conditional,
             specs,
-            powers: self.powers,
+            powers: [self.anneal, self.impulse_power],
             facts,
         })
     }
 }
 
-impl<T: Real> TransformedBuilder<T> {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components, for a power out of range or one that lasts no time.
-    pub fn build(self) -> Result<Transformed<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        self.0.powers.check()?;
-        Ok(self.0)
-    }
-}
-
-impl<T: Real> Model<T> for Transformed<T> {
-    type State = TransformedState<T>;
-
+impl Settings for Transformed {
     fn components(&self) -> usize {
         self.components
     }
+
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, for a power out of range or one that lasts no time.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        check_powers(self.anneal, self.impulse_power)
+    }
+}
+
+impl<T: Real> Model<T> for Transformed {
+    type State = TransformedState<T>;
 
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         Ok(Box::new(Em(self.on_data(data)?)))

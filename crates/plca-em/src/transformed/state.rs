@@ -66,7 +66,6 @@ impl<T: Real> TransformedState<T> {
         let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let maps = read_maps(parameters, cells.unwrap_or(usize::MAX))?;
         check_cells(&maps, &shape)?;
-        let maps = Arc::new(maps);
         Ok(Mapped { maps, shape })
     }
 
@@ -89,9 +88,8 @@ impl<T: Real> TransformedState<T> {
     ) -> Result<Explained<Self>, FitError> {
         refuse_along(how)?;
         let (maps, shape) = (&self.1.place.maps, data.shape().to_vec());
-        let config = Transformed::under(self.weights().len(), maps.clone());
-        let config = config.likelihood(self.likelihood());
-        let config = config.freeze("kernels").build()?;
+        let config = Transformed::new(self.weights().len(), maps.clone());
+        let config = config.likelihood(self.likelihood()).freeze("kernels");
         check_cells(maps, &shape)?;
         let maps = maps.clone();
         let place = Mapped { maps, shape };

@@ -43,7 +43,7 @@ pub use table::{RankRow, RankRule, RankScores, RankTable, best_rank};
 /// let table = CrossValidation::default().run(
 ///     &v,
 ///     &[1, 2, 3, 4, 5],
-///     &|rank| Ok::<_, EmError>(Plca::builder(rank).build()?),
+///     &|rank| Ok::<_, EmError>(Plca::new(rank)),
 ///     &|fold, run| Ok(run.stop(Stop::default().tol(1e-6)).run(Init::default(), &mut fold.draws())?),
 /// )?;
 /// assert_eq!(table.choice(RankRule::OneStandardError), Some(3));

@@ -93,43 +93,43 @@ fn fails_cooled<M: Model<f64>>(model: &M) {
 #[test]
 fn of_plca() {
     for_every_block(3, |priors| {
-        let mut builder = Plca::builder(2);
+        let mut model = Plca::new(2);
         for (prior, block) in priors.into_iter().zip(["weights", "factor_0", "factor_1"]) {
             if let Some(prior) = prior {
-                builder = builder.prior(block, prior);
+                model = model.prior(block, prior);
             }
         }
-        fails_cooled(&builder.build().unwrap());
+        fails_cooled(&model);
     });
 }
 
 #[test]
 fn of_plsa() {
     for_every_block(2, |priors| {
-        let mut builder = Plsa::builder(2);
+        let mut model = Plsa::new(2);
         for (prior, block) in priors.into_iter().zip(["basis", "mixture"]) {
             if let Some(prior) = prior {
-                builder = builder.prior(block, prior);
+                model = model.prior(block, prior);
             }
         }
-        fails_cooled(&builder.build().unwrap());
+        fails_cooled(&model);
     });
 }
 
 #[test]
 fn of_shifted_and_transformed() {
     for_every_block(3, |priors| {
-        let mut shifted = Shifted::builder(2, vec![2, 2]);
+        let mut shifted = Shifted::new(2, vec![2, 2]);
         let corners = (0..6).map(|at| at / 3 * 4 + at % 3);
         let table: Vec<i64> = corners.flat_map(|c| [c, c + 1, c + 4, c + 5]).collect();
-        let mut transformed = Transformed::builder(2, IndexMaps::new(12, 4, &table).unwrap());
+        let mut transformed = Transformed::new(2, IndexMaps::new(12, 4, &table).unwrap());
         for (prior, block) in priors.into_iter().zip(["weights", "kernels", "impulses"]) {
             if let Some(prior) = prior {
                 shifted = shifted.prior(block, prior.clone());
                 transformed = transformed.prior(block, prior);
             }
         }
-        fails(&shifted.build().unwrap());
-        fails(&transformed.build().unwrap());
+        fails(&shifted);
+        fails(&transformed);
     });
 }

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Entries, Given, PlcaVb, Plsa, PlsaVb, PlsaVbState};
-use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform};
+use plca_fit::{FitError, Init, Model, Settings, Solver, State, Stop, Transform};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -80,14 +80,14 @@ fn trajectories<T: Real>() -> usize {
             priors.map(|(name, a)| (format!("{name}_shape"), Entries::All(a.as_f64().unwrap())));
         match case["model"].as_str().unwrap() {
             "plca-vb" => {
-                let builder = PlcaVb::<T>::builder(k);
-                let builder = priors.fold(builder, |b, (name, a)| b.prior(name, a));
-                trajectory(&builder.build().unwrap(), &data, case);
+                let model = PlcaVb::new(k);
+                let model = priors.fold(model, |b, (name, a)| b.prior(name, a));
+                trajectory(&model, &data, case);
             }
             _ => {
-                let builder = PlsaVb::<T>::builder(k);
-                let builder = priors.fold(builder, |b, (name, a)| b.prior(name, a));
-                trajectory(&builder.build().unwrap(), &data, case);
+                let model = PlsaVb::new(k);
+                let model = priors.fold(model, |b, (name, a)| b.prior(name, a));
+                trajectory(&model, &data, case);
             }
         }
         checked += 1;
@@ -115,18 +115,14 @@ fn held_out_bounds_match_the_reference() {
     let even = DMatrix::from_element(basis.ncols(), 1, 1.0);
     let learnt = PlsaVbState::new(Given::Columns, basis.clone(), even).unwrap();
     let alpha = Entries::All(case["alpha"].as_f64().unwrap());
-    let model = PlsaVb::builder(basis.ncols()).prior("mixture_shape", alpha);
+    let model = PlsaVb::new(basis.ncols()).prior("mixture_shape", alpha);
     let (data, tol) = (
         dense::<f64>(&case["V"]),
         case["tolerance"].as_f64().unwrap(),
     );
     let mut how = Transform::default().stop(exactly(3000));
     how.solver = Solver::Em;
-    let found = model
-        .build()
-        .unwrap()
-        .transform(&learnt, &data, &how)
-        .unwrap();
+    let found = model.transform(&learnt, &data, &how).unwrap();
     let want = case["document_bound"].as_f64().unwrap();
     near("bound", found.fit.objective(), want, tol);
     let perplexity = (-found.fit.objective() / data.total()).exp();
@@ -174,13 +170,12 @@ proptest! {
             entries.values.push(value);
         }).unwrap();
         let sparse = SparseTensor::new(entries).unwrap();
-        let mut builder = PlcaVb::builder(3).prior("weights_shape", Entries::All(shapes[3]));
+        let mut model = PlcaVb::new(3).prior("weights_shape", Entries::All(shapes[3]));
         for (j, &a) in shapes.iter().enumerate().take(data.shape().len()) {
-            builder = builder.prior(format!("factor_{j}_shape"), Entries::All(a));
+            model = model.prior(format!("factor_{j}_shape"), Entries::All(a));
         }
-        let model = builder.build().unwrap();
-        let lda = PlsaVb::builder(3).prior("basis_shape", Entries::All(shapes[0]));
-        let lda = lda.prior("mixture_shape", Entries::All(shapes[1])).build().unwrap();
+        let lda = PlsaVb::new(3).prior("basis_shape", Entries::All(shapes[0]));
+        let lda = lda.prior("mixture_shape", Entries::All(shapes[1]));
         let stop = Stop::default().max_iter(25).tol(None).check_every(1);
         let check = |trace: &[plca_fit::TracePoint]| {
             trace.windows(2).all(|w| w[1].objective >= w[0].objective - 1e-12 * w[0].objective.abs())
@@ -207,47 +202,33 @@ fn what_does_not_go_is_refused() {
         Order::RowMajor,
     );
     let data = data.unwrap();
-    let fit = PlsaVb::builder(2)
-        .build()
-        .unwrap()
-        .fit(&data, &mut rng())
-        .unwrap();
+    let fit = PlsaVb::new(2).fit(&data, &mut rng()).unwrap();
     let start = fit.state();
-    let frozen = PlsaVb::builder(2)
-        .freeze_components("basis_shape", [1])
-        .build()
-        .unwrap();
+    let frozen = PlsaVb::new(2).freeze_components("basis_shape", [1]);
     let run = frozen.on(&data).unwrap().stop(exactly(3));
     let kept = run.run(start, &mut rng()).unwrap();
     assert_eq!(
         kept.state().basis_shape().column(1),
         start.basis_shape().column(1)
     );
-    let none = PlsaVb::builder(2)
-        .freeze("basis_shape")
-        .freeze("mixture_shape")
-        .build()
-        .unwrap();
+    let none = PlsaVb::new(2).freeze("basis_shape").freeze("mixture_shape");
     let bound = none
         .bind(&data)
         .unwrap()
         .objective(start.parameters())
         .unwrap();
     assert!(bound > fit.objective());
-    let parts = PlsaVb::<f64>::builder(2)
-        .freeze_components("mixture_shape", [0])
-        .build()
-        .unwrap();
+    let parts = PlsaVb::new(2).freeze_components("mixture_shape", [0]);
     assert!(matches!(parts.bind(&data), Err(FitError::Conflict { .. })));
     let hidden = DenseTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 2.0, 3.0], Order::RowMajor);
-    let plain = PlcaVb::builder(1).build().unwrap();
+    let plain = PlcaVb::new(1);
     assert!(matches!(
         plain.bind(&hidden.unwrap()),
         Err(FitError::Conflict { .. })
     ));
-    let zero = PlcaVb::<f64>::builder(1)
+    let zero = PlcaVb::new(1)
         .prior("weights_shape", Entries::All(0.0))
-        .build();
+        .check();
     assert!(matches!(
         zero,
         Err(FitError::Setting {
@@ -255,10 +236,7 @@ fn what_does_not_go_is_refused() {
             ..
         })
     ));
-    let other = PlcaVb::<f64>::builder(1)
-        .prior("mixture", Entries::All(1.0))
-        .build()
-        .unwrap();
+    let other = PlcaVb::new(1).prior("mixture", Entries::All(1.0));
     assert!(matches!(
         other.bind(&data),
         Err(FitError::UnknownBlock { .. })
@@ -278,8 +256,8 @@ fn threads_change_no_bit() {
         entries.push(&[at / columns, at % columns], 1.0 + value(at));
     }
     let sparse = SparseTensor::new(entries).unwrap();
-    let plsa = PlsaVb::builder(8).prior("basis_shape", Entries::All(0.1));
-    let (plsa, plca) = (plsa.build().unwrap(), PlcaVb::builder(8).build().unwrap());
+    let plsa = PlsaVb::new(8).prior("basis_shape", Entries::All(0.1));
+    let plca = PlcaVb::new(8);
     fn fit<M: Model<f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
         let run = model.on(data).unwrap().stop(exactly(3));
         run.run(Init::default(), &mut rng()).unwrap().into_state()
@@ -304,9 +282,9 @@ fn starts_are_found_by_em() {
     let values = (0..words * documents).map(value).collect();
     let v = DenseTensor::new(vec![words, documents], values, Order::RowMajor).unwrap();
     let shape = || Entries::All(0.1);
-    let lda = PlsaVb::builder(topics).prior("basis_shape", shape());
-    let lda = lda.prior("mixture_shape", shape()).build().unwrap();
-    let plsa = Plsa::builder(topics).build().unwrap();
+    let lda = PlsaVb::new(topics).prior("basis_shape", shape());
+    let lda = lda.prior("mixture_shape", shape());
+    let plsa = Plsa::new(topics);
     for seed in 0..5 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let start = lda.on(&v).unwrap().stop(exactly(0));
@@ -354,11 +332,9 @@ fn corpus() -> (DenseTensor<f64>, DMatrix<f64>, DMatrix<f64>) {
     (data.unwrap(), basis, mixture)
 }
 
-fn lda(k: usize) -> PlsaVb<f64> {
-    let lda = PlsaVb::builder(k).prior("basis_shape", Entries::All(0.1));
+fn lda(k: usize) -> PlsaVb {
+    let lda = PlsaVb::new(k).prior("basis_shape", Entries::All(0.1));
     lda.prior("mixture_shape", Entries::All(0.1))
-        .build()
-        .unwrap()
 }
 
 /// Blocks beside one that is given begin as new data are explained by it: from even counts. They end no lower than from there, whatever the seed, and no
@@ -372,11 +348,9 @@ fn what_is_given_explains_the_rest() {
         0.1 + data.marginal(1).unwrap()[d] / k as f64
     });
     let known = basis.map(|p| 1e4 * p + 0.1);
-    let fixed = PlsaVb::builder(k)
+    let fixed = PlsaVb::new(k)
         .prior("mixture_shape", Entries::All(0.1))
-        .freeze("basis_shape")
-        .build()
-        .unwrap();
+        .freeze("basis_shape");
     let given = || Init::default().block("basis_shape", known.clone());
     let from_even = fixed
         .on(&data)
@@ -412,7 +386,7 @@ fn what_is_given_explains_the_rest() {
     }
     // A factor of PLCA tells the others too, weights or columns that are all alike do not.
     let plca = |frozen: bool| {
-        let plca = PlcaVb::<f64>::builder(k)
+        let plca = PlcaVb::new(k)
             .prior("weights_shape", Entries::All(0.1))
             .prior("factor_1_shape", Entries::All(0.1));
         if frozen {
@@ -420,8 +394,6 @@ fn what_is_given_explains_the_rest() {
         } else {
             plca
         }
-        .build()
-        .unwrap()
     };
     let fits: Vec<f64> = (0..3)
         .map(|seed| {
@@ -477,7 +449,7 @@ fn probabilities_are_refused_as_shapes() {
         explained.unwrap_err(),
         FitError::Probabilities { .. }
     ));
-    let plca = PlcaVb::builder(k).build().unwrap();
+    let plca = PlcaVb::new(k);
     let run = plca
         .on(&data)
         .unwrap()
@@ -485,10 +457,7 @@ fn probabilities_are_refused_as_shapes() {
     assert!(matches!(run.unwrap_err(), FitError::Probabilities { .. }));
     // Shapes of a small prior may sum to 1.
     let prior = 1.0 / basis.nrows() as f64;
-    let small = PlsaVb::builder(k)
-        .prior("basis_shape", Entries::All(prior))
-        .build()
-        .unwrap();
+    let small = PlsaVb::new(k).prior("basis_shape", Entries::All(prior));
     let shapes = DMatrix::from_element(basis.nrows(), k, prior);
     assert!(
         small
@@ -534,7 +503,7 @@ fn words_that_no_document_has_change_nothing() {
         let ones = DMatrix::from_element(k, 1, 1.0);
         let learnt =
             plca_em::PlcaVbState::new(ones, vec![shapes.clone(), DMatrix::from_element(2, k, 1.0)]);
-        let plca = PlcaVb::builder(k).build().unwrap();
+        let plca = PlcaVb::new(k);
         let found = plca
             .transform(&learnt.unwrap(), &data, &Transform::default())
             .unwrap();

@@ -102,18 +102,18 @@ fn of_plca() {
             let total = c[0].sum();
             for frozen in 0..7 {
                 let free = |block: usize| frozen >> block & 1 == 0;
-                let mut builder = Plca::builder(2);
+                let mut config = Plca::new(2);
                 let mut worst: f64 = 0.0;
                 if free(2) {
                     for (z, w) in w.iter().enumerate() {
                         worst = worst.max((column_sum(&c[0], z) / total - w).abs());
                     }
                 } else {
-                    builder = builder.freeze("weights");
+                    config = config.freeze("weights");
                 }
                 for j in 0..2 {
                     if !free(j) {
-                        builder = builder.freeze(format!("factor_{j}"));
+                        config = config.freeze(format!("factor_{j}"));
                         continue;
                     }
                     for z in 0..2 {
@@ -125,7 +125,6 @@ fn of_plca() {
                         worst = worst.max(change.amax());
                     }
                 }
-                let config = builder.build().unwrap();
                 let residual = residual(&config, &*data, &state).unwrap();
                 close(residual, worst, &format!("frozen {frozen:b}"));
             }
@@ -148,19 +147,11 @@ fn of_plsa() {
         let (of_w, of_g) = ((&new_w - &w).amax(), (&new_g - &g).amax());
         let given = Given::Columns;
         let state = PlsaState::new(given, w, g, vec![1.0 / 3.0; 3]).unwrap();
-        let of = |config: Plsa<f64>| residual(&config, &data, &state).unwrap();
-        let plain = || Plsa::builder(2);
-        close(of(plain().build().unwrap()), of_w.max(of_g), "both");
-        close(
-            of(plain().freeze("basis").build().unwrap()),
-            of_g,
-            "mixture",
-        );
-        close(
-            of(plain().freeze("mixture").build().unwrap()),
-            of_w,
-            "basis",
-        );
+        let of = |config: Plsa| residual(&config, &data, &state).unwrap();
+        let plain = || Plsa::new(2);
+        close(of(plain()), of_w.max(of_g), "both");
+        close(of(plain().freeze("basis")), of_g, "mixture");
+        close(of(plain().freeze("mixture")), of_w, "basis");
     }
 }
 
@@ -176,8 +167,7 @@ fn steps_of_plca() {
             let of_weight = |w: &f64| if too { w.powf(power) } else { *w };
             let w: Vec<f64> = state.weights().iter().map(of_weight).collect();
             let [f, h] = [0, 1].map(|j| state.factor(j).map(|x| x.powf(power)));
-            let plca = Plca::builder(2).temper(power).temper_prior(too);
-            let plca = plca.build().unwrap();
+            let plca = Plca::new(2).temper(power).temper_prior(too);
             let run = plca.on(&*data).unwrap().solver(Solver::Em);
             let fit = run.stop(exactly(1)).run(&state, &mut rng(0)).unwrap();
             let [c0, c1] = counts(&v, &w, &f, &h);
@@ -219,7 +209,7 @@ fn steps_of_plsa() {
             }
             plca_tensor::normalise_columns(&mut of_basis);
             plca_tensor::normalise_columns(&mut of_mixture);
-            let plsa = Plsa::builder(2).temper(power).build().unwrap();
+            let plsa = Plsa::new(2).temper(power);
             let run = plsa.on(&*data).unwrap().solver(Solver::Em);
             let start = Init::default().block("basis", basis.clone());
             let start = start.block("mixture", mixture);
@@ -240,10 +230,7 @@ fn simultaneous_steps_of_nmf() {
         let [of_w, of_h] = counts(&v, &[1.0, 1.0], &w, &h.transpose());
         let new_h = DMatrix::from_fn(2, 3, |z, j| of_h[(j, z)] / w.column(z).sum());
         let new_w = DMatrix::from_fn(4, 2, |i, z| of_w[(i, z)] / new_h.row(z).sum());
-        let nmf = Nmf::builder(2)
-            .update(Update::Simultaneous)
-            .build()
-            .unwrap();
+        let nmf = Nmf::new(2).update(Update::Simultaneous);
         let run = nmf.on(&*data).unwrap().solver(Solver::Em).stop(exactly(1));
         let start = NmfState::new(w.clone(), h).unwrap();
         let fit = run.run(&start, &mut rng(0)).unwrap();
@@ -280,12 +267,11 @@ fn of_nmf() {
                         worst = worst.max((c.column(z) / (total * q) - f.column(z)).amax());
                     }
                 }
-                let builder = match frozen {
-                    0 => Nmf::builder(2),
-                    1 => Nmf::builder(2).freeze("w"),
-                    _ => Nmf::builder(2).freeze("h"),
+                let config = match frozen {
+                    0 => Nmf::new(2),
+                    1 => Nmf::new(2).freeze("w"),
+                    _ => Nmf::new(2).freeze("h"),
                 };
-                let config = builder.build().unwrap();
                 let of = |state: &NmfState<f64>| residual(&config, &*data, state).unwrap();
                 let residual = of(&state);
                 assert!(
@@ -308,7 +294,7 @@ fn nmf_ends_where_its_conditions_hold() {
     let data = DenseTensor::new(SHAPE.to_vec(), values(), Order::RowMajor).unwrap();
     let v = DMatrix::from_row_slice(4, 3, &values());
     for update in [Update::Simultaneous, Update::Sequential] {
-        let nmf = Nmf::builder(2).update(update).build().unwrap();
+        let nmf = Nmf::new(2).update(update);
         let run = nmf.on(&data).unwrap().solver(Solver::Em);
         let run = run.stop(exactly(100_000).residual_tol(1e-9));
         let fit = run.run(Init::default(), &mut rng(3)).unwrap();
@@ -349,9 +335,9 @@ fn of_blocks<M: Model<f64>>(model: &M, data: &dyn Data<f64>, seed: u64, frozen: 
 fn of_shifted_and_transformed() {
     for (_, data) in both() {
         for seed in 0..4 {
-            let config = Shifted::builder(2, vec![2, 2]);
-            of_blocks(&config.clone().build().unwrap(), &*data, seed, false);
-            let config = config.freeze("weights").build().unwrap();
+            let config = Shifted::new(2, vec![2, 2]);
+            of_blocks(&config, &*data, seed, false);
+            let config = config.freeze("weights");
             of_blocks(&config, &*data, seed, true);
             let corners = [0, 1, 3, 4, 6, 7];
             let table: Vec<i64> = corners
@@ -359,7 +345,7 @@ fn of_shifted_and_transformed() {
                 .flat_map(|c| [*c, c + 1, c + 3, if *c == 0 { -1 } else { c + 4 }])
                 .collect();
             let maps = IndexMaps::new(12, 4, &table).unwrap();
-            let config = Transformed::builder(2, maps).build().unwrap();
+            let config = Transformed::new(2, maps);
             of_blocks(&config, &*data, seed, false);
         }
     }
@@ -370,8 +356,7 @@ fn of_shifted_and_transformed() {
 fn while_a_power_moves() {
     let (_, data) = &both()[0];
     let ended = |anneal| {
-        let config = Shifted::builder(2, vec![2, 2]).anneal(anneal);
-        let config = config.build().unwrap();
+        let config = Shifted::new(2, vec![2, 2]).anneal(anneal);
         let run = config.on(&**data).unwrap().solver(Solver::Em);
         let stop = Stop::default().tol(None).check_every(1).residual_tol(1e9);
         run.stop(stop).run(Init::default(), &mut rng(1))
@@ -401,12 +386,12 @@ fn with_a_prior() {
             assert!(no && refused.to_string().contains(block), "{refused}");
         }
     }
-    let plca = Plca::builder(2).prior("factor_0", prior.clone());
-    refused(&plca.build().unwrap(), &**data, "`factor_0`");
-    let plsa = Plsa::builder(2).prior("mixture", prior.clone());
-    refused(&plsa.build().unwrap(), &**data, "`mixture`");
-    let shifted = Shifted::builder(2, vec![2, 2]).prior("kernels", prior);
-    refused(&shifted.build().unwrap(), &**data, "`kernels`");
+    let plca = Plca::new(2).prior("factor_0", prior.clone());
+    refused(&plca, &**data, "`factor_0`");
+    let plsa = Plsa::new(2).prior("mixture", prior.clone());
+    refused(&plsa, &**data, "`mixture`");
+    let shifted = Shifted::new(2, vec![2, 2]).prior("kernels", prior);
+    refused(&shifted, &**data, "`kernels`");
 }
 
 /// `max_z g_z - 1` in units in which the model has the mass of the observation: `g_z = Σ V/P f_z / Σ_obs f_z`.

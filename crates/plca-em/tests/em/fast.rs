@@ -22,7 +22,7 @@ fn rng(seed: u64) -> ChaCha8Rng {
 fn counts(shape: &[usize], k: usize, draws: usize, seed: u64) -> Coordinates<f64> {
     let cells = shape.iter().product();
     let ones = DenseTensor::new(shape.to_vec(), vec![1.0; cells], Order::RowMajor).unwrap();
-    let plca = Plca::builder(k).build().unwrap();
+    let plca = Plca::new(k);
     let truth = plca.init(&ones, Init::default(), &mut rng(seed)).unwrap();
     truth.with_model(|m| plca_em::sample_counts(m, draws, &mut rng(seed + 1)).unwrap())
 }
@@ -32,9 +32,9 @@ fn counts(shape: &[usize], k: usize, draws: usize, seed: u64) -> Coordinates<f64
 #[test]
 fn fewer_iterations_to_the_optimum() {
     let data = SparseTensor::new(counts(&[40, 30], 4, 4000, 3)).unwrap();
-    let free = Plca::builder(4).build().unwrap();
+    let free = Plca::new(4);
     let start = free.init(&data, Init::default(), &mut rng(0)).unwrap();
-    let plca = Plca::builder(4).freeze("factor_0").build().unwrap();
+    let plca = Plca::new(4).freeze("factor_0");
     for n in [5, 20] {
         let end = |solver| after(&plca, &data, &start, solver, n).unwrap().objective();
         let (slow, quick) = (end(Solver::Em), end(Solver::Fast));
@@ -47,7 +47,7 @@ fn fewer_iterations_to_the_optimum() {
 #[test]
 fn runs_end_stationary() {
     let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
-    let plca = Plca::builder(3).build().unwrap();
+    let plca = Plca::new(3);
     let start = plca.init(&data, Init::default(), &mut rng(0)).unwrap();
     let end = after(&plca, &data, &start, Solver::Fast, 2000).unwrap();
     let residual = residual(&plca, &data, end.state()).unwrap();
@@ -58,9 +58,8 @@ fn runs_end_stationary() {
 #[test]
 fn the_default_takes_what_is_exact() {
     let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
-    let free = Plca::builder(3).build().unwrap();
-    let sparse = Plca::builder(3).prior("factor_0", Entropic::new(0.1).unwrap());
-    let sparse = sparse.build().unwrap();
+    let free = Plca::new(3);
+    let sparse = Plca::new(3).prior("factor_0", Entropic::new(0.1).unwrap());
     for (plca, solver) in [(&free, Solver::Fast), (&sparse, Solver::Em)] {
         let default = plca.fit(&data, &mut rng(0)).unwrap();
         let on = plca.on(&data).unwrap().solver(solver);
@@ -70,11 +69,8 @@ fn the_default_takes_what_is_exact() {
     }
 }
 
-fn refused<M: Model<f64>>(model: Result<M, FitError>, what: &str) {
-    let (data, model) = (
-        SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap(),
-        model.unwrap(),
-    );
+fn refused<M: Model<f64>>(model: &M, what: &str) {
+    let data = SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap();
     let algorithm = model.bind(&data).unwrap();
     let error = Solver::Fast.on(&*algorithm, Memory::default()).unwrap_err();
     assert!(matches!(error, FitError::NotSeparable { .. }), "{error}");
@@ -89,7 +85,7 @@ fn refused<M: Model<f64>>(model: Result<M, FitError>, what: &str) {
 fn what_does_not_separate_is_refused() {
     let sparse: Prior<f64> = Arc::new(Entropic::new(1.0).unwrap());
     let clipping: Prior<f64> = Arc::new(Dirichlet::symmetric(0.5).unwrap());
-    let plca = || Plca::builder(2);
+    let plca = || Plca::new(2);
     for (plca, what) in [
         (plca().temper(0.9), "tempering"),
         (plca().freeze("weights"), "weights"),
@@ -98,28 +94,27 @@ fn what_does_not_separate_is_refused() {
         (plca().freeze("factor_0").freeze("factor_1"), "weights"),
         (plca().freeze_components("factor_1", [0]), "factor_1"),
     ] {
-        refused(plca.build(), what);
+        refused(&plca, what);
     }
-    let plsa = || Plsa::builder(2);
+    let plsa = || Plsa::new(2);
     for (plsa, what) in [
         (plsa().temper(0.9), "tempering"),
         (plsa().freeze("mixture"), "mixture"),
         (plsa().prior("basis", clipping), "basis"),
         (plsa().prior("mixture", sparse), "mixture"),
     ] {
-        refused(plsa.build(), what);
+        refused(&plsa, what);
     }
-    refused(Nmf::builder(2).freeze("w").freeze("h").build(), "free");
+    refused(&Nmf::new(2).freeze("w").freeze("h"), "free");
 }
 
 /// Frozen blocks keep every bit.
 #[test]
 fn frozen_blocks_stay() {
     let data = SparseTensor::new(counts(&[6, 5, 4], 2, 300, 1)).unwrap();
-    let free = Plca::builder(2).build().unwrap();
+    let free = Plca::new(2);
     let start = free.init(&data, Init::default(), &mut rng(4)).unwrap();
-    let plca = Plca::builder(2).freeze("factor_0").freeze("factor_2");
-    let plca = plca.build().unwrap();
+    let plca = Plca::new(2).freeze("factor_0").freeze("factor_2");
     let end = after(&plca, &data, &start, Solver::Fast, 30).unwrap();
     for mode in 0..3 {
         let stays = end.state().factor(mode) == start.factor(mode);
@@ -127,10 +122,10 @@ fn frozen_blocks_stay() {
     }
 
     let data = SparseTensor::new(counts(&[6, 5], 2, 300, 1)).unwrap();
-    let nmf = Nmf::builder(2).build().unwrap();
+    let nmf = Nmf::new(2);
     let start = nmf.init(&data, Init::default(), &mut rng(4)).unwrap();
     for frozen in ["w", "h"] {
-        let nmf = Nmf::builder(2).freeze(frozen).build().unwrap();
+        let nmf = Nmf::new(2).freeze(frozen);
         let end = after(&nmf, &data, &start, Solver::Fast, 200).unwrap();
         let block = |state: &NmfState<f64>| state.parameters().block(frozen).cloned();
         assert_eq!(block(end.state()), block(&start));
@@ -145,9 +140,9 @@ fn frozen_blocks_stay() {
 #[test]
 fn models_that_are_equal_stay_so() {
     let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
-    let plca = Plca::builder(3).build().unwrap();
+    let plca = Plca::new(3);
     let start = plca.init(&data, Init::default(), &mut rng(2)).unwrap();
-    let nmf = Nmf::builder(3).build().unwrap();
+    let nmf = Nmf::new(3);
     let matched = NmfState::from_plca(&start, &[1.0, 2.0, 0.5], data.total()).unwrap();
     let a = after(&plca, &data, &start, Solver::Fast, 15).unwrap();
     let b = after(&nmf, &data, &matched, Solver::Fast, 15).unwrap();
@@ -164,7 +159,7 @@ fn the_posterior_of_em() {
     let data = SparseTensor::new(counts(&[10, 8], 3, 400, 5)).unwrap();
     let prior = |alpha| -> Prior<f64> { Arc::new(Dirichlet::symmetric(alpha).unwrap()) };
     for blocks in 1..8 {
-        let mut plca = Plca::builder(3);
+        let mut plca = Plca::new(3);
         for (at, (block, alpha)) in [("weights", 3.0), ("factor_0", 1.2), ("factor_1", 1.5)]
             .into_iter()
             .enumerate()
@@ -173,18 +168,17 @@ fn the_posterior_of_em() {
                 plca = plca.prior(block, prior(alpha));
             }
         }
-        stays_with_em(&plca.build().unwrap(), &data);
+        stays_with_em(&plca, &data);
     }
     for given in [Given::Rows, Given::Columns] {
         for blocks in 1..4 {
-            let mut plsa = Plsa::builder(3).given(given);
+            let mut plsa = Plsa::new(3).given(given);
             if blocks & 1 == 1 {
                 plsa = plsa.prior("basis", prior(1.3));
             }
             if blocks & 2 == 2 {
                 plsa = plsa.prior("mixture", prior(2.0));
             }
-            let plsa = plsa.build().unwrap();
             let start = stays_with_em(&plsa, &data);
             let quick = after(&plsa, &data, &start, Solver::Fast, 500).unwrap();
             let again = after(&plsa, &data, quick.state(), Solver::Em, 2000).unwrap();
@@ -218,7 +212,7 @@ fn zeros_of_the_start_stay() {
         Order::RowMajor,
     )
     .unwrap();
-    let plca = Plca::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     let mut first = plca
         .init(&data, Init::default(), &mut rng(1))
         .unwrap()
@@ -240,7 +234,7 @@ fn resumed_runs_and_threads() {
         .step_by(7)
         .for_each(|i| values[i] = f64::NAN);
     let masked = DenseTensor::masked(vec![60, 50], values, Order::RowMajor).unwrap();
-    let plsa = Plsa::builder(3).build().unwrap();
+    let plsa = Plsa::new(3);
     for data in [&sparse as &dyn Data<f64>, &masked] {
         let start = plsa.init(data, Init::default(), &mut rng(3)).unwrap();
         let whole = |threads: usize| {
@@ -305,16 +299,16 @@ fn all_models_in_parts<T: Real>(data: &dyn Data<T>, tol: f64) {
     let k = 9;
     for given in [Given::Columns, Given::Rows] {
         for alpha in [None, Some(1.5)] {
-            let mut plsa = Plsa::builder(k).given(given);
+            let mut plsa = Plsa::new(k).given(given);
             if let Some(alpha) = alpha {
                 let prior = Dirichlet::symmetric(alpha).unwrap();
                 plsa = plsa.prior("basis", prior.clone()).prior("mixture", prior);
             }
-            parts_fit_together(&plsa.build().unwrap(), data, tol);
+            parts_fit_together(&plsa, data, tol);
         }
     }
-    parts_fit_together(&Plca::<T>::builder(k).build().unwrap(), data, tol);
-    parts_fit_together(&Nmf::<T>::builder(k).build().unwrap(), data, tol);
+    parts_fit_together(&Plca::new(k), data, tol);
+    parts_fit_together(&Nmf::new(k), data, tol);
 }
 
 #[test]
@@ -346,7 +340,7 @@ fn hidden_columns_keep_their_share() {
     let columns = 30;
     let ones = DenseTensor::new(vec![40, columns], vec![1.0; 40 * columns], Order::RowMajor);
     let ones = ones.unwrap();
-    let truth = Plca::builder(6).build().unwrap();
+    let truth = Plca::new(6);
     for seed in 60..72 {
         let mut drawn = rng(seed);
         let truth = truth.init(&ones, Init::default(), &mut drawn).unwrap();
@@ -360,7 +354,7 @@ fn hidden_columns_keep_their_share() {
         let unseen = cells.filter(|(at, _)| hidden(at % columns));
         unseen.for_each(|(_, v)| *v = f64::NAN);
         let data = DenseTensor::<f64>::masked(vec![40, columns], values, Order::RowMajor).unwrap();
-        let plca = Plca::builder(4).build().unwrap();
+        let plca = Plca::new(4);
         let drawn = &mut rng(1000 + seed);
         let start = plca.init(&data, Init::default(), drawn).unwrap();
         let shares = |factor: &DMatrix<f64>| -> Vec<f64> {
@@ -413,13 +407,13 @@ fn refuses<M: Model<f64>>(model: &M, data: &dyn Data<f64>, other: &dyn Data<f64>
 fn a_state_of_other_data() {
     let data = SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap();
     let other = SparseTensor::new(counts(&[6, 4], 2, 100, 1)).unwrap();
-    refuses(&Plca::<f64>::builder(2).build().unwrap(), &data, &other);
-    refuses(&Plsa::<f64>::builder(2).build().unwrap(), &data, &other);
-    refuses(&Nmf::<f64>::builder(2).build().unwrap(), &data, &other);
+    refuses(&Plca::new(2), &data, &other);
+    refuses(&Plsa::new(2), &data, &other);
+    refuses(&Nmf::new(2), &data, &other);
     // One that is tempered, too.
-    let tempered = Plca::builder(2).temper(0.5).build().unwrap();
+    let tempered = Plca::new(2).temper(0.5);
     let tempered = tempered.init(&data, Init::default(), &mut rng(1)).unwrap();
-    let plca = Plca::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     let refused = after(&plca, &data, &tempered, Solver::Fast, 1).unwrap_err();
     assert!(
         matches!(refused, FitError::NotSeparable { .. }),
@@ -490,7 +484,7 @@ fn entries_that_almost_nothing_observes_stay_finite() {
             DMatrix::from_column_slice(2, 3, &fourth),
         ],
     );
-    let plca = Plca::builder(3).build().unwrap();
+    let plca = Plca::new(3);
     let algorithm = plca.bind(&data).unwrap();
     let mut fast = Solver::Fast.on(&*algorithm, Memory::default()).unwrap();
     let mut at = start.unwrap().parameters().clone();
@@ -562,9 +556,9 @@ fn all_have_no_unit<T: Real>(exponents: &[i32]) {
                 Solver::Squarem,
             ] {
                 let of = (solver, e);
-                has_no_unit(&Plca::<T>::builder(3).build().unwrap(), &values, hidden, of);
-                has_no_unit(&Plsa::<T>::builder(3).build().unwrap(), &values, hidden, of);
-                has_no_unit(&Nmf::<T>::builder(3).build().unwrap(), &values, hidden, of);
+                has_no_unit::<T, _>(&Plca::new(3), &values, hidden, of);
+                has_no_unit::<T, _>(&Plsa::new(3), &values, hidden, of);
+                has_no_unit::<T, _>(&Nmf::new(3), &values, hidden, of);
             }
         }
     }
@@ -597,18 +591,9 @@ fn no_iteration_is_worse_in_small_units() {
             let data = values.iter().map(|x| T::lit(x * unit)).collect();
             let data = DenseTensor::new(vec![12, 9], data, Order::RowMajor).unwrap();
             let ends = [
-                (
-                    1.0,
-                    looked_at(&Plca::<T>::builder(3).build().unwrap(), &data, Solver::Fast),
-                ),
-                (
-                    1.0,
-                    looked_at(&Plsa::<T>::builder(3).build().unwrap(), &data, Solver::Fast),
-                ),
-                (
-                    -1.0,
-                    looked_at(&Nmf::<T>::builder(3).build().unwrap(), &data, Solver::Fast),
-                ),
+                (1.0, looked_at(&Plca::new(3), &data, Solver::Fast)),
+                (1.0, looked_at(&Plsa::new(3), &data, Solver::Fast)),
+                (-1.0, looked_at(&Nmf::new(3), &data, Solver::Fast)),
             ];
             for (sense, (trace, _)) in ends {
                 for pair in trace.windows(2) {

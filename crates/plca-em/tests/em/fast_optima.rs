@@ -31,7 +31,7 @@ impl Kind {
         };
         let cells = shape.iter().product();
         let ones = DenseTensor::new(shape.clone(), vec![1.0; cells], Order::RowMajor).unwrap();
-        let plca = Plca::builder(3).build().unwrap();
+        let plca = Plca::new(3);
         let truth = plca.init(&ones, Init::default(), &mut rng).unwrap();
         let draws = if matches!(self, Self::Sparse) {
             40
@@ -70,16 +70,14 @@ impl Kind {
 }
 
 /// A model of three components, all factors but the last frozen if `convex`; its data and a start.
-fn problem(kind: Kind, seed: u64, convex: bool) -> (Plca<f64>, Box<dyn Data<f64>>, PlcaState<f64>) {
+fn problem(kind: Kind, seed: u64, convex: bool) -> (Plca, Box<dyn Data<f64>>, PlcaState<f64>) {
     let data = kind.draw(seed);
-    let free = Plca::builder(3).build().unwrap();
+    let free = Plca::new(3);
     let mut rng = ChaCha8Rng::seed_from_u64(1000 + seed);
     let start = free.init(&*data, Init::default(), &mut rng).unwrap();
     let frozen = if convex { data.shape().len() - 1 } else { 0 };
-    let plca = (0..frozen).fold(Plca::builder(3), |plca, j| {
-        plca.freeze(format!("factor_{j}"))
-    });
-    (plca.build().unwrap(), data, start)
+    let plca = (0..frozen).fold(Plca::new(3), |plca, j| plca.freeze(format!("factor_{j}")));
+    (plca, data, start)
 }
 
 /// Where there is one optimum, the end is never worse than EM's by more than 1e-9, and the same conditions hold at both.
@@ -142,7 +140,7 @@ fn left_behind(solver: Solver) -> f64 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let cells = (0..20 * 15).map(|_| f64::from((rng.next_u32() % 8).saturating_sub(5)));
         let data = DenseTensor::new(vec![20, 15], cells.collect(), Order::RowMajor).unwrap();
-        let plca = Plca::builder(3).build().unwrap();
+        let plca = Plca::new(3);
         let stop = Stop::default().tol(1e-10).max_iter(5000);
         let run = plca.on(&data).unwrap().solver(solver).stop(stop.clone());
         let end = run.run(Init::default(), &mut rng).unwrap();

@@ -181,8 +181,7 @@ proptest! {
     fn the_start_does_not_matter(p in problem(), seed in 0..1000u64) {
         let data = p.complete();
         let k = p.a.ncols();
-        fn ends<M: Model<f64>>(model: Result<M, FitError>, data: &dyn Data<f64>, block: &str, given: &DMatrix<f64>, seed: u64) -> f64 {
-            let model = model.unwrap();
+        fn ends<M: Model<f64>>(model: &M, data: &dyn Data<f64>, block: &str, given: &DMatrix<f64>, seed: u64) -> f64 {
             let run = model.on(data).unwrap().solver(Solver::Em).stop(exactly(400));
             let init = Init::default().block(block, given.clone());
             run.run(init, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().objective()
@@ -191,13 +190,13 @@ proptest! {
             gap.iter().zip(data.marginal(1).unwrap()).map(|(g, v)| g * v).sum::<f64>() + 1e-9 * data.total()
         };
         let found = p.plca().transform(&data, &after(400)).unwrap();
-        let end = ends(Plca::builder(k).freeze("factor_0").build(), &data, "factor_0", &p.a, seed);
+        let end = ends(&Plca::new(k).freeze("factor_0"), &data, "factor_0", &p.a, seed);
         prop_assert!(end <= found.fit.objective() + data.total() * (found.gap[0] + 1e-9));
         let found = p.plsa().transform(&data, &after(400)).unwrap();
-        let end = ends(Plsa::builder(k).freeze("basis").build(), &data, "basis", &p.a, seed);
+        let end = ends(&Plsa::new(k).freeze("basis"), &data, "basis", &p.a, seed);
         prop_assert!(end <= found.fit.objective() + certified(&found.gap));
         let found = p.nmf().transform(&data, &after(400)).unwrap();
-        let end = ends(Nmf::builder(k).freeze("w").build(), &data, "w", p.nmf().w(), seed);
+        let end = ends(&Nmf::new(k).freeze("w"), &data, "w", p.nmf().w(), seed);
         prop_assert!(end >= found.fit.objective() - certified(&found.gap));
     }
 

@@ -61,18 +61,18 @@ fn prior(v: &Value) -> Arc<dyn SimplexPrior<f64>> {
     }
 }
 
-fn frozen<B: Freeze>(mut builder: B, case: &Value) -> B {
+fn frozen<B: Freeze>(mut model: B, case: &Value) -> B {
     for (name, mask) in case["frozen"].as_object().into_iter().flatten() {
-        builder = builder.frozen(ours(name), Frozen::Entries(flags(mask)));
+        model = model.frozen(ours(name), Frozen::Entries(flags(mask)));
     }
     for (name, list) in [("w", "frozen_columns_w"), ("h", "frozen_rows_h")] {
         if case[list]["data"].is_array() {
             let kept = floats(&case[list]["data"]).into_iter().enumerate();
             let kept = kept.filter(|(_, x)| *x != 0.0).map(|(z, _)| z);
-            builder = builder.frozen(name, Frozen::Components(kept.collect()));
+            model = model.frozen(name, Frozen::Components(kept.collect()));
         }
     }
-    builder
+    model
 }
 
 fn near(what: &str, got: f64, want: f64, tol: f64) {
@@ -138,31 +138,31 @@ fn trajectories_match_the_reference() {
         let priors = case["prior"].as_object().into_iter().flatten();
         match case["model"].as_str().unwrap() {
             "plca" => {
-                let mut builder = frozen(Plca::builder(k), &case);
+                let mut model = frozen(Plca::new(k), &case);
                 for (name, spec) in priors {
-                    builder = builder.prior(name, prior(spec));
+                    model = model.prior(name, prior(spec));
                 }
-                trajectory(&builder.build().unwrap(), &case, "log_posterior");
+                trajectory(&model, &case, "log_posterior");
             }
             "plsa" => {
-                let mut builder = frozen(Plsa::builder(k).given(Given::Columns), &case);
+                let mut model = frozen(Plsa::new(k).given(Given::Columns), &case);
                 for (name, spec) in priors {
-                    builder = builder.prior(name, prior(spec));
+                    model = model.prior(name, prior(spec));
                 }
-                trajectory(&builder.build().unwrap(), &case, "log_posterior");
+                trajectory(&model, &case, "log_posterior");
             }
             "siplca" => {
                 let kernel = whole(&case["init"]["kernels"]["shape"])[1..].to_vec();
-                let builder = frozen(Shifted::builder(k, kernel), &case);
-                trajectory(&builder.build().unwrap(), &case, "loglik");
+                let model = frozen(Shifted::new(k, kernel), &case);
+                trajectory(&model, &case, "loglik");
             }
             "nmf-kl" => {
                 let update = match case["update"].as_str().unwrap() {
                     "sequential" => Update::Sequential,
                     _ => Update::Simultaneous,
                 };
-                let builder = frozen(Nmf::builder(k).update(update), &case);
-                trajectory(&builder.build().unwrap(), &case, "kl");
+                let model = frozen(Nmf::new(k).update(update), &case);
+                trajectory(&model, &case, "kl");
             }
             _ => {
                 let counts = block(&case["counts"]);
@@ -214,8 +214,8 @@ proptest! {
         }
         let data = DenseTensor::masked(vec![4, 3, 2], values, Order::RowMajor).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let start = Plca::builder(3).build().unwrap().init(&data, Init::default(), &mut rng).unwrap();
-        let mut builder = Plca::builder(3);
+        let start = Plca::new(3).init(&data, Init::default(), &mut rng).unwrap();
+        let mut model = Plca::new(3);
         let (mut from, mut kept) = (0, Vec::new());
         for (name, rows, columns) in
             [("factor_0", 4, 3), ("factor_1", 3, 3), ("factor_2", 2, 3), ("weights", 3, 1)]
@@ -224,12 +224,11 @@ proptest! {
             let flags = DMatrix::from_column_slice(rows, columns, &flags[from..from + size]);
             from += size;
             if dirichlet {
-                builder = builder.prior(name, Dirichlet::symmetric(1.5).unwrap());
+                model = model.prior(name, Dirichlet::symmetric(1.5).unwrap());
             }
-            builder = builder.freeze_entries(name, flags.clone());
+            model = model.freeze_entries(name, flags.clone());
             kept.push((name, flags));
         }
-        let model = builder.build().unwrap();
         for solver in [Solver::Em, Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
             let mut last = f64::NEG_INFINITY;
             let run = model.on(&data).unwrap().solver(solver);
@@ -257,13 +256,8 @@ proptest! {
 fn flags_of_another_shape_are_refused() {
     let flags = DMatrix::from_column_slice(3, 1, &[true, false, false]);
     let data = DenseTensor::new(vec![3, 2], vec![1.0; 6], Order::RowMajor).unwrap();
-    let other = Plca::<f64>::builder(2)
-        .freeze_entries("factor_0", flags)
-        .build();
-    assert!(matches!(
-        other.unwrap().bind(&data),
-        Err(FitError::Shape { .. })
-    ));
+    let other = Plca::new(2).freeze_entries("factor_0", flags);
+    assert!(matches!(other.bind(&data), Err(FitError::Shape { .. })));
 }
 
 /// The start of a column: `given`, its frozen entries, and what comes of it beside a column that is partly frozen.

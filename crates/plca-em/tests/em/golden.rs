@@ -141,13 +141,12 @@ fn rng() -> ChaCha8Rng {
 
 fn plca_case<T: Real>(case: &Value, mask: Option<&Value>, key: &str) {
     let k = case["K"].as_u64().unwrap() as usize;
-    let mut builder = Plca::<T>::builder(k);
+    let mut plca = Plca::new(k);
     if let Some(b) = case["b"].as_f64() {
-        builder = builder
+        plca = plca
             .temper(b)
             .temper_prior(case["temper_prior"].as_bool().unwrap());
     }
-    let plca = builder.build().unwrap();
     let mut init = Init::default().block("weights", matrix::<T>(&case["init"]["pz"]));
     for (j, factor) in case["init"]["factors"]
         .as_array()
@@ -230,14 +229,13 @@ fn plsa<T: Real>() {
         let fold_in = case["V_new_columns"].is_object();
         let k = case["K"].as_u64().unwrap() as usize;
         // New data are stored as columns in both directions.
-        let mut builder = Plsa::<T>::builder(k).given(if fold_in { Given::Columns } else { given });
+        let mut plsa = Plsa::new(k).given(if fold_in { Given::Columns } else { given });
         if let Some(b) = case["b"].as_f64() {
-            builder = builder.temper(b);
+            plsa = plsa.temper(b);
         }
         if fold_in {
-            builder = builder.freeze("basis");
+            plsa = plsa.freeze("basis");
         }
-        let plsa = builder.build().unwrap();
         let init = Init::default()
             .block("basis", matrix::<T>(&case["init"]["P_x_given_z"]))
             .block("mixture", matrix(&case["init"]["P_z_given_y"]));
@@ -309,7 +307,7 @@ fn nmf<T: Real>() {
             (Update::Sequential, "sequential"),
             (Update::Simultaneous, "simultaneous"),
         ] {
-            let nmf = Nmf::builder(k).update(update).build().unwrap();
+            let nmf = Nmf::new(k).update(update);
             for data in storages::<T>(&case["V"], None)
                 .into_iter()
                 .filter(|d| d.is_complete())
@@ -404,18 +402,12 @@ fn missing<T: Real>() {
             .block("w", matrix::<T>(&case["init"]["W"]))
             .block("h", matrix(&case["init"]["H"]));
         let k = case["K"].as_u64().unwrap() as usize;
-        let nmf = Nmf::builder(k)
-            .missing(Missing::Multiplicative)
-            .build()
-            .unwrap();
+        let nmf = Nmf::new(k).missing(Missing::Multiplicative);
         for data in storages::<T>(&case["V"], Some(mask)) {
             let algorithm = nmf.bind(&*data).unwrap();
             let state = nmf.init(&*data, init.clone(), &mut rng()).unwrap();
             // The same updates through PLCA, whose observed likelihood has no scale.
-            let plca = Plca::<T>::builder(k)
-                .missing(Missing::Multiplicative)
-                .build()
-                .unwrap();
+            let plca = Plca::new(k).missing(Missing::Multiplicative);
             let plca_algorithm = plca.bind(&*data).unwrap();
             let mut image = state.to_plca().unwrap().parameters().clone();
             follow(

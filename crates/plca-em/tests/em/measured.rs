@@ -52,11 +52,11 @@ fn distributions<M: Model<f64>>(model: &M, state: &M::State) {
 
 #[test]
 fn sums() {
-    distributions(&Plca::builder(2).build().unwrap(), &plca());
-    distributions(&Plsa::builder(2).build().unwrap(), &plsa());
-    let shifted_model = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    distributions(&Plca::new(2), &plca());
+    distributions(&Plsa::new(2), &plsa());
+    let shifted_model = Shifted::new(2, vec![2, 2]);
     distributions(&shifted_model, &shifted());
-    let transformed_model = Transformed::builder(2, maps()).build().unwrap();
+    let transformed_model = Transformed::new(2, maps());
     distributions(&transformed_model, &transformed());
 }
 
@@ -95,16 +95,16 @@ fn support() {
     let data = data();
     let factors = vec![zeroed(3, 2), even(4, 2)];
     let state = PlcaState::new(vec![0.5; 2].into(), factors).unwrap();
-    excludes(&Plca::builder(2).build().unwrap(), &data, &state);
+    excludes(&Plca::new(2), &data, &state);
     let mut seen = [true; 12];
     seen[5] = false;
     let masked = DenseTensor::with_mask(shape, values, order, &seen).unwrap();
-    let config = Plca::builder(2).missing(Missing::Multiplicative);
-    excludes(&config.build().unwrap(), &masked, &state);
+    let config = Plca::new(2).missing(Missing::Multiplicative);
+    excludes(&config, &masked, &state);
     let state = PlsaState::new(Given::Columns, zeroed(3, 2), even(2, 4), vec![0.25; 4]);
-    excludes(&Plsa::builder(2).build().unwrap(), &data, &state.unwrap());
+    excludes(&Plsa::new(2), &data, &state.unwrap());
     for update in [Update::Simultaneous, Update::Sequential] {
-        let nmf = Nmf::builder(2).update(update).build().unwrap();
+        let nmf = Nmf::new(2).update(update);
         let state = NmfState::new(zeroed(3, 2), even(2, 4)).unwrap();
         excludes(&nmf, &data, &state);
     }
@@ -117,11 +117,11 @@ fn support() {
     };
     let mut at = shifted().parameters().clone();
     zero_kernels(&mut at);
-    let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    let config = Shifted::new(2, vec![2, 2]);
     excludes(&config, &data, &State::wrap(at).unwrap());
     let mut at = transformed().parameters().clone();
     zero_kernels(&mut at);
-    let config = Transformed::builder(2, maps()).build().unwrap();
+    let config = Transformed::new(2, maps());
     excludes(&config, &data, &State::wrap(at).unwrap());
 }
 
@@ -132,7 +132,7 @@ fn dead_components_of_nmf() {
     let data = data();
     let (w, h) = (even(3, 2), even(2, 4));
     for update in [Update::Simultaneous, Update::Sequential] {
-        let nmf = Nmf::builder(2).update(update).build().unwrap();
+        let nmf = Nmf::new(2).update(update);
         let one = |w: DMatrix<f64>, h: DMatrix<f64>| {
             let start = NmfState::new(w, h).unwrap();
             let fit = after(&nmf, &data, &start, Solver::Em, 1);
@@ -160,8 +160,8 @@ fn components_that_die_in_a_step_of_nmf() {
     let start = NmfState::new(dmatrix![2.0, 0.0; 1.0, 5.0], dmatrix![1.0, 1.0; 2.0, 3.0]);
     let start = start.unwrap();
     let image = start.to_plca().unwrap();
-    let nmf = Nmf::builder(2).build().unwrap();
-    let plca = Plca::builder(2).build().unwrap();
+    let nmf = Nmf::new(2);
+    let plca = Plca::new(2);
     for n in 1..4 {
         let state = after(&nmf, &data, &start, Solver::Em, n).unwrap();
         let image = after(&plca, &data, &image, Solver::Em, n).unwrap();
@@ -190,9 +190,9 @@ fn tempered_states_are_refused_where_there_is_no_power() {
         let refused = run.resume(Checkpoint::new(tempered)).unwrap_err();
         assert!(matches!(refused, FitError::Checkpoint { .. }), "{refused}");
     }
-    let plca = Plca::builder(2).missing(Missing::Multiplicative);
-    refused(&plca.build().unwrap(), &data);
-    refused(&Nmf::builder(2).build().unwrap(), &data);
+    let plca = Plca::new(2).missing(Missing::Multiplicative);
+    refused(&plca, &data);
+    refused(&Nmf::new(2), &data);
 }
 
 #[test]

@@ -133,19 +133,16 @@ fn found<T: Real>(model: usize, p: &Problem, data: &dyn Data<T>, solver: Solver)
         }
         1 | 2 => {
             let learnt = NmfState::new(p.learnt.map(|x| T::lit(3.0 * x)), ones).unwrap();
-            let mut nmf = Nmf::builder(k);
+            let mut nmf = Nmf::new(k);
             if model == 2 {
                 nmf = nmf.prior("h", Penalty::new(0.5, 0.1).unwrap());
             }
-            let e = nmf.build().unwrap().transform(&learnt, data, &how).unwrap();
+            let e = nmf.transform(&learnt, data, &how).unwrap();
             columns(e.fit.state().h(), &e.gap)
         }
         3 => {
             let learnt = PlsaVbState::new(Given::Columns, shapes, ones).unwrap();
-            let lda = PlsaVb::builder(k)
-                .prior("mixture_shape", Entries::All(0.2))
-                .build()
-                .unwrap();
+            let lda = PlsaVb::new(k).prior("mixture_shape", Entries::All(0.2));
             let e = lda.transform(&learnt, data, &how).unwrap();
             columns(e.fit.state().mixture_shape(), &[])
         }
@@ -159,10 +156,7 @@ fn found<T: Real>(model: usize, p: &Problem, data: &dyn Data<T>, solver: Solver)
         _ => {
             let row = DMatrix::from_element(1, k, T::one());
             let learnt = PlcaVbState::new(ones, vec![shapes, row]).unwrap();
-            let vb = PlcaVb::builder(k)
-                .prior("weights_shape", Entries::All(0.2))
-                .build()
-                .unwrap();
+            let vb = PlcaVb::new(k).prior("weights_shape", Entries::All(0.2));
             let e = vb.transform_each(&learnt, data, &how).unwrap();
             rows_of(&e.blocks, &[])
         }
@@ -253,7 +247,7 @@ proptest! {
         let ones = DMatrix::from_element(k, 1, 1.0);
         let shapes = p.learnt.map(|x| 50.0 * x + 0.3);
         let learnt = PlcaVbState::new(ones.clone(), vec![shapes, ones.transpose()]).unwrap();
-        let vb = PlcaVb::builder(k).prior("weights_shape", Entries::All(0.2)).build().unwrap();
+        let vb = PlcaVb::new(k).prior("weights_shape", Entries::All(0.2));
         let found = vb.transform(&learnt, &*one, &how(Solver::Auto)).unwrap();
         let own = bits(found.fit.state().weights_shape().iter().copied());
         prop_assert_eq!(&whole[y][..k], &own[..]);
@@ -278,17 +272,12 @@ fn plain_iterations_are_never_left_behind() {
     .unwrap();
     let ones = DMatrix::from_element(k, 1, 1.0);
     let learnt = PlsaVbState::new(Given::Columns, basis.clone(), ones.clone()).unwrap();
-    let lda = PlsaVb::builder(k)
-        .prior("mixture_shape", Entries::All(0.1))
-        .build()
-        .unwrap();
+    let lda = PlsaVb::new(k).prior("mixture_shape", Entries::All(0.1));
     let joint =
         PlcaVbState::new(ones, vec![basis, DMatrix::from_element(columns, k, 1.0)]).unwrap();
-    let plca = PlcaVb::builder(k)
+    let plca = PlcaVb::new(k)
         .prior("weights_shape", Entries::All(0.1))
-        .prior("factor_1_shape", Entries::All(0.1))
-        .build()
-        .unwrap();
+        .prior("factor_1_shape", Entries::All(0.1));
     let bound = |solver: Solver, iterations: usize, tol: Option<f64>| {
         let mut how = Transform::default().solver(solver);
         (how.stop.max_iter, how.stop.tol) = (iterations, tol);

@@ -50,9 +50,7 @@ fn table(rows: usize, columns: usize) -> DMatrix<f64> {
 
 fn start(data: &dyn Data<f64>, k: usize, fill: Fill, seed: u64) -> Result<NmfState<f64>, FitError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    Nmf::builder(k)
-        .build()?
-        .init(data, Init::nndsvd(fill), &mut rng)
+    Nmf::new(k).init(data, Init::nndsvd(fill), &mut rng)
 }
 
 fn near(a: &NmfState<f64>, b: &NmfState<f64>, tolerance: f64) -> bool {
@@ -195,7 +193,7 @@ fn zeros_are_filled() {
         v.iter().map(|&x| x as f32).collect(),
         Order::ColumnMajor,
     );
-    let nmf = Nmf::<f32>::builder(4).build().unwrap();
+    let nmf = Nmf::new(4);
     let init = Init::nndsvd(Fill::Mean);
     let got = nmf
         .init(&single.unwrap(), init, &mut ChaCha8Rng::seed_from_u64(5))
@@ -209,7 +207,7 @@ fn zeros_are_filled() {
 fn fits_start_from_it() {
     let v = table(30, 20);
     let data = dense(&v);
-    let nmf = Nmf::builder(3).build().unwrap();
+    let nmf = Nmf::new(3);
     let run = |init: Init<f64>, solver| {
         let run = nmf
             .on(&data)
@@ -243,7 +241,7 @@ fn what_cannot_start_so_is_refused() {
     let sentence = "the start `nndsvd` has at most 4 components for a matrix of 5 x 4, not 5";
     assert_eq!(refused.to_string(), sentence);
     assert!(start(&data, 4, Fill::Mean, 0).is_ok());
-    let plca = Plca::<f64>::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     let refused = plca.init(
         &data,
         Init::nndsvd(Fill::Mean),
@@ -373,9 +371,9 @@ fn starts_are_told_and_end() {
             assert_eq!(ending.told.len(), end + 1, "{name}");
         }
     }
-    let nmf = Nmf::builder(3).build().unwrap();
+    let nmf = Nmf::new(3);
     check("nndsvd", &nmf, &Init::nndsvd(Fill::Mean), &[16]);
-    let vb = PlsaVb::builder(3).build().unwrap();
+    let vb = PlsaVb::new(3);
     check("vb", &vb, &Init::default(), &[50]);
     let w = DMatrix::from_fn(12, 3, |i, z| 1.0 + ((i * (z + 1)) as f64).sin().abs());
     check(

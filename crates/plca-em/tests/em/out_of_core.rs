@@ -113,21 +113,21 @@ fn rng() -> ChaCha8Rng {
 
 #[test]
 fn plsa_runs_on_blocks_and_ends_with_their_failure() {
-    let plsa = Plsa::builder(2).build().unwrap();
+    let plsa = Plsa::new(2);
     check(&plsa, &[Solver::Em, Solver::Fast]);
 }
 
 /// Accelerated steps reject points that are refused, but not for this.
 #[test]
 fn plca_runs_on_blocks_and_ends_with_their_failure() {
-    let plca = Plca::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     check(&plca, Solver::ALL);
 }
 
 #[test]
 fn nmf_runs_on_blocks_and_ends_with_their_failure() {
     for update in [Update::Simultaneous, Update::Sequential] {
-        let nmf = Nmf::builder(2).update(update).build().unwrap();
+        let nmf = Nmf::new(2).update(update);
         check(&nmf, &[Solver::Em, Solver::Fast]);
     }
 }
@@ -136,10 +136,10 @@ fn nmf_runs_on_blocks_and_ends_with_their_failure() {
 #[test]
 fn priors_that_empty_leave_the_state_of_a_failed_step() {
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
-    let plsa = Plsa::builder(2).prior("basis", prior.clone());
-    check(&plsa.build().unwrap(), &[Solver::Em]);
-    let plca = Plca::builder(2).prior("factor_1", prior);
-    check(&plca.build().unwrap(), &[Solver::Em]);
+    let plsa = Plsa::new(2).prior("basis", prior.clone());
+    check(&plsa, &[Solver::Em]);
+    let plca = Plca::new(2).prior("factor_1", prior);
+    check(&plca, &[Solver::Em]);
 }
 
 /// What is certified was read to the end, whichever read fails; so are the observations that are left out.

@@ -59,12 +59,10 @@ fn scikit_learn_makes_the_same_iterations() {
         .filter(|c| c["beta_loss"] == "kullback-leibler")
     {
         let v = matrix(&case["V"]);
-        let nmf = Nmf::builder(case["K"].as_u64().unwrap() as usize)
+        let nmf = Nmf::new(case["K"].as_u64().unwrap() as usize)
             .update(Update::Sequential)
             .prior("w", of_scikit_learn(case, "alpha_W", v.ncols()).lagged())
-            .prior("h", of_scikit_learn(case, "alpha_H", v.nrows()).lagged())
-            .build()
-            .unwrap();
+            .prior("h", of_scikit_learn(case, "alpha_H", v.nrows()).lagged());
         let init = Init::default()
             .block("w", matrix(&case["W0"]))
             .block("h", matrix(&case["H0"]));
@@ -111,9 +109,9 @@ fn the_objective_is_what_the_documentation_says() {
             Order::RowMajor,
         );
         let data = data.unwrap();
-        let builder = Nmf::builder(2).prior("w", w).prior("h", h);
+        let nmf = Nmf::new(2).prior("w", w).prior("h", h);
         for update in [Update::Simultaneous, Update::Sequential] {
-            let nmf = builder.clone().update(update).build().unwrap();
+            let nmf = nmf.clone().update(update);
             let state = nmf.init(&data, Init::default(), &mut rng()).unwrap();
             let algorithm = nmf.bind(&data).unwrap();
             let d = divergence(&v, &state);
@@ -173,9 +171,8 @@ fn runs_end_where_the_penalised_objective_is_stationary() {
             .chain(&lagged)
             .flat_map(|p| updates.map(|u| (p, u)))
         {
-            let nmf = Nmf::builder(2).update(update);
+            let nmf = Nmf::new(2).update(update);
             let nmf = nmf.prior("w", *penalty).prior("h", *penalty);
-            let nmf = nmf.build().unwrap();
             let stop = Stop::default().max_iter(20_000).tol(1e-16).patience(3);
             let run = nmf.on(&data).unwrap().stop(stop);
             let fit = run.run(Init::default(), &mut rng()).unwrap();
@@ -205,8 +202,7 @@ fn runs_end_where_the_penalised_objective_is_stationary() {
 fn coordinate_descent_and_residuals_are_refused() {
     let data = dense(&dmatrix![3.0, 0.0; 1.0, 2.0]);
     let penalty = Penalty::new(0.1, 0.0).unwrap();
-    let nmf = Nmf::builder(1).prior("w", penalty).prior("h", penalty);
-    let nmf = nmf.build().unwrap();
+    let nmf = Nmf::new(1).prior("w", penalty).prior("h", penalty);
     let run = |solver, stop: Stop| {
         let run = nmf.on(&data).unwrap().solver(solver).stop(stop);
         run.run(Init::default(), &mut rng())
@@ -225,7 +221,7 @@ fn coordinate_descent_and_residuals_are_refused() {
     }
     // Steps that may make it worse are extrapolated by none.
     let lagged = Penalty::new(0.0, 1.0).unwrap().lagged();
-    let nmf = Nmf::builder(1).prior("w", lagged).build().unwrap();
+    let nmf = Nmf::new(1).prior("w", lagged);
     let refused = nmf.on(&data).unwrap().solver(Solver::Squarem);
     let refused = refused.run(Init::default(), &mut rng()).unwrap_err();
     assert!(matches!(refused, FitError::Unsteady { block, .. } if block == "w"));
@@ -237,8 +233,8 @@ fn sequential_updates_give_support_back() {
     let data = dense(&dmatrix![0.2, 0.1; 0.1, 0.2]);
     let sparse = Gamma::new(0.2, 0.1).unwrap();
     for update in [Update::Simultaneous, Update::Sequential] {
-        let nmf = Nmf::builder(2).update(update);
-        let nmf = nmf.prior("w", sparse.clone()).build().unwrap();
+        let nmf = Nmf::new(2).update(update);
+        let nmf = nmf.prior("w", sparse.clone());
         let run = nmf.on(&data).unwrap().stop(Stop::default().max_iter(20));
         let fit = run.run(Init::default(), &mut rng()).unwrap();
         assert!(
@@ -258,11 +254,8 @@ fn new_data_are_explained_under_the_prior_of_their_block() {
     let learnt = learnt.unwrap();
     let new = dmatrix![1.0, 4.0, 0.0; 4.0, 6.0, 0.0; 2.0, 0.0, 0.0];
     let penalty = Penalty::new(0.2, 0.3).unwrap();
-    let nmf = Nmf::builder(2).prior("h", penalty);
-    let nmf = nmf
-        .prior("w", Penalty::new(100.0, 0.0).unwrap())
-        .build()
-        .unwrap();
+    let nmf = Nmf::new(2).prior("h", penalty);
+    let nmf = nmf.prior("w", Penalty::new(100.0, 0.0).unwrap());
     let how = Transform::default().stop(Stop::default().max_iter(5000).tol(1e-16));
     let explained = nmf.transform(&learnt, &dense(&new), &how).unwrap();
     assert_eq!((explained.gap.len(), &explained.empty), (0, &vec![2]));
@@ -279,7 +272,7 @@ fn new_data_are_explained_under_the_prior_of_their_block() {
     }
     // Along the rows, too.
     let turned = NmfState::new(DMatrix::zeros(2, 2), learnt.w().transpose()).unwrap();
-    let nmf = Nmf::builder(2).prior("w", penalty).build().unwrap();
+    let nmf = Nmf::new(2).prior("w", penalty);
     let rows = nmf
         .transform(&turned, &dense(&new.transpose()), &how.clone().along(0))
         .unwrap();
@@ -317,22 +310,21 @@ proptest! {
         }
         for (data, missing) in &storages {
             for update in [Update::Simultaneous, Update::Sequential] {
-                let mut builder = Nmf::builder(k)
+                let mut nmf = Nmf::new(k)
                     .prior("w", Penalty::new(w.0, w.1).unwrap());
-                builder = match gamma {
-                    Some(shape) => builder.prior("h", Gamma::new(shape, 0.1 + h.0).unwrap()),
-                    None => builder.prior("h", Penalty::new(h.0, h.1).unwrap()),
+                nmf = match gamma {
+                    Some(shape) => nmf.prior("h", Gamma::new(shape, 0.1 + h.0).unwrap()),
+                    None => nmf.prior("h", Penalty::new(h.0, h.1).unwrap()),
                 };
-                builder = match missing {
-                    Some(missing) => builder.missing(*missing),
-                    None => builder.update(update),
+                nmf = match missing {
+                    Some(missing) => nmf.missing(*missing),
+                    None => nmf.update(update),
                 };
-                builder = match freeze {
-                    1 => builder.freeze_components("w", [0]),
-                    2 => builder.freeze_components("h", [k - 1]),
-                    _ => builder,
+                nmf = match freeze {
+                    1 => nmf.freeze_components("w", [0]),
+                    2 => nmf.freeze_components("h", [k - 1]),
+                    _ => nmf,
                 };
-                let nmf = builder.build().unwrap();
                 let algorithm = nmf.bind(&**data).unwrap();
                 let init = Init::default()
                     .block("w", DMatrix::from_fn(table.shape[0], k, |i, z| 0.2 + ((3 * i + 5 * z) % 7) as f64))
@@ -357,18 +349,18 @@ proptest! {
     fn nothing_is_nothing((table, start) in problems::<f64>(2..=2, 1..=5, 1..=4), l in 0.0..2.0f64) {
         let k = start.weights.len();
         let data = table.dense(Order::RowMajor).unwrap();
-        let run = |nmf: Nmf<f64>| {
+        let run = |nmf: Nmf| {
             let stop = Stop::default().max_iter(9).tol(None);
             let run = nmf.on(&data).unwrap().solver(Solver::Em).stop(stop);
             run.run(Init::default(), &mut rng()).unwrap().into_state()
         };
         let none = Penalty::new(0.0, 0.0).unwrap();
-        let plain = run(Nmf::builder(k).build().unwrap());
-        let zero = run(Nmf::builder(k).prior("w", none).prior("h", none).build().unwrap());
+        let plain = run(Nmf::new(k));
+        let zero = run(Nmf::new(k).prior("w", none).prior("h", none));
         prop_assert_eq!(plain, zero);
         // The gamma law of shape 1 is the linear penalty.
-        let linear = run(Nmf::builder(k).prior("h", Penalty::new(l, 0.0).unwrap()).build().unwrap());
-        let gamma = run(Nmf::builder(k).prior("h", Gamma::new(1.0, l).unwrap()).build().unwrap());
+        let linear = run(Nmf::new(k).prior("h", Penalty::new(l, 0.0).unwrap()));
+        let gamma = run(Nmf::new(k).prior("h", Gamma::new(1.0, l).unwrap()));
         prop_assert_eq!(linear, gamma);
     }
 }

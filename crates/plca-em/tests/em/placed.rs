@@ -4,7 +4,7 @@ mod explained;
 mod iterates;
 mod states;
 
-use plca_em::{IndexMaps, MapEntry, Shifted, ShiftedBuilder, Transformed, TransformedBuilder};
+use plca_em::{IndexMaps, MapEntry, Shifted, Transformed};
 use plca_fit::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{Data, Real};
 
@@ -52,12 +52,12 @@ fn turns() -> IndexMaps {
     IndexMaps::new(8, 2, &table).unwrap()
 }
 
-fn shifted<T: Real>() -> ShiftedBuilder<T> {
-    Shifted::builder(2, vec![3, 2])
+fn shifted() -> Shifted {
+    Shifted::new(2, vec![3, 2])
 }
 
-fn transformed<T: Real>() -> TransformedBuilder<T> {
-    Transformed::builder(2, maps())
+fn transformed() -> Transformed {
+    Transformed::new(2, maps())
 }
 
 fn exactly(n: usize) -> Stop {

@@ -98,8 +98,7 @@ fn cross_entropy_runs() {
             Arc::new(prior)
         };
         let mode = number("constrained_mode") as usize;
-        let plca = Plca::builder(groups.len()).prior(format!("factor_{mode}"), prior);
-        let plca = plca.build().unwrap();
+        let plca = Plca::new(groups.len()).prior(format!("factor_{mode}"), prior);
         let factors = case["init"]["factors"].as_array().unwrap();
         let mut init = Init::default().block("weights", matrix(&case["init"]["pz"]));
         for (j, factor) in factors.iter().enumerate() {
@@ -144,8 +143,7 @@ fn entropic_runs() {
         let k = basis.ncols();
         let init = Init::default().block("basis", basis);
         let init = init.block("mixture", matrix(&case["init"]["P_z_given_y"]));
-        let plsa = Plsa::builder(k).prior("mixture", Arc::new(Entropic::new(beta).unwrap()));
-        let plsa = plsa.build().unwrap();
+        let plsa = Plsa::new(k).prior("mixture", Arc::new(Entropic::new(beta).unwrap()));
         let v = data(&case["V"]);
         let em = plsa.bind(&v).unwrap();
         let state = plsa.init(&v, init, &mut rng()).unwrap();
@@ -204,8 +202,8 @@ fn schedules_advance() -> Result<(), FitError> {
         }
         Ok(())
     }
-    advance(&Plca::builder(2).prior("factor_0", prior.clone()).build()?)?;
-    advance(&Plsa::builder(2).prior("basis", prior).build()?)
+    advance(&Plca::new(2).prior("factor_0", prior.clone()))?;
+    advance(&Plsa::new(2).prior("basis", prior))
 }
 
 /// A prior that would empty a row of the data leaves `1e-12` of it in every column, which is told `[SPEC 8]`; blocks without such a
@@ -231,11 +229,11 @@ fn data_stay_possible() -> Result<(), FitError> {
         }
         Ok(())
     }
-    let plca = Plca::builder(2).prior("factor_0", prior.clone()).build()?;
+    let plca = Plca::new(2).prior("factor_0", prior.clone());
     let factors = vec![first.clone(), second.clone()];
     let start = PlcaState::new(DVector::from_element(2, 0.5), factors)?;
     possible(&plca, &start, "factor_0")?;
-    let plsa = Plsa::builder(2).prior("basis", prior).build()?;
+    let plsa = Plsa::new(2).prior("basis", prior);
     let start = PlsaState::new(Given::Columns, first, second, vec![0.5; 2])?;
     possible(&plsa, &start, "basis")
 }
@@ -245,7 +243,7 @@ fn data_stay_possible() -> Result<(), FitError> {
 fn components_may_die() -> Result<(), FitError> {
     let v = counts();
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.01).unwrap());
-    let plca = Plca::builder(40).prior("weights", prior).build()?;
+    let plca = Plca::new(40).prior("weights", prior);
     let start = plca.init(&v, Init::default(), &mut rng())?;
     let fit = after(&plca, &v, &start, Solver::Em, 50)?;
     let weights = fit.state().weights();
@@ -270,7 +268,7 @@ fn restored(q: f64) -> f64 {
 #[test]
 fn weights_are_restored_where_the_data_need_them() -> Result<(), FitError> {
     let (v, prior) = half_a_count();
-    let plca = Plca::builder(2).prior("weights", prior).build()?;
+    let plca = Plca::new(2).prior("weights", prior);
     let factors = vec![dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]];
     let start = PlcaState::new(DVector::from_element(2, 0.5), factors.clone())?;
     let mut at = start.parameters().clone();
@@ -293,9 +291,7 @@ fn weights_are_restored_where_the_data_need_them() -> Result<(), FitError> {
 #[test]
 fn weights_of_shifted_models_are_restored() -> Result<(), FitError> {
     let (v, prior) = half_a_count();
-    let shifted = Shifted::builder(2, vec![2, 1])
-        .prior("weights", prior)
-        .build()?;
+    let shifted = Shifted::new(2, vec![2, 1]).prior("weights", prior);
     let start = ShiftedState::new(
         Geometry::new(&[2, 1], &[2, 1], &[Support::Valid])?,
         Likelihood::Conditional,
@@ -317,11 +313,10 @@ fn weights_of_shifted_models_are_restored() -> Result<(), FitError> {
 fn pseudo_counts_of_single_entries() -> Result<(), FitError> {
     let (v, table) = square();
     let added = [of(1, 1), of(2, 3), of(3, 3)];
-    let plca = Plca::builder(3).prior("weights", prior(&added[0]));
+    let plca = Plca::new(3).prior("weights", prior(&added[0]));
     let plca = plca
         .prior("factor_0", prior(&added[1]))
-        .prior("factor_1", prior(&added[2]))
-        .build()?;
+        .prior("factor_1", prior(&added[2]));
     let run = plca.on(&v)?.solver(Solver::Em).stop(exactly(3000));
     let fit = run.run(Init::default(), &mut rng())?;
     let factors: Vec<_> = fit.state().factors().collect();
@@ -339,10 +334,9 @@ fn pseudo_counts_of_single_entries() -> Result<(), FitError> {
     near("factor_0", factors[0], normalised(&counts[0] + &added[1]));
     near("factor_1", factors[1], normalised(&counts[1] + &added[2]));
 
-    let plsa = Plsa::builder(3)
+    let plsa = Plsa::new(3)
         .prior("basis", prior(&added[1]))
-        .prior("mixture", prior(&added[2]))
-        .build()?;
+        .prior("mixture", prior(&added[2]));
     let run = plsa.on(&v)?.solver(Solver::Em).stop(exactly(3000));
     let fit = run.run(Init::default(), &mut rng())?;
     let (basis, mixture) = (fit.state().basis(), fit.state().mixture());
@@ -385,11 +379,10 @@ fn pseudo_counts_of_shifted_models() -> Result<(), FitError> {
     let (v, table) = square();
     let added = [of(1, 1), of(2, 3), of(3, 3)];
     // A kernel as high as the data: PLCA of the flattened matrix and a last mode of one index.
-    let shifted = Shifted::builder(3, vec![3, 1]).prior("weights", prior(&added[0]));
+    let shifted = Shifted::new(3, vec![3, 1]).prior("weights", prior(&added[0]));
     let shifted = shifted
         .prior("kernels", prior(&added[1]))
-        .prior("impulses", prior(&added[2]))
-        .build()?;
+        .prior("impulses", prior(&added[2]));
     let run = shifted.on(&v)?.solver(Solver::Em).stop(exactly(3000));
     let state = run.run(Init::default(), &mut rng())?.into_state();
     let (kernels, impulses) = (state.kernels(), state.impulses());
@@ -417,7 +410,7 @@ fn logistic_normal_columns_of_huge_counts() {
         let prior = LogisticNormal::independent(DVector::zeros(rows), &ones).unwrap();
         for size in [1e40, 1e61, 1e100, 1e200] {
             let data = DenseTensor::new(vec![8, 3], values(size), Order::RowMajor).unwrap();
-            let end = |plsa: Plsa<f64>| {
+            let end = |plsa: Plsa| {
                 let run = plsa.on(&data).unwrap().solver(Solver::Em);
                 let run = run.stop(exactly(30).check_every(1));
                 let fit = run.run(Init::default(), &mut rng()).unwrap();
@@ -435,11 +428,8 @@ fn logistic_normal_columns_of_huge_counts() {
                 }
                 trace[30]
             };
-            let with = end(Plsa::builder(5)
-                .prior(block, prior.clone())
-                .build()
-                .unwrap());
-            let without = end(Plsa::builder(5).build().unwrap());
+            let with = end(Plsa::new(5).prior(block, prior.clone()));
+            let without = end(Plsa::new(5));
             assert!(
                 (with - without).abs() < 1e-9,
                 "{block} {size:e}: {with} {without}"

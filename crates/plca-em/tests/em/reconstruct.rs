@@ -47,16 +47,16 @@ fn reconstructions_are_sums_of_components() {
         let cells: usize = shape.iter().product();
         let values = (0..cells).map(|i| ((i * i * 7 + 3 * i) % 11) as f64);
         let data = DenseTensor::new(shape.clone(), values.collect(), Order::RowMajor).unwrap();
-        let plca = Plca::builder(3).build().unwrap();
+        let plca = Plca::new(3);
         check(&fitted(&plca, &data), &data);
         if shape.len() > 2 {
             continue;
         }
         for given in [Given::Rows, Given::Columns] {
-            let plsa = Plsa::builder(3).given(given).build().unwrap();
+            let plsa = Plsa::new(3).given(given);
             check(&fitted(&plsa, &data), &data);
         }
-        let nmf = Nmf::builder(3).build().unwrap();
+        let nmf = Nmf::new(3);
         check(&fitted(&nmf, &data), &data);
     }
 }

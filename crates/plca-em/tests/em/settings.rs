@@ -7,7 +7,7 @@ use plca_em::{
     Geometry, Given, Likelihood, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
     ShiftedState, Support, Update,
 };
-use plca_fit::{Checkpoint, FitError, Init, Memory, Model, Solver, State};
+use plca_fit::{Checkpoint, FitError, Init, Memory, Model, Settings, Solver, State};
 use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -70,7 +70,7 @@ fn shifted_state() -> Result<ShiftedState<f64>, FitError> {
 /// update leaves it as it was, but for the common normalisation.
 #[test]
 fn masked_updates_have_no_scale() -> Result<(), FitError> {
-    let plca = Plca::builder(2).missing(Missing::Multiplicative).build()?;
+    let plca = Plca::new(2).missing(Missing::Multiplicative);
     let after_steps = |data: &dyn Data<f64>, n| {
         Ok::<_, FitError>(after(&plca, data, &state(), Solver::Em, n)?.into_state())
     };
@@ -96,7 +96,7 @@ fn masked_updates_have_no_scale() -> Result<(), FitError> {
     let weights = DMatrix::from_diagonal(&DVector::from_column_slice(start.weights()));
     let p = start.factor(0) * &weights * start.factor(1).transpose();
     let s = data.total() / cells(&|i, j| p[(i, j)]);
-    let nmf = Nmf::builder(2).missing(Missing::Multiplicative).build()?;
+    let nmf = Nmf::new(2).missing(Missing::Multiplicative);
     let product = NmfState::new(start.factor(0) * &weights * s, start.factor(1).transpose())?;
     let product = after(&nmf, &**data, &product, Solver::Em, 20)?;
     let (image, got) = (product.state().to_plca()?, after_steps(&**data, 20)?);
@@ -111,13 +111,12 @@ fn masked_updates_have_no_scale() -> Result<(), FitError> {
 fn residuals_of_frozen_blocks() -> Result<(), FitError> {
     let data = counts();
     for frozen in 0..7 {
-        let mut builder = Plca::builder(2);
+        let mut plca = Plca::new(2);
         for (at, block) in ["weights", "factor_0", "factor_1"].into_iter().enumerate() {
             if frozen >> at & 1 == 1 {
-                builder = builder.freeze(block);
+                plca = plca.freeze(block);
             }
         }
-        let plca = builder.build()?;
         let before = residual(&plca, &data, &state())?;
         assert!(before > 1e-2, "frozen {frozen:b}: {before}");
         let (mut at, mut near) = (state(), before);
@@ -136,8 +135,8 @@ fn residuals_of_frozen_blocks() -> Result<(), FitError> {
 /// With everything frozen nothing can be better.
 #[test]
 fn residual_without_freedom() -> Result<(), FitError> {
-    let plca = Plca::builder(2).freeze("weights").freeze("factor_0");
-    let plca = plca.freeze("factor_1").build()?;
+    let plca = Plca::new(2).freeze("weights").freeze("factor_0");
+    let plca = plca.freeze("factor_1");
     assert_eq!(residual(&plca, &counts(), &state())?, 0.0);
     Ok(())
 }
@@ -160,8 +159,8 @@ fn tempered_steps_are_not_accelerated() -> Result<(), FitError> {
         }
     }
     for (power, good) in [(1.0, true), (0.9, false)] {
-        check(&Plca::builder(2).temper(power).build()?, good);
-        check(&Plsa::builder(2).temper(power).build()?, good);
+        check(&Plca::new(2).temper(power), good);
+        check(&Plsa::new(2).temper(power), good);
     }
     Ok(())
 }
@@ -169,7 +168,7 @@ fn tempered_steps_are_not_accelerated() -> Result<(), FitError> {
 /// What does not go together is refused with its reason.
 #[test]
 fn settings_that_do_not_go_together() -> Result<(), FitError> {
-    let multiplicative = || Plca::<f64>::builder(2).missing(Missing::Multiplicative);
+    let multiplicative = || Plca::new(2).missing(Missing::Multiplicative);
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(1.5).unwrap());
     for plca in [
         multiplicative().temper(0.9),
@@ -178,14 +177,14 @@ fn settings_that_do_not_go_together() -> Result<(), FitError> {
         multiplicative().freeze("factor_0").freeze("factor_1"),
         multiplicative().freeze_components("factor_1", [0]),
     ] {
-        assert!(matches!(plca.build(), Err(FitError::Conflict { .. })));
+        assert!(matches!(plca.check(), Err(FitError::Conflict { .. })));
     }
     let mut values = vec![1.0; 8];
     values[3] = f64::NAN;
     let data = DenseTensor::masked(vec![2; 3], values, Order::RowMajor).unwrap();
-    let error = multiplicative().build()?.on(&data).err().unwrap();
+    let error = multiplicative().on(&data).err().unwrap();
     assert!(error.to_string().contains("order 3"), "{error}");
-    let plca = Plca::<f64>::builder(2).freeze("factor_3").build()?;
+    let plca = Plca::new(2).freeze("factor_3");
     let error = plca.on(&data).err().unwrap();
     assert_eq!(
         error.to_string(),
@@ -203,10 +202,7 @@ fn forms_of_masked_updates() {
         (Update::Sequential, Missing::Imputation, false),
         (Update::Simultaneous, Missing::Multiplicative, false),
     ] {
-        let built = Nmf::<f64>::builder(2)
-            .update(update)
-            .missing(missing)
-            .build();
+        let built = Nmf::new(2).update(update).missing(missing).check();
         assert_eq!(built.is_ok(), good, "{update:?}, {missing:?}");
     }
 }
@@ -252,15 +248,15 @@ fn unsteady_priors_are_not_accelerated() -> Result<(), FitError> {
         }
     }
     for (prior, settles) in priors() {
-        let plca = Plca::builder(2).prior("factor_1", prior.clone()).build()?;
+        let plca = Plca::new(2).prior("factor_1", prior.clone());
         check(&plca, &state(), "factor_1", settles);
-        let plsa = Plsa::builder(2).prior("basis", prior.clone()).build()?;
+        let plsa = Plsa::new(2).prior("basis", prior.clone());
         let (basis, mut mixture) = (state().factor(0).clone(), state().factor(1).transpose());
         plca_tensor::normalise_columns(&mut mixture);
         let state = PlsaState::new(Given::Columns, basis, mixture, vec![1.0 / 3.0; 3])?;
         check(&plsa, &state, "basis", settles);
-        let shifted = Shifted::builder(2, vec![4, 1]).prior("impulses", prior);
-        check(&shifted.build()?, &shifted_state()?, "impulses", settles);
+        let shifted = Shifted::new(2, vec![4, 1]).prior("impulses", prior);
+        check(&shifted, &shifted_state()?, "impulses", settles);
     }
     Ok(())
 }

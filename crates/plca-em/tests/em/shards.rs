@@ -7,7 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_dist::random::{below, uniform};
 use plca_em::{
     Cooling, Entries, Given, Init, Model, Nmf, Online, OnlineState, Plca, PlcaVb, Plsa, PlsaVb,
-    Solver, State, Stop, Update,
+    Settings, Solver, State, Stop, Update,
 };
 use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
@@ -101,38 +101,35 @@ fn case<T: Real>(
 fn cases<T: Real>() -> Vec<Case<T>> {
     let matrix = |hidden| dense::<T>(&[23, SAMPLES], hidden);
     let rows = dense::<T>(&[SAMPLES, 23], 0.0);
-    let plsa = || Plsa::<T>::builder(K);
-    let nmf = |update| Nmf::<T>::builder(K).update(update).build().unwrap();
+    let plsa = || Plsa::new(K);
+    let nmf = |update| Nmf::new(K).update(update);
     let penalty = || Penalty::new(0.3, 0.1).unwrap();
     let penalised = |update| {
-        let nmf = Nmf::<T>::builder(K).update(update);
-        let nmf = nmf.prior("w", penalty()).prior("h", penalty());
-        nmf.build().unwrap()
+        let nmf = Nmf::new(K).update(update);
+        nmf.prior("w", penalty()).prior("h", penalty())
     };
-    let plca = || Plca::<T>::builder(K);
+    let plca = || Plca::new(K);
     let prior = || Dirichlet::symmetric(1.5).unwrap();
     let both = plsa().prior("basis", prior()).prior("mixture", prior());
     let weights = plca().prior("weights", prior()).prior("factor_0", prior());
     let lda = |given| {
-        let lda = PlsaVb::<T>::builder(K).given(given);
+        let lda = PlsaVb::new(K).given(given);
         let lda = lda.prior("basis_shape", Entries::All(0.3));
         let each = Entries::PerComponent(vec![0.5, 0.4, 1.0, 2.0]);
-        lda.prior("mixture_shape", each).build().unwrap()
+        lda.prior("mixture_shape", each)
     };
     let plca_vb = |order| {
         let last = format!("factor_{}_shape", order - 1);
         let each = Entries::PerComponent(vec![0.5, 0.4, 1.0, 2.0]);
-        let plca = PlcaVb::<T>::builder(K).prior(last, each);
+        let plca = PlcaVb::new(K).prior(last, each);
         let first = DMatrix::from_fn(if order == 2 { 23 } else { 4 }, K, |i, z| {
             0.2 + 0.1 * (i + z) as f64
         });
         let plca = plca.prior("factor_0_shape", Entries::Each(first));
         plca.prior("weights_shape", Entries::All(0.1))
-            .build()
-            .unwrap()
     };
     vec![
-        case("plsa", plsa().build().unwrap(), matrix(0.0)),
+        case("plsa", plsa(), matrix(0.0)),
         case("plsa-vb", lda(Given::Columns), matrix(0.0)),
         case("plsa-vb, sparse", lda(Given::Columns), sparse(&matrix(0.0))),
         case("plsa-vb of rows", lda(Given::Rows), sparse(&rows)),
@@ -142,47 +139,23 @@ fn cases<T: Real>() -> Vec<Case<T>> {
             plca_vb(3),
             dense::<T>(&[4, 5, SAMPLES], 0.0),
         ),
-        case(
-            "plsa, sparse",
-            plsa().build().unwrap(),
-            sparse(&matrix(0.0)),
-        ),
-        case(
-            "plsa of rows",
-            plsa().given(Given::Rows).build().unwrap(),
-            sparse(&rows),
-        ),
-        case("plsa, hidden", plsa().build().unwrap(), matrix(0.2)),
-        case(
-            "plsa, stored",
-            plsa().build().unwrap(),
-            sparse(&matrix(0.2)),
-        ),
-        case("plsa, priors", both.build().unwrap(), matrix(0.0)),
-        case(
-            "plsa, tempered",
-            plsa().temper(0.9).build().unwrap(),
-            matrix(0.0),
-        ),
-        case("plca", plca().build().unwrap(), sparse(&matrix(0.0))),
-        case("plca, hidden", plca().build().unwrap(), matrix(0.2)),
-        case(
-            "plca, stored",
-            plca().build().unwrap(),
-            sparse(&matrix(0.2)),
-        ),
+        case("plsa, sparse", plsa(), sparse(&matrix(0.0))),
+        case("plsa of rows", plsa().given(Given::Rows), sparse(&rows)),
+        case("plsa, hidden", plsa(), matrix(0.2)),
+        case("plsa, stored", plsa(), sparse(&matrix(0.2))),
+        case("plsa, priors", both, matrix(0.0)),
+        case("plsa, tempered", plsa().temper(0.9), matrix(0.0)),
+        case("plca", plca(), sparse(&matrix(0.0))),
+        case("plca, hidden", plca(), matrix(0.2)),
+        case("plca, stored", plca(), sparse(&matrix(0.2))),
         case(
             "plca of order 3, hidden",
-            plca().build().unwrap(),
+            plca(),
             dense::<T>(&[4, 5, SAMPLES], 0.2),
         ),
         case("nmf, imputed", nmf(Update::Simultaneous), matrix(0.2)),
-        case("plca, priors", weights.build().unwrap(), matrix(0.0)),
-        case(
-            "plca of order 3",
-            plca().build().unwrap(),
-            dense::<T>(&[4, 5, SAMPLES], 0.0),
-        ),
+        case("plca, priors", weights, matrix(0.0)),
+        case("plca of order 3", plca(), dense::<T>(&[4, 5, SAMPLES], 0.0)),
         case("nmf", nmf(Update::Simultaneous), sparse(&matrix(0.0))),
         case("nmf in turn", nmf(Update::Sequential), matrix(0.0)),
         case(
@@ -195,12 +168,8 @@ fn cases<T: Real>() -> Vec<Case<T>> {
             penalised(Update::Sequential),
             matrix(0.0),
         ),
-        case("nmf, hidden", Nmf::builder(K).build().unwrap(), matrix(0.2)),
-        case(
-            "nmf, stored",
-            Nmf::builder(K).build().unwrap(),
-            sparse(&matrix(0.2)),
-        ),
+        case("nmf, hidden", Nmf::new(K), matrix(0.2)),
+        case("nmf, stored", Nmf::new(K), sparse(&matrix(0.2))),
     ]
 }
 
@@ -468,9 +437,9 @@ fn a_shard_may_be_without_mass() {
             data: Box::new(data),
         }
     }
-    let plsa = || Plsa::<f64>::builder(K).build().unwrap();
-    let plca = || Plca::<f64>::builder(K).build().unwrap();
-    let nmf = |update| Nmf::<f64>::builder(K).update(update).build().unwrap();
+    let plsa = || Plsa::new(K);
+    let plca = || Plca::new(K);
+    let nmf = |update| Nmf::new(K).update(update);
     let cases = vec![
         empty("plsa", plsa(), matrix(0.0)),
         empty("plsa, sparse", plsa(), sparse(&matrix(0.0))),
@@ -701,8 +670,7 @@ fn rounds_are_the_batches_of_an_online_learner() {
     let v = dense::<f64>(&[23, SAMPLES], 0.0);
     let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
     // A prior is weighed against the sum of all data.
-    let model = Plsa::<f64>::builder(K).prior("basis", Dirichlet::symmetric(1.5).unwrap());
-    let model = model.build().unwrap();
+    let model = Plsa::new(K).prior("basis", Dirichlet::symmetric(1.5).unwrap());
     let on = InProcess::new(&model, &shards).unwrap();
     let found = on
         .stepwise(Stepwise::new(2).shards(1))
@@ -711,8 +679,7 @@ fn rounds_are_the_batches_of_an_online_learner() {
 
     let drawn = InProcess::new(&model, &shards).unwrap();
     let drawn = drawn.draw(&mut rng(), &mut Progress::silent()).unwrap();
-    let learner = Online::builder(model.clone()).total(v.total());
-    let learner = learner.build().unwrap();
+    let learner = Online::new(model.clone()).total(v.total());
     let even = DVector::from_element(K, 1.0);
     let mut state = OnlineState::new(even, vec![drawn[0].clone()]).unwrap();
     let mut mixtures = Vec::new();
@@ -745,14 +712,13 @@ fn rounds_are_the_batches_of_an_online_learner() {
 fn rounds_of_plca_are_the_batches_of_an_online_learner() {
     let v = dense::<f64>(&[23, SAMPLES], 0.0);
     let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
-    let model = Plca::<f64>::builder(K).build().unwrap();
+    let model = Plca::new(K);
     let on = InProcess::new(&model, &shards).unwrap();
     let drawn = on.draw(&mut rng(), &mut Progress::silent()).unwrap();
     let on = on.stepwise(Stepwise::new(1).shards(1));
     let found = on.draw(&mut rng(), &mut Progress::silent()).unwrap();
 
-    let learner = Online::builder(model.clone()).total(v.total());
-    let learner = learner.build().unwrap();
+    let learner = Online::new(model.clone()).total(v.total());
     let weights = DVector::from_column_slice(drawn[0].as_slice());
     let mut state = OnlineState::new(weights, vec![drawn[1].clone()]).unwrap();
     // P(z, y) of every sample.
@@ -855,14 +821,14 @@ fn squarem_climbs_on_shards() {
 
 /// NMF of a small matrix in two shards, after an iteration.
 struct Begun {
-    nmf: Nmf<f64>,
+    nmf: Nmf,
     shards: Vec<Box<dyn Data<f64>>>,
     shared: Shared<f64>,
     locals: Vec<Local<f64>>,
 }
 
 fn begun() -> Begun {
-    let nmf = Nmf::<f64>::builder(2).build().unwrap();
+    let nmf = Nmf::new(2);
     let shards = cut(&dense::<f64>(&[3, 6], 0.0), 1, &[2, 6]).unwrap();
     let (shared, mut locals, _) = Groups {
         model: &nmf,
@@ -943,37 +909,28 @@ fn what_shards_cannot_do_is_refused() {
     let refused = |model: &dyn Sharded<f64>, shards: &Vec<Box<dyn Data<f64>>>| {
         InProcess::new(model, shards).unwrap_err()
     };
-    let plsa = Plsa::<f64>::builder(2)
-        .prior("basis", Dirichlet::symmetric(0.5).unwrap())
-        .build()
-        .unwrap();
+    let plsa = Plsa::new(2).prior("basis", Dirichlet::symmetric(0.5).unwrap());
     assert!(
         matches!(refused(&plsa, &shards), FitError::Conflict { what } if what.contains("`basis`"))
     );
-    let plsa = Plsa::<f64>::builder(2)
-        .prior("mixture", Entropic::new(5.0).unwrap())
-        .build()
-        .unwrap();
+    let plsa = Plsa::new(2).prior("mixture", Entropic::new(5.0).unwrap());
     assert!(
         matches!(refused(&plsa, &shards), FitError::Conflict { what } if what.contains("`mixture`"))
     );
     let prior = Dirichlet::symmetric(1.5).unwrap();
-    let plca = Plca::<f64>::builder(2)
-        .prior("factor_1", prior)
-        .build()
-        .unwrap();
+    let plca = Plca::new(2).prior("factor_1", prior);
     assert!(
         matches!(refused(&plca, &shards), FitError::Conflict { what } if what.contains("`factor_1`"))
     );
     let hidden = cut(&dense::<f64>(&[5, 8], 0.3), 1, &[3, 8]).unwrap();
-    let tempered = Plca::<f64>::builder(2).temper(0.9).build().unwrap();
+    let tempered = Plca::new(2).temper(0.9);
     assert!(matches!(
         refused(&tempered, &hidden),
         FitError::Conflict { .. }
     ));
-    let plca = Plca::<f64>::builder(2).build().unwrap();
+    let plca = Plca::new(2);
 
-    let frozen = Plsa::<f64>::builder(2).freeze("basis").build().unwrap();
+    let frozen = Plsa::new(2).freeze("basis");
     let frozen: &dyn Sharded<f64> = &frozen;
     let survey = InProcess::new(frozen, &shards).unwrap().survey().clone();
     assert_eq!(
@@ -1007,7 +964,7 @@ fn the_first_cell_without_support_is_found() {
     let ones = || vec![1.0; 12];
     let v = DenseTensor::new(vec![3, 4], ones(), Order::RowMajor).unwrap();
     let shards = cut(&v, 1, &[2, 4]).unwrap();
-    let model = Plsa::<f64>::builder(1).build().unwrap();
+    let model = Plsa::new(1);
     let algorithm = InProcess::new(&model, &shards).unwrap();
     let start = Init::default().block("basis", DMatrix::from_column_slice(3, 1, &[1.0, 0.0, 0.0]));
     let run = Run::<Parameters<f64>>::new(Box::new(algorithm));
@@ -1025,24 +982,25 @@ fn the_first_cell_without_support_is_found() {
 #[test]
 fn frozen_blocks_stay() {
     let case = cases::<f64>().remove(0);
-    let model = Plsa::<f64>::builder(K).freeze("basis").build().unwrap();
+    let model = Plsa::new(K).freeze("basis");
     let model = OnShards::new(&model, &case.shards);
     let mut rng = rng();
     let mut basis = DMatrix::from_fn(23, K, |_, _| uniform(&mut rng) + 0.1);
     normalise_columns(&mut basis);
-    let run = AnyModel::on(&model, &*case.data).unwrap().stop(stop(3));
+    let any: &dyn AnyModel<f64> = &model;
+    let run = any.on(&*case.data).unwrap().stop(stop(3));
     let fit = run
         .run(Init::default().block("basis", basis.clone()), &mut rng)
         .unwrap();
     assert_eq!(fit.state().block("basis"), Some(&basis));
-    assert_eq!(Model::components(&model), K);
+    assert_eq!(model.components(), K);
 }
 
 /// Shards do not read the data that cooling trains on, so cooling would train on what is held out.
 #[test]
 fn shards_refuse_cooling() {
     let case = cases::<f64>().remove(0);
-    let model = Plca::<f64>::builder(K).temper(0.9).build().unwrap();
+    let model = Plca::new(K).temper(0.9);
     let model = OnShards::new(&model, &case.shards);
     let run = Model::on(&model, &*case.data).unwrap();
     let run = run.cool(Cooling::default(), &*case.data, &*case.data);
@@ -1056,26 +1014,20 @@ fn shards_refuse_cooling() {
 fn given_shapes_are_those_of_one_piece() {
     let v = dense::<f64>(&[23, SAMPLES], 0.0);
     let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
-    let plca = PlcaVb::<f64>::builder(K).freeze_components("factor_1_shape", [1]);
+    let plca = PlcaVb::new(K).freeze_components("factor_1_shape", [1]);
     let plca = plca.freeze_components("factor_0_shape", [0, 2]);
-    let lda = PlsaVb::<f64>::builder(K).freeze_components("basis_shape", [3]);
-    let whole = PlcaVb::<f64>::builder(K).freeze("factor_1_shape");
+    let lda = PlsaVb::new(K).freeze_components("basis_shape", [3]);
+    let whole = PlcaVb::new(K).freeze("factor_1_shape");
     let (rows, columns) = ("factor_0_shape", "factor_1_shape");
     /// A block that is given: its name, rows and columns.
     type Given = (&'static str, (usize, usize));
     let cases: [(Box<dyn Both<f64>>, [Given; 2]); 3] = [
+        (Box::new(plca), [(rows, (23, K)), (columns, (SAMPLES, K))]),
         (
-            Box::new(plca.build().unwrap()),
-            [(rows, (23, K)), (columns, (SAMPLES, K))],
-        ),
-        (
-            Box::new(lda.build().unwrap()),
+            Box::new(lda),
             [("basis_shape", (23, K)), ("mixture_shape", (K, SAMPLES))],
         ),
-        (
-            Box::new(whole.build().unwrap()),
-            [(rows, (23, K)), (columns, (SAMPLES, K))],
-        ),
+        (Box::new(whole), [(rows, (23, K)), (columns, (SAMPLES, K))]),
     ];
     for (model, blocks) in cases {
         let mut drawn = rng();
@@ -1104,14 +1056,14 @@ fn given_shapes_are_those_of_one_piece() {
         }
     }
     let each = Entries::Each(DMatrix::from_element(K, SAMPLES, 1.0));
-    let lda = PlsaVb::<f64>::builder(K).prior("mixture_shape", each);
-    let error = InProcess::new(&lda.build().unwrap(), &shards).unwrap_err();
+    let lda = PlsaVb::new(K).prior("mixture_shape", each);
+    let error = InProcess::new(&lda, &shards).unwrap_err();
     assert!(
         matches!(&error, FitError::Conflict { what } if what.contains("`mixture_shape`")),
         "{error}"
     );
     let hidden = cut(&dense::<f64>(&[23, SAMPLES], 0.2), 1, &[40, SAMPLES]).unwrap();
-    let plca = PlcaVb::<f64>::builder(K).build().unwrap();
+    let plca = PlcaVb::new(K);
     let error = InProcess::new(&plca, &hidden).unwrap_err();
     assert!(
         matches!(&error, FitError::Conflict { what } if what.contains("complete")),
@@ -1124,10 +1076,10 @@ fn given_shapes_are_those_of_one_piece() {
 fn one_block_given_is_explained_as_in_one_piece() {
     let v = dense::<f64>(&[23, SAMPLES], 0.0);
     let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
-    let plca = PlcaVb::<f64>::builder(K).prior("factor_0_shape", Entries::All(0.5));
-    let lda = PlsaVb::<f64>::builder(K).prior("mixture_shape", Entries::All(0.1));
-    let lda: Box<dyn Both<f64>> = Box::new(lda.build().unwrap());
-    let plca: Box<dyn Both<f64>> = Box::new(plca.build().unwrap());
+    let plca = PlcaVb::new(K).prior("factor_0_shape", Entries::All(0.5));
+    let lda = PlsaVb::new(K).prior("mixture_shape", Entries::All(0.1));
+    let lda: Box<dyn Both<f64>> = Box::new(lda);
+    let plca: Box<dyn Both<f64>> = Box::new(plca);
     let cases = [
         (&lda, "basis_shape", (23, K)),
         (&lda, "mixture_shape", (K, SAMPLES)),
@@ -1138,7 +1090,7 @@ fn one_block_given_is_explained_as_in_one_piece() {
         let mut drawn = rng();
         let mut block = DMatrix::from_fn(rows, columns, |_, _| 9.0 * uniform(&mut drawn) + 1.0);
         let init = Init::default().block(name, block.clone());
-        let one = init.parameters(&*model.piece().bind_to(&v).unwrap(), &mut rng());
+        let one = init.parameters(&*model.piece().bind(&v).unwrap(), &mut rng());
         let many = InProcess::new(model.sharded(), &shards).unwrap();
         let starts = [7, 8].map(|seed| {
             let seed = &mut ChaCha8Rng::seed_from_u64(seed);
@@ -1162,13 +1114,13 @@ fn frozen_entries_are_those_of_one_piece() {
     let v = dense::<f64>(&[23, SAMPLES], 0.0);
     let shards = cut(&v, 1, &[40, 97, SAMPLES]).unwrap();
     let flags = DMatrix::from_fn(23, K, |x, z| (x + z) % 3 == 0);
-    let plsa = Plsa::<f64>::builder(K).freeze_entries("basis", flags.clone());
-    let plca = Plca::<f64>::builder(K).freeze_entries("factor_0", flags.clone());
-    let nmf = Nmf::<f64>::builder(K).update(Update::Sequential);
-    let nmf = nmf.freeze_entries("w", flags.clone()).build().unwrap();
+    let plsa = Plsa::new(K).freeze_entries("basis", flags.clone());
+    let plca = Plca::new(K).freeze_entries("factor_0", flags.clone());
+    let nmf = Nmf::new(K).update(Update::Sequential);
+    let nmf = nmf.freeze_entries("w", flags.clone());
     let cases: [(&str, Box<dyn Both<f64>>); 3] = [
-        ("basis", Box::new(plsa.build().unwrap())),
-        ("factor_0", Box::new(plca.build().unwrap())),
+        ("basis", Box::new(plsa)),
+        ("factor_0", Box::new(plca)),
         ("w", Box::new(nmf)),
     ];
     for (name, model) in cases {
@@ -1191,8 +1143,8 @@ fn frozen_entries_are_those_of_one_piece() {
         }
     }
     let flags = DMatrix::from_element(K, SAMPLES, true);
-    let plsa = Plsa::<f64>::builder(K).freeze_entries("mixture", flags);
-    let error = InProcess::new(&plsa.build().unwrap(), &shards).unwrap_err();
+    let plsa = Plsa::new(K).freeze_entries("mixture", flags);
+    let error = InProcess::new(&plsa, &shards).unwrap_err();
     assert!(
         matches!(&error, FitError::Conflict { what } if what.contains("`mixture`") && what.contains("not entries")),
         "{error}"
@@ -1262,7 +1214,7 @@ fn foreign_bytes_are_refused() {
         shards: 1,
         first: 0,
     };
-    let nmf: &dyn Sharded<f64> = &Nmf::builder(K).build().unwrap();
+    let nmf: &dyn Sharded<f64> = &Nmf::new(K);
     let theirs = nmf.begin(&survey, SEED).unwrap();
     let mut local = nmf
         .begin_local(&*case.shards[0], place, &theirs, SEED)

@@ -13,7 +13,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 #[test]
 fn starts_of_nmf_have_the_mean_of_the_data() {
     let v = DMatrix::from_fn(40, 30, |i, j| ((i + 3 * j) % 7) as f64);
-    let nmf = Nmf::builder(5).build().unwrap();
+    let nmf = Nmf::new(5);
     let start = |v: &DMatrix<f64>| {
         let values = v.as_slice().to_vec();
         let data = DenseTensor::new(vec![40, 30], values, Order::ColumnMajor).unwrap();
@@ -68,7 +68,7 @@ fn the_scale_of_a_component_may_be_in_either_factor_of_nmf() {
             (&data, Update::Sequential),
             (&some, Update::Simultaneous),
         ] {
-            let nmf = Nmf::builder(3).update(update).build().unwrap();
+            let nmf = Nmf::new(3).update(update);
             let trace = |e: i32, solver: Solver| {
                 let by = |x: T, e: i32| T::lit(times_power_of_two(x.to_f64(), e));
                 let (mut w, mut h) = (w.clone(), h.clone());
@@ -118,7 +118,7 @@ fn a_small_component_may_be_small_in_either_factor_of_nmf() {
         v.rows_mut(4, 4).apply(|x| *x = by(*x, small));
         let data = DenseTensor::new(vec![8, 10], v.as_slice().to_vec(), Order::ColumnMajor);
         let data = data.unwrap();
-        let nmf = Nmf::builder(2).build().unwrap();
+        let nmf = Nmf::new(2);
         let h0 = h.clone();
         let mut end = |first: i32, second: i32| {
             let mut w = w.clone();

@@ -142,7 +142,7 @@ fn guarded<M: Model<f64>>(
 
 #[test]
 fn of_plca() {
-    let config = Plca::builder(2).build().unwrap();
+    let config = Plca::new(2);
     // Other numbers of modes, and another number of components than the configuration has.
     let weights = |k: usize| ("weights".to_string(), even(k, 1));
     let factor = |j: usize, block| (format!("factor_{j}"), block);
@@ -158,7 +158,7 @@ fn of_plca() {
 
 #[test]
 fn of_plsa() {
-    let config = Plsa::builder(2).build().unwrap();
+    let config = Plsa::new(2);
     guarded(&config, &plsa(), &[], |state| {
         let _ = state.transform(&data(), &Transform::default());
     });
@@ -172,7 +172,7 @@ fn of_plsa() {
 #[test]
 fn of_nmf() {
     for update in [Update::Simultaneous, Update::Sequential] {
-        let config = Nmf::builder(2).update(update).build().unwrap();
+        let config = Nmf::new(2).update(update);
         guarded(&config, &nmf(), &[], |state| {
             for along in 0..3 {
                 let _ = state.transform(&data(), &Transform::default().along(along));
@@ -231,11 +231,11 @@ fn of_the_mapping_between_nmf_and_plca() -> Result<(), FitError> {
 
 #[test]
 fn of_shifted_and_transformed() {
-    let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    let config = Shifted::new(2, vec![2, 2]);
     guarded(&config, &shifted(), &[], |state| {
         let _ = state.transform(&data(), &Transform::default());
     });
-    let config = Transformed::builder(2, maps()).build().unwrap();
+    let config = Transformed::new(2, maps());
     guarded(&config, &transformed(), &[], |state| {
         let _ = state.transform(&data(), &Transform::default());
     });
@@ -283,19 +283,16 @@ fn full<M: Model<f64>>(model: &M, state: &M::State) {
 #[test]
 fn the_largest_counts_stay() {
     let data = data();
-    full(&Plca::builder(2).build().unwrap(), &plca());
-    full(&Plsa::builder(2).build().unwrap(), &plsa());
-    full(
-        &Shifted::builder(2, vec![2, 2]).build().unwrap(),
-        &shifted(),
-    );
-    let model = Transformed::builder(2, maps()).build().unwrap();
+    full(&Plca::new(2), &plca());
+    full(&Plsa::new(2), &plsa());
+    full(&Shifted::new(2, vec![2, 2]), &shifted());
+    let model = Transformed::new(2, maps());
     full(&model, &transformed());
 
     let mut state = OnlineState::new(DVector::from_element(2, 0.5), vec![even(3, 2)]).unwrap();
     state.batches = u64::MAX;
-    let learner = Plca::<f64>::builder(2).build().unwrap();
-    let learner = Online::builder(learner).build().unwrap();
+    let learner = Plca::new(2);
+    let learner = Online::new(learner);
     learner.partial_fit(&mut state, &data).unwrap();
     assert_eq!(state.batches, u64::MAX);
 }
@@ -325,14 +322,14 @@ fn states_are_extrapolated_whole() {
         dmatrix![0.125, 1.0; 0.875, 0.0],
     );
     let nmf = NmfState::new(a.clone(), b.clone()).unwrap();
-    whole(&Nmf::builder(2).build().unwrap(), &nmf);
+    whole(&Nmf::new(2), &nmf);
     let plsa = PlsaState::new(Given::Columns, a.clone(), b.clone(), vec![0.625, 0.375]);
-    whole(&Plsa::builder(2).build().unwrap(), &plsa.unwrap());
+    whole(&Plsa::new(2), &plsa.unwrap());
     let geometry = Geometry::new(&[2, 2], &[2, 1], &[Support::Valid]).unwrap();
     let (weights, conditional) = (dvector![0.25, 0.75], Likelihood::Conditional);
     let shifted = ShiftedState::new(geometry, conditional, weights, a.clone(), b.clone());
-    let model = Shifted::builder(2, vec![2, 1]).build().unwrap();
+    let model = Shifted::new(2, vec![2, 1]);
     whole(&model, &shifted.unwrap());
     let plca = PlcaState::new(dvector![0.25, 0.75], vec![a, b]);
-    whole(&Plca::builder(2).build().unwrap(), &plca.unwrap());
+    whole(&Plca::new(2), &plca.unwrap());
 }

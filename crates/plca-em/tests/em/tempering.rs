@@ -140,7 +140,7 @@ fn perplexity<M: Model<f64>>(model: &M, held: &dyn Data<f64>, at: &Parameters<f6
 fn power_one_is_plain_em() {
     let data = sparse_counts();
     let parts = hold_out(&data, 0.1, &mut rng()).unwrap();
-    let plca = Plca::<f64>::builder(3).build().unwrap();
+    let plca = Plca::new(3);
     let (_, stands) = cooled(&plca, &data, &parts, Cooling::default(), 3000, &mut rng());
     let start = plca.init(&data, Init::default(), &mut rng()).unwrap();
     let mut plain = start.parameters().clone();
@@ -164,7 +164,7 @@ fn power_one_is_plain_em() {
 fn an_iteration_is_kept_or_cools_or_ends_the_run() {
     let data = sparse_counts();
     let parts = hold_out(&data, 0.1, &mut rng()).unwrap();
-    let plsa = |power| Plsa::<f64>::builder(6).temper(power).build().unwrap();
+    let plsa = |power| Plsa::new(6).temper(power);
     // The shares of the given mode are those of all data, whatever is learnt from.
     let learnt = 12 * 6 + 6 * 15;
     for tol in [Cooling::default().tol, 0.0] {
@@ -237,7 +237,7 @@ fn held_out_counts_stop_and_cool_the_run() {
 /// Nats per count gained over plain EM, and the power of the best state.
 fn held_out_run(seed: u64) -> (f64, f64) {
     let data = sparse_counts();
-    let plsa = Plsa::<f64>::builder(6).build().unwrap();
+    let plsa = Plsa::new(6);
     let mut draws = ChaCha8Rng::seed_from_u64(seed);
     let parts = hold_out(&data, 0.1, &mut draws).unwrap();
     let cooling = Cooling::default();
@@ -260,7 +260,7 @@ fn held_out_run(seed: u64) -> (f64, f64) {
 fn steps_measure_the_objective() {
     let data = sparse_counts();
     let parts = hold_out(&data, 0.1, &mut rng()).unwrap();
-    let plca = Plca::<f64>::builder(6).build().unwrap();
+    let plca = Plca::new(6);
     let (_, stands) = cooled(&plca, &data, &parts, Cooling::default(), 3000, &mut rng());
     let whole = plca.bind(&data).unwrap();
     let start = plca.init(&data, Init::default(), &mut rng()).unwrap();
@@ -280,7 +280,7 @@ fn steps_measure_the_objective() {
 fn interrupted_runs_go_on() {
     let data = sparse_counts();
     for (k, eta) in [(2, 0.9), (4, 0.7)] {
-        let plca = Plca::<f64>::builder(k).build().unwrap();
+        let plca = Plca::new(k);
         let parts = hold_out(&data, 0.3, &mut rng()).unwrap();
         let run = || -> Run<'_, PlcaState<f64>> {
             let run = plca.on(&data).unwrap().stop(exactly(60));
@@ -307,7 +307,7 @@ fn interrupted_runs_go_on() {
         }
     }
     let parts = hold_out(&data, 0.3, &mut rng()).unwrap();
-    let nmf = Nmf::builder(2).build().unwrap();
+    let nmf = Nmf::new(2);
     let run = nmf.on(&data).unwrap();
     let run = run.cool(Cooling::default(), &parts.train, &parts.held);
     let error = run.run(Init::default(), &mut rng()).unwrap_err();
@@ -319,7 +319,7 @@ fn interrupted_runs_go_on() {
 fn without_tolerance_all_iterations_are_used() {
     let data = sparse_counts();
     let parts = hold_out(&data, 0.1, &mut rng()).unwrap();
-    let plca = Plca::<f64>::builder(6).build().unwrap();
+    let plca = Plca::new(6);
     let cooling = Cooling::default().tol(0.0);
     let (fit, _) = cooled(&plca, &data, &parts, cooling, 400, &mut rng());
     assert_eq!(

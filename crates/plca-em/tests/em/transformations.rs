@@ -66,10 +66,7 @@ fn trajectories_match_the_reference() {
             _ => Likelihood::Conditional,
         };
         let k = case["K"].as_u64().unwrap() as usize;
-        let model = Transformed::builder(k, maps)
-            .likelihood(likelihood)
-            .build()
-            .unwrap();
+        let model = Transformed::new(k, maps).likelihood(likelihood);
         let data = DenseTensor::new(shape, floats(&case["V"]["data"]), Order::RowMajor).unwrap();
         let algorithm = model.bind(&data).unwrap();
         let block = |v: &Value| {
@@ -145,7 +142,7 @@ fn no_table_is_needed() {
     let values: Vec<f64> = (0..cells).map(|i| (i * 37 % 101) as f64).collect();
     for positions in [Positions::Valid, Positions::Centred, Positions::Full] {
         let maps = IndexMaps::placed(&turns, &[9, 7], &shape, positions).unwrap();
-        let model = Transformed::builder(2, maps).build().unwrap();
+        let model = Transformed::new(2, maps);
         let by = |shape: Vec<usize>| {
             let data = DenseTensor::new(shape, values.clone(), Order::RowMajor).unwrap();
             let algorithm = model.bind(&data).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_em::{IndexMaps, Likelihood, MapEntry, Transformed, TransformedBuilder};
+use plca_em::{IndexMaps, Likelihood, MapEntry, Transformed};
 use plca_fit::laws::check_threads;
 use plca_fit::{Init, Model, Parameters, Solver};
 use plca_priors::{Dirichlet, Entropic};
@@ -37,9 +37,9 @@ fn entries() -> Vec<MapEntry> {
     entries
 }
 
-fn builder<T: Real>(components: usize) -> TransformedBuilder<T> {
+fn model(components: usize) -> Transformed {
     let maps = IndexMaps::from_entries(CELLS, KERNEL, entries()).unwrap();
-    Transformed::builder(components, maps)
+    Transformed::new(components, maps)
 }
 
 /// Complete where no value is NaN.
@@ -139,7 +139,7 @@ fn a_step_is_what_its_terms_sum_to() {
             let places = entries().iter().map(|e| e.map).max().unwrap() + 1;
             let blocks = [(3, 1), (KERNEL, 3), (places, 3)];
             let added = blocks.map(|(r, c)| pseudo(r, c) * if with_priors { 1.0 } else { 0.0 });
-            let mut config = builder::<f64>(3).likelihood(likelihood);
+            let mut config = model(3).likelihood(likelihood);
             if with_priors {
                 let prior = |at: usize| {
                     let alpha = added[at].map(|c| c + 1.0);
@@ -148,7 +148,6 @@ fn a_step_is_what_its_terms_sum_to() {
                 config = config.prior("weights", prior(0)).prior("kernels", prior(1));
                 config = config.prior("impulses", prior(2));
             }
-            let config = config.build().unwrap();
             let data = data::<f64>(values);
             let em = config.bind(&*data).unwrap();
             for seed in 0..4 {
@@ -188,7 +187,7 @@ fn monotone<T: Real>(
             continue;
         }
         for with_priors in [false, true] {
-            let mut config = builder::<T>(components).likelihood(likelihood);
+            let mut config = model(components).likelihood(likelihood);
             if with_priors {
                 let entropic = Arc::new(Entropic::new(beta).unwrap());
                 let dirichlet = Arc::new(Dirichlet::symmetric(1.5).unwrap());
@@ -197,7 +196,6 @@ fn monotone<T: Real>(
                     .prior("kernels", entropic.clone());
                 config = config.prior("impulses", entropic);
             }
-            let config = config.build().unwrap();
             let em = config.bind(&*data).unwrap();
             let start = Init::default().parameters(&*em, &mut rng(seed)).unwrap();
             obeys(&*em, Solver::Em, &start, "plain")?;
@@ -225,8 +223,8 @@ proptest! {
     #[test]
     fn precisions_agree(v in values(), k in 1..=3usize, seed: u64) {
         let (wide, narrow) = (data::<f64>(&v), data::<f32>(&v));
-        let (in_f64, in_f32) = (builder::<f64>(k).build().unwrap(), builder::<f32>(k).build().unwrap());
-        let (a, b) = (in_f64.bind(&*wide).unwrap(), in_f32.bind(&*narrow).unwrap());
+        let model = model(k);
+        let (a, b) = (model.bind(&*wide).unwrap(), model.bind(&*narrow).unwrap());
         let mut x = Init::default().parameters(&*a, &mut rng(seed)).unwrap();
         let mut y = Init::default().parameters(&*b, &mut rng(seed)).unwrap();
         a.step(&mut x, false).unwrap();
@@ -253,8 +251,7 @@ fn one_thread_is_many() {
         .collect();
     let values: Vec<f64> = (0..cells).map(|x| f64::from(x as u32 * 7 % 11)).collect();
     let data = DenseTensor::new(vec![cells], values, Order::RowMajor).unwrap();
-    let config = Transformed::<f64>::builder(4, IndexMaps::new(cells, kernel, &table).unwrap());
-    let config = config.build().unwrap();
+    let config = Transformed::new(4, IndexMaps::new(cells, kernel, &table).unwrap());
     let end = || {
         let em = config.bind(&data).unwrap();
         let mut state = Init::default().parameters(&*em, &mut rng(2)).unwrap();

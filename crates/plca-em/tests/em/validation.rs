@@ -176,10 +176,7 @@ fn scores_match_the_reference() {
             .max_iter(case["iterations"].as_u64().unwrap() as usize);
         for data in storages(&shape, &values, &observed) {
             (0..repeats).for_each(|repeat| check_folds(&case, &settings, &*data, repeat));
-            let model = |rank| {
-                let nmf = Nmf::builder(rank).update(Update::Sequential).build();
-                nmf.map_err(EmError::from)
-            };
+            let model = |rank| Ok::<_, EmError>(Nmf::new(rank).update(Update::Sequential));
             let table = settings.run(&*data, &ranks, &model, &|fold, run| {
                 let start = &case["starts"][fold.rank.to_string()];
                 let init = Init::default()
@@ -247,17 +244,11 @@ fn every_model_finds_the_number_of_blocks() {
     let settings = CrossValidation::default().seed(3);
     let ranks = [1, 2, 3, 4];
     let data = blocks(&[18, 15], 1.0);
-    let by_plca = || {
-        scored(&settings, &data, &ranks, &|rank| {
-            Plca::builder(rank).build()
-        })
-    };
+    let by_plca = || scored(&settings, &data, &ranks, &|rank| Ok(Plca::new(rank)));
     let tables = [
         by_plca(),
-        scored(&settings, &data, &ranks, &|rank| {
-            Plsa::builder(rank).build()
-        }),
-        scored(&settings, &data, &ranks, &|rank| Nmf::builder(rank).build()),
+        scored(&settings, &data, &ranks, &|rank| Ok(Plsa::new(rank))),
+        scored(&settings, &data, &ranks, &|rank| Ok(Nmf::new(rank))),
     ];
     for table in &tables {
         assert_eq!(table.choice(RankRule::Best), Some(3), "{table:?}");
@@ -268,7 +259,7 @@ fn every_model_finds_the_number_of_blocks() {
         &settings,
         &blocks(&[9, 9, 6], 1.0),
         &[1, 2, 3, 4, 5],
-        &|rank| Plca::builder(rank).build(),
+        &|rank| Ok(Plca::new(rank)),
     );
     assert_eq!(tensor.choice(RankRule::Best), Some(4), "{tensor:?}");
     for threads in [1, 3] {
@@ -286,7 +277,7 @@ fn choices_do_not_depend_on_the_unit() {
         let table = settings.run(
             &blocks(&[18, 15], scale),
             &[1, 2, 3, 4],
-            &|rank| Nmf::builder(rank).build().map_err(EmError::from),
+            &|rank| Ok::<_, EmError>(Nmf::new(rank)),
             &|fold, run| {
                 let run = run.solver(Solver::Em);
                 let run = run.stop(Stop::default().tol(None).max_iter(100));
@@ -354,9 +345,8 @@ fn listed_cells_have_the_folds_of_an_array() {
     let dense = DenseTensor::new(vec![40, 30], values, Order::RowMajor).unwrap();
     for zeros in [true, false] {
         let settings = CrossValidation::default().zeros(zeros).starts(1);
-        let table = |data: &dyn Data<f64>| {
-            scored(&settings, data, &[1, 2], &|rank| Nmf::builder(rank).build())
-        };
+        let table =
+            |data: &dyn Data<f64>| scored(&settings, data, &[1, 2], &|rank| Ok(Nmf::new(rank)));
         assert_eq!(table(&sparse), table(&dense), "{zeros}");
         // What is not held out is what is left.
         let speckled = settings.speckled(&sparse).unwrap();
@@ -376,7 +366,7 @@ fn what_makes_no_sense_is_refused() {
         let table = settings.run(
             data,
             &[1],
-            &|rank| Nmf::builder(rank).build().map_err(EmError::from),
+            &|rank| Ok::<_, EmError>(Nmf::new(rank)),
             &|fold, run| {
                 run.run(Init::default(), &mut fold.draws())
                     .map_err(EmError::from)
@@ -412,7 +402,7 @@ fn what_makes_no_sense_is_refused() {
     let table = usual().run(
         &data,
         &[1, 2],
-        &|rank| Plca::builder(rank).build().map_err(EmError::from),
+        &|rank| Ok::<_, EmError>(Plca::new(rank)),
         &|fold, run| {
             let init = match fold.fold {
                 3 => Init::default().block("no block", DMatrix::zeros(1, 1)),
@@ -432,7 +422,7 @@ fn what_makes_no_sense_is_refused() {
 fn ranks_beyond_a_matrix_are_passed_over() {
     let settings = CrossValidation::default().starts(1);
     let table = scored(&settings, &blocks(&[12, 4], 1.0), &[5, 2, 4], &|rank| {
-        Nmf::builder(rank).build()
+        Ok(Nmf::new(rank))
     });
     let [beyond, two, four] = table.rows() else {
         panic!("three rows");
@@ -462,7 +452,7 @@ fn starts_are_chosen_by_the_training_data() {
             .run(
                 &data,
                 &[6],
-                &|rank| Plca::builder(rank).build().map_err(EmError::from),
+                &|rank| Ok::<_, EmError>(Plca::new(rank)),
                 &|fold, run| {
                     let start = fold.start + first;
                     let mut rng = ChaCha8Rng::seed_from_u64(start as u64);
@@ -520,7 +510,7 @@ fn folds_without_a_model_of_independent_dimensions_are_counted() {
         let table = settings.run(
             &data,
             &[1],
-            &|rank| Plca::builder(rank).build().map_err(EmError::from),
+            &|rank| Ok::<_, EmError>(Plca::new(rank)),
             &|fold, run| {
                 let run = run.stop(Stop::default().max_iter(5));
                 Ok(run.run(Init::default(), &mut fold.draws())?)

@@ -29,7 +29,7 @@ fn no_matrix_claims_more_than_it_holds() {
             4
         ),
     ];
-    let config = Nmf::builder(2).build().unwrap();
+    let config = Nmf::new(2);
     for &solver in Solver::ALL {
         let fit = after(&config, &data(), &nmf(), solver, 1).unwrap();
         written![(fit.checkpoint().clone(), 2)];
@@ -39,7 +39,7 @@ fn no_matrix_claims_more_than_it_holds() {
 /// What is no state of the model is refused where it is read, and a checkpoint that is none where a run is to go on from it.
 #[test]
 fn what_is_read_is_checked() {
-    let (config, data) = (Plca::builder(2).build().unwrap(), data());
+    let (config, data) = (Plca::new(2), data());
     let saved = serde_json::to_string(&plca()).unwrap();
     let broken = saved.replace("factor_1", "factor_2");
     let error = serde_json::from_str::<PlcaState<f64>>(&broken).unwrap_err();

@@ -87,7 +87,7 @@ impl FromIterator<f64> for Terms {
 ///
 /// let cells = [3.0, 1.0, 0.0, 2.0];
 /// let v = DenseTensor::new(vec![2, 2], cells.to_vec(), Order::RowMajor)?;
-/// let fit = Plca::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let fit = Plca::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
 /// // Σ V ln P
 /// let likelihood = |at: &Parameters<f64>| -> Terms {
 ///     let [weights, rows, columns] = [0, 1, 2].map(|j| at.at(j));

@@ -22,7 +22,7 @@ use crate::{Fit, Sense, State};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 ///
 /// let v = DenseTensor::<f64>::new(vec![2, 3], vec![3.0, 1.0, 0.0, 2.0, 4.0, 1.0], Order::RowMajor)?;
-/// let plsa = Plsa::builder(2).build()?;
+/// let plsa = Plsa::new(2);
 /// let run = |starts| plsa.on(&v).map(|run| run.stop(Stop::default().max_iter(3)).restarts(starts));
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// let single = [(); 4].map(|()| run(1)?.run(Init::default(), &mut rng));

@@ -17,7 +17,7 @@ use super::{
 use crate::em::extrapolates;
 use crate::{
     Algorithm, Axis, BlockSpec, Draw, FitError, Frozen, Model, Parameters, Progress, Sense,
-    Stepped, explain_given,
+    Settings, Stepped, explain_given,
 };
 
 /// A source of shards: memory, or files that are read one by one.
@@ -497,7 +497,6 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
 pub struct OnShards<'a, T: Real> {
     model: &'a dyn Sharded<T>,
     shards: &'a dyn Shards<T>,
-    components: usize,
     stepwise: Option<Stepwise>,
 }
 
@@ -505,7 +504,6 @@ impl<'a, T: Real> OnShards<'a, T> {
     /// The model of these shards.
     pub fn new<M: Sharded<T> + Model<T>>(model: &'a M, shards: &'a dyn Shards<T>) -> Self {
         Self {
-            components: Model::components(model),
             model,
             shards,
             stepwise: None,
@@ -519,12 +517,18 @@ impl<'a, T: Real> OnShards<'a, T> {
     }
 }
 
+impl<T: Real> Settings for OnShards<'_, T> {
+    fn components(&self) -> usize {
+        self.model.components()
+    }
+
+    fn check(&self) -> Result<(), FitError> {
+        self.model.check()
+    }
+}
+
 impl<T: Real> Model<T> for OnShards<'_, T> {
     type State = Parameters<T>;
-
-    fn components(&self) -> usize {
-        self.components
-    }
 
     fn bind<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let bound = InProcess::new(self.model, self.shards)?;

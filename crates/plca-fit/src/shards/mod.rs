@@ -19,7 +19,7 @@
 //! // Two shards of two documents each.
 //! let shard = |v| DenseTensor::new(vec![2, 2], v, Order::RowMajor).map(|v| Box::new(v) as Box<dyn Data<f64>>);
 //! let shards = vec![shard(vec![3.0, 0.0, 1.0, 4.0])?, shard(vec![2.0, 1.0, 1.0, 5.0])?];
-//! let model = Plsa::builder(2).build()?;
+//! let model = Plsa::new(2);
 //! let run = Run::<PlsaState<f64>>::new(Box::new(InProcess::new(&model, &shards)?));
 //! let fit = run.stop(Stop::default()).run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 //! assert_eq!(fit.state().mixture().shape(), (2, 4));

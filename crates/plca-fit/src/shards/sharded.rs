@@ -14,7 +14,7 @@ use super::{Ask, Learns, Local, Place, Seed, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
     Axis, BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
-    Prior, Renewed, Sense, State, Wanted, refuse,
+    Prior, Renewed, Sense, Settings, State, Wanted, refuse,
 };
 
 /// The fact that holds the sums over all shards of the columns of a block whose rows are samples, where they do not sum to 1.
@@ -145,7 +145,7 @@ pub trait InTurn<T: Real> {
 /// where `ℓ` is local, `θ` is shared and the sum is that of [`Partial`](super::Partial). Engines move `ℓ`, `θ` and `s` as bytes and know no
 /// model. A model writes the first five methods, and others where its default does not fit. What engines do is the same for all, a method of
 /// `dyn Sharded<T>`.
-pub trait Sharded<T: Real>: Debug + Send + Sync {
+pub trait Sharded<T: Real>: Settings {
     /// The mode that is cut, of data of this order.
     fn along(&self, order: usize) -> usize;
 
@@ -676,6 +676,7 @@ pub(super) fn checked<T: Real>(
     model: &dyn Sharded<T>,
     survey: &Survey,
 ) -> Result<Whole<T>, FitError> {
+    model.check()?;
     survey.check()?;
     let whole = model.whole(survey)?;
     for (j, spec) in whole.blocks.iter().enumerate() {

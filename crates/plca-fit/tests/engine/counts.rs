@@ -102,7 +102,7 @@ pub(super) fn scaled(by: f64) -> DenseTensor<f64> {
 }
 
 pub(super) fn start(data: &DenseTensor<f64>, k: usize) -> Parameters<f64> {
-    let plca = plca_em::Plca::builder(k).build().unwrap();
+    let plca = plca_em::Plca::new(k);
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let start = plca.init(data, Init::default(), &mut rng).unwrap();
     let blocks = start.parameters().matrices().to_vec();

@@ -51,7 +51,7 @@ fn the_toy_obeys() {
 fn a_model_obeys() {
     let values = (0..12).map(|i| f64::from(i * 5 % 7)).collect();
     let data = DenseTensor::<f64>::new(vec![3, 4], values, Order::RowMajor).unwrap();
-    let model = plca_em::Plca::<f64>::builder(2).build().unwrap();
+    let model = plca_em::Plca::new(2);
     let start = model
         .init(&data, Init::default(), &mut ChaCha8Rng::seed_from_u64(1))
         .unwrap();

@@ -85,7 +85,7 @@ fn data(unit: f64) -> DenseTensor<f64> {
 
 /// `nmf-kl` of data in a unit, by plain iterations with a mistake.
 fn fit(unit: f64, mistake: Mistake, starts: u32, rng: &mut dyn Rng) -> Fit<NmfState<f64>> {
-    let (model, data) = (Nmf::builder(2).build().unwrap(), data(unit));
+    let (model, data) = (Nmf::new(2), data(unit));
     let right = model.bind(&data).unwrap();
     let run = Run::<NmfState<f64>>::new(Box::new(Planted { right, mistake }));
     let stop = Stop::default().tol(None).max_iter(5);
@@ -133,7 +133,7 @@ fn a_definition_without_bound() {
 /// A fit whose blocks were changed goes on from there.
 #[test]
 fn a_changed_fit_is_iterated_again() {
-    let (model, data) = (Nmf::<f64>::builder(2).build().unwrap(), data(1.0));
+    let (model, data) = (Nmf::new(2), data(1.0));
     let ended = model.fit(&data, &mut plca::seed(0)).unwrap();
     let moved = ended.change(|at| at.change(|_, block| block[0] *= 2.0));
     let moved = moved.unwrap();
@@ -208,11 +208,7 @@ fn a_transform_that_normalises_over_the_batch() {
         DenseTensor::new(vec![3, of.len()], values.collect(), Order::RowMajor).unwrap()
     };
     let how = Transform::default();
-    let fit = Plsa::builder(2)
-        .build()
-        .unwrap()
-        .fit(&data(1.0), &mut plca::seed(0))
-        .unwrap();
+    let fit = Plsa::new(2).fit(&data(1.0), &mut plca::seed(0)).unwrap();
     let plsa = |of: &[usize]| -> Result<Vec<Vec<u64>>, FitError> {
         let new = fit.state().transform(&batch(of), &how)?;
         let columns = new.fit.state().mixture().clone();
@@ -226,11 +222,7 @@ fn a_transform_that_normalises_over_the_batch() {
         None
     );
     // By definition `P(y | z)` is a distribution over the observations that are there.
-    let fit = Plca::builder(2)
-        .build()
-        .unwrap()
-        .fit(&data(1.0), &mut plca::seed(0))
-        .unwrap();
+    let fit = Plca::new(2).fit(&data(1.0), &mut plca::seed(0)).unwrap();
     let plca = |of: &[usize]| -> Result<Vec<Vec<u64>>, FitError> {
         let new = fit.state().transform(&batch(of), &how)?;
         let rows = new.fit.state().factor(1).clone();

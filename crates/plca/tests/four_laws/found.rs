@@ -33,8 +33,7 @@ fn parts_that_drift_apart_stay_a_product() {
     let values = [2.5828775444442447, 0.0, 0.15392533625872906, 0.0];
     let data = table::<f32>(&[1, 1, 2, 2], &values, &[], 1.0);
     let data = data.unmasked().sparse().unwrap();
-    let ntf = Ntf::<f32>::builder(7).update(NtfUpdate::Hals);
-    let ntf = ntf.build().unwrap();
+    let ntf = Ntf::new(7).update(NtfUpdate::Hals);
     for seed in [16574272722586074187, 1, 2, 3, 4, 5, 6, 7] {
         for solver in [
             Solver::Em,
@@ -60,7 +59,7 @@ fn coordinates_without_a_slope_stay() {
         0.0, 0.0, 0.0, 0.05, 8.7, 2.0, 8.0, 0.0, 0.0, 7.0, 0.0, 6.8, 0.0, 1.4, 1.0, 0.0, 0.0, 5.0,
         2.0, 1.0, 7.2,
     ];
-    let plsa = Plsa::<f64>::builder(5).build().unwrap();
+    let plsa = Plsa::new(5);
     for seed in 0..40 {
         let objective = |unit: f64| {
             let data = table::<f64>(&[3, 7], &values, &[1, 2, 12, 17, 19], unit);
@@ -82,7 +81,7 @@ fn what_falls_takes_no_digits_with_it() {
         0.0, 9.8, 8.9, 0.0, 0.0, 554.1, 4.6, 1.0, 0.0, 1.0, 0.0, 8.0, 27722.8, 2.0, 3.0, 9.8, 2.0,
         6.8,
     ];
-    let plca = Plca::<f64>::builder(3).build().unwrap();
+    let plca = Plca::new(3);
     for seed in 0..40 {
         let objective = |unit: f64| {
             let data = table::<f64>(&[6, 3], &values, &[2, 16, 17], unit);
@@ -108,8 +107,7 @@ fn what_rounding_leaves_is_nothing() {
         6.8, 0.0, 6.0, 0.0, 10.0, 508.8, 6.3, 8.0, 0.0,
     ];
     values.resize(54, 0.0);
-    let ntf = Ntf::<f64>::builder(6).update(NtfUpdate::Hals).build();
-    let ntf = ntf.unwrap();
+    let ntf = Ntf::new(6).update(NtfUpdate::Hals);
     for seed in 0..40 {
         let objective = |unit: f64| {
             let data = table::<f64>(&[2, 3, 3, 3], &values, &[], unit);
@@ -157,7 +155,7 @@ fn hidden_cells_do_not_overflow_the_mass() {
         0.0,
         3.438866536508248,
     ];
-    let nmf = Nmf::<f32>::builder(2).build().unwrap();
+    let nmf = Nmf::new(2);
     let unit = 10f64.powf(0.925781701780615 * 30.0);
     let data = table::<f32>(&[5, 6], &values, &[8, 14, 19, 23, 25, 28], unit);
     let run = (Solver::default(), 60, 3, 10794160060888335309);
@@ -175,8 +173,8 @@ fn posteriors_beside_hidden_cells_are_positive() {
         rate: Entries::All(0.5),
         ..Prior::flat()
     };
-    let vb = SnmfVb::<f64>::builder(3).replicates(Replicates::Auto);
-    let vb = vb.real_data().priors(prior).build().unwrap();
+    let vb = SnmfVb::new(3).replicates(Replicates::Auto);
+    let vb = vb.real_data(true).priors(prior);
     let data = table::<f64>(&[2, 2], &[0.0, -1.0, 0.0, 0.0], &[3], 1e20);
     let data = data.stored_only().unwrap();
     for seed in 0..40 {
@@ -187,7 +185,7 @@ fn posteriors_beside_hidden_cells_are_positive() {
 /// Where the model is nearly all in hidden cells, what it has in the others is a small difference.
 #[test]
 fn errors_beside_large_hidden_cells_keep_their_digits() {
-    let pntf = Pntf::<f32>::builder(1).normalise(false).build().unwrap();
+    let pntf = Pntf::new(1).normalise(false);
     let values = [0.0, 5.0, 2.0, 0.0];
     let data = table::<f32>(&[2, 2], &values, &[0], 1.0);
     let data = data.all_but().unwrap();
@@ -209,9 +207,8 @@ fn errors_beside_large_hidden_cells_keep_their_digits() {
 /// A small share of large rates, in a unit near the end of single precision.
 #[test]
 fn small_shares_in_large_units_keep_their_digits() {
-    let model = SignedCp::<f32>::builder(4).replicates(Replicates::Auto);
-    let model = model.real_data().signed_mode(2).scale_mode(Some(1));
-    let model = model.build().unwrap();
+    let model = SignedCp::new(4).replicates(Replicates::Auto);
+    let model = model.real_data(true).signed_mode(2).scale_mode(Some(1));
     let atoms = DMatrix::from_element(2, 4, 0.5);
     let rows = DMatrix::from_fn(2, 4, |i, z| {
         let small = 0.3f32.powi(12 + z as i32);
@@ -244,7 +241,7 @@ fn masses_beside_large_hidden_cells_are_fitted() {
             0 => Box::new(table.all_but().unwrap()),
             _ => Box::new(table.masked(Order::RowMajor).unwrap()),
         };
-        let pntf = Pntf::<f64>::builder(1).normalise(false).build().unwrap();
+        let pntf = Pntf::new(1).normalise(false);
         let column = DMatrix::from_column_slice(2, 1, &[1.0 - 1e-8, 1e-8]);
         let init = Init::default().block("factor_0", column.clone());
         let init = init.block("factor_1", column);
@@ -271,7 +268,7 @@ fn labels_do_not_follow_from_other_samples() {
         (centres(&[1e-20, 2e-20]), vec![2e-20, 1e150], 1.0),
         (centres(&[2e60, 1e60]), vec![1e-100, 1e-100], 1.0),
     ] {
-        let model = KMeans::<f64>::builder(2).freeze("centres").build().unwrap();
+        let model = KMeans::new(2).freeze("centres");
         let data = table::<f64>(&[1, samples.len()], &samples, &[], 1.0);
         let data = data.dense(Order::RowMajor).unwrap();
         let init = Init::default().block("centres", centres);
@@ -283,7 +280,7 @@ fn labels_do_not_follow_from_other_samples() {
 /// Of starts that are drawn alike the later ones count, too.
 #[test]
 fn starts_that_coincide_do_not_end_the_others() {
-    let model = KMeans::<f64>::builder(1).build().unwrap();
+    let model = KMeans::new(1);
     let data = table::<f64>(&[1, 3], &[0.0, 0.0, 1.0], &[], 1.0);
     let data = data.dense(Order::RowMajor).unwrap();
     let run = |starts: u32| {
@@ -307,8 +304,8 @@ fn starts_that_coincide_do_not_end_the_others() {
 fn rates_that_run_away_do_not_end_a_fit() {
     let data = table::<f32>(&[1, 2], &[6.0, -6.33696347454033], &[], 1.0);
     let data = data.dense(Order::RowMajor).unwrap();
-    let snmf = Snmf::<f32>::builder(1).replicates(Replicates::Limit);
-    let snmf = snmf.real_data().build().unwrap();
+    let snmf = Snmf::new(1).replicates(Replicates::Limit);
+    let snmf = snmf.real_data(true);
     for solver in [
         Solver::Em,
         Solver::Squarem,
@@ -337,8 +334,7 @@ fn rates_that_nothing_holds_stay_numbers() {
         let data = table::<f32>(shape, values, hidden, 0.32287628966238285);
         let data = data.all_but().unwrap();
         let prior: PriorSpec = prior.parse().unwrap();
-        let nmf = Nmf::<f32>::builder(2).prior("h", prior);
-        let nmf = nmf.build().unwrap();
+        let nmf = Nmf::new(2).prior("h", prior);
         for solver in Solver::ALL.iter().filter(|solver| **solver != Solver::Fast) {
             for seed in 0..100 {
                 let run = nmf.on(&data).unwrap().solver(*solver);
@@ -359,11 +355,9 @@ fn faint_data_keep_a_rate() {
     let values = [0.0, 6.987051795357397e-37];
     let data = table::<f64>(&[1, 1, 2], &values, &[], 1.0);
     let data = data.masked(Order::RowMajor).unwrap();
-    let model = ShiftedSnmf::<f64>::builder(3, vec![1, 1, 2])
+    let model = ShiftedSnmf::new(3, vec![1, 1, 2])
         .replicates(Replicates::Limit)
-        .prior("activations", Gamma::new(1.5, 0.5).unwrap())
-        .build()
-        .unwrap();
+        .prior("activations", Gamma::new(1.5, 0.5).unwrap());
     for solver in [
         Solver::Em,
         Solver::Squarem,

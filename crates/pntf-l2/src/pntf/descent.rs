@@ -39,7 +39,7 @@ use crate::sweep::{
 /// [`Pntf`] bound to data.
 #[derive(Debug)]
 pub(super) struct Descent<'a, T: Real> {
-    pub(super) model: &'a Pntf<T>,
+    pub(super) model: &'a Pntf,
     pub(super) data: Products<'a, T>,
     /// Multiplies the data as held.
     pub(super) scale: f64,

@@ -28,41 +28,58 @@ use crate::mixture::{self, MixtureState};
 use crate::sweep::check_grams;
 use descent::Descent;
 
-/// Factorization of data of any order into weights and factors on the simplex, under squared error: a mixture of products of distributions,
-/// as PLCA is, fitted by least squares.
-///
-/// ```math
-/// \begin{aligned}
-/// P[x] &= \sum_z \lambda_z \prod_j U_j[x_j, z], \qquad \lambda \text{ and all columns of } U_j \text{ on simplices} \\
-/// & \text{minimise} \quad \lVert G - s P \rVert^2 = \sum_x \left( G[x] - s P[x] \right)^2
-/// \end{aligned}
-/// ```
-///
-/// `G` is the data divided by their sum; `x` runs over the observed cells, `z` over the `K` components. The blocks are `weights`, `λ` as a
-/// column of `K`; `factor_0`, `factor_1`, …, `U_j` as an `I_j x K` matrix for every mode; and `mass`, `s` as a single number, which is 1 on
-/// complete data.
-///
-/// This value holds the settings, which have been checked; [`Pntf::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Init, Model, Pntf};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::<f64>::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-/// let pntf = Pntf::builder(2).build()?;
-/// let fit = pntf.on(&g)?.run(Init::deflation(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.objective() < 1e-12);
-/// assert!((fit.state().weights()[0] - 0.8).abs() < 1e-6);             // the larger block comes first
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Pntf<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-    projection: Projection,
-    revive: bool,
-    normalise: bool,
-    sparsity: BTreeMap<String, f64>,
+plca_fit::settings! {
+    /// Factorization of data of any order into weights and factors on the simplex, under squared error: a mixture of products of distributions,
+    /// as PLCA is, fitted by least squares.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// P[x] &= \sum_z \lambda_z \prod_j U_j[x_j, z], \qquad \lambda \text{ and all columns of } U_j \text{ on simplices} \\
+    /// & \text{minimise} \quad \lVert G - s P \rVert^2 = \sum_x \left( G[x] - s P[x] \right)^2
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `G` is the data divided by their sum; `x` runs over the observed cells, `z` over the `K` components. The blocks are `weights`, `λ` as a
+    /// column of `K`; `factor_0`, `factor_1`, …, `U_j` as an `I_j x K` matrix for every mode; and `mass`, `s` as a single number, which is 1 on
+    /// complete data.
+    ///
+    /// [`Pntf::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{Init, Model, Pntf};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = DenseTensor::<f64>::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let pntf = Pntf::new(2);
+    /// let fit = pntf.on(&g)?.run(Init::deflation(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.objective() < 1e-12);
+    /// assert!((fit.state().weights()[0] - 0.8).abs() < 1e-6);             // the larger block comes first
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// The two tests that the paper stops by, of the change of the objective and of the residual, are a rule of [`Stop`](crate::Stop):
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{Init, Model, Need, Pntf, Status, Stop};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 1.0, 0.0, 2.0, 1.0, 3.0], Order::RowMajor)?;
+    /// // [HS section 5] [PNTF 5]
+    /// let both = Stop::default().tol(1e-8).residual_tol(1e-6).need(Need::All).check_every(1);
+    /// let pntf = Pntf::new(1).revive(true);
+    /// let fit = pntf.on(&g)?.stop(both).run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!(fit.status(), &Status::Converged);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Pntf {
+        /// How vectors are projected onto the simplex (default: by a rising bound and a sweep).
+        pub projection: Projection = Projection::default();
+        /// Whether components of weight 0 are put where the residual is largest, and the weights decide (default: they stay as they are).
+        pub revive: bool = false;
+        /// Whether the data are divided by their sum (default: yes). Without, the model still sums to 1.
+        pub normalise: bool = true;
+        sparsity: BTreeMap<String, f64> = BTreeMap::new(), own;
+    }
 }
 
 /// The weights of quadratic sparsity.
@@ -92,78 +109,7 @@ impl Sparsity {
     }
 }
 
-/// The settings of [`Pntf`], not yet checked.
-///
-/// The two tests that the paper stops by, of the change of the objective and of the residual, are a rule of [`Stop`](crate::Stop):
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Init, Model, Need, Pntf, Status, Stop};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 1.0, 0.0, 2.0, 1.0, 3.0], Order::RowMajor)?;
-/// // [HS section 5] [PNTF 5]
-/// let both = Stop::default().tol(1e-8).residual_tol(1e-6).need(Need::All).check_every(1);
-/// let pntf = Pntf::builder(1).revive(true).build()?;
-/// let fit = pntf.on(&g)?.stop(both).run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!(fit.status(), &Status::Converged);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct PntfBuilder<T: Real>(Pntf<T>);
-
-plca_fit::freeze_setters!(PntfBuilder);
-
-impl<T: Real> Pntf<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> PntfBuilder<T> {
-        PntfBuilder(Self {
-            components,
-            settings: Settings::default(),
-            projection: Projection::default(),
-            revive: false,
-            normalise: true,
-            sparsity: BTreeMap::new(),
-        })
-    }
-
-    /// The sparsity of blocks of such names.
-    fn sparsity(&self, specs: &[BlockSpec<T>]) -> Result<Sparsity, FitError> {
-        let sparse = &specs[..specs.len() - 1];
-        let known = |name: &String| sparse.iter().any(|spec| spec.name == **name);
-        if let Some(name) = self.sparsity.keys().find(|name| !known(name)) {
-            return Err(FitError::UnknownBlock {
-                name: name.clone(),
-                expected: sparse.iter().map(|spec| spec.name.to_string()).collect(),
-            });
-        }
-        let of = |spec: &BlockSpec<T>| self.sparsity.get(&*spec.name).copied().unwrap_or(0.0);
-        Ok(Sparsity {
-            modes: sparse[1..].iter().map(of).collect(),
-            weights: of(&sparse[0]),
-        })
-    }
-}
-
-impl<T: Real> PntfBuilder<T> {
-    /// Sets how vectors are projected onto the simplex (default: by a rising bound and a sweep).
-    pub fn projection(mut self, projection: Projection) -> Self {
-        self.0.projection = projection;
-        self
-    }
-
-    /// Puts components of weight 0 where the residual is largest and lets the weights decide (default: they stay as they are).
-    pub fn revive(mut self, yes: bool) -> Self {
-        self.0.revive = yes;
-        self
-    }
-
-    /// Divides the data by their sum (default: yes). Without, the model still sums to 1.
-    pub fn normalise(mut self, yes: bool) -> Self {
-        self.0.normalise = yes;
-        self
-    }
-
+impl Pntf {
     /// Rewards sparse columns of a block (default: none does), a factor or `weights`; a later weight replaces an earlier one. A block that the model does not
     /// have is refused when it meets its data.
     ///
@@ -185,45 +131,63 @@ impl<T: Real> PntfBuilder<T> {
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let g = DenseTensor::<f64>::new(vec![3, 2], vec![4.0, 4.0, 2.0, 3.0, 1.0, 1.0], Order::RowMajor)?;
     /// let fit = |mu| {
-    ///     let pntf = Pntf::builder(1).sparsity("factor_0", mu).build()?;
+    ///     let pntf = Pntf::new(1).sparsity("factor_0", mu);
     ///     pntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))
     /// };
     /// assert!(fit(0.0)?.state().factor(0)[2] > 0.1 && fit(0.1)?.state().factor(0)[2] == 0.0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn sparsity(mut self, block: impl Into<String>, mu: f64) -> Self {
-        self.0.sparsity.insert(block.into(), mu);
+        self.sparsity.insert(block.into(), mu);
         self
     }
 
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components and for a sparsity that is negative or not finite.
-    pub fn build(self) -> Result<Pntf<T>, FitError> {
-        FitError::if_zero("components", self.0.components)?;
-        for &mu in self.0.sparsity.values() {
-            let good = mu.is_finite() && mu >= 0.0;
-            FitError::unless(good, "sparsity", mu, "a finite number >= 0")?;
+    /// The sparsity of blocks of such names.
+    fn sparsity_of<T: Real>(&self, specs: &[BlockSpec<T>]) -> Result<Sparsity, FitError> {
+        let sparse = &specs[..specs.len() - 1];
+        let known = |name: &String| sparse.iter().any(|spec| spec.name == **name);
+        if let Some(name) = self.sparsity.keys().find(|name| !known(name)) {
+            return Err(FitError::UnknownBlock {
+                name: name.clone(),
+                expected: sparse.iter().map(|spec| spec.name.to_string()).collect(),
+            });
         }
-        Ok(self.0)
+        let of = |spec: &BlockSpec<T>| self.sparsity.get(&*spec.name).copied().unwrap_or(0.0);
+        Ok(Sparsity {
+            modes: sparse[1..].iter().map(of).collect(),
+            weights: of(&sparse[0]),
+        })
     }
 }
 
-/// Negative cells are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
-impl<T: Real> Model<T> for Pntf<T> {
-    type State = PntfState<T>;
-
+impl Settings for Pntf {
     fn components(&self) -> usize {
         self.components
     }
 
     /// # Errors
     ///
+    /// [`FitError::Setting`] without components and for a sparsity that is negative or not finite.
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        for &mu in self.sparsity.values() {
+            let good = mu.is_finite() && mu >= 0.0;
+            FitError::unless(good, "sparsity", mu, "a finite number >= 0")?;
+        }
+        Ok(())
+    }
+}
+
+/// Negative cells are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
+impl<T: Real> Model<T> for Pntf {
+    type State = PntfState<T>;
+
+    /// # Errors
+    ///
     /// [`FitError::Total`] for data that do not sum to a positive number, [`FitError::NotFinite`] for data whose sum, or whose squares beside
-    /// it, overflow; those of [`Settings::apply`] and [`Products::new`].
+    /// it, overflow; those of [`Settings::check`] and [`Products::new`].
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         let data = Products::new(data)?;
         let total = data.total() / data.scale();
         if total <= 0.0 {
@@ -231,9 +195,9 @@ impl<T: Real> Model<T> for Pntf<T> {
             return Err(FitError::Total { column, total });
         }
         let mut specs = specs(data.shape(), self.components);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         check_grams(self.components, data.shape().len())?;
-        let sparsity = self.sparsity(&specs)?;
+        let sparsity = self.sparsity_of(&specs)?;
         let [scale, mass] = match self.normalise {
             true => [1.0 / data.total(), finite("the sum of the data", total)?],
             false => [1.0 / data.scale(), 1.0],

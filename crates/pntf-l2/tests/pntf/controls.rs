@@ -131,11 +131,11 @@ fn objective(g: &[f64], shape: &[usize], parts: &Parts) -> f64 {
 }
 
 /// Only the factor of `mode` moves.
-fn only(mode: usize, order: usize, k: usize) -> Pntf<f64> {
+fn only(mode: usize, order: usize, k: usize) -> Pntf {
     let frozen = (0..order).filter(|&m| m != mode);
     let frozen = frozen.map(|m| format!("factor_{m}"));
-    let builder = frozen.fold(Pntf::builder(k), |builder, f| builder.freeze(f));
-    builder.freeze("weights").build().unwrap()
+    let pntf = frozen.fold(Pntf::new(k), |pntf, f| pntf.freeze(f));
+    pntf.freeze("weights")
 }
 
 proptest! {
@@ -151,7 +151,7 @@ proptest! {
         let sum: f64 = g.iter().sum();
         g.iter_mut().for_each(|g| *g /= sum);
         let data = DenseTensor::new(shape.clone(), g.clone(), Order::RowMajor).unwrap();
-        let mut state = Pntf::builder(k).build().unwrap().init(&data, Init::default(), &mut rng).unwrap();
+        let mut state = Pntf::new(k).init(&data, Init::default(), &mut rng).unwrap();
         for mode in 0..shape.len() {
             let mut by_hand = Parts::of(&state);
             for t in 0..k {
@@ -178,8 +178,8 @@ proptest! {
         let mut g = DMatrix::from_fn(rows, columns, |_, _| random::exponential(&mut rng));
         let data = DenseTensor::new(vec![rows, columns], g.as_slice().to_vec(), Order::ColumnMajor).unwrap();
         g.column_iter_mut().for_each(|mut g| g /= g.sum());
-        let drawn = ColumnNmf::builder(k).build().unwrap().init(&data, Init::default(), &mut rng).unwrap();
-        let nmf = ColumnNmf::builder(k).freeze("u").build().unwrap();
+        let drawn = ColumnNmf::new(k).init(&data, Init::default(), &mut rng).unwrap();
+        let nmf = ColumnNmf::new(k).freeze("u");
         let init = Init::default().block("u", drawn.u().clone());
         let start = nmf.init(&data, init, &mut rng).unwrap();
         let state = after(&nmf, &data, &start, 1).into_state();
@@ -208,7 +208,7 @@ fn a_sweep_over_a_long_mode_is_the_residual_form() {
     let g = &g / g.sum();
     let values = g.as_slice().to_vec();
     let data = DenseTensor::new(vec![rows, columns], values, Order::ColumnMajor).unwrap();
-    let pntf = Pntf::builder(k).build().unwrap();
+    let pntf = Pntf::new(k);
     let start = pntf.init(&data, Init::default(), &mut rng).unwrap();
     let (mut u, v) = (start.factor(0).clone(), start.factor(1));
     let w = DVector::from_column_slice(start.weights());
@@ -282,7 +282,7 @@ proptest! {
         let g: Vec<f64> = values.iter().map(|x| x / total).collect();
         let held = values.iter().map(|x| x * 2f64.powi(20 * scale)).collect();
         let data = DenseTensor::new(shape.clone(), held, Order::RowMajor).unwrap();
-        let pntf = Pntf::builder(k).build().unwrap();
+        let pntf = Pntf::new(k);
         let mut parts = Parts::of(&pntf.init(&data, Init::default(), &mut rng).unwrap());
         let drawn: Vec<f64> = (0..k).map(|_| 0.1 + random::exponential(&mut rng)).collect();
         parts.weights = drawn.iter().map(|x| x / drawn.iter().sum::<f64>()).collect();
@@ -314,10 +314,10 @@ proptest! {
         let got = support::residual(&pntf, &data, &state);
         prop_assert!(near(got, columns.max(weights)), "{got} {columns} {weights}");
         // Frozen blocks are no part of it.
-        let all = (0..shape.len()).fold(Pntf::builder(k), |b, m| b.freeze(format!("factor_{m}"))).build().unwrap();
+        let all = (0..shape.len()).fold(Pntf::new(k), |pntf, m| pntf.freeze(format!("factor_{m}")));
         let got = support::residual(&all, &data, &state);
         prop_assert!(near(got, weights), "{got} {weights}");
-        let factors = Pntf::builder(k).freeze("weights").build().unwrap();
+        let factors = Pntf::new(k).freeze("weights");
         let got = support::residual(&factors, &data, &state);
         prop_assert!(near(got, columns), "{got} {columns}");
     }
@@ -334,7 +334,7 @@ fn many_components_move_one_after_the_other() {
     g.iter_mut().for_each(|g| *g /= sum);
     let data = DenseTensor::new(shape.clone(), g.clone(), Order::RowMajor).unwrap();
     let pntf = only(0, 2, k);
-    let drawn = Pntf::builder(k).build().unwrap();
+    let drawn = Pntf::new(k);
     let start = drawn.init(&data, Init::default(), &mut rng).unwrap();
     let mut by_hand = Parts::of(&start);
     for t in 0..k {
@@ -361,7 +361,7 @@ fn the_mass_is_fitted_at_once() {
         })
         .collect();
     let data = DenseTensor::masked(shape, values.clone(), Order::RowMajor).unwrap();
-    let drawn = Pntf::builder(2).build().unwrap();
+    let drawn = Pntf::new(2);
     let drawn = drawn.init(&data, Init::default(), &mut rng).unwrap();
     let parts = Parts::of(&drawn);
     let (mut products, mut squares) = (0.0, 0.0);
@@ -375,12 +375,10 @@ fn the_mass_is_fitted_at_once() {
         products += x / total * p;
         squares += p * p;
     }
-    let frozen = Pntf::builder(2)
+    let frozen = Pntf::new(2)
         .freeze("factor_0")
         .freeze("factor_1")
-        .freeze("weights")
-        .build()
-        .unwrap();
+        .freeze("weights");
     let start = Init::from(&drawn).block("mass", DMatrix::from_element(1, 1, 0.3));
     let state = after(&frozen, &data, start, 1).into_state();
     let want = products / squares;
@@ -407,19 +405,16 @@ fn frozen_columns_keep_their_shape() {
     );
     let data = data.unwrap();
     let given = DMatrix::from_row_slice(3, 2, &[4.0, 0.5, 3.0, 0.25, 1.0, 0.25]);
-    let started = |pntf: Pntf<f64>| {
+    let started = |pntf: Pntf| {
         let init = Init::default().block("factor_0", given.clone());
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let start = pntf.init(&data, init, &mut rng).unwrap();
         start.factor(0).clone()
     };
-    let free = started(Pntf::builder(2).build().unwrap());
+    let free = started(Pntf::new(2));
     assert_eq!(free.column(0).as_slice(), [1.0, 0.0, 0.0]);
-    let frozen = Pntf::builder(2).freeze("factor_0").build().unwrap();
-    let one = Pntf::builder(2)
-        .freeze_components("factor_0", [0])
-        .build()
-        .unwrap();
+    let frozen = Pntf::new(2).freeze("factor_0");
+    let one = Pntf::new(2).freeze_components("factor_0", [0]);
     for pntf in [frozen, one] {
         let kept = started(pntf);
         assert_eq!(kept.column(0).as_slice(), [0.5, 0.375, 0.125]);

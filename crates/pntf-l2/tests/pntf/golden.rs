@@ -182,7 +182,7 @@ fn pntf<T: Real>() {
             .collect();
         let init = start(&case["init"]).block("weights", DMatrix::from_vec(k, 1, weights));
         for data in &storages::<T>(&case["G"]) {
-            let pntf = Pntf::builder(k).build().unwrap();
+            let pntf = Pntf::new(k);
             let sweep = pntf.bind(&**data).unwrap();
             let mut at = init.parameters(&*sweep, &mut rng(0)).unwrap();
             let mut done = 0;
@@ -222,12 +222,10 @@ fn sparse<T: Real>() {
         let weights = list(&case["init"]["lambda"]["data"]).into_iter();
         let weights = weights.map(T::lit).collect();
         let init = start(&case["init"]).block("weights", DMatrix::from_vec(k, 1, weights));
-        let mut builder =
-            Pntf::builder(k).sparsity("weights", case["mu_weights"].as_f64().unwrap());
+        let mut pntf = Pntf::new(k).sparsity("weights", case["mu_weights"].as_f64().unwrap());
         for (j, mu) in list(&case["mu"]).into_iter().enumerate() {
-            builder = builder.sparsity(format!("factor_{j}"), mu);
+            pntf = pntf.sparsity(format!("factor_{j}"), mu);
         }
-        let pntf = builder.build().unwrap();
         for data in &storages::<T>(&case["G"]) {
             let sweep = pntf.bind(&**data).unwrap();
             let mut at = init.parameters(&*sweep, &mut rng(0)).unwrap();
@@ -291,7 +289,7 @@ fn lee_seung() {
         let name = case["name"].as_str().unwrap();
         let k = case["K"].as_u64().unwrap() as usize;
         for data in &storages::<f64>(&case["G"]) {
-            let ntf = Ntf::builder(k).build().unwrap();
+            let ntf = Ntf::new(k);
             let sweep = ntf.bind(&**data).unwrap();
             let mut at = start(&case["init"])
                 .parameters(&*sweep, &mut rng(0))
@@ -394,18 +392,18 @@ fn iterates() {
                     "hals" => NtfUpdate::Hals,
                     _ => NtfUpdate::Multiplicative,
                 };
-                let builder = frozen.fold(Ntf::builder(k).update(update), |b, f| b.freeze(f));
-                iterated(&builder.build().unwrap(), &case)
+                let ntf = frozen.fold(Ntf::new(k).update(update), |model, f| model.freeze(f));
+                iterated(&ntf, &case)
             }
             (None, "column-nmf") => {
-                let builder = frozen.fold(ColumnNmf::builder(k), |b, f| b.freeze(f));
-                iterated(&builder.build().unwrap(), &case)
+                let columns = frozen.fold(ColumnNmf::new(k), |model, f| model.freeze(f));
+                iterated(&columns, &case)
             }
             (None, _) => {
-                let builder = frozen.fold(Pntf::builder(k), |b, f| b.freeze(f));
-                let builder = builder.revive(settings["revive"] == true);
-                let builder = builder.normalise(settings["normalise"] != false);
-                iterated(&builder.build().unwrap(), &case)
+                let pntf = frozen.fold(Pntf::new(k), |pntf, f| pntf.freeze(f));
+                let pntf = pntf.revive(settings["revive"] == true);
+                let pntf = pntf.normalise(settings["normalise"] != false);
+                iterated(&pntf, &case)
             }
         };
         let near = |what: &str, got: f64, want: f64| {

@@ -61,9 +61,9 @@ fn problems<T: Real>() -> impl Strategy<Value = Problem<T>> {
 type Problem<T> = (Table<T>, strategies::Start<T>);
 
 /// The settings for as many components as a start has, and the start as a state.
-fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf<T>, PntfState<T>) {
+fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf, PntfState<T>) {
     let state = PntfState::new(start.weights.clone(), start.factors.clone()).unwrap();
-    (Pntf::builder(start.weights.len()).build().unwrap(), state)
+    (Pntf::new(start.weights.len()), state)
 }
 
 /// A state as the start of a run on these data.
@@ -114,11 +114,11 @@ fn within(absolute: f64, compared: usize, entries: f64) -> Claims {
     }
 }
 
-fn start<T: Real>(pntf: &Pntf<T>, data: &dyn Data<T>, seed: u64) -> PntfState<T> {
+fn start<T: Real>(pntf: &Pntf, data: &dyn Data<T>, seed: u64) -> PntfState<T> {
     pntf.init(data, Init::default(), &mut rng(seed)).unwrap()
 }
 
-fn deflated<T: Real>(pntf: &Pntf<T>, data: &dyn Data<T>) -> PntfState<T> {
+fn deflated<T: Real>(pntf: &Pntf, data: &dyn Data<T>) -> PntfState<T> {
     pntf.init(data, Init::deflation(), &mut rng(0)).unwrap()
 }
 
@@ -144,7 +144,7 @@ fn simplices<T: Real>(at: &Parameters<T>) -> &[DMatrix<T>] {
 
 /// Sweeps obey the laws, the objective rising by no more than rounding, and all stays on its simplex; so do extrapolated sweeps.
 fn descends<T: Real>(
-    pntf: &Pntf<T>,
+    pntf: &Pntf,
     data: &dyn Data<T>,
     state: &PntfState<T>,
     sweeps: usize,
@@ -180,7 +180,7 @@ fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<()
         settles: 20,
         ..within(rounding, 0, 0.0)
     };
-    let nmf = ColumnNmf::builder(k).build().unwrap();
+    let nmf = ColumnNmf::new(k);
     let first = nmf.init(data, Init::default(), &mut rng(seed)).unwrap();
     let sweep = nmf.bind(data).unwrap();
     check(
@@ -195,7 +195,7 @@ fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<()
         on_simplices(at.matrices())?;
     }
     for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-        let ntf = Ntf::builder(k).update(update).build().unwrap();
+        let ntf = Ntf::new(k).update(update);
         let first = ntf.init(data, Init::default(), &mut rng(seed)).unwrap();
         let sweep = ntf.bind(data).unwrap();
         let rounding = 45.0 * eps * data.summary().squares;
@@ -254,7 +254,7 @@ fn a_problem_found_before() {
     let mut draws = rng(seed ^ 1);
     let seen = |at: usize| at == 0 || random::uniform(&mut draws) < 0.7;
     table.observed = (0..4).map(seen).collect();
-    let drawn = start(&Pntf::builder(1).build().unwrap(), &dense(&table), seed);
+    let drawn = start(&Pntf::new(1), &dense(&table), seed);
     let problem = (
         table,
         strategies::Start {
@@ -421,7 +421,7 @@ proptest! {
     #[test]
     fn sweeps_descend((table, start) in problems::<f64>(), single in problems::<f32>(), revive: bool) {
         fn reviving<T: Real>((table, start): &Problem<T>, revive: bool) -> Result<(), TestCaseError> {
-            let pntf = Pntf::builder(start.weights.len()).revive(revive).build().unwrap();
+            let pntf = Pntf::new(start.weights.len()).revive(revive);
             descends(&pntf, &dense(table), &setup(start).1, 12)
         }
         reviving(&(table, start), revive)?;
@@ -434,14 +434,14 @@ proptest! {
         let (data, order) = (dense(&table), table.shape.len());
         let drawn = setup(&start).1;
         for free in 0..=order {
-            let mut builder = Pntf::builder(drawn.weights().len());
+            let mut pntf = Pntf::new(drawn.weights().len());
             for mode in (0..order).filter(|&m| m != free) {
-                builder = builder.freeze(format!("factor_{mode}"));
+                pntf = pntf.freeze(format!("factor_{mode}"));
             }
             if free < order {
-                builder = builder.freeze("weights");
+                pntf = pntf.freeze("weights");
             }
-            descends(&builder.build().unwrap(), &data, &drawn, 2)?;
+            descends(&pntf, &data, &drawn, 2)?;
         }
     }
 
@@ -511,8 +511,7 @@ proptest! {
         // Only mode 0 of the one and the last of the other move.
         let frozen = |free: usize| {
             let others = (0..n).filter(|&m| m != free);
-            let builder = others.fold(Pntf::builder(3), |b, m| b.freeze(format!("factor_{m}")));
-            builder.build().unwrap()
+            others.fold(Pntf::new(3), |pntf, m| pntf.freeze(format!("factor_{m}")))
         };
         let a = setup(&start).1;
         let factors: Vec<_> = a.factors().iter().rev().cloned().collect();
@@ -574,7 +573,7 @@ fn small_errors_are_summed_cell_by_cell() {
         .collect();
     let table = whole(&[rows, columns], values);
     let sparse = table.sparse().unwrap();
-    let nmf = ColumnNmf::builder(2).build().unwrap();
+    let nmf = ColumnNmf::new(2);
     for data in [&dense(&table) as &dyn Data<f64>, &sparse] {
         for error in [1e-3, 1e-4, 1e-6, 1e-8, 1e-10] {
             let (mut u_moved, mut v_moved) = (u.clone(), v.clone());
@@ -639,12 +638,12 @@ fn small_errors_of_any_order_are_summed_cell_by_cell() {
             .sum();
         let weights = DVector::from_element(2, 0.5);
         let state = PntfState::new(weights, moved.clone()).unwrap();
-        let pntf = Pntf::builder(2).build().unwrap();
+        let pntf = Pntf::new(2);
         let got = objective(&pntf, &data, &state);
         let allowed = (1e-14 / error).max(1e-10) * want;
         assert!((got - want).abs() <= allowed, "{error}: {got} {want}");
         moved[0] *= 0.5;
-        let ntf = Ntf::builder(2).build().unwrap();
+        let ntf = Ntf::new(2);
         let got = objective(&ntf, &data, &NtfState::new(moved).unwrap());
         assert!((got - want).abs() <= allowed, "{error}: {got} {want}");
     }
@@ -659,7 +658,7 @@ fn deflation_with_hidden_cells() {
     let cells = table.values.iter().zip(&table.observed);
     let zeros = cells.map(|(&x, &seen)| if seen { x } else { 0.0 });
     let zeros = dense(&whole(&[6, 8], zeros.collect()));
-    let pntf = Pntf::builder(2).build().unwrap();
+    let pntf = Pntf::new(2);
     let (first, other) = (deflated(&pntf, &masked), deflated(&pntf, &zeros));
     for (a, b) in first.factors().iter().zip(other.factors()) {
         assert!((a - b).amax() < 1e-12);
@@ -685,7 +684,7 @@ fn hidden_cells_are_recovered() {
         .map(|(at, &x)| if at % 5 == 2 { f64::NAN } else { x })
         .collect();
     let data = DenseTensor::masked(vec![8, 9], values, Order::ColumnMajor).unwrap();
-    let pntf = Pntf::builder(2).build().unwrap();
+    let pntf = Pntf::new(2);
     let fits = (0..4).map(|seed| after(&pntf, &data, &start(&pntf, &data, seed), 3000));
     let best = best(fits);
     let state = best.state();
@@ -716,7 +715,7 @@ fn recovered(seed: u64, read: impl Fn(&mut Table<f64>)) -> bool {
     }
     read(&mut table);
     let data = dense(&table);
-    let pntf = Pntf::builder(2).build().unwrap();
+    let pntf = Pntf::new(2);
     let best = best((0..3).map(|nth| {
         let first = start(&pntf, &data, 1000 * nth + seed);
         after(&pntf, &data, &first, 1000)
@@ -750,7 +749,7 @@ fn revival_of_a_dead_component() {
         let weights = DVector::from_vec(vec![1.0, 0.0]);
         let dead = PntfState::new(weights, columns.to_vec()).unwrap();
         [false, true].map(|revive| {
-            let pntf = Pntf::builder(2).revive(revive).build().unwrap();
+            let pntf = Pntf::new(2).revive(revive);
             after(&pntf, &data, &dead, 30)
         })
     };
@@ -771,7 +770,7 @@ fn revival_of_a_dead_component() {
 #[test]
 fn a_run_can_be_interrupted() {
     let data = table(&[5, 4, 3], 4).masked(Order::RowMajor).unwrap();
-    let pntf = Pntf::builder(3).build().unwrap();
+    let pntf = Pntf::new(3);
     for solver in [
         Solver::Em,
         Solver::Squarem,
@@ -818,7 +817,7 @@ fn threads_change_no_bit() {
     let storages: [(&dyn Data<f64>, usize); 3] = [(&whole, 6), (&sparse, 6), (&tall, 24)];
     for (data, k) in storages {
         let run = || {
-            let pntf = Pntf::builder(k).build().unwrap();
+            let pntf = Pntf::new(k);
             let fit = after(&pntf, data, &start(&pntf, data, 2), 4);
             let mixture = fit.state().transform(data, &Transform::default().along(0));
             let mixture = mixture.unwrap();
@@ -869,7 +868,7 @@ fn explaining_the_model_itself() {
 #[test]
 fn deflation_starts_better_than_chance() {
     let data = dense(&table(&[9, 8, 7], 5));
-    let pntf = Pntf::builder(4).build().unwrap();
+    let pntf = Pntf::new(4);
     let at = |init: Init<f64>, seed| {
         let state = pntf.init(&data, init, &mut rng(seed)).unwrap();
         (objective(&pntf, &data, &state), state)
@@ -881,13 +880,13 @@ fn deflation_starts_better_than_chance() {
     }
     // What is given stays, and what is frozen must be given; other models have no such start.
     let given = state.factor(1);
-    let frozen = Pntf::builder(4).freeze("factor_1").build().unwrap();
+    let frozen = Pntf::new(4).freeze("factor_1");
     let init = Init::deflation().block("factor_1", given.clone());
     let other = frozen.init(&data, init, &mut rng(0)).unwrap();
     assert_eq!(other.factor(1), given);
     let refused = frozen.init(&data, Init::deflation(), &mut rng(0));
     assert!(matches!(refused, Err(FitError::NotGiven { .. })));
-    let ntf = Ntf::builder(4).build().unwrap();
+    let ntf = Ntf::new(4);
     let refused = ntf.init(&data, Init::deflation(), &mut rng(0));
     assert!(matches!(refused, Err(FitError::NoStart { .. })));
 }
@@ -904,7 +903,7 @@ fn deflation_goes_on_with_what_is_left() {
     let dense = |m: &DMatrix<f64>| {
         DenseTensor::new(shape.to_vec(), m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
     };
-    let deflated = |m: &DMatrix<f64>, k| deflated(&Pntf::builder(k).build().unwrap(), &dense(m));
+    let deflated = |m: &DMatrix<f64>, k| deflated(&Pntf::new(k), &dense(m));
     let svd = g.clone().svd(true, true);
     let first = svd.u.unwrap().column(0) * svd.v_t.unwrap().row(0) * svd.singular_values[0];
     let (both, one, rest) = (deflated(&g, 2), deflated(&g, 1), deflated(&(&g - first), 1));
@@ -930,7 +929,7 @@ fn deflation_leaves_nothing_at_zero() {
     });
     let values = apart.as_slice().to_vec();
     let data = DenseTensor::new(vec![8, 6], values, Order::ColumnMajor).unwrap();
-    let state = deflated(&Pntf::builder(2).build().unwrap(), &data);
+    let state = deflated(&Pntf::new(2), &data);
     let near = |got: f64, wanted: f64| assert!((got - wanted).abs() <= 1e-12, "{got} {wanted}");
     for t in 0..2 {
         for (i, &x) in state.factor(0).column(t).iter().enumerate() {
@@ -959,12 +958,10 @@ fn deflation_leaves_nothing_at_zero() {
 fn a_model_beside_the_data_keeps_its_mass() {
     let values = vec![1.0, 0.0, 0.0, f64::NAN];
     let data = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
-    let frozen = Pntf::builder(1)
+    let frozen = Pntf::new(1)
         .freeze("factor_0")
         .freeze("factor_1")
-        .freeze("weights")
-        .build()
-        .unwrap();
+        .freeze("weights");
     let column = |first| DMatrix::from_vec(2, 1, vec![first, 1.0 - first]);
     let start = Init::default()
         .block("weights", DMatrix::from_element(1, 1, 1.0))
@@ -985,7 +982,7 @@ fn a_model_beside_the_data_keeps_its_mass() {
 #[test]
 fn acceleration_is_monotone() {
     let data = dense(&table(&[12, 11], 6));
-    let pntf = Pntf::builder(4).build().unwrap();
+    let pntf = Pntf::new(4);
     let sweep = pntf.bind(&data).unwrap();
     let mut squarem = Solver::Squarem.on(&*sweep, Memory::default()).unwrap();
     let mut at = start(&pntf, &data, 1).parameters().clone();
@@ -1003,7 +1000,7 @@ fn acceleration_is_monotone() {
 #[test]
 fn residual_vanishes_at_a_stationary_point() {
     let data = dense(&table(&[6, 5], 9));
-    let pntf = Pntf::builder(2).build().unwrap();
+    let pntf = Pntf::new(2);
     let first = start(&pntf, &data, 1);
     assert!(residual(&pntf, &data, &first) > 1e-3);
     let fit = after(&pntf, &data, &first, 5000);
@@ -1015,7 +1012,7 @@ fn residual_vanishes_at_a_stationary_point() {
 #[test]
 fn failing_steps_change_nothing() {
     let data = dense(&table(&[3, 4], 1));
-    let pntf = Pntf::builder(2).build().unwrap();
+    let pntf = Pntf::new(2);
     let mut at = start(&pntf, &data, 1).parameters().clone();
     at.change(|j, block| {
         if j == 3 {
@@ -1023,7 +1020,7 @@ fn failing_steps_change_nothing() {
         }
     });
     check_failure(&*pntf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
-    let nmf = ColumnNmf::builder(2).build().unwrap();
+    let nmf = ColumnNmf::new(2);
     let first = nmf.init(&data, Init::default(), &mut rng(1)).unwrap();
     let mut at = first.parameters().clone();
     at.change(|j, block| {
@@ -1033,7 +1030,7 @@ fn failing_steps_change_nothing() {
     });
     check_failure(&*nmf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
     // Products of these factors overflow.
-    let ntf = Ntf::builder(2).build().unwrap();
+    let ntf = Ntf::new(2);
     let first = ntf.init(&data, Init::default(), &mut rng(1)).unwrap();
     let mut at = first.parameters().clone();
     at.change(|_, block| block.fill(1e200));
@@ -1050,23 +1047,23 @@ fn a_frozen_column_of_zeros_is_no_distribution_and_has_no_amounts() {
         block: "factor_0".into(),
         column: 1,
     };
-    let refused = |pntf: Pntf<f64>| pntf.init(&data, init(), &mut rng(0)).map(drop);
-    let pntf = || Pntf::builder(2);
-    assert_eq!(refused(pntf().build().unwrap()), Ok(()));
-    let whole = pntf().freeze("factor_0").build().unwrap();
+    let refused = |pntf: Pntf| pntf.init(&data, init(), &mut rng(0)).map(drop);
+    let pntf = || Pntf::new(2);
+    assert_eq!(refused(pntf()), Ok(()));
+    let whole = pntf().freeze("factor_0");
     assert_eq!(refused(whole), Err(empty()));
-    let one = pntf().freeze_components("factor_0", [1]).build().unwrap();
+    let one = pntf().freeze_components("factor_0", [1]);
     assert_eq!(refused(one), Err(empty()));
     for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-        let ntf = Ntf::builder(2).update(update);
-        let ntf = ntf.freeze("factor_0").build().unwrap();
+        let ntf = Ntf::new(2).update(update);
+        let ntf = ntf.freeze("factor_0");
         let fit = ntf.on(&data).unwrap().run(init(), &mut rng(0)).unwrap();
         let amounts = fit.state().factor(1);
         assert_eq!(amounts.column(1).amax(), 0.0, "{update:?}");
         assert!(amounts.column(0).amin() > 0.0, "{update:?}");
     }
     // Without, column by column, a component that is 0 on one side begins again.
-    let hals = Ntf::builder(2).update(NtfUpdate::Hals).build().unwrap();
+    let hals = Ntf::new(2).update(NtfUpdate::Hals);
     let fit = hals.on(&data).unwrap().run(init(), &mut rng(0)).unwrap();
     assert!(fit.state().factor(1).column(1).amax() > 0.0);
 }
@@ -1081,8 +1078,8 @@ fn frozen_entries_survive_components_of_any_size() {
             let s = 2f32.powi(power);
             let h =
                 DMatrix::from_column_slice(4, 2, &[1e-30, 2.0 * s, s, 3.0 * s, 1.0, 1.0, 2.0, 0.5]);
-            let ntf = Ntf::<f32>::builder(2).update(update);
-            let ntf = ntf.freeze_components("factor_1", [0]).build().unwrap();
+            let ntf = Ntf::new(2).update(update);
+            let ntf = ntf.freeze_components("factor_1", [0]);
             let init = Init::default().block("factor_1", h.clone());
             let run = ntf
                 .on(&data)
@@ -1097,7 +1094,7 @@ fn frozen_entries_survive_components_of_any_size() {
 
 #[test]
 fn bad_input_is_named() {
-    let pntf = Pntf::builder(2).build().unwrap();
+    let pntf = Pntf::new(2);
     let refuse =
         |data: &dyn Data<f64>, init: Init<f64>| pntf.init(data, init, &mut rng(0)).unwrap_err();
     let none = || FitError::Setting {
@@ -1105,9 +1102,17 @@ fn bad_input_is_named() {
         value: 0.0,
         expected: "at least 1",
     };
-    assert_eq!(Pntf::<f64>::builder(0).build().unwrap_err(), none());
-    assert_eq!(Ntf::<f64>::builder(0).build().unwrap_err(), none());
-    assert_eq!(ColumnNmf::<f64>::builder(0).build().unwrap_err(), none());
+    assert_eq!(Pntf::new(0).check().unwrap_err(), none());
+    assert_eq!(Ntf::new(0).check().unwrap_err(), none());
+    assert_eq!(ColumnNmf::new(0).check().unwrap_err(), none());
+    let some = dense(&whole(&[2, 2], vec![1.0, 2.0, 3.0, 0.5]));
+    let learnt = NtfState::new(vec![DMatrix::from_element(2, 1, 1.0); 2]).unwrap();
+    let explained = Ntf::new(0).transform(&learnt, &some, &Transform::default().along(1));
+    assert_eq!(explained.unwrap_err(), none());
+    assert_eq!(Pntf::new(0).fit(&some, &mut rng(0)).unwrap_err(), none());
+    assert_eq!(Ntf::new(0).fit(&some, &mut rng(0)).unwrap_err(), none());
+    let columns = ColumnNmf::new(0).fit(&some, &mut rng(0));
+    assert_eq!(columns.unwrap_err(), none());
     for values in [vec![1.0, -1.0], vec![0.0, 0.0]] {
         let error = refuse(&dense(&whole(&[2, 1], values)), Init::default());
         let (column, total) = (None, 0.0);
@@ -1126,10 +1131,10 @@ fn bad_input_is_named() {
     let weights = Init::default().block("weights", DMatrix::from_vec(2, 1, vec![1.0, -1.0]));
     let error = refuse(&data, weights);
     assert!(matches!(error, FitError::Value { row: 1, .. }), "{error}");
-    let frozen = Pntf::builder(2).freeze("factor_5").build().unwrap();
+    let frozen = Pntf::new(2).freeze("factor_5");
     let error = frozen.bind(&data).unwrap_err();
     assert!(matches!(error, FitError::UnknownBlock { .. }), "{error}");
-    let frozen = Pntf::builder(2).freeze("factor_1").build().unwrap();
+    let frozen = Pntf::new(2).freeze("factor_1");
     let error = frozen
         .init(&data, Init::default(), &mut rng(0))
         .unwrap_err();
@@ -1140,8 +1145,7 @@ fn bad_input_is_named() {
     let want = DMatrix::from_row_slice(2, 2, &[0.5, 1.0, 0.5, 0.0]);
     assert_eq!(state.factor(0), &want);
     // Frozen weights stay, the others share what is left.
-    let fixed = Pntf::builder(3).freeze_components("weights", [1]);
-    let fixed = fixed.build().unwrap();
+    let fixed = Pntf::new(3).freeze_components("weights", [1]);
     let weights =
         |w: [f64; 3]| Init::default().block("weights", DMatrix::from_vec(3, 1, w.to_vec()));
     let init = weights([0.5, 0.25, 0.75]);
@@ -1150,14 +1154,14 @@ fn bad_input_is_named() {
     let error = fixed.init(&data, weights([0.0, 1.5, 0.0]), &mut rng(0));
     let error = error.unwrap_err();
     assert!(matches!(error, FitError::Conflict { .. }), "{error}");
-    let ntf = Ntf::builder(1).build().unwrap();
+    let ntf = Ntf::new(1);
     let error = ntf.bind(&data).unwrap_err();
     let (index, value) = (vec![1, 1], -0.5);
     assert_eq!(error, FitError::Data(DataError::Negative { index, value }));
-    let hals = Ntf::builder(1).update(NtfUpdate::Hals).build().unwrap();
+    let hals = Ntf::new(1).update(NtfUpdate::Hals);
     assert!(hals.bind(&data).is_ok());
     let hidden = DenseTensor::masked(vec![1, 2], vec![1.0, f64::NAN], Order::RowMajor).unwrap();
-    let nmf = ColumnNmf::builder(1).build().unwrap();
+    let nmf = ColumnNmf::new(1);
     for error in [
         hals.bind(&hidden).unwrap_err(),
         nmf.bind(&hidden).unwrap_err(),
@@ -1206,10 +1210,7 @@ fn states_that_do_not_fit_are_refused() {
         vec![even(2, 2), even(3, 2), even(3, 2)],
         vec![even(3, 2), even(2, 2)],
     ];
-    let (pntf, ntf) = (
-        Pntf::builder(2).build().unwrap(),
-        Ntf::builder(2).build().unwrap(),
-    );
+    let (pntf, ntf) = (Pntf::new(2), Ntf::new(2));
     for factors in wrong {
         refuses(&ntf, &g, &NtfState::new(factors.clone()).unwrap());
         let weights = DVector::from_element(2, 0.5);
@@ -1218,7 +1219,7 @@ fn states_that_do_not_fit_are_refused() {
     let weights = DVector::from_element(3, 1.0 / 3.0);
     let more = PntfState::new(weights, vec![even(2, 3), even(3, 3)]).unwrap();
     refuses(&pntf, &g, &more);
-    let nmf = ColumnNmf::builder(2).build().unwrap();
+    let nmf = ColumnNmf::new(2);
     for (u, v) in [
         (even(3, 2), even(2, 3)),
         (even(2, 2), even(2, 2)),
@@ -1238,7 +1239,7 @@ fn states_that_do_not_fit_are_refused() {
 #[test]
 fn starts_of_ntf_have_the_mean_of_the_data() {
     let data = dense(&table(&[20, 15, 10], 3));
-    let ntf = Ntf::builder(4).build().unwrap();
+    let ntf = Ntf::new(4);
     let state = ntf.init(&data, Init::default(), &mut rng(3)).unwrap();
     let mean = data.total() / 3000.0;
     let level = (mean / 4.0).cbrt();
@@ -1250,8 +1251,7 @@ fn starts_of_ntf_have_the_mean_of_the_data() {
         assert!((over.mean() - 1.0).abs() < error, "{over}");
     }
     for frozen in 0..3 {
-        let builder = Ntf::builder(4).freeze(format!("factor_{frozen}"));
-        let ntf = builder.build().unwrap();
+        let ntf = Ntf::new(4).freeze(format!("factor_{frozen}"));
         let before = objective(&ntf, &data, &state);
         let mut after = state.parameters().clone();
         let step = ntf.bind(&data).unwrap().step(&mut after, true);
@@ -1304,21 +1304,20 @@ fn frozen_components_keep_their_bits() {
     let mut table = table(&[6, 5], 4);
     table.values.iter_mut().for_each(|x| *x += 0.1);
     let data = dense(&table);
-    let pntf = Pntf::builder(3)
+    let pntf = Pntf::new(3)
         .freeze_components("weights", [1])
         .freeze_components("factor_0", [1]);
-    let pntf = pntf.build().unwrap();
     keeps(&pntf, &data, &[("weights", true), ("factor_0", false)]);
     table.observed[7] = false;
     let masked = table.masked(Order::RowMajor).unwrap();
     keeps(&pntf, &masked, &[("weights", true), ("factor_0", false)]);
-    let nmf = ColumnNmf::builder(3)
+    let nmf = ColumnNmf::new(3)
         .freeze_components("u", [1])
         .freeze_components("v", [1]);
-    keeps(&nmf.build().unwrap(), &data, &[("u", false), ("v", true)]);
+    keeps(&nmf, &data, &[("u", false), ("v", true)]);
     for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-        let ntf = Ntf::builder(3).update(update);
-        let ntf = ntf.freeze_components("factor_1", [1]).build().unwrap();
+        let ntf = Ntf::new(3).update(update);
+        let ntf = ntf.freeze_components("factor_1", [1]);
         keeps(&ntf, &data, &[("factor_1", false)]);
     }
 }

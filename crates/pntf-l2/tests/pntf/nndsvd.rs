@@ -12,7 +12,7 @@ fn matrices_start_near_their_optimum() {
     let v = DMatrix::from_fn(9, 7, |i, j| ((3 * i + 5 * j + i * j) % 11) as f64);
     let data = DenseTensor::new(vec![9, 7], v.as_slice().to_vec(), Order::ColumnMajor).unwrap();
     for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-        let ntf = Ntf::builder(3).update(update).build().unwrap();
+        let ntf = Ntf::new(3).update(update);
         let start = ntf
             .init(&data, Init::nndsvd(Fill::Zero), &mut rng(0))
             .unwrap();
@@ -33,7 +33,7 @@ fn matrices_start_near_their_optimum() {
         assert!(fit.objective() < v.norm_squared() * 0.1);
     }
     let cube = DenseTensor::new(vec![2, 2, 2], vec![1.0; 8], Order::RowMajor).unwrap();
-    let ntf = Ntf::builder(1).build().unwrap();
+    let ntf = Ntf::new(1);
     let refused = ntf
         .init(&cube, Init::nndsvd(Fill::Mean), &mut rng(0))
         .unwrap_err();

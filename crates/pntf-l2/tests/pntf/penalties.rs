@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{FitError, Init, Model, Solver, Stop, Transform};
 use plca_priors::{Dirichlet, Penalty, PriorError};
 use plca_tensor::{DenseTensor, Order};
-use pntf_l2::{Ntf, NtfState, NtfUpdate};
+use pntf_l2::{Ntf, NtfState, NtfUpdate, Settings};
 use serde_json::Value;
 
 use crate::support::rng;
@@ -43,14 +43,13 @@ fn scikit_learn_makes_the_same_iterations() {
             "mu" => NtfUpdate::Multiplicative,
             _ => NtfUpdate::Hals,
         };
-        let builder = Ntf::builder(case["K"].as_u64().unwrap() as usize).update(update);
-        let ntf = weights.iter().fold(builder, |builder, (name, weight)| {
-            builder.prior(
+        let ntf = Ntf::new(case["K"].as_u64().unwrap() as usize).update(update);
+        let ntf = weights.iter().fold(ntf, |ntf, (name, weight)| {
+            ntf.prior(
                 *name,
                 Penalty::new(weight * ratio, weight * (1.0 - ratio)).unwrap(),
             )
         });
-        let ntf = ntf.build().unwrap();
         let init = Init::default()
             .block("factor_0", matrix(&case["W0"]))
             .block("factor_1", matrix(&case["H0"]).transpose());
@@ -86,11 +85,10 @@ fn the_objective_falls() {
             [1.0, 1.0, 0.5, 4.0],
             [60.0, 0.0, 0.0, 0.0],
         ] {
-            let ntf = Ntf::builder(2).update(update);
+            let ntf = Ntf::new(2).update(update);
             let ntf = ntf
                 .prior("factor_0", Penalty::new(l0, q0).unwrap())
                 .prior("factor_1", Penalty::new(l1, q1).unwrap());
-            let ntf = ntf.build().unwrap();
             let algorithm = ntf.bind(&data).unwrap();
             let mut at = Init::default()
                 .parameters(&*algorithm, &mut rng(0))
@@ -130,10 +128,9 @@ fn new_data_are_explained_under_the_penalty_of_their_factor() {
     ]);
     let learnt = learnt.unwrap();
     let new = dmatrix![1.0, 4.0, 0.0, -1.0; 4.0, 6.0, 0.0, 0.0; 2.0, 0.0, 0.0, 3.0];
-    let ntf = Ntf::builder(2)
+    let ntf = Ntf::new(2)
         .prior("factor_1", Penalty::new(0.7, 0.3).unwrap())
         .prior("factor_0", Penalty::new(9.0, 0.0).unwrap());
-    let ntf = ntf.build().unwrap();
     let how = Transform::default().stop(Stop::default().max_iter(4000).tol(1e-16));
     let explained = ntf.transform(&learnt, &dense(&new), &how).unwrap();
     assert!(explained.gap.is_empty());
@@ -147,10 +144,7 @@ fn new_data_are_explained_under_the_penalty_of_their_factor() {
     let along = how.clone().along(0);
     let plain = ntf.transform(&learnt, &dense(&dmatrix![1.0, 2.0]), &along);
     assert!(plain.unwrap().gap.is_empty());
-    let other = Ntf::builder(2)
-        .prior("factor_0", Penalty::new(9.0, 0.0).unwrap())
-        .build()
-        .unwrap();
+    let other = Ntf::new(2).prior("factor_0", Penalty::new(9.0, 0.0).unwrap());
     let other = other.transform(&learnt, &dense(&new), &how).unwrap();
     let plain = learnt.transform(&dense(&new), &how).unwrap();
     assert_eq!(
@@ -162,10 +156,7 @@ fn new_data_are_explained_under_the_penalty_of_their_factor() {
 #[test]
 fn other_blocks_and_weights_are_refused() {
     let data = dense(&dmatrix![1.0, 2.0; 3.0, 4.0]);
-    let ntf = Ntf::builder(1)
-        .prior("w", Penalty::new(1.0, 0.0).unwrap())
-        .build()
-        .unwrap();
+    let ntf = Ntf::new(1).prior("w", Penalty::new(1.0, 0.0).unwrap());
     let refused = ntf.bind(&data).map(drop).unwrap_err();
     assert!(matches!(refused, FitError::UnknownBlock { name, .. } if name == "w"));
     for (linear, quadratic) in [(-1.0, 0.0), (0.0, f64::NAN), (f64::INFINITY, 0.0)] {
@@ -173,9 +164,9 @@ fn other_blocks_and_weights_are_refused() {
         assert!(matches!(refused, Err(PriorError::Domain { .. })));
     }
     let lagged = Penalty::new(0.0, 1.0).unwrap().lagged();
-    let refused = Ntf::<f64>::builder(1).prior("factor_0", lagged).build();
+    let refused = Ntf::new(1).prior("factor_0", lagged).check();
     assert!(matches!(refused, Err(FitError::Conflict { .. })));
     let other = Dirichlet::symmetric(2.0).unwrap();
-    let refused = Ntf::<f64>::builder(1).prior("factor_0", other).build();
+    let refused = Ntf::new(1).prior("factor_0", other).check();
     assert!(matches!(refused, Err(FitError::Prior { .. })));
 }

@@ -44,7 +44,7 @@ fn proposition_1() {
         if data.total() <= 0.0 {
             continue;
         }
-        let pntf = Pntf::builder(3).normalise(false).build().unwrap();
+        let pntf = Pntf::new(3).normalise(false);
         let fit = after(&pntf, &data, &truth, 200);
         let deviation = (product(fit.state()) - &p0).amax();
         assert!(deviation <= l2_deviation_bound(noise.amax()), "{deviation}");

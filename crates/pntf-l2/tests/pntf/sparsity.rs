@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_fit::{FitError, Init, Model};
 use plca_tensor::strategies::{Table, real_table_of_shape};
 use plca_tensor::{Data, DenseTensor, Order, Real};
-use pntf_l2::{Pntf, PntfState};
+use pntf_l2::{Pntf, PntfState, Settings};
 use proptest::prelude::*;
 
 use crate::support::{exactly, objective, residual, rng};
@@ -28,22 +28,22 @@ fn by_definition(table: &Table<f64>, total: f64, state: &PntfState<f64>, mu: &[f
     errors.sum::<f64>() - 2.0 * (columns.sum::<f64>() + mu[0] * weights)
 }
 
-fn model<T: Real>(k: usize, mu: &[f64], kept: bool) -> Pntf<T> {
-    let mut builder = Pntf::builder(k).sparsity("weights", mu[0]);
+fn model(k: usize, mu: &[f64], kept: bool) -> Pntf {
+    let mut pntf = Pntf::new(k).sparsity("weights", mu[0]);
     for (j, &mu) in mu[1..].iter().enumerate() {
-        builder = builder.sparsity(format!("factor_{j}"), mu);
+        pntf = pntf.sparsity(format!("factor_{j}"), mu);
     }
     if kept {
-        builder = builder.freeze_components("weights", [0]);
-        builder = builder.freeze_components("factor_1", [1]);
+        pntf = pntf.freeze_components("weights", [0]);
+        pntf = pntf.freeze_components("factor_1", [1]);
     }
-    builder.build().unwrap()
+    pntf
 }
 
 /// `F` after every sweep.
-fn objectives<T: Real>(data: &dyn Data<T>, model: &Pntf<T>, seed: u64) -> (Vec<f64>, PntfState<T>) {
+fn objectives<T: Real>(data: &dyn Data<T>, model: &Pntf, seed: u64) -> (Vec<f64>, PntfState<T>) {
     let algorithm = model.bind(data).unwrap();
-    let free = Pntf::<T>::builder(model.components()).build().unwrap();
+    let free = Pntf::new(model.components());
     let start = free.init(data, Init::default(), &mut rng(seed)).unwrap();
     let mut at = Init::from(&start)
         .parameters(&*algorithm, &mut rng(seed))
@@ -97,9 +97,9 @@ proptest! {
 fn the_residual_is_small_where_nothing_moves() {
     let values = (0..30).map(|n| f64::from((7 * n) % 11) + 0.5);
     let data = DenseTensor::new(vec![6, 5], values.collect(), Order::RowMajor).unwrap();
-    let model = model::<f64>(3, &[0.001, 0.002, 0.0], true);
+    let model = model(3, &[0.001, 0.002, 0.0], true);
     let run = model.on(&data).unwrap().stop(exactly(4000));
-    let free = Pntf::<f64>::builder(3).build().unwrap();
+    let free = Pntf::new(3);
     let start = free.init(&data, Init::default(), &mut rng(3)).unwrap();
     let start = Init::from(&start).block(
         "weights",
@@ -115,12 +115,12 @@ fn the_residual_is_small_where_nothing_moves() {
 fn other_blocks_and_weights_are_refused() {
     let data = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor).unwrap();
     for name in ["mass", "factor_2", "w"] {
-        let pntf = Pntf::<f64>::builder(1).sparsity(name, 0.1).build().unwrap();
+        let pntf = Pntf::new(1).sparsity(name, 0.1);
         let refused = pntf.bind(&data).map(drop).unwrap_err();
         assert!(matches!(refused, FitError::UnknownBlock { name: n, .. } if n == name));
     }
     for mu in [-1.0, f64::NAN, f64::INFINITY] {
-        let refused = Pntf::<f64>::builder(1).sparsity("factor_0", mu).build();
+        let refused = Pntf::new(1).sparsity("factor_0", mu).check();
         assert!(matches!(
             refused,
             Err(FitError::Setting {

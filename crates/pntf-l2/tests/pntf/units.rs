@@ -64,16 +64,16 @@ fn models_have_no_unit<T: Real>(shapes: &[Vec<usize>], exponents: &[i32]) {
                 Solver::Squarem,
             ] {
                 for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-                    let ntf = Ntf::builder(3).update(update).build().unwrap();
+                    let ntf = Ntf::new(3).update(update);
                     let seen = |e| run(&ntf, &data(e), solver);
                     let what = format!("{update:?} {solver} {shape:?}");
                     same_in_units(&seen(0), &seen(e), 2 * e, e, &what);
                 }
-                let pntf = Pntf::builder(3).build().unwrap();
+                let pntf = Pntf::new(3);
                 let seen = |e| run(&pntf, &data(e), solver);
                 same_in_units(&seen(0), &seen(e), 0, e, "pntf");
                 if shape.len() == 2 {
-                    let columns = ColumnNmf::builder(3).build().unwrap();
+                    let columns = ColumnNmf::new(3);
                     let seen = |e| run(&columns, &data(e), solver);
                     same_in_units(&seen(0), &seen(e), 0, e, "columns");
                 }
@@ -95,17 +95,17 @@ fn powers_of_two_change_no_bit() {
 #[test]
 fn any_unit_gives_the_same_fit() {
     for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
-        let ntf = Ntf::<f64>::builder(3).update(update).build().unwrap();
+        let ntf = Ntf::new(3).update(update);
         let end = |s: f64| {
-            let (trace, _) = run(&ntf, &data(&[12, 10], |x| x * s), Solver::Em);
+            let (trace, _) = run(&ntf, &data::<f64>(&[12, 10], |x| x * s), Solver::Em);
             trace.last().unwrap() / s / s
         };
         for s in [1e-150, 3e-40, 7e33, 1e149] {
             assert!((end(s) / end(1.0) - 1.0).abs() < 1e-9, "{update:?} {s:e}");
         }
-        let ntf = Ntf::<f32>::builder(3).update(update).build().unwrap();
+        let ntf = Ntf::new(3).update(update);
         let end = |s: f64| {
-            let (trace, _) = run(&ntf, &data(&[12, 10], |x| x * s), Solver::Em);
+            let (trace, _) = run(&ntf, &data::<f64>(&[12, 10], |x| x * s), Solver::Em);
             trace.last().unwrap() / s / s
         };
         for s in [1e-30, 3e-12, 7e30] {
@@ -126,7 +126,7 @@ fn the_scale_of_a_component_may_be_in_any_factor() {
             (NtfUpdate::Hals, 1),
             (NtfUpdate::Hals, 3),
         ] {
-            let ntf = Ntf::builder(3).update(update).build().unwrap();
+            let ntf = Ntf::new(3).update(update);
             let trace = |e: i32| {
                 let mut rng = rng(8);
                 let mut factor = |n: usize, e: i32| {
@@ -156,7 +156,7 @@ fn the_scale_of_a_component_may_be_in_any_factor() {
 #[test]
 fn factors_whose_squares_are_no_numbers_are_refused() {
     let data = data::<f64>(&[4, 3], |x| x);
-    let ntf = Ntf::builder(1).freeze("factor_0").build().unwrap();
+    let ntf = Ntf::new(1).freeze("factor_0");
     for (a, b) in [(1e200, 1e-200), (1e-200, 1e200)] {
         let init = Init::default().block("factor_0", DMatrix::from_element(4, 1, a));
         let init = init.block("factor_1", DMatrix::from_element(3, 1, b));
@@ -172,16 +172,12 @@ fn factors_whose_squares_are_no_numbers_are_refused() {
 fn penalties_scale_with_the_data() {
     let end = |e: i32| {
         let by = |x: f64, e: i32| times_power_of_two(x, e);
-        let mut ntf = Ntf::<f64>::builder(3).update(NtfUpdate::Hals);
+        let mut ntf = Ntf::new(3).update(NtfUpdate::Hals);
         // Two factors of one half of an even power each.
         for mode in ["factor_0", "factor_1"] {
             ntf = ntf.prior(mode, Penalty::new(by(0.3, 3 * e / 2), by(0.2, e)).unwrap());
         }
-        run(
-            &ntf.build().unwrap(),
-            &data(&[12, 10], |x| by(x, e)),
-            Solver::Em,
-        )
+        run(&ntf, &data::<f64>(&[12, 10], |x| by(x, e)), Solver::Em)
     };
     for e in [-300, -2, 64] {
         same_in_units(&end(0), &end(e), 2 * e, e, "penalties");
@@ -192,7 +188,7 @@ fn penalties_scale_with_the_data() {
 // [PNTF 8]
 #[test]
 fn transforms_have_no_unit() {
-    let ntf = Ntf::<f64>::builder(3).build().unwrap();
+    let ntf = Ntf::new(3);
     let learnt = ntf.fit(&data(&[12, 10], |x| x), &mut rng(1)).unwrap();
     let explain = |e: i32| {
         let new = data(&[12, 4], |x| times_power_of_two(1.5 * x, e));

@@ -19,7 +19,7 @@ fn no_matrix_claims_more_than_it_holds() {
         (MixtureState::new(1, matrix(), vec![matrix()]).unwrap(), 2),
     ];
     let data = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.5, 2.0], Order::RowMajor).unwrap();
-    let fit = after(&Pntf::builder(2).build().unwrap(), &data, &pntf, 2);
+    let fit = after(&Pntf::new(2), &data, &pntf, 2);
     written![(fit.checkpoint().clone(), 4)];
 }
 
@@ -30,7 +30,7 @@ fn what_is_read_is_checked() {
     let ntf = NtfState::new(vec![dmatrix![1.0; 0.0], dmatrix![2.0; 1.0]]).unwrap();
     let saved = serde_json::to_string(&ntf).unwrap();
     assert!(serde_json::from_str::<ColumnNmfState<f64>>(&saved).is_err());
-    let pntf = Pntf::<f64>::builder(1).build().unwrap();
+    let pntf = Pntf::new(1);
     let pntf = pntf
         .init(&data, Init::default(), &mut crate::support::rng(0))
         .unwrap();

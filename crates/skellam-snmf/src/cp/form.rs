@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_fit::{Axes, BlockSpec, Constraint, FitError, Frozen};
 use plca_tensor::Real;
 
-use super::SignedCp;
+use super::SignedCpVb;
 use super::unfold::Folding;
 use crate::posterior::least_shape;
 use crate::prior::check_shape;
@@ -66,7 +66,7 @@ impl Form {
         }
     }
 
-    /// The blocks of [`SignedCp`] of such factors.
+    /// The blocks of [`SignedCp`](super::SignedCp) of such factors.
     pub(super) fn blocks<T: Real>(
         self,
         main: Factors<T>,
@@ -98,7 +98,7 @@ impl Form {
     /// The priors of a model on blocks.
     pub(super) fn priors<T: Real>(
         self,
-        cp: &SignedCp<T>,
+        vb: &SignedCpVb,
         specs: &[BlockSpec<T>],
     ) -> Result<Laws, FitError> {
         let of_dirichlet = (0..specs.len()).filter(|&j| j != self.gamma && !self.is_rate(j));
@@ -107,9 +107,9 @@ impl Form {
             let block = block.trim_end_matches("_shape").to_string();
             move |source| FitError::Prior { block, source }
         };
-        let prior = |j: usize| cp.settings.prior_of(&specs[j].name);
-        let (rows, k) = (specs[0].shape.0 / 2, cp.components);
-        let parts = &cp.parts;
+        let prior = |j: usize| vb.blocks.prior_of(&specs[j].name);
+        let (rows, k) = (specs[0].shape.0 / 2, vb.components);
+        let parts = &vb.parts;
         let (shape, rate) = match (&parts.activations, prior(self.gamma)) {
             (Some([a, b]), _) => (self.turned_entries(a), self.turned_entries(b)),
             (None, Some(prior)) => {

@@ -27,9 +27,7 @@ use plca_tensor::{Data, Real};
 
 use crate::bounds::Bounds;
 use crate::check::check_numbers;
-use crate::prior::Parts;
 use crate::rule::Split;
-use crate::signed::law_setters;
 use crate::{Entries, Replicates};
 use counts::{CpCounts, carrier};
 pub(crate) use priors::Shapes;
@@ -37,79 +35,61 @@ use slabs::Slabs;
 use unfold::Folding;
 
 pub use state::SignedCpState;
-pub use vb::{SignedCpVb, SignedCpVbBuilder, SignedCpVbState};
+pub use vb::{SignedCpVb, SignedCpVbState};
 
-/// Factorization of a tensor of either sign into rank-one terms whose factor of one mode is signed, under the Skellam law.
-///
-/// ```math
-/// \begin{aligned}
-/// & V \sim \mathrm{Sk}(L^+, L^-), \qquad L^\pm[f,i,j,\dots] = \sum_k w_k \, T^\pm[f,k] \, B[i,k] \, C[j,k] \cdots \\
-/// & \text{maximise} \quad L_\mathrm{fit}(V; L^+, L^-)
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, `f` the index of the signed mode, of `F`, and `Lfit` the likelihood of [`Replicates`], to which the log-density of the
-/// priors is added. The blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), `weights`, `w` (`K x 1`, in the units of the
-/// data), and `factor_j` for every other mode `j`, counted from 0: its size `x K`, columns sum to 1. With a
-/// [mode of the scale](SignedCpBuilder::scale_mode) there are no weights, and its factor is in the units of the data.
-///
-/// This value holds the settings, which have been checked; [`SignedCp::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_fit::{Model, Reconstruct};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::SignedCp;
-/// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
-/// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
-/// let fit = SignedCp::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!((fit.state().factor(2)[1] - 2.0 / 3.0).abs() < 1e-2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct SignedCp<T: Real> {
-    components: usize,
-    replicates: Replicates,
-    real_data: bool,
-    signed_mode: usize,
-    scale_mode: Option<usize>,
-    /// Priors of variational Bayes that are laid out as posteriors.
-    parts: Parts,
-    /// Flat priors are in the objective too.
-    constants: bool,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Factorization of a tensor of either sign into rank-one terms whose factor of one mode is signed, under the Skellam law.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & V \sim \mathrm{Sk}(L^+, L^-), \qquad L^\pm[f,i,j,\dots] = \sum_k w_k \, T^\pm[f,k] \, B[i,k] \, C[j,k] \cdots \\
+    /// & \text{maximise} \quad L_\mathrm{fit}(V; L^+, L^-)
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, `f` the index of the signed mode, of `F`, and `Lfit` the likelihood of [`Replicates`], to which the log-density of the
+    /// priors is added. The blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), `weights`, `w` (`K x 1`, in the units of the
+    /// data), and `factor_j` for every other mode `j`, counted from 0: its size `x K`, columns sum to 1. With a
+    /// [mode of the scale](SignedCp::scale_mode()) there are no weights, and its factor is in the units of the data.
+    ///
+    /// Dirichlet laws are for `atoms`, of both sides as they stand in the block, and `factor_j`, gamma laws for `weights`, or the factor of the mode of the
+    /// scale. With a law on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`
+    ///
+    /// [`SignedCp::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_fit::{Model, Reconstruct};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::SignedCp;
+    /// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
+    /// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
+    /// let fit = SignedCp::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!((fit.state().factor(2)[1] - 2.0 / 3.0).abs() < 1e-2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct SignedCp, priors "" {
+        /// The number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
+        pub replicates: Replicates = Replicates::default();
+        /// Whether data of which `M V` is not whole are accepted with finite `M` too (default: no): factorials become gamma functions. No effect in the limit.
+        pub real_data: bool = false;
+        /// The mode whose factor has two sides, counted from 0 (default: the first).
+        pub signed_mode: usize = 0;
+        /// The mode whose factor carries the scale (default: none, the weights do). With two modes that is the model of a matrix.
+        pub scale_mode: Option<usize> = None;
+        /// Whether blocks without a prior have a flat one, whose constants are part of the objective (default: no).
+        pub with_constants: bool = false;
+    }
 }
 
-/// The settings of [`SignedCp`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct SignedCpBuilder<T: Real>(SignedCp<T>);
-
-law_setters!(SignedCpBuilder);
-plca_fit::freeze_setters!(SignedCpBuilder);
-
-impl<T: Real> SignedCp<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> SignedCpBuilder<T> {
-        SignedCpBuilder(Self {
-            components,
-            replicates: Replicates::default(),
-            real_data: false,
-            signed_mode: 0,
-            scale_mode: None,
-            parts: Parts::default(),
-            constants: false,
-            settings: Settings::default(),
-        })
-    }
-
-    fn on_cells(&self, cells: Slabs<T>) -> Result<Em<CpCounts<T>>, FitError> {
+impl SignedCp {
+    fn on_cells<T: Real>(&self, cells: Slabs<T>) -> Result<Em<CpCounts<T>>, FitError> {
         let scale = self.scale_mode;
         cells.folding.check_scale(scale)?;
         let mut specs = specs(&cells.folding, self.components, scale);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         if self.has_laws() {
-            priors::apply(&self.settings, &mut specs)?;
+            priors::apply(&self.blocks, &mut specs)?;
         }
         cells.check(self.replicates, self.real_data)?;
         let (size, largest) = cells.sizes();
@@ -129,11 +109,11 @@ impl<T: Real> SignedCp<T> {
     }
 
     /// Whether what carries the scale is to be bounded under noise: not where a prior is on it.
-    fn is_bounded(&self, specs: &[BlockSpec<T>]) -> bool {
+    fn is_bounded<T: Real>(&self, specs: &[BlockSpec<T>]) -> bool {
         if specs[carrier(specs)].frozen == Frozen::Whole {
             return false;
         }
-        match self.settings.prior_of(&specs[carrier(specs)].name) {
+        match self.blocks.prior_of(&specs[carrier(specs)].name) {
             Some(PriorSpec::Gamma(shape, rate)) => {
                 (shape, rate) == (&Entries::All(1.0), &Entries::All(0.0))
             }
@@ -143,7 +123,7 @@ impl<T: Real> SignedCp<T> {
 
     /// Whether any block has a law, so that all have.
     fn has_laws(&self) -> bool {
-        self.constants || self.settings.priors().any(|(_, prior)| is_law(prior))
+        self.with_constants || self.blocks.priors().any(|(_, prior)| is_law(prior))
     }
 }
 
@@ -152,70 +132,24 @@ fn is_law(prior: &PriorSpec) -> bool {
     matches!(prior, PriorSpec::Dirichlet(_) | PriorSpec::Gamma(..))
 }
 
-/// Setters of builders that are a newtype of [`SignedCp`]; the text is the default of the priors.
-macro_rules! cp_setters {
-    ($builder:ident, $suffix:literal, $default:literal) => {
-        impl<T: Real> $builder<T> {
-            /// Sets the mode whose factor has two sides, counted from 0 (default: the first).
-            pub fn signed_mode(mut self, mode: usize) -> Self {
-                self.0.signed_mode = mode;
-                self
-            }
-
-            /// Lets the factor of a mode carry the scale (default: none, the weights do). With two modes that is the model of a matrix.
-            pub fn scale_mode(mut self, mode: Option<usize>) -> Self {
-                self.0.scale_mode = mode;
-                self
-            }
-
-            #[doc = concat!("Puts a prior on a block; a later one replaces an earlier one (default: ", $default, "). Dirichlet laws are for `atoms`, of both sides as they stand in the block, and `factor_j`, gamma laws for `weights`, or the factor of the mode of the scale. With a law on any block the objective has the constants of all of them, of flat ones too. `[EXT 6]`")]
-            pub fn prior(mut self, block: impl Into<String>, prior: impl Into<PriorSpec>) -> Self {
-                let (mut block, prior) = (block.into(), prior.into());
-                if block.starts_with("atoms") {
-                    self.0.parts.atoms = None;
-                } else if matches!(prior, PriorSpec::Gamma(..)) {
-                    self.0.parts.activations = None;
-                }
-                if !block.ends_with($suffix) {
-                    block.push_str($suffix);
-                }
-                self.0.settings.prior(block, prior);
-                self
-            }
-        }
-    };
-}
-pub(crate) use cp_setters;
-
-cp_setters!(SignedCpBuilder, "", "flat");
-
-impl<T: Real> SignedCpBuilder<T> {
-    /// Gives all blocks flat priors where they have none, whose constants are part of the objective.
-    pub fn with_constants(mut self) -> Self {
-        self.0.constants = true;
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components or replicates.
-    pub fn build(self) -> Result<SignedCp<T>, FitError> {
-        let cp = self.0;
-        check_numbers(cp.components, cp.replicates)?;
-        Ok(cp)
-    }
-}
-
-impl<T: Real> Model<T> for SignedCp<T> {
-    type State = SignedCpState<T>;
-
+impl Settings for SignedCp {
     fn components(&self) -> usize {
         self.components
     }
 
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or replicates.
+    fn check(&self) -> Result<(), FitError> {
+        check_numbers(self.components, self.replicates)
+    }
+}
+
+impl<T: Real> Model<T> for SignedCp {
+    type State = SignedCpState<T>;
+
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         let cells = Slabs::new(data, self.signed_mode, self.components)?;
         Ok(Box::new(self.on_cells(cells)?))
     }

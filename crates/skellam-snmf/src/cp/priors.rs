@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Constraint, FitError, Prior, Settings};
+use plca_fit::{BlockSettings, BlockSpec, Constraint, FitError, Prior};
 use plca_priors::{
     Components, Dirichlet, Gamma, PriorError, PriorRules, PriorSpec, SimplexPrior, Step,
 };
@@ -15,7 +15,7 @@ use crate::snmf::normalisers;
 
 /// Puts laws on all blocks that have no prior of another kind, flat ones where none is asked for.
 pub(super) fn apply<T: Real>(
-    settings: &Settings<T>,
+    blocks: &BlockSettings,
     specs: &mut [BlockSpec<T>],
 ) -> Result<(), FitError> {
     for spec in specs {
@@ -23,7 +23,7 @@ pub(super) fn apply<T: Real>(
             block: spec.name.to_string(),
             source,
         };
-        let prior = settings.prior_of(&spec.name);
+        let prior = blocks.prior_of(&spec.name);
         if !prior.is_none_or(is_law) {
             continue;
         }

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Each, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, explain_each,
+    Each, Explained, FitError, Frozen, Reconstruct, Settings, State, Transform, check_shape,
+    explain_each,
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -12,7 +13,7 @@ use super::{SignedCp, SignedCpState, SignedCpVb, SignedCpVbState, specs};
 use crate::sides::split;
 use crate::signed::{empty, explained, explained_by_bound};
 
-impl<T: Real> SignedCp<T> {
+impl SignedCp {
     /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
     /// model. There is no bound on what the objective can gain.
     ///
@@ -33,18 +34,19 @@ impl<T: Real> SignedCp<T> {
     /// let (plus, minus) = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);
     /// let learnt = SignedCpState::new(&plus, &minus, &dvector![1.0], vec![dmatrix![0.25; 0.75], dmatrix![1.0]], 0)?;
     /// let new = DenseTensor::new(vec![2, 2, 2], vec![1.0, 2.0, 3.0, 6.0, -1.0, -2.0, -3.0, -6.0], Order::RowMajor)?;
-    /// let explained = SignedCp::builder(1).replicates(Replicates::Limit).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// let explained = SignedCp::new(1).replicates(Replicates::Limit).transform(&learnt, &new, &Transform::default())?;
     /// let state = explained.fit.state();
     /// assert!(f64::abs(state.weights()[0] - 24.0) < 1e-3);
     /// assert!(f64::abs(state.factor(2)[1] - 2.0 / 3.0) < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &SignedCpState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<SignedCpState<T>>, FitError> {
+        self.check()?;
         let (mode, scale) = (learnt.signed_mode(), learnt.scale_mode());
         let along = explained_mode(&learnt.shape(), (mode, scale), data, how)?;
         let [plus, minus] = split(learnt.atoms());
@@ -76,7 +78,7 @@ impl<T: Real> SignedCp<T> {
                 true => Frozen::No,
                 false => Frozen::Whole,
             };
-            config.settings.freeze(name(j).into(), frozen);
+            config.blocks.freeze(name(j).into(), frozen);
         }
         let algorithm = config.on_cells(cells)?;
         let size = algorithm.0.size;
@@ -92,19 +94,20 @@ impl<T: Real> SignedCp<T> {
     }
 }
 
-impl<T: Real> SignedCp<T> {
+impl SignedCp {
     /// Transforms every observation along a mode as a batch of one: what carries its scale, its `weights` or its row of the factor, is that of
     /// [`transform`](Self::transform) of it alone, bit for bit. In a batch weights belong to all observations together.
     ///
     /// # Errors
     ///
     /// As [`transform`](Self::transform).
-    pub fn transform_each(
+    pub fn transform_each<T: Real>(
         &self,
         learnt: &SignedCpState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Each, FitError> {
+        self.check()?;
         let along = how.mode(learnt.shape().len())?;
         let k = learnt.components();
         let name = scaled(learnt.scale_mode());
@@ -118,19 +121,20 @@ impl<T: Real> SignedCp<T> {
     }
 }
 
-impl<T: Real> SignedCpVb<T> {
+impl SignedCpVb {
     /// Transforms every observation along a mode as a batch of one: the posterior of what carries its scale, its `weights` or its row of the factor, is that of
     /// [`transform`](Self::transform) of it alone, bit for bit, with the mean. In a batch weights belong to all observations together.
     ///
     /// # Errors
     ///
     /// As [`transform`](Self::transform).
-    pub fn transform_each(
+    pub fn transform_each<T: Real>(
         &self,
         learnt: &SignedCpVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Each, FitError> {
+        self.check()?;
         let along = how.mode(learnt.shape().len())?;
         let name = scaled(learnt.scale_mode());
         let names = ["shape", "rate"].map(|of| format!("{name}_{of}"));
@@ -196,7 +200,7 @@ fn empty_of<T: Real>(cells: &Slabs<T>, n: usize, along: usize) -> Vec<usize> {
     empty(|visit| cells.for_each(visit), n, observation)
 }
 
-impl<T: Real> SignedCpVb<T> {
+impl SignedCpVb {
     /// Finds the posterior of the factor of one mode, and of the weights, of new data under those of the other factors of a state, with the likelihood and the
     /// priors of this model. There is no bound on what the objective can gain.
     ///
@@ -217,27 +221,27 @@ impl<T: Real> SignedCpVb<T> {
     /// use skellam_snmf::SignedCpVb;
     /// let tensor = |values| DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor);
     /// let data = tensor(vec![20.0, 40.0, 10.0, 20.0, -40.0, -80.0, -20.0, -40.0])?;
-    /// let model = SignedCpVb::builder(1).build()?;
+    /// let model = SignedCpVb::new(1);
     /// let fit = model.fit(&data, &mut ChaCha8Rng::seed_from_u64(0))?;
     /// let new = tensor(vec![40.0, 20.0, 20.0, 10.0, -80.0, -40.0, -40.0, -20.0])?;        // the last mode turned round
     /// let explained = model.transform(fit.state(), &new, &Transform::default().along(2))?;
     /// assert!(f64::abs(explained.fit.state().means()?.factor(2)[0] - 2.0 / 3.0) < 0.01);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &SignedCpVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<SignedCpVbState<T>>, FitError> {
+        self.check()?;
         let (mode, scale) = (learnt.signed_mode(), learnt.scale_mode());
         let along = explained_mode(&learnt.shape(), (mode, scale), data, how)?;
         let k = learnt.components();
         let cells = Slabs::new(data, mode, k)?;
         let empty = empty_of(&cells, data.shape()[along], along);
         let mut config = self.clone();
-        let cp = &mut config.0;
-        (cp.components, cp.signed_mode, cp.scale_mode) = (k, mode, scale);
+        (config.components, config.signed_mode, config.scale_mode) = (k, mode, scale);
         let free = ["weights", &*format!("factor_{along}")].map(|block| format!("{block}_"));
         let is_free = |name: &str| free.iter().any(|block| name.starts_with(block));
         for (name, _) in learnt.parameters().blocks() {
@@ -245,7 +249,7 @@ impl<T: Real> SignedCpVb<T> {
                 true => Frozen::No,
                 false => Frozen::Whole,
             };
-            cp.settings.freeze(name.to_string(), frozen);
+            config.blocks.freeze(name.to_string(), frozen);
         }
         let algorithm = config.on_cells(cells)?;
         let start = algorithm
@@ -266,8 +270,7 @@ impl<T: Real> SignedCpVbState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let model = SignedCpVb::builder(self.components()).build()?;
-        model.transform(self, data, how)
+        SignedCpVb::new(self.components()).transform(self, data, how)
     }
 }
 
@@ -282,7 +285,6 @@ impl<T: Real> SignedCpState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let model = SignedCp::builder(self.components()).build()?;
-        model.transform(self, data, how)
+        SignedCp::new(self.components()).transform(self, data, how)
     }
 }

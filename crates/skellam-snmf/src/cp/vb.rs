@@ -7,91 +7,63 @@ use nalgebra::DMatrix;
 use plca_fit::{Axes, Blocks, Em, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{Data, Real};
 
+use super::SignedCpState;
 use super::bound::CpBound;
 use super::counts::modes;
 use super::form::{ATOMS, Form, one_sided, specs};
 use super::slabs::Slabs;
 use super::unfold::Folding;
-use super::{SignedCp, SignedCpState, cp_setters};
 use crate::prior::Parts;
 use crate::rule::Split;
-use crate::signed::{bayesian, law_setters};
+use crate::signed::bayesian;
 use crate::{Posterior, Prior, Replicates};
 
-/// Factorization of a tensor of either sign by variational Bayes: the model of [`SignedCp`], of which a distribution over its factors is fitted instead of one
-/// value of them.
-///
-/// ```math
-/// \begin{aligned}
-/// & q(T[\cdot,k,\pm]) = \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(B_j[\cdot,k]) = \mathrm{Dirichlet}(\hat\beta_{jk}),
-///   \qquad q(w_k) = \mathrm{Gamma}(\hat s, \text{rate } \hat b) \\
-/// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_k \tilde w_k \left( \sum_{f,s} \tilde T \right) \prod_j \sum_i \tilde B_j
-///   - \sum \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p)
-/// \end{aligned}
-/// ```
-///
-/// The tilde is the geometric mean, `e^E[ln x]`. The blocks are `atoms_shape`, `weights_shape`, `weights_rate` and `factor_j_shape`, laid out as the blocks of
-/// [`SignedCp`]; a factor that carries the scale has a shape and a rate for every entry, `factor_j_shape` and `factor_j_rate`, and there are no weights. The
-/// objective is a lower bound of the log-evidence (ELBO), divided by the number of replicates; no iteration lowers it.
-///
-/// Cost of an iteration: that of [`SignedCp`], and `e^ψ` of every shape. `[EXT 6]`
-///
-/// ```
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::SignedCpVb;
-/// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
-/// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
-/// let fit = SignedCpVb::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
-/// assert!(fit.state().means()?.factor(2)[1] > 0.5);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct SignedCpVb<T: Real>(pub(super) SignedCp<T>);
-
-/// The settings of [`SignedCpVb`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct SignedCpVbBuilder<T: Real>(SignedCp<T>);
-
-law_setters!(SignedCpVbBuilder);
-plca_fit::freeze_setters!(SignedCpVbBuilder);
-cp_setters!(SignedCpVbBuilder, "_shape", "all shapes 1, all rates 0.001");
-
-impl<T: Real> SignedCpVb<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> SignedCpVbBuilder<T> {
-        SignedCpVbBuilder(SignedCp::builder(components).0)
-    }
-
-    fn on_data(&self, data: &dyn Data<T>) -> Result<Em<CpBound<T>>, FitError> {
-        self.on_cells(Slabs::new(data, self.0.signed_mode, self.0.components)?)
-    }
-
-    pub(super) fn on_cells(&self, cells: Slabs<T>) -> Result<Em<CpBound<T>>, FitError> {
-        let cp = &self.0;
-        cells.folding.check_scale(cp.scale_mode)?;
-        let form = Form::new(&cells.folding, cp.scale_mode);
-        let mut specs = specs(&cells.folding, cp.components, form);
-        cp.settings.apply_frozen(&mut specs)?;
-        form.check_frozen(&specs)?;
-        let laws = form.priors(cp, &specs)?;
-        cells.check(cp.replicates, cp.real_data)?;
-        let (size, largest) = cells.sizes();
-        Ok(Em(CpBound {
-            cells,
-            split: Split::new::<T>(cp.replicates, largest),
-            size,
-            form,
-            specs,
-            laws,
-        }))
+plca_fit::settings! {
+    /// Factorization of a tensor of either sign by variational Bayes: the model of [`SignedCp`](crate::SignedCp), of which a distribution over its factors is
+    /// fitted instead of one value of them.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & q(T[\cdot,k,\pm]) = \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(B_j[\cdot,k]) = \mathrm{Dirichlet}(\hat\beta_{jk}),
+    ///   \qquad q(w_k) = \mathrm{Gamma}(\hat s, \text{rate } \hat b) \\
+    /// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_k \tilde w_k \left( \sum_{f,s} \tilde T \right) \prod_j \sum_i \tilde B_j
+    ///   - \sum \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p)
+    /// \end{aligned}
+    /// ```
+    ///
+    /// The tilde is the geometric mean, `e^E[ln x]`. The blocks are `atoms_shape`, `weights_shape`, `weights_rate` and `factor_j_shape`, laid out as the
+    /// blocks of [`SignedCp`](crate::SignedCp); a factor that carries the scale has a shape and a rate for every entry, `factor_j_shape` and `factor_j_rate`,
+    /// and there are no weights. The objective is a lower bound of the log-evidence (ELBO), divided by the number of replicates; no iteration lowers it.
+    ///
+    /// Cost of an iteration: that of [`SignedCp`](crate::SignedCp), and `e^ψ` of every shape. `[EXT 6]`
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::SignedCpVb;
+    /// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
+    /// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
+    /// let fit = SignedCpVb::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+    /// assert!(fit.state().means()?.factor(2)[1] > 0.5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct SignedCpVb {
+        /// The number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
+        pub replicates: Replicates = Replicates::default();
+        /// Whether data of which `M V` is not whole are accepted with finite `M` too (default: no): factorials become gamma functions. No effect in the limit.
+        pub real_data: bool = false;
+        /// The mode whose factor has two sides, counted from 0 (default: the first).
+        pub signed_mode: usize = 0;
+        /// The mode whose factor carries the scale (default: none, the weights do). With two modes that is the model of a matrix.
+        pub scale_mode: Option<usize> = None;
+        // Priors that are laid out as posteriors.
+        pub(super) parts: Parts = Parts::default(), own;
     }
 }
 
-impl<T: Real> SignedCpVbBuilder<T> {
+impl SignedCpVb {
     /// Sets the priors of the atoms and of what carries the scale (default: all shapes 1, all rates 0.001), such as those that a
     /// [`Learner`](crate::Learner) has learnt from [`SignedCpVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method
     /// or [`prior`](Self::prior).
@@ -108,8 +80,8 @@ impl<T: Real> SignedCpVbBuilder<T> {
     /// let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// for values in [vec![9.0, 20.0, -4.0, -9.0], vec![6.0, 8.0, -5.0, -2.0]] {
     ///     let data = DenseTensor::<f64>::new(vec![2, 2], values, Order::RowMajor)?;
-    ///     let model = SignedCpVb::builder(1).priors(main.prior()?).prior("factor_1", second.prior()?.plus);
-    ///     let fit = model.build()?.fit(&data, &mut rng)?;
+    ///     let model = SignedCpVb::new(1).priors(main.prior()?).prior("factor_1", second.prior()?.plus);
+    ///     let fit = model.fit(&data, &mut rng)?;
     ///     main.learn(&fit.state().posterior())?;
     ///     second.learn(&fit.state().factor_posterior(1).ok_or("no such factor")?)?;
     /// }
@@ -120,13 +92,50 @@ impl<T: Real> SignedCpVbBuilder<T> {
         let of_factors = |block: &str, prior: &PriorSpec| {
             block != ATOMS && !matches!(prior, PriorSpec::Gamma(..))
         };
-        self.0.settings = self.0.settings.with_priors_that(of_factors);
-        self.0.parts = Parts::of(priors);
+        self.blocks = self.blocks.with_priors_that(of_factors);
+        self.parts = Parts::of(priors);
         self
+    }
+
+    /// Puts a prior on a block, which is named with or without `_shape`; a later one replaces an earlier one (default: all shapes 1, all rates 0.001).
+    /// Dirichlet laws are for `atoms`, of both sides as they stand in the block, and `factor_j`, gamma laws for `weights`, or the factor of the mode of the
+    /// scale. `[EXT 6]`
+    pub fn prior(mut self, block: impl Into<String>, prior: impl Into<PriorSpec>) -> Self {
+        let (block, prior) = (block.into(), prior.into());
+        if block.starts_with("atoms") {
+            self.parts.atoms = None;
+        } else if matches!(prior, PriorSpec::Gamma(..)) {
+            self.parts.activations = None;
+        }
+        self.blocks.prior_of_posterior(block, prior);
+        self
+    }
+
+    fn on_data<T: Real>(&self, data: &dyn Data<T>) -> Result<Em<CpBound<T>>, FitError> {
+        self.on_cells(Slabs::new(data, self.signed_mode, self.components)?)
+    }
+
+    pub(super) fn on_cells<T: Real>(&self, cells: Slabs<T>) -> Result<Em<CpBound<T>>, FitError> {
+        cells.folding.check_scale(self.scale_mode)?;
+        let form = Form::new(&cells.folding, self.scale_mode);
+        let mut specs = specs(&cells.folding, self.components, form);
+        self.blocks.apply_frozen(&mut specs)?;
+        form.check_frozen(&specs)?;
+        let laws = form.priors(self, &specs)?;
+        cells.check(self.replicates, self.real_data)?;
+        let (size, largest) = cells.sizes();
+        Ok(Em(CpBound {
+            cells,
+            split: Split::new::<T>(self.replicates, largest),
+            size,
+            form,
+            specs,
+            laws,
+        }))
     }
 }
 
-bayesian!(SignedCpVb, SignedCpVbBuilder, SignedCpVbState, |state| {
+bayesian!(SignedCpVb, SignedCpVbState, |state| {
     state.folding.shape().to_vec()
 });
 

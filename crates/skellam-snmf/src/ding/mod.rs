@@ -25,81 +25,60 @@ use steps::DingSteps;
 
 pub use state::DingState;
 
-/// Semi-non-negative matrix factorization under squared error, by the updates of Ding, Li and Jordan: a baseline.
-///
-/// ```math
-/// V \approx W H, \qquad \text{minimise} \quad \lVert V - W H \rVert^2, \qquad H \ge 0
-/// ```
-///
-/// `V` is the data, an `F x N` matrix of either sign. The blocks are `basis`, `W` (`F x K`, of any sign), and `activations`, `H` (`K x N`);
-/// together they have the units of the data. A start that does not give the basis has the best one for its activations, which are drawn
-/// uniformly from (0, 1).
-///
-/// This value holds the settings, which have been checked; [`Ding::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_fit::{Model, Reconstruct};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::Ding;
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
-/// let fit = Ding::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!((fit.state().cell(&[1, 0]) + 1.0).abs() < 1e-6);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Ding<T: Real> {
-    components: usize,
-    settings: Settings<T>,
-}
-
-/// The settings of [`Ding`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct DingBuilder<T: Real>(Ding<T>);
-
-plca_fit::freeze_setters!(DingBuilder);
-
-impl<T: Real> Ding<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> DingBuilder<T> {
-        DingBuilder(Self {
-            components,
-            settings: Settings::default(),
-        })
-    }
-}
-
-impl<T: Real> DingBuilder<T> {
-    /// Checks the settings.
+plca_fit::settings! {
+    /// Semi-non-negative matrix factorization under squared error, by the updates of Ding, Li and Jordan: a baseline.
     ///
+    /// ```math
+    /// V \approx W H, \qquad \text{minimise} \quad \lVert V - W H \rVert^2, \qquad H \ge 0
+    /// ```
+    ///
+    /// `V` is the data, an `F x N` matrix of either sign. The blocks are `basis`, `W` (`F x K`, of any sign), and `activations`, `H` (`K x N`);
+    /// together they have the units of the data. A start that does not give the basis has the best one for its activations, which are drawn
+    /// uniformly from (0, 1).
+    ///
+    /// [`Ding::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_fit::{Model, Reconstruct};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Ding;
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
+    /// let fit = Ding::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!((fit.state().cell(&[1, 0]) + 1.0).abs() < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Ding {}
+}
+
+impl Settings for Ding {
+    fn components(&self) -> usize {
+        self.components
+    }
+
     /// # Errors
     ///
     /// [`FitError::Setting`] without components; [`FitError::Conflict`] for frozen components of the basis, whose columns are found together.
-    pub fn build(self) -> Result<Ding<T>, FitError> {
-        let ding = self.0;
-        FitError::if_zero("components", ding.components)?;
-        if !matches!(ding.settings.frozen("basis"), Frozen::No | Frozen::Whole) {
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)?;
+        if !matches!(self.blocks.frozen("basis"), Frozen::No | Frozen::Whole) {
             return Err(FitError::Conflict {
                 what: "the columns of `basis` are computed together: freeze all of them, or none"
                     .into(),
             });
         }
-        Ok(ding)
+        Ok(())
     }
 }
 
-impl<T: Real> Model<T> for Ding<T> {
+impl<T: Real> Model<T> for Ding {
     type State = DingState<T>;
 
-    fn components(&self) -> usize {
-        self.components
-    }
-
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         let data = Scaled::new(data)?;
         let mut specs = specs(data.values.shape(), self.components);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         let k = self.components;
         check_room::<T>(k, k.checked_mul(k).and_then(|n| n.checked_mul(4)))?;
         Ok(Box::new(DingSteps::new(data, specs)?))

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Anneal, Axes, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained,
-    Exposure, FitError, Frozen, Impossible, Index, Model, Parameters, Prior as BlockPrior,
-    Progress, Renewed, Settings, Transform, Wanted,
+    Algorithm, Anneal, Axes, BlockSettings, BlockSpec, Constraint, Counts, Draw, Em, Expectation,
+    Explained, Exposure, FitError, Frozen, Impossible, Index, Model, Parameters,
+    Prior as BlockPrior, Progress, Renewed, Settings, Transform, Wanted,
 };
 use plca_priors::{Gamma, PriorError, PriorSpec};
 use plca_tensor::arrange::Signed;
@@ -30,83 +30,82 @@ use rand::Rng;
 use crate::bounds::{self, Bounds};
 use crate::check::{check_numbers, not_finite};
 use crate::cp::Shapes;
-use crate::prior::Parts;
 use crate::rule::Split;
-use crate::signed::{explained, law_setters, scale_by};
+use crate::signed::{explained, scale_by};
 use crate::{Entries, Replicates};
 use engine::Engine;
 use window::Window;
 
 pub use state::ShiftedSnmfState;
-pub use vb::{ShiftedSnmfVb, ShiftedSnmfVbBuilder, ShiftedSnmfVbState};
+pub use vb::{ShiftedSnmfVb, ShiftedSnmfVbState};
 pub use window::Reach;
 
-/// Shift-invariant factorization of data of either sign and any order under the Skellam law: every component is an atom of two sides, placed all over the data.
-///
-/// ```math
-/// \begin{aligned}
-/// & V[x] \sim \mathrm{Sk}(L^+[x], L^-[x]), \qquad L^s[x] = \sum_k \sum_t \theta[k,t,s] \, \lambda[k, x - t + o], \qquad \sum_{t,s} \theta[k,t,s] = 1 \\
-/// & \text{maximise} \quad L_\mathrm{fit}(V; L^+, L^-) + \ln p(\theta) + \ln p(\lambda)
-/// \end{aligned}
-/// ```
-///
-/// `Lfit` is the likelihood of [`Replicates`] over the observed cells, and the priors are Dirichlet laws of the atoms, gamma laws of the activations, flat unless they are set; their
-/// constants are in the objective. The blocks are `atoms`, a column of taps for every component, both sides of a tap one after the other, of sum 1; and `activations`, a column of
-/// places for every component, in the units of the data. What lies outside of the data is latent, as hidden cells are, so that no iteration lowers the objective
-/// whatever the [`Reach`]. With whole-data kernels along one dimension and kernels of one cell along the other it is [`Snmf`](crate::Snmf).
-///
-/// Cost of an iteration: six sums of products of `K` atoms, taps and places, twice those of the non-negative model, and by the same arithmetic: loops, products of
-/// matrices or Fourier transforms, whichever should be fastest. `[EXT 5]`
-///
-/// ```
-/// use plca_fit::{Model, Reconstruct};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::ShiftedSnmf;
-/// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
-/// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
-/// let model = ShiftedSnmf::builder(1, vec![2]).build()?;
-/// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
-/// assert_eq!(fit.state().shape(), [8]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct ShiftedSnmf<T: Real> {
-    components: usize,
-    kernel: Vec<usize>,
-    reach: Vec<Reach>,
-    replicates: Replicates,
-    real_data: bool,
-    /// Priors of variational Bayes that are laid out as posteriors.
-    parts: Parts,
-    anneal: Option<Anneal>,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Shift-invariant factorization of data of either sign and any order under the Skellam law: every component is an atom of two sides, placed all over the
+    /// data.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & V[x] \sim \mathrm{Sk}(L^+[x], L^-[x]), \qquad L^s[x] = \sum_k \sum_t \theta[k,t,s] \, \lambda[k, x - t + o], \qquad \sum_{t,s} \theta[k,t,s] = 1 \\
+    /// & \text{maximise} \quad L_\mathrm{fit}(V; L^+, L^-) + \ln p(\theta) + \ln p(\lambda)
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `Lfit` is the likelihood of [`Replicates`] over the observed cells, and the priors are Dirichlet laws of the atoms, gamma laws of the activations,
+    /// with one number or one for each entry of the block, flat unless they are set; their constants are in the objective. Kernels have the extents `kernel`
+    /// along the dimensions of the data. The blocks are `atoms`, a column of taps for every component, both sides of a tap one after the other, of sum 1; and
+    /// `activations`, a column of places for every component, in the units of the data. What lies outside of the data is latent, as hidden cells are, so that
+    /// no iteration lowers the objective whatever the [`Reach`]. With whole-data kernels along one dimension and kernels of one cell along the other it is
+    /// [`Snmf`](crate::Snmf).
+    ///
+    /// Cost of an iteration: six sums of products of `K` atoms, taps and places, twice those of the non-negative model, and by the same arithmetic: loops,
+    /// products of matrices or Fourier transforms, whichever should be fastest. `[EXT 5]`
+    ///
+    /// ```
+    /// use plca_fit::{Model, Reconstruct};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::ShiftedSnmf;
+    /// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
+    /// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
+    /// let model = ShiftedSnmf::new(1, vec![2]);
+    /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+    /// assert_eq!(fit.state().shape(), [8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct ShiftedSnmf(kernel: Vec<usize>), priors "" {
+        /// Where kernels may lie, for all dimensions or for each (default: inside the data).
+        pub reach: Vec<Reach> = Vec::new();
+        /// The number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
+        pub replicates: Replicates = Replicates::default();
+        /// Whether data of which `M V` is not whole are accepted with finite `M` too (default: no): factorials become gamma functions. No effect in the limit.
+        pub real_data: bool = false;
+        /// The power, which grows to 1, that the atoms are raised to, both sides of one jointly (default: none). `[EXT 5]` `[SPEC 5.3]`
+        ///
+        /// ```math
+        /// \theta[k,t,s] \gets \frac{\theta[k,t,s]^a}{\sum_{t,s} \theta[k,t,s]^a}
+        /// ```
+        ///
+        /// Flat atoms at first, sharp ones later. While the power is not 1 the objective may fall.
+        ///
+        /// ```
+        /// use plca_fit::{Anneal, Model};
+        /// use plca_tensor::{DenseTensor, Order};
+        /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+        /// use skellam_snmf::ShiftedSnmf;
+        /// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
+        /// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
+        /// let model = ShiftedSnmf::new(1, vec![2]).anneal(Anneal { alpha0: 0.7, over: 20.0 });
+        /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+        /// assert!(fit.iterations() > 20);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub anneal: Option<Anneal> = None, some Anneal;
+    }
 }
 
-/// The settings of [`ShiftedSnmf`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct ShiftedSnmfBuilder<T: Real>(ShiftedSnmf<T>);
-
-law_setters!(ShiftedSnmfBuilder);
-plca_fit::freeze_setters!(ShiftedSnmfBuilder);
-
-impl<T: Real> ShiftedSnmf<T> {
-    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
-    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfBuilder<T> {
-        ShiftedSnmfBuilder(Self {
-            components,
-            kernel,
-            reach: Vec::new(),
-            replicates: Replicates::default(),
-            real_data: false,
-            parts: Parts::default(),
-            anneal: None,
-            settings: Settings::default(),
-        })
-    }
-
+impl ShiftedSnmf {
     /// The extents of the places of kernels on data of a shape.
     ///
     /// # Errors
@@ -117,33 +116,17 @@ impl<T: Real> ShiftedSnmf<T> {
     }
 
     /// Data as kernels meet them.
-    fn placed(&self, data: &dyn Data<T>) -> Result<Placed<T>, FitError> {
+    fn placed<T: Real>(&self, data: &dyn Data<T>) -> Result<Placed<T>, FitError> {
         let window = Window::new(data.shape(), &self.kernel, &self.reach)?;
-        self.of_cells(window, dense(data)?)
+        Placed::new(window, dense(data)?, self.replicates, self.real_data)
     }
 
-    fn of_cells(&self, window: Window, cells: Vec<T>) -> Result<Placed<T>, FitError> {
-        let row = DenseTensor::masked(vec![1, cells.len()], cells.clone(), Order::RowMajor)?;
-        let row = Signed::from_dense(row)?;
-        let checked = self.replicates.check_data(&row, self.real_data);
-        checked.map_err(|error| refused(error, &window.shape))?;
-        let mut size = 0.0;
-        row.for_each(&mut |_, _, v| size += v.abs());
-        Ok(Placed {
-            window,
-            cells,
-            split: Split::of(self.replicates, &row),
-            size,
-            observed: row.observed(),
-        })
-    }
-
-    fn on_placed(&self, placed: Placed<T>) -> Result<Em<ShiftCounts<T>>, FitError> {
+    fn on_placed<T: Real>(&self, placed: Placed<T>) -> Result<Em<ShiftCounts<T>>, FitError> {
         let mut specs = specs(&placed.window, self.components);
         let mean = if placed.size > 0.0 { placed.size } else { 1.0 };
         specs[1].draw = Draw::Around(mean / specs[1].shape.0 as f64 / self.components as f64);
-        self.settings.apply_frozen(&mut specs)?;
-        let (shapes, [shape, rate]) = self.laws("", 0.0)?;
+        self.blocks.apply_frozen(&mut specs)?;
+        let (shapes, [shape, rate]) = laws(&self.blocks, "", 0.0)?;
         let shapes = Shapes::new(shapes).map_err(refused_prior("atoms"))?;
         let flat = [&shape, &rate] == [&Entries::All(1.0), &Entries::All(0.0)];
         let gamma = Gamma::of(shape, rate).map_err(refused_prior("activations"))?;
@@ -171,20 +154,8 @@ impl<T: Real> ShiftedSnmf<T> {
         }))
     }
 
-    /// The shapes of the atoms, and shapes and rates of the activations, whose blocks have this at the end of their names; rates that are not said are this.
-    fn laws(&self, suffix: &str, rate: f64) -> Result<(Entries, [Entries; 2]), FitError> {
-        let prior = |block: &str| self.settings.prior_of(&format!("{block}{suffix}"));
-        let shapes = prior("atoms").map(PriorSpec::shapes).transpose();
-        let shapes = shapes.map_err(refused_prior("atoms"))?;
-        let gamma = prior("activations").map(PriorSpec::gamma).transpose();
-        let gamma = gamma.map_err(refused_prior("activations"))?;
-        let usual = [Entries::All(1.0), Entries::All(rate)];
-        let gamma = gamma.map_or(usual, |(shape, rate)| [shape.clone(), rate.clone()]);
-        Ok((shapes.cloned().unwrap_or(Entries::All(1.0)), gamma))
-    }
-
     /// What of the data some atom reaches, and the sum of the absolute values of the rest.
-    fn possible(
+    fn possible<T: Real>(
         &self,
         placed: Placed<T>,
         atoms: &DMatrix<T>,
@@ -210,7 +181,8 @@ impl<T: Real> ShiftedSnmf<T> {
             dropped += cells[at].to_f64().abs();
             cells[at] = T::lit(f64::NAN);
         }
-        Ok((self.of_cells(window, cells)?, dropped))
+        let placed = Placed::new(window, cells, self.replicates, self.real_data)?;
+        Ok((placed, dropped))
     }
 
     /// Finds the activations of new data of the same order under the learnt atoms. Data that no atom reaches are refused, or hidden and counted by their absolute values.
@@ -218,12 +190,13 @@ impl<T: Real> ShiftedSnmf<T> {
     /// # Errors
     ///
     /// [`FitError::Impossible`]; [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`Model::bind`] and of a run.
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &ShiftedSnmfState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<ShiftedSnmfState<T>>, FitError> {
+        self.check()?;
         if how.along.is_some() {
             return Err(FitError::Conflict {
                 what: "shifted models transform the data as a whole: expected no `along`".into(),
@@ -232,8 +205,8 @@ impl<T: Real> ShiftedSnmf<T> {
         let (window, mut config) = (learnt.window(), self.clone());
         config.components = learnt.atoms().ncols();
         (config.kernel, config.reach) = (window.kernel.clone(), window.reach.clone());
-        config.settings = self.settings.unfrozen();
-        config.settings.freeze("atoms".into(), Frozen::Whole);
+        config.blocks = self.blocks.unfrozen();
+        config.blocks.freeze("atoms".into(), Frozen::Whole);
         let placed = config.placed(data)?;
         let (placed, dropped) = config.possible(placed, learnt.atoms(), how.impossible)?;
         let em = config.on_placed(placed)?;
@@ -246,87 +219,46 @@ impl<T: Real> ShiftedSnmf<T> {
     }
 }
 
-/// Setters of builders that are a newtype of [`ShiftedSnmf`]; the text is the default of the gamma prior.
-macro_rules! shift_setters {
-    ($builder:ident, $suffix:literal, $gamma:literal) => {
-        impl<T: Real> $builder<T> {
-            /// Sets where kernels may lie, for all dimensions or for each (default: inside the data).
-            pub fn reach(mut self, reach: Vec<Reach>) -> Self {
-                self.0.reach = reach;
-                self
-            }
-
-            #[doc = concat!("Puts a prior on a block; a later one replaces an earlier one (default: Dirichlet laws of shape 1, gamma laws of ", $gamma, "): Dirichlet laws on `atoms`, gamma laws on `activations`, with one number or one for each entry of the block.")]
-            pub fn prior(mut self, block: impl Into<String>, prior: impl Into<PriorSpec>) -> Self {
-                let mut block = block.into();
-                match block.trim_end_matches("_shape") {
-                    "atoms" => self.0.parts.atoms = None,
-                    "activations" => self.0.parts.activations = None,
-                    _ => {}
-                }
-                if !block.ends_with($suffix) {
-                    block.push_str($suffix);
-                }
-                self.0.settings.prior(block, prior);
-                self
-            }
-        }
-    };
-}
-pub(crate) use shift_setters;
-
-shift_setters!(ShiftedSnmfBuilder, "", "1 and 0");
-
-impl<T: Real> ShiftedSnmfBuilder<T> {
-    /// Raises the atoms, both sides of one jointly, to a power that grows to 1 (default: no). `[EXT 5]` `[SPEC 5.3]`
-    ///
-    /// ```math
-    /// \theta[k,t,s] \gets \frac{\theta[k,t,s]^a}{\sum_{t,s} \theta[k,t,s]^a}
-    /// ```
-    ///
-    /// Flat atoms at first, sharp ones later. While the power is not 1 the objective may fall.
-    ///
-    /// ```
-    /// use plca_fit::{Anneal, Model};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// use skellam_snmf::ShiftedSnmf;
-    /// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
-    /// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
-    /// let model = ShiftedSnmf::builder(1, vec![2]).anneal(Anneal { alpha0: 0.7, over: 20.0 }).build()?;
-    /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!(fit.iterations() > 20);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn anneal(mut self, anneal: Anneal) -> Self {
-        self.0.anneal = Some(anneal);
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] without components or replicates, for a power outside `(0, 1]` and for one that lasts no time.
-    pub fn build(self) -> Result<ShiftedSnmf<T>, FitError> {
-        check_numbers(self.0.components, self.0.replicates)?;
-        if let Some(anneal) = self.0.anneal {
-            anneal.check_flat("anneal")?;
-        }
-        Ok(self.0)
-    }
-}
-
-impl<T: Real> Model<T> for ShiftedSnmf<T> {
-    type State = ShiftedSnmfState<T>;
-
+impl Settings for ShiftedSnmf {
     fn components(&self) -> usize {
         self.components
     }
 
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or replicates, for a power outside `(0, 1]` and for one that lasts no time.
+    fn check(&self) -> Result<(), FitError> {
+        check_numbers(self.components, self.replicates)?;
+        match self.anneal {
+            Some(anneal) => anneal.check_flat("anneal"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<T: Real> Model<T> for ShiftedSnmf {
+    type State = ShiftedSnmfState<T>;
+
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         Ok(Box::new(self.on_placed(self.placed(data)?)?))
     }
+}
+
+/// The shapes of the atoms, and shapes and rates of the activations, whose blocks have this at the end of their names; rates that are not said are this.
+fn laws(
+    blocks: &BlockSettings,
+    suffix: &str,
+    rate: f64,
+) -> Result<(Entries, [Entries; 2]), FitError> {
+    let prior = |block: &str| blocks.prior_of(&format!("{block}{suffix}"));
+    let shapes = prior("atoms").map(PriorSpec::shapes).transpose();
+    let shapes = shapes.map_err(refused_prior("atoms"))?;
+    let gamma = prior("activations").map(PriorSpec::gamma).transpose();
+    let gamma = gamma.map_err(refused_prior("activations"))?;
+    let usual = [Entries::All(1.0), Entries::All(rate)];
+    let gamma = gamma.map_or(usual, |(shape, rate)| [shape.clone(), rate.clone()]);
+    Ok((shapes.cloned().unwrap_or(Entries::All(1.0)), gamma))
 }
 
 /// All cells in row-major order; hidden ones are NaN.
@@ -430,6 +362,30 @@ struct Placed<T> {
 }
 
 impl<T: Real> Placed<T> {
+    /// # Errors
+    ///
+    /// [`FitError::Entry`] with the first cell that the law cannot have drawn.
+    fn new(
+        window: Window,
+        cells: Vec<T>,
+        replicates: Replicates,
+        real: bool,
+    ) -> Result<Self, FitError> {
+        let row = DenseTensor::masked(vec![1, cells.len()], cells.clone(), Order::RowMajor)?;
+        let row = Signed::from_dense(row)?;
+        let checked = replicates.check_data(&row, real);
+        checked.map_err(|error| refused(error, &window.shape))?;
+        let mut size = 0.0;
+        row.for_each(&mut |_, _, v| size += v.abs());
+        Ok(Self {
+            window,
+            cells,
+            split: Split::of(replicates, &row),
+            size,
+            observed: row.observed(),
+        })
+    }
+
     /// The cells that have a value of a sign to which the rates give probability 0.
     fn unsupported(&self, [plus, minus]: &[Vec<T>; 2]) -> Vec<usize> {
         let zero = T::zero();

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
     BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
-    Parameters, Progress, Reconstruct, State, Transform, Wanted,
+    Parameters, Progress, Reconstruct, Settings, State, Transform, Wanted,
 };
 use plca_priors::{Components, PriorSpec};
 use plca_tensor::{Data, Real};
@@ -15,83 +15,120 @@ use rand::Rng;
 use super::engine::LnBlocks;
 use super::state::window_of;
 use super::window::{Reach, Window};
-use super::{AXES, Engine, ShiftedSnmf, ShiftedSnmfState, clipped, facts, shift_setters};
+use super::{AXES, Engine, Placed, ShiftedSnmfState, clipped, dense, facts, laws};
 use crate::faint::Logs;
 use crate::posterior::{check_held, least_shape};
 use crate::prior::{Parts, check_shape};
-use crate::signed::{bayesian, explained_by_bound, law_setters};
+use crate::signed::{bayesian, explained_by_bound};
 use crate::vb::{NAMES, check_frozen};
 use crate::{Entries, Posterior, Prior, Replicates};
 
 /// Posteriors of the blocks that were wanted, and the value.
 type Updated<T> = (Vec<Option<DMatrix<T>>>, Option<f64>);
 
-/// Shift-invariant factorization of data of either sign by variational Bayes: the model of [`ShiftedSnmf`], of which a distribution over its factors is fitted
-/// instead of one value of them.
-///
-/// ```math
-/// \begin{aligned}
-/// & q(\theta[k,\cdot]) = \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(\lambda[k,h]) = \mathrm{Gamma}(\hat s, \text{rate } \hat b) \\
-/// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_k \left( \sum_{t,s} \tilde\theta \right) \left( \sum_h \tilde\lambda \right)
-///   - \sum \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p)
-/// \end{aligned}
-/// ```
-///
-/// The tilde is the geometric mean, `e^E[ln x]`. The blocks are `atoms_shape`, `activations_shape` and `activations_rate`, laid out as the blocks of [`ShiftedSnmf`].
-/// The objective is a lower bound of the log-evidence (ELBO), divided by the number of replicates; no iteration lowers it. `[EXT 5]`
-///
-/// ```
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::ShiftedSnmfVb;
-/// let v = DenseTensor::<f64>::new(vec![6], vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], Order::RowMajor)?;
-/// let fit = ShiftedSnmfVb::builder(1, vec![2]).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
-/// assert!((fit.state().means()?.atoms().sum() - 1.0).abs() < 1e-12);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct ShiftedSnmfVb<T: Real>(ShiftedSnmf<T>);
+plca_fit::settings! {
+    /// Shift-invariant factorization of data of either sign by variational Bayes: the model of [`ShiftedSnmf`](crate::ShiftedSnmf), of which a distribution
+    /// over its factors is fitted instead of one value of them.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & q(\theta[k,\cdot]) = \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(\lambda[k,h]) = \mathrm{Gamma}(\hat s, \text{rate } \hat b) \\
+    /// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_k \left( \sum_{t,s} \tilde\theta \right) \left( \sum_h \tilde\lambda \right)
+    ///   - \sum \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p)
+    /// \end{aligned}
+    /// ```
+    ///
+    /// The tilde is the geometric mean, `e^E[ln x]`. Kernels have the extents `kernel` along the dimensions of the data. The blocks are `atoms_shape`,
+    /// `activations_shape` and `activations_rate`, laid out as the blocks of [`ShiftedSnmf`](crate::ShiftedSnmf). The objective is a lower bound of the
+    /// log-evidence (ELBO), divided by the number of replicates; no iteration lowers it. `[EXT 5]`
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::ShiftedSnmfVb;
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], Order::RowMajor)?;
+    /// let fit = ShiftedSnmfVb::new(1, vec![2]).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+    /// assert!((fit.state().means()?.atoms().sum() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct ShiftedSnmfVb(kernel: Vec<usize>) {
+        /// Where kernels may lie, for all dimensions or for each (default: inside the data).
+        pub reach: Vec<Reach> = Vec::new();
+        /// The number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
+        pub replicates: Replicates = Replicates::default();
+        /// Whether data of which `M V` is not whole are accepted with finite `M` too (default: no): factorials become gamma functions. No effect in the limit.
+        pub real_data: bool = false;
+        // Priors that are laid out as posteriors.
+        parts: Parts = Parts::default(), own;
+    }
+}
 
-/// The settings of [`ShiftedSnmfVb`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct ShiftedSnmfVbBuilder<T: Real>(ShiftedSnmf<T>);
+impl ShiftedSnmfVb {
+    /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt from
+    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method or [`prior`](Self::prior).
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, ShiftedSnmfVb};
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
+    /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;      // two taps, one component
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// for values in [vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], vec![0.0, 6.0, -9.0, 0.0]] {
+    ///     let data = DenseTensor::<f64>::new(vec![values.len()], values, Order::RowMajor)?;
+    ///     let model = ShiftedSnmfVb::new(1, vec![2]).priors(learner.prior()?);
+    ///     learner.learn(&model.fit(&data, &mut rng)?.state().posterior())?;
+    /// }
+    /// assert_eq!((learner.seen(), learner.statistics().columns), (2, 4.0));               // of 5 and of 3 places
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn priors(mut self, priors: Prior) -> Self {
+        self.parts = Parts::of(priors);
+        self.blocks = self.blocks.with_priors_that(|_, _| false);
+        self
+    }
 
-law_setters!(ShiftedSnmfVbBuilder);
-plca_fit::freeze_setters!(ShiftedSnmfVbBuilder);
-
-impl<T: Real> ShiftedSnmfVb<T> {
-    /// Starts the settings of a model with this number of components, whose kernels have these extents along the dimensions of the data.
-    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedSnmfVbBuilder<T> {
-        ShiftedSnmfVbBuilder(ShiftedSnmf::builder(components, kernel).0)
+    /// Puts a prior on a block, which is named with or without `_shape`; a later one replaces an earlier one (default: Dirichlet laws of shape 1, gamma laws
+    /// of 1 and 0.001): Dirichlet laws on `atoms`, gamma laws on `activations`, with one number or one for each entry of the block.
+    pub fn prior(mut self, block: impl Into<String>, prior: impl Into<PriorSpec>) -> Self {
+        let block = block.into();
+        match block.trim_end_matches("_shape") {
+            "atoms" => self.parts.atoms = None,
+            "activations" => self.parts.activations = None,
+            _ => {}
+        }
+        self.blocks.prior_of_posterior(block, prior);
+        self
     }
 
     /// The extents of the places of kernels on data of a shape.
     ///
     /// # Errors
     ///
-    /// As of [`ShiftedSnmf::places`].
+    /// As of [`ShiftedSnmf::places`](crate::ShiftedSnmf::places).
     pub fn places(&self, shape: &[usize]) -> Result<Vec<usize>, FitError> {
-        self.0.places(shape)
+        Ok(Window::new(shape, &self.kernel, &self.reach)?.places)
     }
 
-    fn on_data(&self, data: &dyn Data<T>) -> Result<Em<ShiftBound<T>>, FitError> {
-        let placed = self.0.placed(data)?;
-        let mut specs = specs(&placed.window, self.0.components);
-        self.0.settings.apply_frozen(&mut specs)?;
+    fn on_data<T: Real>(&self, data: &dyn Data<T>) -> Result<Em<ShiftBound<T>>, FitError> {
+        let window = Window::new(data.shape(), &self.kernel, &self.reach)?;
+        let placed = Placed::new(window, dense(data)?, self.replicates, self.real_data)?;
+        let k = self.components;
+        let mut specs = specs(&placed.window, k);
+        self.blocks.apply_frozen(&mut specs)?;
         check_frozen([0, 1, 2].map(|j: usize| &specs[j].frozen))?;
-        let k = self.0.components;
         let of_sides = (placed.window.taps(), k);
-        let both = self.0.parts.block(of_sides, |t, side| 2 * t + side)?;
-        let (shapes, gamma) = self.0.laws("_shape", 1e-3)?;
+        let both = self.parts.block(of_sides, |t, side| 2 * t + side)?;
+        let (shapes, gamma) = laws(&self.blocks, "_shape", 1e-3)?;
         let atoms = both.unwrap_or(shapes);
         let turned = |entries: &Entries| match entries {
             Entries::Each(each) => Entries::Each(each.transpose()),
             other => other.clone(),
         };
-        let [shape, rate] = match &self.0.parts.activations {
+        let [shape, rate] = match &self.parts.activations {
             Some(both) => both.each_ref().map(turned),
             None => gamma,
         };
@@ -129,23 +166,24 @@ impl<T: Real> ShiftedSnmfVb<T> {
     /// # Errors
     ///
     /// [`FitError::Conflict`] for a mode to explain along, which there is not; those of [`bind`](plca_fit::Model::bind) and of a run.
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &ShiftedSnmfVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<ShiftedSnmfVbState<T>>, FitError> {
+        self.check()?;
         if how.along.is_some() {
             return Err(FitError::Conflict {
                 what: "shifted models transform the data as a whole: expected no `along`".into(),
             });
         }
         let mut config = self.clone();
-        config.0.components = learnt.atoms_shape().ncols();
-        config.0.kernel = learnt.window.kernel.clone();
-        config.0.reach = learnt.window.reach.clone();
-        config.0.settings = self.0.settings.unfrozen();
-        config.0.settings.freeze(NAMES[0].into(), Frozen::Whole);
+        config.components = learnt.atoms_shape().ncols();
+        config.kernel = learnt.window.kernel.clone();
+        config.reach = learnt.window.reach.clone();
+        config.blocks = self.blocks.unfrozen();
+        config.blocks.freeze(NAMES[0].into(), Frozen::Whole);
         let em = config.on_data(data)?;
         let atoms = learnt.atoms_shape().clone();
         let start = vec![atoms, em.0.even_shapes(1), em.0.rates()];
@@ -153,41 +191,10 @@ impl<T: Real> ShiftedSnmfVb<T> {
     }
 }
 
-shift_setters!(ShiftedSnmfVbBuilder, "_shape", "1 and 0.001");
-
-impl<T: Real> ShiftedSnmfVbBuilder<T> {
-    /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt from
-    /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method or [`prior`](Self::prior).
-    ///
-    /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, ShiftedSnmfVb};
-    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
-    /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;      // two taps, one component
-    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// for values in [vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], vec![0.0, 6.0, -9.0, 0.0]] {
-    ///     let data = DenseTensor::<f64>::new(vec![values.len()], values, Order::RowMajor)?;
-    ///     let model = ShiftedSnmfVb::builder(1, vec![2]).priors(learner.prior()?).build()?;
-    ///     learner.learn(&model.fit(&data, &mut rng)?.state().posterior())?;
-    /// }
-    /// assert_eq!((learner.seen(), learner.statistics().columns), (2, 4.0));               // of 5 and of 3 places
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn priors(mut self, priors: Prior) -> Self {
-        self.0.parts = Parts::of(priors);
-        self.0.settings = self.0.settings.with_priors_that(|_, _| false);
-        self
-    }
-}
-
-bayesian!(
-    ShiftedSnmfVb,
-    ShiftedSnmfVbBuilder,
-    ShiftedSnmfVbState,
-    |state| state.window.shape.clone()
-);
+bayesian!(ShiftedSnmfVb, ShiftedSnmfVbState, |state| state
+    .window
+    .shape
+    .clone());
 
 fn specs<T: Real>(window: &Window, k: usize) -> Vec<BlockSpec<T>> {
     let positive =

@@ -30,7 +30,7 @@ use plca_tensor::{Data, Real};
 
 use crate::bounds::Bounds;
 use crate::check::check_numbers;
-use crate::signed::{SignedData, atoms_spec, law_setters, mean_activation};
+use crate::signed::{SignedData, atoms_spec, mean_activation};
 use crate::{Entries, Prior, Replicates};
 use counts::SnmfCounts;
 pub(crate) use prior::normalisers;
@@ -38,67 +38,76 @@ use prior::{Sides, gamma};
 
 pub use state::SnmfState;
 
-/// Factorization of a matrix of either sign into signed atoms and non-negative activations, under the Skellam law, by maximum a posteriori.
-///
-/// ```math
-/// \begin{aligned}
-/// & V \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f (T^+[f,k] + T^-[f,k]) = 1 \\
-/// & \text{maximise} \quad L_\mathrm{fit}(V; T, H) + \ln p(T, H)
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, `F x N`; its expectation is `(T⁺ - T⁻) H`, and `Sk(p, q)` is the law of the difference of two Poisson counts with the
-/// rates `p` and `q`. `Lfit` is the likelihood of [`Replicates`], and is maximised alone without priors. The blocks are `atoms`, `T⁺` above
-/// `T⁻` (`2F x K`, columns sum to 1), and `activations`, `H` (`K x N`, in the units of the data). `[SKELLAM eq. 13]`, `[SKELLAM eq. 26]`
-///
-/// This value holds the settings, which have been checked; [`Snmf::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::{Replicates, Snmf};
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;        // rank one, no noise
-/// let fit = Snmf::builder(1).replicates(Replicates::Limit).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// let product = fit.state().signed_atoms() * fit.state().activations();
-/// assert!((product[(1, 1)] + 2.0).abs() < 1e-2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Snmf<T: Real> {
-    components: usize,
-    replicates: Replicates,
-    real_data: bool,
-    priors: Option<Prior>,
-    floor: f64,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Factorization of a matrix of either sign into signed atoms and non-negative activations, under the Skellam law, by maximum a posteriori.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & V \sim \mathrm{Sk}(T^+ H, T^- H), \qquad T^\pm, H \ge 0, \qquad \sum_f (T^+[f,k] + T^-[f,k]) = 1 \\
+    /// & \text{maximise} \quad L_\mathrm{fit}(V; T, H) + \ln p(T, H)
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, `F x N`; its expectation is `(T⁺ - T⁻) H`, and `Sk(p, q)` is the law of the difference of two Poisson counts with the
+    /// rates `p` and `q`. `Lfit` is the likelihood of [`Replicates`], and is maximised alone without priors. The blocks are `atoms`, `T⁺` above
+    /// `T⁻` (`2F x K`, columns sum to 1), and `activations`, `H` (`K x N`, in the units of the data). `[SKELLAM eq. 13]`, `[SKELLAM eq. 26]`
+    ///
+    /// [`Snmf::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Replicates, Snmf};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;        // rank one, no noise
+    /// let fit = Snmf::new(1).replicates(Replicates::Limit).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let product = fit.state().signed_atoms() * fit.state().activations();
+    /// assert!((product[(1, 1)] + 2.0).abs() < 1e-2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Snmf, priors "" {
+        /// The number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
+        pub replicates: Replicates = Replicates::default();
+        /// Whether data of which `M V` is not whole are accepted with finite `M` too (default: no): factorials become gamma functions. No effect in the limit.
+        pub real_data: bool = false;
+        priors: Option<Prior> = None, own;
+        /// The least value of counts and pseudo-counts together (default 0), before atoms are normalised and activations divided. Matters where a
+        /// shape of [`priors`](Self::priors()) is below 1: there the objective has no maximum, and may fall. Without priors they are flat.
+        pub floor: f64 = 0.0;
+    }
 }
 
-/// The settings of [`Snmf`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct SnmfBuilder<T: Real>(Snmf<T>);
-
-law_setters!(SnmfBuilder);
-plca_fit::block_setters!(SnmfBuilder);
-
-impl<T: Real> Snmf<T> {
-    /// Starts the settings of a model with this number of components.
-    pub fn builder(components: usize) -> SnmfBuilder<T> {
-        SnmfBuilder(Self {
-            components,
-            replicates: Replicates::default(),
-            real_data: false,
-            priors: None,
-            floor: 0.0,
-            settings: Settings::default(),
-        })
+impl Snmf {
+    /// Puts Dirichlet priors on the atoms and gamma priors on the activations. The objective has their normalisers too, even those of
+    /// [`Prior::flat`].
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_fit::{Init, Model};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Entries, Prior, Replicates, Snmf};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = DenseTensor::new(vec![1, 1], vec![4.0], Order::RowMajor)?;
+    /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
+    /// let snmf = Snmf::new(1).replicates(Replicates::Limit).priors(priors).freeze("atoms");
+    /// let start = Init::default().block("atoms", dmatrix![1.0; 0.0]);
+    /// let fit = snmf.on(&v)?.run(start, &mut rng)?;
+    /// assert!(f64::abs(fit.state().activations()[0] - 3.0) < 1e-12);      // (4 + 3 - 1) / (1 + 1)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn priors(mut self, priors: Prior) -> Self {
+        self.priors = Some(priors);
+        for block in ["atoms", "activations"] {
+            self.blocks.without_prior(block);
+        }
+        self
     }
 
     /// The blocks for data of this shape, with their priors.
-    fn blocks(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
+    fn specs<T: Real>(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
         let mut specs = specs(shape, self.components);
-        self.settings.apply(&mut specs)?;
+        self.blocks.apply(&mut specs)?;
         let flat = (self.floor > 0.0).then(Prior::flat);
         let Some(priors) = self.laws().or(flat) else {
             return Ok(specs);
@@ -122,18 +131,18 @@ impl<T: Real> Snmf<T> {
 
     /// Dirichlet laws of the atoms and gamma laws of the activations, where any are asked for.
     fn laws(&self) -> Option<Prior> {
-        let (laws, any) = self.priors.clone().unwrap_or_default().with(&self.settings);
+        let (laws, any) = self.priors.clone().unwrap_or_default().with(&self.blocks);
         (any || self.priors.is_some()).then_some(laws)
     }
 
     /// Whether a block has no prior of another kind.
     fn is_lawful(&self, block: &str) -> bool {
-        let prior = self.settings.prior_of(block);
+        let prior = self.blocks.prior_of(block);
         prior.is_none_or(|prior| matches!(prior, PriorSpec::Dirichlet(_) | PriorSpec::Gamma(..)))
     }
 
-    fn on_cells(&self, cells: Signed<T>) -> Result<Em<SnmfCounts<T>>, FitError> {
-        let mut specs = self.blocks(cells.shape())?;
+    fn on_cells<T: Real>(&self, cells: Signed<T>) -> Result<Em<SnmfCounts<T>>, FitError> {
+        let mut specs = self.specs(cells.shape())?;
         let data = SignedData::new(cells, self.replicates, self.real_data)?;
         let (size, observed) = (data.size, data.cells.observed());
         specs[1].draw = around(size, observed, &specs);
@@ -147,7 +156,7 @@ impl<T: Real> Snmf<T> {
     }
 
     /// Whether activations are to be bounded under noise: not where a prior is on them, or where all are given.
-    fn is_bounded(&self, specs: &[BlockSpec<T>]) -> bool {
+    fn is_bounded<T: Real>(&self, specs: &[BlockSpec<T>]) -> bool {
         if specs[1].frozen == Frozen::Whole {
             return false;
         }
@@ -157,7 +166,7 @@ impl<T: Real> Snmf<T> {
         }
     }
 
-    fn bounds(&self, data: &SignedData<T>, specs: &[BlockSpec<T>]) -> Bounds {
+    fn bounds<T: Real>(&self, data: &SignedData<T>, specs: &[BlockSpec<T>]) -> Bounds {
         match self.is_bounded(specs) {
             true => data.bounds(),
             false => Bounds::None,
@@ -165,78 +174,38 @@ impl<T: Real> Snmf<T> {
     }
 }
 
-impl<T: Real> SnmfBuilder<T> {
-    /// Puts Dirichlet priors on the atoms and gamma priors on the activations. The objective has their normalisers too, even those of
-    /// [`Prior::flat`].
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_fit::{Init, Model};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use skellam_snmf::{Entries, Prior, Replicates, Snmf};
-    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = DenseTensor::new(vec![1, 1], vec![4.0], Order::RowMajor)?;
-    /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
-    /// let snmf = Snmf::builder(1).replicates(Replicates::Limit).priors(priors).freeze("atoms").build()?;
-    /// let start = Init::default().block("atoms", dmatrix![1.0; 0.0]);
-    /// let fit = snmf.on(&v)?.run(start, &mut rng)?;
-    /// assert!(f64::abs(fit.state().activations()[0] - 3.0) < 1e-12);      // (4 + 3 - 1) / (1 + 1)
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn priors(mut self, priors: Prior) -> Self {
-        self.0.priors = Some(priors);
-        for block in ["atoms", "activations"] {
-            self.0.settings.without_prior(block);
-        }
-        self
+impl Settings for Snmf {
+    fn components(&self) -> usize {
+        self.components
     }
 
-    /// Sets the least value of counts and pseudo-counts together (default 0), before atoms are normalised and activations divided. Matters where a
-    /// shape of [`priors`](Self::priors) is below 1: there the objective has no maximum, and may fall. Without priors they are flat.
-    pub fn floor(mut self, floor: f64) -> Self {
-        self.0.floor = floor;
-        self
-    }
-
-    /// Checks the settings.
-    ///
     /// # Errors
     ///
     /// [`FitError::Setting`] without components or replicates, and for a floor that is negative or not finite; [`FitError::Range`] for a
     /// hyperparameter outside its range; [`FitError::Conflict`] for a floor or priors on both blocks beside a prior on one of them.
-    pub fn build(self) -> Result<Snmf<T>, FitError> {
-        let snmf = self.0;
-        check_numbers(snmf.components, snmf.replicates)?;
-        if !(snmf.floor.is_finite() && snmf.floor >= 0.0) {
-            return Err(FitError::Setting {
-                name: "floor",
-                value: snmf.floor,
-                expected: "a finite number >= 0",
-            });
-        }
-        if let Some(priors) = snmf.laws() {
+    fn check(&self) -> Result<(), FitError> {
+        check_numbers(self.components, self.replicates)?;
+        let good = self.floor.is_finite() && self.floor >= 0.0;
+        FitError::unless(good, "floor", self.floor, "a finite number >= 0")?;
+        if let Some(priors) = self.laws() {
             priors.check()?;
         }
-        let lawless = ["atoms", "activations"].map(|block| !snmf.is_lawful(block));
-        if lawless.contains(&true) && (snmf.priors.is_some() || snmf.floor > 0.0) {
+        let lawless = ["atoms", "activations"].map(|block| !self.is_lawful(block));
+        if lawless.contains(&true) && (self.priors.is_some() || self.floor > 0.0) {
             return Err(FitError::Conflict {
                 what: "`priors` and `floor` apply to both blocks: they cannot be combined with a prior on one"
                     .into(),
             });
         }
-        Ok(snmf)
+        Ok(())
     }
 }
 
-impl<T: Real> Model<T> for Snmf<T> {
+impl<T: Real> Model<T> for Snmf {
     type State = SnmfState<T>;
 
-    fn components(&self) -> usize {
-        self.components
-    }
-
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         Ok(Box::new(self.on_cells(Signed::new(data)?)?))
     }
 }

@@ -2,7 +2,8 @@
 
 use plca_fit::shards::{Shard, Sharded, Survey, Whole};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Sense, Wanted,
+    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Sense, Settings,
+    Wanted,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
@@ -41,21 +42,21 @@ impl<T: Real> Expectation<T> for SnmfShard<T> {
 
 impl<T: Real> Shard<T> for SnmfShard<T> {}
 
-impl<T: Real> Snmf<T> {
+impl Snmf {
     /// The blocks for data or a shard of this shape.
-    fn specs_of(
+    fn specs_of<T: Real>(
         &self,
         shape: (usize, usize),
         survey: &Survey,
     ) -> Result<Vec<BlockSpec<T>>, FitError> {
-        let mut specs = self.blocks(shape)?;
+        let mut specs = self.specs(shape)?;
         specs[1].draw = around(survey.absolute, survey.observed as usize, &specs);
         Ok(specs)
     }
 }
 
 /// The atoms are shared, activations belong to the columns.
-impl<T: Real> Sharded<T> for Snmf<T> {
+impl<T: Real> Sharded<T> for Snmf {
     fn along(&self, _: usize) -> usize {
         1
     }
@@ -65,6 +66,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
     }
 
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
+        self.check()?;
         shards::survey(shard, first, self.replicates, self.real_data)
     }
 
@@ -92,6 +94,7 @@ impl<T: Real> Sharded<T> for Snmf<T> {
         _: &[f64],
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        self.check()?;
         let cells = Signed::new(shard)?;
         let specs = self.specs_of(cells.shape(), survey)?;
         let data = shards::part(cells, self.replicates, survey);

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape, each,
+    Algorithm, Explained, FitError, Frozen, Reconstruct, Settings, State, Transform, check_shape,
+    each,
 };
 use plca_priors::PriorSpec;
 use plca_tensor::arrange::Signed;
@@ -15,7 +16,7 @@ use crate::signed::{Column, alone, along_columns, empty, explained, joined, poss
 /// What was found of a column, and its likelihood.
 type Likely<T> = (Column<T>, f64);
 
-impl<T: Real> Snmf<T> {
+impl Snmf {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
     /// the objective can gain.
     ///
@@ -38,16 +39,17 @@ impl<T: Real> Snmf<T> {
     /// use skellam_snmf::{Replicates, Snmf, SnmfState};
     /// let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 6.0, -3.0, -6.0], Order::RowMajor)?;
-    /// let explained = Snmf::builder(1).replicates(Replicates::Limit).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// let explained = Snmf::new(1).replicates(Replicates::Limit).transform(&learnt, &new, &Transform::default())?;
     /// assert!((explained.fit.state().activations() - dmatrix![6.0, 12.0]).amax() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &SnmfState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<SnmfState<T>>, FitError> {
+        self.check()?;
         along_columns(how)?;
         let [plus, minus] = split(learnt.atoms());
         check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
@@ -62,14 +64,14 @@ impl<T: Real> Snmf<T> {
         let empty = empty(|visit| cells.for_each(visit), n, |_, column| column);
         let mut config = self.clone();
         config.components = k;
-        config.settings.freeze("atoms".into(), Frozen::Whole);
-        config.settings.freeze("activations".into(), Frozen::No);
+        config.blocks.freeze("atoms".into(), Frozen::Whole);
+        config.blocks.freeze("activations".into(), Frozen::No);
         let algorithm = config.on_cells(cells)?;
         let found = each(data, 1, how, |y, column, how| {
             let mut config = config.clone();
             config.priors = config.laws().map(|priors| priors.of_column(y));
-            config.settings = config
-                .settings
+            config.blocks = config
+                .blocks
                 .with_priors_that(|_, prior| !matches!(prior, PriorSpec::Gamma(..)));
             config.alone(learnt, column, how)
         })?;
@@ -83,7 +85,7 @@ impl<T: Real> Snmf<T> {
     }
 
     /// The activations of one column and its likelihood; nothing of one that has nothing to explain and no prior.
-    fn alone(
+    fn alone<T: Real>(
         &self,
         learnt: &SnmfState<T>,
         column: &dyn Data<T>,
@@ -120,7 +122,6 @@ impl<T: Real> SnmfState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let model = Snmf::builder(self.components()).build()?;
-        model.transform(self, data, how)
+        Snmf::new(self.components()).transform(self, data, how)
     }
 }

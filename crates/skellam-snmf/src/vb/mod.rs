@@ -17,14 +17,15 @@ mod state;
 mod transform;
 
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Settings,
+    Algorithm, Axes, BlockSettings, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model,
+    Settings,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
 use crate::posterior::least_shape;
-use crate::signed::{SignedData, law_setters};
+use crate::signed::SignedData;
 use crate::snmf::around;
 use crate::{Entries, Prior, Replicates};
 use counts::VbCounts;
@@ -34,87 +35,77 @@ use start::Bound;
 pub use select::{Candidate, select_components};
 pub use state::SnmfVbState;
 
-/// Factorization of a matrix of either sign under the Skellam law, by variational Bayes: the model `V ~ (T⁺ - T⁻) H` of
-/// [`Snmf`](crate::Snmf), but it fits a distribution over the factors instead of one value of them.
-///
-/// ```math
-/// \begin{aligned}
-/// & q(T) = \prod_k \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(H) = \prod_{k,n} \mathrm{Gamma}(\hat s_{kn}, \text{rate } \hat b_{kn}) \\
-/// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_{f,n} (\tilde L^+ + \tilde L^-)
-///   - \sum_{k,n} \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p) \\
-/// & \text{where} \quad \tilde L^\pm = e^{E[\ln T^\pm]} \, e^{E[\ln H]}
-/// \end{aligned}
-/// ```
-///
-/// `V` is the data, `F x N`, `L_fit` the log-likelihood of [`Replicates`] over the observed cells, and `p` the prior. Expectations are
-/// under `q`. The other sums run over all cells, hidden ones too. The objective is a lower bound of the log-evidence (ELBO), divided by the
-/// number of replicates.
-///
-/// | block | shape | what |
-/// |---|---|---|
-/// | `atoms_shape` | `2F x K` | the Dirichlet shapes `α̂` of `T⁺`, and below them those of `T⁻` |
-/// | `activations_shape` | `K x N` | the gamma shapes `ŝ` of `H` |
-/// | `activations_rate` | `K x N` | the gamma rates `b̂` of `H`; `1 / b̂` has the units of the data |
-///
-/// A start that gives only `atoms_shape` begins with the prior of the activations. In any other start, blocks that are not given come from
-/// one update, begun at random factors.
-///
-/// Cost: an iteration is one pass over the data, as one of [`Snmf`](crate::Snmf).
-///
-/// This type holds checked settings. [`SnmfVb::builder`] makes it, [`Model::fit`] fits it.
-///
-/// ```
-/// use plca_fit::Model;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// use skellam_snmf::SnmfVb;
-/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
-/// let vb = SnmfVb::builder(1).build()?;
-/// let fit = vb.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
-/// let means = fit.state().means()?;
-/// assert!(means.signed_atoms()[0] > 0.0 && means.activations()[1] > means.activations()[0]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct SnmfVb<T: Real> {
-    components: usize,
-    replicates: Replicates,
-    real_data: bool,
-    priors: Prior,
-    settings: Settings<T>,
+plca_fit::settings! {
+    /// Factorization of a matrix of either sign under the Skellam law, by variational Bayes: the model `V ~ (T⁺ - T⁻) H` of
+    /// [`Snmf`](crate::Snmf), but it fits a distribution over the factors instead of one value of them.
+    ///
+    /// ```math
+    /// \begin{aligned}
+    /// & q(T) = \prod_k \mathrm{Dirichlet}(\hat\alpha_k), \qquad q(H) = \prod_{k,n} \mathrm{Gamma}(\hat s_{kn}, \text{rate } \hat b_{kn}) \\
+    /// & \text{maximise} \quad L_\mathrm{fit}(V; \tilde L^+, \tilde L^-) + \sum_{f,n} (\tilde L^+ + \tilde L^-)
+    ///   - \sum_{k,n} \frac{\hat s}{\hat b} - \mathrm{KL}(q \,\Vert\, p) \\
+    /// & \text{where} \quad \tilde L^\pm = e^{E[\ln T^\pm]} \, e^{E[\ln H]}
+    /// \end{aligned}
+    /// ```
+    ///
+    /// `V` is the data, `F x N`, `L_fit` the log-likelihood of [`Replicates`] over the observed cells, and `p` the prior. Expectations are
+    /// under `q`. The other sums run over all cells, hidden ones too. The objective is a lower bound of the log-evidence (ELBO), divided by the
+    /// number of replicates.
+    ///
+    /// | block | shape | what |
+    /// |---|---|---|
+    /// | `atoms_shape` | `2F x K` | the Dirichlet shapes `α̂` of `T⁺`, and below them those of `T⁻` |
+    /// | `activations_shape` | `K x N` | the gamma shapes `ŝ` of `H` |
+    /// | `activations_rate` | `K x N` | the gamma rates `b̂` of `H`; `1 / b̂` has the units of the data |
+    ///
+    /// A start that gives only `atoms_shape` begins with the prior of the activations. In any other start, blocks that are not given come from
+    /// one update, begun at random factors.
+    ///
+    /// Cost: an iteration is one pass over the data, as one of [`Snmf`](crate::Snmf).
+    ///
+    /// [`SnmfVb::new`] and its setters make it, [`Model::fit`] fits it.
+    ///
+    /// ```
+    /// use plca_fit::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::SnmfVb;
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
+    /// let vb = SnmfVb::new(1);
+    /// let fit = vb.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+    /// let means = fit.state().means()?;
+    /// assert!(means.signed_atoms()[0] > 0.0 && means.activations()[1] > means.activations()[0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct SnmfVb, priors "_shape" {
+        /// The number `M` of replicated draws (default: [`Auto`](Replicates::Auto), for real data with noise).
+        pub replicates: Replicates = Replicates::default();
+        /// Whether data of which `M V` is not whole are accepted with finite `M` too (default: no): factorials become gamma functions. No effect in the limit.
+        pub real_data: bool = false;
+        priors: Prior = Prior { rate: Entries::All(1e-3), ..Prior::flat() }, own;
+    }
 }
-
-/// The settings of [`SnmfVb`], not yet checked.
-#[derive(Clone, Debug)]
-#[must_use = "call `.build()`"]
-pub struct SnmfVbBuilder<T: Real>(SnmfVb<T>);
-
-law_setters!(SnmfVbBuilder);
-plca_fit::posterior_setters!(SnmfVbBuilder);
 
 /// The names of the blocks.
 pub(crate) const NAMES: [&str; 3] = ["atoms_shape", "activations_shape", "activations_rate"];
 
-impl<T: Real> SnmfVb<T> {
-    /// Starts the settings of a model with this number of components, `K`.
-    pub fn builder(components: usize) -> SnmfVbBuilder<T> {
-        SnmfVbBuilder(Self {
-            components,
-            replicates: Replicates::default(),
-            real_data: false,
-            priors: Prior {
-                rate: Entries::All(1e-3),
-                ..Prior::flat()
-            },
-            settings: Settings::default(),
-        })
+impl SnmfVb {
+    /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner)
+    /// has learnt. Every rate must be positive. Shapes must be at least 1e-150, in `f32` at least 1e-19: smaller ones are refused when the
+    /// model meets data.
+    pub fn priors(mut self, priors: Prior) -> Self {
+        self.priors = priors;
+        for block in NAMES {
+            self.blocks.without_prior(block);
+        }
+        self
     }
 
     /// The blocks for data of this shape.
-    fn blocks(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
+    fn specs<T: Real>(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
         let mut specs = specs(shape, self.components);
-        self.settings.apply_frozen(&mut specs)?;
+        self.blocks.apply_frozen(&mut specs)?;
         let priors = self.laws();
         priors.check_shape(shape, self.components)?;
         priors.check_least(least_shape::<T>())?;
@@ -123,11 +114,11 @@ impl<T: Real> SnmfVb<T> {
 
     /// The priors of atoms and activations.
     fn laws(&self) -> Prior {
-        self.priors.clone().with(&self.settings).0
+        self.priors.clone().with(&self.blocks).0
     }
 
-    fn on_cells(&self, cells: Signed<T>) -> Result<Bound<T>, FitError> {
-        let specs = self.blocks(cells.shape())?;
+    fn on_cells<T: Real>(&self, cells: Signed<T>) -> Result<Bound<T>, FitError> {
+        let specs = self.specs(cells.shape())?;
         let data = SignedData::new(cells, self.replicates, self.real_data)?;
         Ok(Bound(Em(VbCounts {
             specs: drawn(specs, data.size, data.cells.observed()),
@@ -139,50 +130,37 @@ impl<T: Real> SnmfVb<T> {
     }
 }
 
-impl<T: Real> SnmfVbBuilder<T> {
-    /// Sets the priors of atoms and activations (default: all shapes 1, all rates 0.001), such as those that a [`Learner`](crate::Learner)
-    /// has learnt. Every rate must be positive. Shapes must be at least 1e-150, in `f32` at least 1e-19: smaller ones are refused when the
-    /// model meets data.
-    pub fn priors(mut self, priors: Prior) -> Self {
-        self.0.priors = priors;
-        for block in NAMES {
-            self.0.settings.without_prior(block);
-        }
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError::Setting`] for 0 components or replicates; [`FitError::Range`] for a shape or rate of the prior that is not positive and
-    /// finite; [`FitError::Conflict`] unless the same part of `activations_shape` and `activations_rate` is frozen.
-    pub fn build(self) -> Result<SnmfVb<T>, FitError> {
-        let vb = self.0;
-        check_numbers(vb.components, vb.replicates)?;
-        check_laws(&vb.settings)?;
-        vb.laws().check()?;
-        vb.laws().check_proper()?;
-        check_frozen(NAMES.map(|name| vb.settings.frozen(name)))?;
-        Ok(vb)
-    }
-}
-
-impl<T: Real> Model<T> for SnmfVb<T> {
-    type State = SnmfVbState<T>;
-
+impl Settings for SnmfVb {
     fn components(&self) -> usize {
         self.components
     }
 
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] for 0 components or replicates; [`FitError::Prior`] for a prior that is no law of its block; [`FitError::Range`] for a shape or
+    /// rate of the prior that is not positive and finite; [`FitError::Conflict`] unless the same part of `activations_shape` and `activations_rate` is frozen.
+    fn check(&self) -> Result<(), FitError> {
+        check_numbers(self.components, self.replicates)?;
+        check_laws(&self.blocks)?;
+        let laws = self.laws();
+        laws.check()?;
+        laws.check_proper()?;
+        check_frozen(NAMES.map(|name| self.blocks.frozen(name)))
+    }
+}
+
+impl<T: Real> Model<T> for SnmfVb {
+    type State = SnmfVbState<T>;
+
     fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        self.check()?;
         Ok(Box::new(self.on_cells(Signed::new(data)?)?))
     }
 }
 
 /// Refuses priors that are no laws of atoms or activations.
-pub(crate) fn check_laws<T: Real>(settings: &Settings<T>) -> Result<(), FitError> {
-    for (block, prior) in settings.priors() {
+pub(crate) fn check_laws(blocks: &BlockSettings) -> Result<(), FitError> {
+    for (block, prior) in blocks.priors() {
         let checked = match block {
             "activations_shape" => prior.gamma().map(drop),
             _ => prior.shapes().map(drop),

@@ -6,12 +6,12 @@ use rand::Rng;
 
 use super::{SnmfVb, SnmfVbState};
 
-impl<T: Real> SnmfVb<T> {
+impl SnmfVb {
     /// The score of a fit, `(ELBO + ln K!) / M` in nats, from its objective `ELBO / M`; greater is better. See [`select_components`].
     ///
     /// ```
     /// use skellam_snmf::{Replicates, SnmfVb};
-    /// let three = SnmfVb::<f64>::builder(3).replicates(Replicates::One).build()?;
+    /// let three = SnmfVb::new(3).replicates(Replicates::One);
     /// assert_eq!(three.score(-8.0), 2f64.ln() + 3f64.ln() - 8.0);
     /// # Ok::<(), skellam_snmf::FitError>(())
     /// ```
@@ -53,7 +53,7 @@ pub struct Candidate<T: Real> {
 ///
 /// # Errors
 ///
-/// [`FitError::Setting`] for 0 starts; the errors of `configure`, of [`on`](Model::on) and of [`run`](plca_fit::Run::run).
+/// [`FitError::Setting`] for 0 starts; the errors of [`on`](Model::on) and of [`run`](plca_fit::Run::run).
 ///
 /// # Examples
 ///
@@ -65,14 +65,14 @@ pub struct Candidate<T: Real> {
 /// let values = vec![20.0, 40.0, 10.0, -10.0, -20.0, -5.0, 30.0, 60.0, 15.0];                        // rank one
 /// let v = DenseTensor::<f64>::new(vec![3, 3], values, Order::RowMajor)?;
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let ranked = select_components(&v, 1..=3, |k| SnmfVb::builder(k).build(), 3, &Stop::default(), &mut rng)?;
+/// let ranked = select_components(&v, 1..=3, SnmfVb::new, 3, &Stop::default(), &mut rng)?;
 /// assert_eq!(ranked[0].components, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn select_components<T: Real>(
     data: &dyn Data<T>,
     components: impl IntoIterator<Item = usize>,
-    configure: impl Fn(usize) -> Result<SnmfVb<T>, FitError>,
+    configure: impl Fn(usize) -> SnmfVb,
     starts: u32,
     stop: &Stop,
     rng: &mut dyn Rng,
@@ -80,7 +80,7 @@ pub fn select_components<T: Real>(
     FitError::if_zero("starts", starts as usize)?;
     let mut candidates = Vec::new();
     for k in components {
-        let vb = configure(k)?;
+        let vb = configure(k);
         let run = vb.on(data)?.stop(stop.clone()).restarts(starts);
         let fit = run.run(Init::default(), rng)?;
         candidates.push(Candidate {

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::shards::{Shard, Sharded, Survey, Whole};
-use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Sense, Wanted};
+use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Sense, Settings, Wanted};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
@@ -57,25 +57,26 @@ impl<T: Real> Shard<T> for VbShard<T> {
     }
 }
 
-impl<T: Real> SnmfVb<T> {
+impl SnmfVb {
     /// The blocks for data or a shard of this shape.
-    fn specs_of(
+    fn specs_of<T: Real>(
         &self,
         shape: (usize, usize),
         survey: &Survey,
     ) -> Result<Vec<BlockSpec<T>>, FitError> {
-        let specs = self.blocks(shape)?;
+        let specs = self.specs(shape)?;
         Ok(drawn(specs, survey.absolute, survey.observed as usize))
     }
 }
 
 /// The posterior of the atoms is shared, that of the activations belongs to the columns.
-impl<T: Real> Sharded<T> for SnmfVb<T> {
+impl<T: Real> Sharded<T> for SnmfVb {
     fn along(&self, _: usize) -> usize {
         1
     }
 
     fn survey(&self, shard: &dyn Data<T>, first: usize) -> Result<Survey, FitError> {
+        self.check()?;
         shards::survey(shard, first, self.replicates, self.real_data)
     }
 
@@ -101,6 +102,7 @@ impl<T: Real> Sharded<T> for SnmfVb<T> {
         _: &[f64],
         survey: &Survey,
     ) -> Result<Box<dyn Shard<T> + 'a>, FitError> {
+        self.check()?;
         let cells = Signed::new(shard)?;
         Ok(Box::new(VbShard(VbCounts {
             specs: self.specs_of(cells.shape(), survey)?,

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Progress, State, Stepped, begin,
-    explain_given,
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Progress, Settings, State,
+    Stepped, begin, explain_given,
 };
 use plca_priors::Components;
 use plca_tensor::arrange::Signed;
@@ -131,7 +131,7 @@ impl<T: Real> Algorithm<T> for Bound<T> {
     }
 }
 
-impl<T: Real> SnmfVb<T> {
+impl SnmfVb {
     /// The prior itself as a start, `α̂ = α`, `ŝ = a`, `b̂ = b + 1`, every shape raised by up to `jitter`: components that start alike under like
     /// priors stay alike for ever.
     ///
@@ -149,17 +149,18 @@ impl<T: Real> SnmfVb<T> {
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// let v = DenseTensor::new(vec![1, 2], vec![2.0, -4.0], Order::RowMajor)?;
     /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(0.5), ..Prior::flat() };
-    /// let start = SnmfVb::builder(1).priors(priors).build()?.at_prior(&v, 0.0, &mut rng)?;
+    /// let start = SnmfVb::new(1).priors(priors).at_prior(&v, 0.0, &mut rng)?;
     /// assert_eq!(start.activations_shape(), &dmatrix![3.0, 3.0]);
     /// assert_eq!(start.activations_rate(), &dmatrix![1.5, 1.5]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn at_prior(
+    pub fn at_prior<T: Real>(
         &self,
         data: &dyn Data<T>,
         jitter: f64,
         rng: &mut dyn Rng,
     ) -> Result<SnmfVbState<T>, FitError> {
+        self.check()?;
         if !(jitter.is_finite() && jitter >= 0.0) {
             return Err(FitError::Setting {
                 name: "jitter",
@@ -189,17 +190,18 @@ impl<T: Real> SnmfVb<T> {
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
-    /// let point = Snmf::builder(1).build()?.fit(&v, &mut rng)?;
-    /// let vb = SnmfVb::builder(1).build()?;
+    /// let point = Snmf::new(1).fit(&v, &mut rng)?;
+    /// let vb = SnmfVb::new(1);
     /// let start = vb.at_means(&v, point.state())?;
     /// let fit = vb.on(&v)?.run(&start, &mut rng)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn at_means(
+    pub fn at_means<T: Real>(
         &self,
         data: &dyn Data<T>,
         means: &SnmfState<T>,
     ) -> Result<SnmfVbState<T>, FitError> {
+        self.check()?;
         let bound = self.on_cells(Signed::new(data)?)?;
         let counts = &bound.0.0;
         let [atoms, activations] = [0, 1].map(|j| counts.specs[j].shape);

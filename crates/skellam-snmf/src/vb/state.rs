@@ -88,7 +88,7 @@ impl<T: Real> SnmfVbState<T> {
     /// let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// for values in [vec![9.0, 20.0, -4.0, -9.0], vec![6.0, 8.0, -5.0, -2.0]] {
     ///     let data = DenseTensor::<f64>::new(vec![2, 2], values, Order::RowMajor)?;
-    ///     let fit = SnmfVb::builder(1).priors(learner.prior()?).build()?.fit(&data, &mut rng)?;
+    ///     let fit = SnmfVb::new(1).priors(learner.prior()?).fit(&data, &mut rng)?;
     ///     learner.learn(&fit.state().posterior())?;
     /// }
     /// assert_eq!(learner.seen(), 2);

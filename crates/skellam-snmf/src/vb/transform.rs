@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plca_fit::{Explained, FitError, Frozen, Reconstruct, Transform, check_shape, each};
+use plca_fit::{Explained, FitError, Frozen, Reconstruct, Settings, Transform, check_shape, each};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
@@ -12,7 +12,7 @@ use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
 use crate::signed::{alone, along_columns, empty, explained_by_bound, joined};
 
-impl<T: Real> SnmfVb<T> {
+impl SnmfVb {
     /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
     /// There is no bound on what the objective can gain.
     ///
@@ -34,17 +34,18 @@ impl<T: Real> SnmfVb<T> {
     /// let (plus, minus) = (dmatrix![40.0; 1.0], dmatrix![1.0; 40.0]);
     /// let learnt = SnmfVbState::new(Posterior { plus, minus, shape: dmatrix![1.0], rate: dmatrix![1.0] })?;
     /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 6.0, -3.0, -6.0], Order::RowMajor)?;
-    /// let explained = SnmfVb::builder(1).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// let explained = SnmfVb::new(1).transform(&learnt, &new, &Transform::default())?;
     /// let shapes = explained.fit.state().activations_shape();
     /// assert!(shapes[1] > shapes[0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn transform(
+    pub fn transform<T: Real>(
         &self,
         learnt: &SnmfVbState<T>,
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<SnmfVbState<T>>, FitError> {
+        self.check()?;
         along_columns(how)?;
         let [plus, _] = split(learnt.atoms_shape());
         check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
@@ -58,7 +59,7 @@ impl<T: Real> SnmfVb<T> {
         config.components = learnt.components();
         let frozen = [Frozen::Whole, Frozen::No, Frozen::No];
         for (name, frozen) in NAMES.into_iter().zip(frozen) {
-            config.settings.freeze(name.into(), frozen);
+            config.blocks.freeze(name.into(), frozen);
         }
         let start = |bound: &Bound<T>| {
             let VbCounts { prior, specs, .. } = &bound.0.0;
@@ -72,7 +73,7 @@ impl<T: Real> SnmfVb<T> {
         let columns = each(data, 1, how, |y, column, how| {
             let mut config = config.clone();
             config.priors = config.laws().of_column(y);
-            config.settings = config.settings.with_priors_that(|_, _| false);
+            config.blocks = config.blocks.with_priors_that(|_, _| false);
             let mut bound = config.on_cells(Signed::new(column)?)?;
             bound.0.0.held = Some(held.clone());
             let start = start(&bound);
@@ -94,7 +95,6 @@ impl<T: Real> SnmfVbState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let model = SnmfVb::builder(self.components()).build()?;
-        model.transform(self, data, how)
+        SnmfVb::new(self.components()).transform(self, data, how)
     }
 }

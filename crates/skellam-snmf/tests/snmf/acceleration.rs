@@ -34,10 +34,7 @@ fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
     let half = dmatrix![0.5];
     let last = SnmfState::new(&half, &half, dmatrix![3.0, 4.0]).unwrap();
     let (config, data) = (
-        Snmf::builder(1)
-            .replicates(skellam_snmf::Replicates::Limit)
-            .build()
-            .unwrap(),
+        Snmf::new(1).replicates(skellam_snmf::Replicates::Limit),
         tensor(&dmatrix![2.0, -1.0]),
     );
     let em = config.bind(&data).unwrap();
@@ -47,10 +44,7 @@ fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
 
     let factors = vec![dmatrix![0.25; 0.75]];
     let last = SignedCpState::new(&half, &half, &dvector![4.0], factors, 0).unwrap();
-    let config = SignedCp::builder(1)
-        .replicates(skellam_snmf::Replicates::Limit)
-        .build()
-        .unwrap();
+    let config = SignedCp::new(1).replicates(skellam_snmf::Replicates::Limit);
     let em = config.bind(&data).unwrap();
     let found = extrapolated(&*em, last.parameters(), &[0.4, 0.0, -2.0, 0.0, 0.1]);
     near(&found, &[0.4 / 0.45, 0.05 / 0.45, 0.4, 0.2, 0.8]);
@@ -72,9 +66,9 @@ fn extrapolated_shapes_are_clipped() {
     assert_eq!(flat(last), [0.5, 0.01, 3.0, 0.004, 2.0, 5.0]);
     let data = DenseTensor::new(vec![1, 2], vec![2.0, -1.0], Order::RowMajor).unwrap();
     let found = |frozen: &[&'static str], values: [f64; 4]| {
-        let builder = SnmfVb::builder(1);
-        let builder = frozen.iter().fold(builder, |b, &name| b.freeze(name));
-        let config = builder.build().unwrap();
+        let config = frozen
+            .iter()
+            .fold(SnmfVb::new(1), |vb, &name| vb.freeze(name));
         let vb = config.bind(&data).unwrap();
         let values = [&values[..], &[7.0, 0.5]].concat();
         let found = extrapolated(&*vb, last, &values);

@@ -27,8 +27,8 @@ fn w_is_optimal(v: &DMatrix<f64>, state: &DingState<f64>) -> Result<(), TestCase
     Ok(())
 }
 
-fn ding(k: usize) -> Ding<f64> {
-    Ding::builder(k).build().unwrap()
+fn ding(k: usize) -> Ding {
+    Ding::new(k)
 }
 
 fn from(h: DMatrix<f64>) -> Init<f64> {
@@ -81,7 +81,7 @@ fn clusters(
     max_iter: usize,
     rng: &mut ChaCha8Rng,
 ) -> Result<Fit<KMeansState<f64>>, FitError> {
-    let model = KMeans::builder(k).seeding(seeding).build()?;
+    let model = KMeans::new(k).seeding(seeding);
     let stop = Stop::default().max_iter(max_iter).tol(None);
     model.on(&tensor(v))?.stop(stop).run(Init::default(), rng)
 }
@@ -163,7 +163,7 @@ proptest! {
 fn seeds_are_drawn_by_squared_distance() {
     let v = DMatrix::from_row_slice(1, 4, &[0.0, 1.0, 3.0, 4.0]);
     let data = tensor(&v);
-    let model = KMeans::builder(2).build().unwrap();
+    let model = KMeans::new(2);
     let steps = model.bind(&data).unwrap();
     let mut pairs = DMatrix::<f64>::zeros(5, 5);
     const DRAWS: f64 = 40_000.0;
@@ -220,7 +220,7 @@ fn the_scale_of_a_component_may_be_in_either_factor() {
         let h = DMatrix::from_fn(3, 10, |_, _| value(1.0));
         let data = DenseTensor::new(vec![12, 10], v.as_slice().to_vec(), Order::ColumnMajor);
         let data = data.unwrap();
-        let ding = Ding::builder(3).build().unwrap();
+        let ding = Ding::new(3);
         let trace = |e: i32, given: bool| {
             let by = |x: T, e: i32| T::lit(times_power_of_two(x.to_f64(), e));
             let (mut w, mut h) = (w.clone(), h.clone());
@@ -254,7 +254,7 @@ fn the_scale_of_a_component_may_be_in_either_factor() {
 fn a_basis_beyond_the_numbers_is_refused() {
     let v = DMatrix::from_row_slice(2, 3, &[1e12f32, 2e12, -3e12, 4e12, 5e12, -1e12]);
     let data = DenseTensor::new(vec![2, 3], v.as_slice().to_vec(), Order::ColumnMajor).unwrap();
-    let ding = Ding::<f32>::builder(2).build().unwrap();
+    let ding = Ding::new(2);
     let h = DMatrix::from_row_slice(2, 3, &[1.0f32, 2.0, 1.0, 1e-30, 3e-30, 4e-30]);
     let w = DMatrix::from_row_slice(2, 2, &[1e12f32, 3e38, 2e12, 3e38]);
     let only = Init::default().block("activations", h);

@@ -1,13 +1,13 @@
 //! Zeros, hidden cells, tiny shapes, refused input: every case of the specification's section 11.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{FitError, Init, Model, Solver, State, Stop, StopError};
+use plca_fit::{FitError, Init, Model, Settings, Solver, State, Stop, StopError};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Factors, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Snmf,
-    SnmfBuilder, SnmfVb, SnmfVbState, Statistics,
+    SnmfVb, SnmfVbState, Statistics,
 };
 
 use crate::support::{At, masked, stacked, tensor};
@@ -24,14 +24,14 @@ fn start<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>, h: DMatrix<T>) -> Init<
         .block("activations", h)
 }
 
-fn snmf(k: usize) -> SnmfBuilder<f64> {
-    Snmf::builder(k).replicates(Replicates::Limit)
+fn snmf(k: usize) -> Snmf {
+    Snmf::new(k).replicates(Replicates::Limit)
 }
 
 /// A rate of 0 gives a product of 0, never NaN; a zero stays where the shape is 1 and comes back where it is larger.
 #[test]
 fn zeros() {
-    let v = tensor(&dmatrix![3.0, 0.0, 0.0; 0.0, -2.0, 0.0]);
+    let v = tensor::<f64>(&dmatrix![3.0, 0.0, 0.0; 0.0, -2.0, 0.0]);
     let h = dmatrix![1.0, 1.0, 1.0];
     let init = start(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], h);
     for m in METHODS {
@@ -40,7 +40,7 @@ fn zeros() {
                 plus: Entries::All(alpha),
                 ..Prior::flat()
             };
-            let config = snmf(1).replicates(m).priors(prior).build().unwrap();
+            let config = snmf(1).replicates(m).priors(prior);
             let mut at = At::start(&config, &v, init.clone());
             for _ in 0..3 {
                 at.step();
@@ -63,7 +63,7 @@ fn zeros() {
 #[test]
 fn the_limit_makes_zeros() {
     let v = tensor(&dmatrix![0.0, 0.0; 1.0, 2.0]);
-    let config = snmf(1).build().unwrap();
+    let config = snmf(1);
     let init = start(&dmatrix![0.4; 0.4], &dmatrix![0.0; 0.2], dmatrix![1.0, 1.0]);
     let mut at = At::start(&config, &v, init);
     for _ in 0..3 {
@@ -78,7 +78,7 @@ fn the_limit_makes_zeros() {
 #[test]
 fn impossible_starts() {
     let v = tensor(&dmatrix![0.0, 1.0; -1.0, 1.0]);
-    let config = snmf(1).build().unwrap();
+    let config = snmf(1);
     let refused = |plus, minus, h| {
         let init = start(&plus, &minus, h);
         config.init(&v, init, &mut rng(0)).unwrap_err()
@@ -98,7 +98,7 @@ fn impossible_starts() {
 fn empty_components_keep_their_atom() {
     let v = tensor(&dmatrix![2.0, -1.0; 1.0, 3.0]);
     for m in METHODS {
-        let config = snmf(2).replicates(m).build().unwrap();
+        let config = snmf(2).replicates(m);
         let init = start(
             &dmatrix![0.3, 0.1; 0.3, 0.2],
             &dmatrix![0.2, 0.3; 0.2, 0.4],
@@ -119,7 +119,7 @@ fn hidden_columns_and_nothing_at_all() {
     let nan = f64::NAN;
     let v = tensor(&dmatrix![2.0, nan, -1.0; 1.0, nan, 3.0; nan, nan, nan]);
     for m in METHODS {
-        let config = snmf(2).replicates(m).build().unwrap();
+        let config = snmf(2).replicates(m);
         let mut at = At::start(&config, &v, Init::default());
         let before = at.state();
         for _ in 0..5 {
@@ -151,8 +151,7 @@ fn tiny_shapes() {
             rate: Entries::All(1e-3),
         };
         for m in METHODS {
-            let config = SnmfVb::builder(2).replicates(m).priors(prior.clone());
-            let config = config.build().unwrap();
+            let config = SnmfVb::new(2).replicates(m).priors(prior.clone());
             let drawn = config.init(&v, Init::default(), &mut rng(0)).unwrap();
             let near = config.at_prior(&v, 1e-5, &mut rng(0)).unwrap();
             for init in [drawn, near] {
@@ -178,7 +177,7 @@ fn whole_data() {
     let large = 2f64.powi(53);
     let v = tensor(&dmatrix![-large, large; 0.0, 3.0]);
     let one = || snmf(1).replicates(Replicates::One);
-    let config = one().build().unwrap();
+    let config = one();
     let run = config.on(&v).unwrap().stop(Stop::default().max_iter(5));
     let fit = run.run(Init::default(), &mut rng(0)).unwrap();
     assert!(fit.objective().is_finite());
@@ -188,12 +187,12 @@ fn whole_data() {
         refused.to_string(),
         "entry [1, 0] is 0.5, expected a whole number, because the number of replicates is finite"
     );
-    assert!(one().real_data().build().unwrap().on(&half).is_ok());
+    assert!(one().real_data(true).on(&half).is_ok());
     // Two draws average to halves.
-    let two = snmf(1).replicates(Replicates::Finite(2)).build().unwrap();
+    let two = snmf(1).replicates(Replicates::Finite(2));
     assert!(two.on(&half).is_ok());
-    let vb = SnmfVb::builder(1).replicates(Replicates::One);
-    assert!(vb.build().unwrap().on(&half).is_err());
+    let vb = SnmfVb::new(1).replicates(Replicates::One);
+    assert!(vb.on(&half).is_err());
     // Hidden cells need not be whole.
     let seen = dmatrix![true, true; false, false];
     let hidden = masked(&dmatrix![1.0, 2.0; 0.5, f64::NAN], &seen);
@@ -209,11 +208,7 @@ fn ratios_of_small_cells_in_single_precision() {
         atoms: [&DMatrix<T>; 2],
         h: DMatrix<T>,
     ) -> DMatrix<T> {
-        let config = Snmf::builder(2)
-            .replicates(Replicates::Limit)
-            .freeze("atoms")
-            .build()
-            .unwrap();
+        let config = Snmf::new(2).replicates(Replicates::Limit).freeze("atoms");
         let mut at = At::start(&config, data, start(atoms[0], atoms[1], h));
         at.step();
         at.state().activations().clone()
@@ -241,9 +236,9 @@ fn bad_data() {
     for bad in [f64::INFINITY, f64::NEG_INFINITY] {
         assert!(Signed::from_matrix(dmatrix![1.0, bad]).is_err());
     }
-    let config = snmf(1).build().unwrap();
+    let config = snmf(1);
     let huge = tensor(&dmatrix![1.0, -1e200]);
-    let counts = snmf(1).replicates(Replicates::One).build().unwrap();
+    let counts = snmf(1).replicates(Replicates::One);
     let refused = counts.on(&huge).unwrap_err();
     assert!(matches!(&refused, FitError::Entry { index, .. } if index == &[0, 1]));
     // The limit has no scale of its own.
@@ -261,7 +256,7 @@ fn bad_data() {
 #[test]
 fn bad_settings() {
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
-        let refused = snmf(1).floor(bad).build().unwrap_err();
+        let refused = snmf(1).floor(bad).check().unwrap_err();
         assert!(matches!(refused, FitError::Setting { name: "floor", .. }));
     }
     let with = |change: &dyn Fn(&mut Prior)| {
@@ -270,10 +265,7 @@ fn bad_settings() {
             ..Prior::flat()
         };
         change(&mut prior);
-        (
-            snmf(1).priors(prior.clone()).build(),
-            SnmfVb::<f64>::builder(1).priors(prior).build(),
-        )
+        (snmf(1).priors(prior.clone()), SnmfVb::new(1).priors(prior))
     };
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for change in [
@@ -282,26 +274,26 @@ fn bad_settings() {
             &|p| p.shape = Entries::All(bad),
         ] {
             let (em, vb) = with(change);
-            assert!(matches!(em, Err(FitError::Range { .. })) && em.is_err() == vb.is_err());
+            assert!(matches!(em.check(), Err(FitError::Range { .. })) && vb.check().is_err());
         }
         let (em, vb) = with(&|p| p.rate = Entries::All(bad));
         // A rate of 0 is for EM alone.
-        assert!(em.is_ok() == (bad == 0.0) && vb.is_err());
+        assert!(em.check().is_ok() == (bad == 0.0) && vb.check().is_err());
     }
     let v = tensor(&dmatrix![1.0, 2.0]);
     let (em, vb) = with(&|p| p.shape = Entries::Each(DMatrix::from_element(2, 2, 1.0)));
-    let em = em.unwrap();
+    em.check().and(vb.check()).unwrap();
     assert!(matches!(
         em.on(&v),
         Err(FitError::Shape { got: (2, 2), .. })
     ));
-    assert!(vb.unwrap().on(&v).is_err());
+    assert!(vb.on(&v).is_err());
 }
 
 #[test]
 fn bad_starts() {
     let v = tensor(&dmatrix![1.0, 2.0; 3.0, -4.0]);
-    let config = snmf(1).build().unwrap();
+    let config = snmf(1);
     let good = || (dmatrix![0.2; 0.3], dmatrix![0.2; 0.3], dmatrix![1.0, 1.0]);
     let refused = |init| config.init(&v, init, &mut rng(0)).unwrap_err();
     let names = |error: &FitError, name: &str, at: (usize, usize)| matches!(error, FitError::Value { block, row, column, .. } if block == name && (*row, *column) == at);
@@ -328,11 +320,11 @@ fn bad_starts() {
     };
     assert_eq!(refused(start(&one, &one, h)), shape);
     for name in ["atoms", "activations"] {
-        let frozen = snmf(1).freeze(name).build().unwrap();
+        let frozen = snmf(1).freeze(name);
         let error = frozen.init(&v, Init::default(), &mut rng(0)).unwrap_err();
         assert_eq!(error, FitError::NotGiven { block: name.into() });
     }
-    let vb = SnmfVb::builder(1).freeze("atoms_shape").build().unwrap();
+    let vb = SnmfVb::new(1).freeze("atoms_shape");
     assert!(vb.init(&v, Init::default(), &mut rng(0)).is_err());
     let run = config.on(&v).unwrap().stop(Stop::default().tol(-1.0));
     let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
@@ -361,31 +353,31 @@ fn fixed_blocks_stay() {
     let stop = Stop::default().max_iter(20);
     let atoms = stacked(&dmatrix![0.2, 0.1; 0.3, 0.4], &dmatrix![0.2, 0.3; 0.3, 0.2]);
     let init = Init::default().block("atoms", atoms);
-    let config = snmf(2).freeze("atoms").build().unwrap();
+    let config = snmf(2).freeze("atoms");
     let first = config.init(&v, init.clone(), &mut rng(0)).unwrap();
     let run = config.on(&v).unwrap().stop(stop.clone());
     let fit = run.run(init, &mut rng(0)).unwrap();
     assert_eq!(fit.state().atoms(), first.atoms());
     assert_ne!(fit.state().activations(), first.activations());
     let h = Init::default().block("activations", first.activations().clone());
-    let config = snmf(2).freeze("activations").build().unwrap();
+    let config = snmf(2).freeze("activations");
     let run = config.on(&v).unwrap().stop(stop.clone());
     let fit = run.run(h, &mut rng(0)).unwrap();
     assert_eq!(fit.state().activations(), first.activations());
 
-    let vb = SnmfVb::builder(2).build().unwrap();
+    let vb = SnmfVb::new(2);
     let run = vb.on(&v).unwrap().stop(stop.clone());
     let learnt = run.run(Init::default(), &mut rng(0)).unwrap();
     let learnt = learnt.into_state();
     let new = tensor(&dmatrix![4.0; -2.0]);
-    let vb = SnmfVb::builder(2).freeze("atoms_shape").build().unwrap();
+    let vb = SnmfVb::new(2).freeze("atoms_shape");
     let init = Init::default().block("atoms_shape", learnt.atoms_shape().clone());
     let run = vb.on(&new).unwrap().stop(stop.clone());
     let fit = run.run(init, &mut rng(0)).unwrap();
     assert_eq!(fit.state().atoms_shape(), learnt.atoms_shape());
     assert_eq!(fit.state().activations_shape().shape(), (2, 1));
-    let vb = SnmfVb::builder(2).freeze("activations_shape");
-    let vb = vb.freeze("activations_rate").build().unwrap();
+    let vb = SnmfVb::new(2).freeze("activations_shape");
+    let vb = vb.freeze("activations_rate");
     let flat = DMatrix::from_element(4, 2, 1.0);
     let init = Init::from(&learnt).block("atoms_shape", flat.clone());
     let run = vb.on(&v).unwrap().stop(stop);
@@ -460,8 +452,7 @@ fn learners_are_written_down() {
         rate: vec![0.1],
     };
     let mut learner = Learner::new(Sharing::all(5, 2), hyper, Rate::Constant(0.3)).unwrap();
-    let vb = SnmfVb::builder(2).priors(learner.prior().unwrap());
-    let vb = vb.build().unwrap();
+    let vb = SnmfVb::new(2).priors(learner.prior().unwrap());
     let run = vb.on(&v).unwrap().solver(Solver::Em);
     let run = run.stop(Stop::default().max_iter(10));
     let fit = run.run(Init::default(), &mut rng(0)).unwrap();
@@ -559,11 +550,7 @@ fn failing_steps_change_nothing() {
         ..Prior::flat()
     };
     let single = tensor(&dmatrix![2.0f32, -1.0; 3.0, 1.0]);
-    let config = Snmf::builder(1)
-        .replicates(Replicates::Limit)
-        .priors(prior)
-        .build()
-        .unwrap();
+    let config = Snmf::new(1).replicates(Replicates::Limit).priors(prior);
     let start = config.init(&single, Init::default(), &mut rng(0)).unwrap();
     fails(&config, &single, &start);
 }

@@ -3,8 +3,8 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::laws::check_threads;
 use plca_fit::{
-    Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct, State,
-    Transform,
+    Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct,
+    Settings, State, Transform,
 };
 use plca_priors::{Gamma, PriorSpec};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
-    SignedCpState, SignedCpVb, SignedCpVbBuilder, Snmf, SnmfVb,
+    SignedCpState, SignedCpVb, Snmf, SnmfVb,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -73,13 +73,10 @@ fn faint<T: Real>(unit: f64) {
                     (_, rest) => unit * (1 + at % 7 + rest) as f64,
                 });
                 let data = tensor::<T>(&shape, &values.collect::<Vec<_>>());
-                let model = ShiftedSnmf::builder(3, kernel.clone())
+                let model = ShiftedSnmf::new(3, kernel.clone())
                     .reach(vec![reach])
                     .replicates(Replicates::Limit);
-                let model = model
-                    .prior("activations", Gamma::new(1.5, 0.5).unwrap())
-                    .build()
-                    .unwrap();
+                let model = model.prior("activations", Gamma::new(1.5, 0.5).unwrap());
                 // Without a negative side nothing else holds the rates up.
                 let taps = kernel.iter().product::<usize>();
                 let mut draw = rng(7);
@@ -117,19 +114,18 @@ proptest! {
         let replicates = if one { Replicates::One } else { Replicates::Limit };
         let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
         let (a, b) = if priors { (1.5, 0.2) } else { (1.0, 0.0) };
-        let shifted = ShiftedSnmf::<f64>::builder(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
+        let shifted = ShiftedSnmf::new(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
         let shifted = shifted.prior("atoms", Entries::All(a)).prior("activations", Gamma::new(a, b).unwrap());
-        let shifted = shifted.build().unwrap();
         let data = tensor::<f64>(&[4, 5], &values);
         rises(&*shifted.bind(&data).unwrap(), seed, 15);
-        let single = ShiftedSnmf::<f32>::builder(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
-        rises(&*single.build().unwrap().bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
+        let single = ShiftedSnmf::new(2, vec![2, 2]).replicates(Replicates::Limit).reach(vec![reach]).replicates(replicates);
+        rises(&*single.bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
         for scale in [None, Some(0), Some(2)] {
-            let cp = SignedCp::<f64>::builder(2).replicates(Replicates::Limit).signed_mode(1).scale_mode(scale).replicates(replicates);
+            let cp = SignedCp::new(2).replicates(Replicates::Limit).signed_mode(1).scale_mode(scale).replicates(replicates);
             let carrier = scale.map_or("weights".into(), |mode| format!("factor_{mode}"));
             let cp = cp.prior("atoms", Entries::All(a)).prior(carrier, Gamma::new(a, b).unwrap());
             let data = tensor::<f64>(&[2, 5, 2], &values);
-            rises(&*cp.build().unwrap().bind(&data).unwrap(), seed, 15);
+            rises(&*cp.bind(&data).unwrap(), seed, 15);
         }
     }
 }
@@ -149,25 +145,19 @@ fn matrices_are_a_special_case() {
         shape: Entries::All(1.5),
         rate: Entries::All(0.1),
     };
-    let snmf = Snmf::builder(k)
-        .replicates(Replicates::Limit)
-        .priors(prior)
-        .build()
-        .unwrap();
+    let snmf = Snmf::new(k).replicates(Replicates::Limit).priors(prior);
     let (shapes, gamma) = (Entries::All(1.2), [Entries::All(1.5), Entries::All(0.1)]);
     let [a, b] = gamma.clone();
-    let shifted = ShiftedSnmf::builder(k, vec![f, 1])
+    let shifted = ShiftedSnmf::new(k, vec![f, 1])
         .replicates(Replicates::Limit)
         .prior("atoms", shapes.clone())
         .prior("activations", PriorSpec::Gamma(a, b));
-    let shifted = shifted.build().unwrap();
     let [a, b] = gamma;
-    let cp = SignedCp::builder(k)
+    let cp = SignedCp::new(k)
         .replicates(Replicates::Limit)
         .scale_mode(Some(1))
         .prior("atoms", shapes)
         .prior("factor_1", PriorSpec::Gamma(a, b));
-    let cp = cp.build().unwrap();
     let start = snmf.init(&data, Init::default(), &mut rng(7)).unwrap();
     let (atoms, h) = (
         start.parameters().at(0).clone(),
@@ -214,11 +204,9 @@ fn shifted_states_are_sums() {
         .map(|i| ((i * 5 + i * i) % 9) as f64 - 4.0)
         .collect();
     let data = tensor::<f64>(&[6, 8], &values);
-    let model = ShiftedSnmf::builder(3, vec![2, 3])
+    let model = ShiftedSnmf::new(3, vec![2, 3])
         .replicates(Replicates::Limit)
-        .reach(vec![Reach::Full])
-        .build()
-        .unwrap();
+        .reach(vec![Reach::Full]);
     let fit = || model.fit(&data, &mut rng(1)).unwrap();
     check_threads(|| fit().state().clone()).unwrap();
     let fit = fit();
@@ -236,10 +224,7 @@ fn shifted_states_are_sums() {
             .all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + a.abs()))
     );
     assert_eq!(state.cell(&[2, 3]), whole[2 * 8 + 3]);
-    let too_large = ShiftedSnmf::<f64>::builder(1, vec![7, 1])
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let too_large = ShiftedSnmf::new(1, vec![7, 1]).replicates(Replicates::Limit);
     assert!(matches!(
         too_large.bind(&data),
         Err(FitError::Conflict { .. })
@@ -253,11 +238,9 @@ fn new_data_are_explained_along_the_scale() {
         .map(|i| ((i * i * 5 + i) % 11) as f64 - 5.0)
         .collect();
     let data = tensor::<f64>(&[3, 2, 4], &values);
-    let model = SignedCp::builder(2)
+    let model = SignedCp::new(2)
         .replicates(Replicates::Limit)
-        .scale_mode(Some(1))
-        .build()
-        .unwrap();
+        .scale_mode(Some(1));
     let fit = model.fit(&data, &mut rng(3)).unwrap();
     let ten: Vec<f64> = values.iter().map(|x| 10.0 * x).collect();
     let ten = tensor::<f64>(&[3, 2, 4], &ten);
@@ -277,10 +260,7 @@ fn cells_that_no_atom_reaches_are_refused_or_dropped() {
     let atom = DMatrix::from_row_slice(4, 1, &[0.5, 0.0, 0.5, 0.0]);
     let places = DMatrix::from_element(2, 1, 1.0);
     let learnt = ShiftedSnmfState::new(&[3], &[2], &[Reach::Valid], atom, places).unwrap();
-    let model = ShiftedSnmf::<f64>::builder(1, vec![2])
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let model = ShiftedSnmf::new(1, vec![2]).replicates(Replicates::Limit);
     let data = tensor::<f64>(&[3], &[1.0, -2.0, 3.0]);
     let how = Transform::default();
     let error = model.transform(&learnt, &data, &how).unwrap_err();
@@ -311,12 +291,11 @@ proptest! {
         prop_assume!(values.iter().enumerate().any(|(at, v)| at != hidden && *v != 0.0));
         values[hidden] = f64::NAN;
         let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
-        let builder = ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]).reach(vec![reach]);
-        let builder = match freezes {
-            true => builder.frozen("atoms_shape", Frozen::Components(vec![1])),
-            false => builder,
+        let model = ShiftedSnmfVb::new(2, vec![2, 2]).reach(vec![reach]);
+        let model = match freezes {
+            true => model.frozen("atoms_shape", Frozen::Components(vec![1])),
+            false => model,
         };
-        let model = builder.build().unwrap();
         let data = tensor::<f64>(&[4, 5], &values);
         let shapes = DMatrix::from_fn(8, 2, |i, z| 1.0 + (3 * i + z) as f64 / 4.0);
         let init = match freezes {
@@ -330,7 +309,7 @@ proptest! {
             prop_assert!(end.at(0).column(0) != shapes.column(0));
         }
         check_threads(|| end(15)).unwrap();
-        let single = ShiftedSnmfVb::<f32>::builder(2, vec![2, 2]).reach(vec![reach]).build().unwrap();
+        let single = ShiftedSnmfVb::new(2, vec![2, 2]).reach(vec![reach]);
         rises(&*single.bind(&tensor::<f32>(&[4, 5], &values)).unwrap(), seed, 15);
     }
 }
@@ -341,13 +320,13 @@ fn parts_of_laws_are_not_frozen() {
     let flags = DMatrix::from_fn(8, 2, |i, _| i == 0);
     let entries = || Frozen::Entries(flags.clone());
     let data = tensor::<f64>(&[4, 5], &[1.0; 20]);
-    let shifted = ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]).frozen("atoms_shape", entries());
-    let refused = shifted.build().unwrap().bind(&data).map(drop);
+    let shifted = ShiftedSnmfVb::new(2, vec![2, 2]).frozen("atoms_shape", entries());
+    let refused = shifted.bind(&data).map(drop);
     assert!(matches!(refused, Err(FitError::Conflict { .. })));
-    let matrix = SnmfVb::<f64>::builder(2).frozen("atoms_shape", entries());
-    assert!(matches!(matrix.build(), Err(FitError::Conflict { .. })));
-    let rates = SnmfVb::<f64>::builder(2).frozen("activations_rate", Frozen::Whole);
-    assert!(matches!(rates.build(), Err(FitError::Conflict { .. })));
+    let matrix = SnmfVb::new(2).frozen("atoms_shape", entries());
+    assert!(matches!(matrix.check(), Err(FitError::Conflict { .. })));
+    let rates = SnmfVb::new(2).frozen("activations_rate", Frozen::Whole);
+    assert!(matches!(rates.check(), Err(FitError::Conflict { .. })));
 }
 
 /// `G±` of the limit.
@@ -381,10 +360,9 @@ fn shifted_steps_are_the_definition() {
                 .collect();
             values[cells / 2] = f64::NAN;
             let data = tensor::<f64>(shape, &values);
-            let model = ShiftedSnmf::<f64>::builder(k, kernel.to_vec())
+            let model = ShiftedSnmf::new(k, kernel.to_vec())
                 .replicates(Replicates::Limit)
                 .reach(reach.clone());
-            let model = model.build().unwrap();
             let algorithm = model.bind(&data).unwrap();
             let start = Init::default()
                 .parameters(&*algorithm, &mut rng(5))
@@ -482,8 +460,7 @@ fn a_mode_stands_beside_the_signed_one() {
     let weights = DVector::from_element(1, 1.0);
     let learnt = SignedCpState::new(&half, &none, &weights, factors.to_vec(), 0).unwrap();
     // Noise would explain them.
-    let model = SignedCp::builder(1).replicates(Replicates::Limit);
-    let model = model.build().unwrap();
+    let model = SignedCp::new(1).replicates(Replicates::Limit);
     let refused = model.transform(&learnt, &data, &Transform::default().along(2));
     let Err(FitError::Impossible { index, value }) = refused else {
         panic!("{refused:?}");
@@ -512,10 +489,7 @@ fn is_the_definition(shape: [usize; 3], k: usize) {
         list.push(&index(at), value(at));
     }
     let list = SparseTensor::stored_only(list).unwrap();
-    let model = SignedCp::<f64>::builder(k)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let model = SignedCp::new(k).replicates(Replicates::Limit);
     let step = |data: &dyn Data<f64>| {
         let algorithm = model.bind(data).unwrap();
         let start = Init::default()
@@ -573,16 +547,15 @@ fn bounds_of_tensors_never_fall() {
     let data = tensor::<f64>(&[3, 2, 4], &values);
     for replicates in [Replicates::Limit, Replicates::One] {
         for (mode, scale) in [(0, None), (1, Some(2)), (2, Some(0)), (2, None)] {
-            let model = SignedCpVb::builder(2).signed_mode(mode).scale_mode(scale);
+            let model = SignedCpVb::new(2).signed_mode(mode).scale_mode(scale);
             let model = model
                 .replicates(replicates)
                 .prior("atoms", Entries::All(0.7));
-            let model = model.build().unwrap();
             rises(&*model.bind(&data).unwrap(), 3, 25);
-            let single = SignedCpVb::<f32>::builder(2).signed_mode(mode);
+            let single = SignedCpVb::new(2).signed_mode(mode);
             let single = single.scale_mode(scale).replicates(replicates);
             let narrow = tensor::<f32>(&[3, 2, 4], &values);
-            rises(&*single.build().unwrap().bind(&narrow).unwrap(), 3, 25);
+            rises(&*single.bind(&narrow).unwrap(), 3, 25);
             let fit = model.fit(&data, &mut rng(4)).unwrap();
             let means = fit.state().means().unwrap();
             assert!((means.atoms().column(0).sum() - 1.0).abs() < 1e-12);
@@ -590,13 +563,13 @@ fn bounds_of_tensors_never_fall() {
             assert_eq!(fit.state().cell(&[1, 1, 2]), means.cell(&[1, 1, 2]));
         }
     }
-    let refused = |model: SignedCpVbBuilder<f64>| model.build().unwrap().bind(&data).err();
-    let builder = || SignedCpVb::<f64>::builder(1);
+    let refused = |model: SignedCpVb| model.bind(&data).err();
+    let cp = || SignedCpVb::new(1);
     for model in [
-        builder().prior("weights", Entries::All(1.0)),
-        builder().prior("weights", Gamma::new(1.0, 0.0).unwrap()),
-        builder().freeze("weights_rate"),
-        builder().scale_mode(Some(0)),
+        cp().prior("weights", Entries::All(1.0)),
+        cp().prior("weights", Gamma::new(1.0, 0.0).unwrap()),
+        cp().freeze("weights_rate"),
+        cp().scale_mode(Some(0)),
     ] {
         assert!(refused(model).is_some());
     }
@@ -614,10 +587,7 @@ fn tensors_of_small_shapes_lose_no_datum() {
         (scale, replicates): (Option<usize>, Replicates),
         shapes: [f64; 3],
     ) -> (f64, Vec<DMatrix<f64>>) {
-        let model = SignedCpVb::<T>::builder(2)
-            .scale_mode(scale)
-            .replicates(replicates);
-        let model = model.build().unwrap();
+        let model = SignedCpVb::new(2).scale_mode(scale).replicates(replicates);
         let data = tensor::<T>(&[3, 2, 4], values);
         let algorithm = model.bind(&data).unwrap();
         let init = algorithm.blocks().iter().fold(Init::default(), |init, s| {
@@ -680,13 +650,12 @@ fn bounds_of_tensors_of_two_modes_are_those_of_matrices() {
         shape: Entries::All(1.5),
         rate: Entries::All(0.1),
     };
-    let snmf = SnmfVb::builder(k).priors(prior).build().unwrap();
+    let snmf = SnmfVb::new(k).priors(prior);
     let shapes = DMatrix::from_fn(2 * f, k, |i, _| if i < f { 1.2 } else { 0.8 });
-    let cp = SignedCpVb::builder(k)
+    let cp = SignedCpVb::new(k)
         .scale_mode(Some(1))
         .prior("atoms", Entries::Each(shapes))
         .prior("factor_1", Gamma::new(1.5, 0.1).unwrap());
-    let cp = cp.build().unwrap();
     let by = [snmf.bind(&data).unwrap(), cp.bind(&data).unwrap()];
     let start = Init::default().parameters(&*by[0], &mut rng(7)).unwrap();
     let same = Init::default()
@@ -717,8 +686,8 @@ fn shifted_atoms_of_small_shapes_lose_no_datum() {
         (reach, replicates): (Reach, Replicates),
         small: [f64; 2],
     ) -> (f64, Vec<DMatrix<f64>>) {
-        let model = ShiftedSnmfVb::<T>::builder(2, kernel.to_vec()).replicates(replicates);
-        let model = model.reach(vec![reach]).build().unwrap();
+        let model = ShiftedSnmfVb::new(2, kernel.to_vec()).replicates(replicates);
+        let model = model.reach(vec![reach]);
         let data = tensor::<T>(shape, values);
         let algorithm = model.bind(&data).unwrap();
         let init = algorithm.blocks().iter().fold(Init::default(), |init, s| {
@@ -788,46 +757,45 @@ fn priors_have_the_shapes_of_blocks() {
     let values: Vec<f64> = (0..24).map(|i| (i % 7) as f64 - 3.0).collect();
     let data = tensor::<f64>(&[3, 2, 4], &values);
     let each = |rows, columns| Entries::Each(DMatrix::from_element(rows, columns, 1.5));
-    let builder = || SignedCpVb::<f64>::builder(2);
+    let cp = || SignedCpVb::new(2);
     let one = || Entries::All(1.0);
     let cases = [
-        (builder().prior("atoms", each(3, 2)), (6, 2)),
-        (builder().prior("atoms", each(6, 1)), (6, 2)),
-        (builder().prior("factor_1", each(2, 3)), (2, 2)),
+        (cp().prior("atoms", each(3, 2)), (6, 2)),
+        (cp().prior("atoms", each(6, 1)), (6, 2)),
+        (cp().prior("factor_1", each(2, 3)), (2, 2)),
         (
-            builder().prior("weights", PriorSpec::Gamma(each(1, 2), one())),
+            cp().prior("weights", PriorSpec::Gamma(each(1, 2), one())),
             (2, 1),
         ),
         (
-            builder()
-                .scale_mode(Some(2))
+            cp().scale_mode(Some(2))
                 .prior("factor_2", PriorSpec::Gamma(one(), each(2, 4))),
             (4, 2),
         ),
     ];
-    for (builder, want) in cases {
-        match builder.build().unwrap().bind(&data).map(drop) {
+    for (model, want) in cases {
+        match model.bind(&data).map(drop) {
             Err(FitError::Shape { expected, .. }) => assert_eq!(expected, want),
             other => panic!("{other:?}, expected {want:?}"),
         }
     }
-    let cp = builder().prior("atoms", each(6, 2)).build().unwrap();
-    rises(&*cp.bind(&data).unwrap(), 2, 5);
+    let fitting = cp().prior("atoms", each(6, 2));
+    rises(&*fitting.bind(&data).unwrap(), 2, 5);
     let matrix = tensor::<f64>(&[4, 6], &values);
-    let builder = || ShiftedSnmfVb::<f64>::builder(2, vec![2, 2]);
+    let shifted = || ShiftedSnmfVb::new(2, vec![2, 2]);
     let cases = [
-        (builder().prior("atoms", each(4, 2)), (8, 2)),
+        (shifted().prior("atoms", each(4, 2)), (8, 2)),
         (
-            builder().prior("activations", PriorSpec::Gamma(each(2, 15), one())),
+            shifted().prior("activations", PriorSpec::Gamma(each(2, 15), one())),
             (15, 2),
         ),
         (
-            builder().prior("activations", PriorSpec::Gamma(one(), each(15, 1))),
+            shifted().prior("activations", PriorSpec::Gamma(one(), each(15, 1))),
             (15, 2),
         ),
     ];
-    for (builder, want) in cases {
-        match builder.build().unwrap().bind(&matrix).map(drop) {
+    for (model, want) in cases {
+        match model.bind(&matrix).map(drop) {
             Err(FitError::Shape { expected, .. }) => assert_eq!(expected, want),
             other => panic!("{other:?}, expected {want:?}"),
         }
@@ -839,14 +807,14 @@ fn priors_have_the_shapes_of_blocks() {
 fn priors_too_small_to_be_held_are_refused() {
     let data = tensor::<f64>(&[2, 2], &[1.0, -2.0, 3.0, -4.0]);
     let least = || Entries::All(1e-200);
-    let shifted = || ShiftedSnmfVb::<f64>::builder(1, vec![2, 1]);
-    let tensors = || SignedCpVb::<f64>::builder(1);
+    let shifted = || ShiftedSnmfVb::new(1, vec![2, 1]);
+    let tensors = || SignedCpVb::new(1);
     let rate = || Entries::All(1.0);
     for model in [
         shifted().prior("atoms", least()),
         shifted().prior("activations", PriorSpec::Gamma(least(), rate())),
     ] {
-        let refused = model.build().unwrap().bind(&data).map(drop);
+        let refused = model.bind(&data).map(drop);
         assert!(
             matches!(refused, Err(FitError::Range { .. })),
             "{refused:?}"
@@ -856,7 +824,7 @@ fn priors_too_small_to_be_held_are_refused() {
         tensors().prior("atoms", least()),
         tensors().prior("weights", PriorSpec::Gamma(least(), rate())),
     ] {
-        let refused = model.build().unwrap().bind(&data).map(drop);
+        let refused = model.bind(&data).map(drop);
         assert!(
             matches!(refused, Err(FitError::Range { .. })),
             "{refused:?}"
@@ -868,11 +836,9 @@ fn priors_too_small_to_be_held_are_refused() {
 #[test]
 fn starts_too_small_to_be_held_are_refused() {
     let data = tensor::<f64>(&[2, 2], &[1.0, -2.0, 3.0, -4.0]);
-    let matrix = SnmfVb::<f64>::builder(1).build().unwrap();
-    let shifted = ShiftedSnmfVb::<f64>::builder(1, vec![2, 1])
-        .build()
-        .unwrap();
-    let tensors = SignedCpVb::<f64>::builder(1).build().unwrap();
+    let matrix = SnmfVb::new(1);
+    let shifted = ShiftedSnmfVb::new(1, vec![2, 1]);
+    let tensors = SignedCpVb::new(1);
     for algorithm in [
         matrix.bind(&data).unwrap(),
         shifted.bind(&data).unwrap(),
@@ -922,7 +888,7 @@ fn long_sums_keep_their_digits_in_single_precision() {
         let mut values = vec![f64::NAN; N];
         values[N / 2] = 3.0;
         let data = tensor::<T>(&[N], &values);
-        let model = ShiftedSnmfVb::<T>::builder(1, vec![2]).build().unwrap();
+        let model = ShiftedSnmfVb::new(1, vec![2]);
         let algorithm = model.bind(&data).unwrap();
         let init = Init::default()
             .block("atoms_shape", DMatrix::from_element(4, 1, T::lit(20.0)))
@@ -941,10 +907,7 @@ fn long_sums_keep_their_digits_in_single_precision() {
     fn tensors<T: Real>() -> [f64; 2] {
         let values: Vec<f64> = (0..N).map(|i| 0.1 + (i % 3) as f64 * 1e-3).collect();
         let data = tensor::<T>(&[1, 1, N], &values);
-        let model = SignedCp::<T>::builder(1)
-            .replicates(Replicates::Limit)
-            .build()
-            .unwrap();
+        let model = SignedCp::new(1).replicates(Replicates::Limit);
         let algorithm = model.bind(&data).unwrap();
         let start = Init::default();
         let mut at = start.parameters(&*algorithm, &mut rng(6)).unwrap();
@@ -967,11 +930,8 @@ fn tensors_beyond_all_measure_are_refused() {
     let mut list = Coordinates::empty(&shape);
     list.push(&[0, 1, 2, 1], -3.0);
     let data = SparseTensor::stored_only(list).unwrap();
-    let em = SignedCp::<f64>::builder(1)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
-    let vb = SignedCpVb::<f64>::builder(1).build().unwrap();
+    let em = SignedCp::new(1).replicates(Replicates::Limit);
+    let vb = SignedCpVb::new(1);
     for refused in [em.bind(&data).map(drop), vb.bind(&data).map(drop)] {
         let large = matches!(refused, Err(FitError::Data(DataError::TooLarge { .. })));
         assert!(large, "{refused:?}");

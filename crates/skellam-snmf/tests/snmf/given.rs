@@ -73,11 +73,11 @@ fn explained<M: Model<f64>>(model: &M, data: &dyn Data<f64>, few: bool) {
 
 #[test]
 fn what_is_given_explains_the_rest() {
-    explained(&SnmfVb::builder(K).build().unwrap(), &data(&[11, 20]), true);
-    let cp = |k| SignedCpVb::builder(k);
-    explained(&cp(K).build().unwrap(), &data(&[6, 5, 8]), false);
-    let scaled = cp(K).scale_mode(Some(2)).build().unwrap();
+    explained(&SnmfVb::new(K), &data(&[11, 20]), true);
+    let cp = |k| SignedCpVb::new(k);
+    explained(&cp(K), &data(&[6, 5, 8]), false);
+    let scaled = cp(K).scale_mode(Some(2));
     explained(&scaled, &data(&[6, 5, 8]), false);
-    let shifted = ShiftedSnmfVb::builder(K, vec![4]).build().unwrap();
+    let shifted = ShiftedSnmfVb::new(K, vec![4]);
     explained(&shifted, &data(&[40]), false);
 }

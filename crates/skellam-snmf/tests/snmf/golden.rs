@@ -52,11 +52,9 @@ fn em_trajectories() {
     for case in golden["cases"].as_array().unwrap() {
         let data = data(case);
         let k = case["K"].as_u64().unwrap() as usize;
-        let config = Snmf::builder(k)
+        let config = Snmf::new(k)
             .replicates(replicates(case))
-            .priors(prior(case))
-            .build()
-            .unwrap();
+            .priors(prior(case));
         let atoms = stacked(&side(&case["theta0"], 0), &side(&case["theta0"], 1));
         let start = Init::default()
             .block("atoms", atoms)
@@ -109,11 +107,9 @@ fn vbem_trajectories() {
     for case in golden["cases"].as_array().unwrap() {
         let data = data(case);
         let k = case["K"].as_u64().unwrap() as usize;
-        let config = SnmfVb::builder(k)
+        let config = SnmfVb::new(k)
             .replicates(replicates(case))
-            .priors(prior(case))
-            .build()
-            .unwrap();
+            .priors(prior(case));
         let start = SnmfVbState::new(posterior(case, "0")).unwrap();
         let mut at = At::start(&config, &data, &start);
         for iteration in 0..=50 {
@@ -238,11 +234,9 @@ fn online_hyperparameters() {
         {
             let what = format!("{} data set {t}", case["id"]);
             let data = tensor(&matrix(set));
-            let vb = SnmfVb::builder(k)
+            let vb = SnmfVb::new(k)
                 .replicates(replicates(case))
-                .priors(learner.prior().unwrap())
-                .build()
-                .unwrap();
+                .priors(learner.prior().unwrap());
             let mut rng = ChaCha8Rng::seed_from_u64(0);
             let start = vb.at_prior(&data, 0.0, &mut rng).unwrap();
             let mut at = At::start(&vb, &data, &start);

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::random;
-use plca_fit::{FitError, Init, Model};
+use plca_fit::{FitError, Init, Model, Settings};
 use plca_tensor::DataError;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
@@ -118,7 +118,7 @@ fn groups_are_their_maps() {
         let (p, q) = (hyper.prior(&sharing).unwrap(), hyper.prior(&maps).unwrap());
         assert_ne!(p.shape, q.shape);
         let vb = [&p, &q].map(|p| {
-            let config = SnmfVb::builder(2).priors(p.weakened(0.5)).build().unwrap();
+            let config = SnmfVb::new(2).priors(p.weakened(0.5));
             let start = config.at_prior(&v, 0.5, &mut rng(3)).unwrap();
             let mut at = At::start(&config, &v, &start);
             at.step();
@@ -127,11 +127,9 @@ fn groups_are_their_maps() {
         });
         assert_eq!(vb[0], vb[1]);
         let em = [&p, &q].map(|p| {
-            let config = Snmf::builder(2)
+            let config = Snmf::new(2)
                 .replicates(skellam_snmf::Replicates::Limit)
-                .priors(p.clone())
-                .build()
-                .unwrap();
+                .priors(p.clone());
             let mut at = At::start(&config, &v, Init::default());
             at.step();
             (at.objective(), at.state())
@@ -307,11 +305,9 @@ fn maps_that_do_not_fit_are_refused() {
         rate: Entries::PerComponent(vec![1.0; 2]),
         ..Prior::flat()
     };
-    let snmf = Snmf::builder(1)
+    let snmf = Snmf::new(1)
         .replicates(skellam_snmf::Replicates::Limit)
-        .priors(prior)
-        .build()
-        .unwrap();
+        .priors(prior);
     let refused = snmf.on(&v).unwrap_err();
     assert_eq!(refused.to_string(), "`prior rate` is 2x1, expected 1x1");
 }
@@ -346,7 +342,7 @@ fn messages_name_the_place() {
     );
     let v = dmatrix![0.0, 2.0];
     let v = tensor(&v);
-    let vb = SnmfVb::builder(1).build().unwrap();
+    let vb = SnmfVb::new(1);
     says(
         vb.at_prior(&v, -1.0, &mut rng(0)).unwrap_err(),
         "`jitter` is -1, expected a finite number >= 0",
@@ -357,10 +353,10 @@ fn messages_name_the_place() {
         ..Prior::flat()
     };
     says(
-        Snmf::<f64>::builder(2)
+        Snmf::new(2)
             .replicates(skellam_snmf::Replicates::Limit)
             .priors(prior)
-            .build()
+            .check()
             .unwrap_err(),
         "`prior minus` has -1 in row 0, column 1, expected a finite number > 0",
     );
@@ -369,10 +365,10 @@ fn messages_name_the_place() {
         ..Prior::flat()
     };
     says(
-        Snmf::<f64>::builder(2)
+        Snmf::new(2)
             .replicates(skellam_snmf::Replicates::Limit)
             .priors(prior)
-            .build()
+            .check()
             .unwrap_err(),
         "`prior shape` has -1 in row 1, column 0, expected a finite number > 0",
     );
@@ -385,10 +381,7 @@ fn messages_name_the_place() {
         ),
     );
     let start = Init::default().block("atoms", dmatrix![1.0; -1.0]);
-    let snmf = Snmf::builder(1)
-        .replicates(skellam_snmf::Replicates::Limit)
-        .build()
-        .unwrap();
+    let snmf = Snmf::new(1).replicates(skellam_snmf::Replicates::Limit);
     says(
         snmf.init(&v, start, &mut rng(0)).unwrap_err(),
         "`atoms` has -1 in row 1, column 0, expected a finite number >= 0",

@@ -5,10 +5,7 @@ use plca_fit::{Init, Model, Parameters, Solver, State, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Map, Value};
-use skellam_snmf::{
-    Ding, Learner, Prior, Replicates, SignedCp, SignedCpBuilder, Snmf, SnmfBuilder, SnmfState,
-    SnmfVb, SnmfVbBuilder,
-};
+use skellam_snmf::{Ding, Learner, Prior, Replicates, SignedCp, Snmf, SnmfState, SnmfVb};
 
 use crate::support::number;
 
@@ -151,8 +148,8 @@ fn check<M: Model<f64>>(model: &M, case: &Value) -> usize {
     list(&case["runs"]).len()
 }
 
-fn em(case: &Value) -> SnmfBuilder<f64> {
-    let em = Snmf::builder(3).replicates(replicates(case)).real_data();
+fn em(case: &Value) -> Snmf {
+    let em = Snmf::new(3).replicates(replicates(case)).real_data(true);
     let em = frozen(case).fold(em, |em, name| em.freeze(name));
     match prior(case) {
         Some(prior) => {
@@ -163,14 +160,14 @@ fn em(case: &Value) -> SnmfBuilder<f64> {
     }
 }
 
-fn vb(case: &Value) -> SnmfVbBuilder<f64> {
-    let vb = SnmfVb::builder(3).replicates(replicates(case)).real_data();
+fn vb(case: &Value) -> SnmfVb {
+    let vb = SnmfVb::new(3).replicates(replicates(case)).real_data(true);
     let vb = frozen(case).fold(vb, |vb, name| vb.freeze(name));
     vb.priors(prior(case).unwrap())
 }
 
-fn cp(case: &Value) -> SignedCpBuilder<f64> {
-    SignedCp::builder(3).replicates(replicates(case))
+fn cp(case: &Value) -> SignedCp {
+    SignedCp::new(3).replicates(replicates(case))
 }
 
 /// Hyperparameters learnt from one data set after another.
@@ -180,8 +177,7 @@ fn learns(case: &Value) {
     for (t, set) in list(&case["sets"]).iter().enumerate() {
         let what = format!("{id}, data set {t}");
         let data = data(&set["data"]);
-        let vb = SnmfVb::builder(3).priors(learner.prior().unwrap());
-        let vb = vb.build().unwrap();
+        let vb = SnmfVb::new(3).priors(learner.prior().unwrap());
         let drawn = vb.init(&*data, Init::default(), &mut rng()).unwrap();
         near_start(drawn.parameters(), set, &what);
         let stop = Stop::default().max_iter(12).tol(None);
@@ -209,7 +205,7 @@ fn from_means(case: &Value) {
     let means = |name: &str| block(&case["means"][name]);
     let (plus, minus) = (means("plus"), means("minus"));
     let means = SnmfState::new(&plus, &minus, means("activations")).unwrap();
-    let at = vb(case).build().unwrap().at_means(&*data, &means).unwrap();
+    let at = vb(case).at_means(&*data, &means).unwrap();
     near_start(at.parameters(), case, text(&case["id"]));
 }
 
@@ -220,10 +216,10 @@ fn iterates_are_as_before() {
         match text(&case["model"]) {
             _ if case.get("learner").is_some() => learns(case),
             _ if case.get("means").is_some() => from_means(case),
-            "skellam" => runs += check(&em(case).build().unwrap(), case),
-            "skellam-vb" => runs += check(&vb(case).build().unwrap(), case),
-            "skellam-cp" => runs += check(&cp(case).build().unwrap(), case),
-            "snmf-ding" => runs += check(&Ding::builder(3).build().unwrap(), case),
+            "skellam" => runs += check(&em(case), case),
+            "skellam-vb" => runs += check(&vb(case), case),
+            "skellam-cp" => runs += check(&cp(case), case),
+            "snmf-ding" => runs += check(&Ding::new(3), case),
             other => panic!("{other}"),
         }
     }

@@ -3,7 +3,9 @@
 use nalgebra::DMatrix;
 use plca_em::{Shifted, ShiftedState};
 use plca_fit::laws::check_threads;
-use plca_fit::{Anneal, FitError, Init, Model, Reconstruct, Solver, State, Stop, Transform};
+use plca_fit::{
+    Anneal, FitError, Init, Model, Reconstruct, Settings, Solver, State, Stop, Transform,
+};
 use plca_priors::PriorSpec;
 use plca_tensor::{Data, DenseTensor, Order};
 use proptest::prelude::*;
@@ -111,12 +113,11 @@ proptest! {
             .collect();
         let mut learnt = hyper(groups);
         let model = |learnt: &Hyperparameters, factors: &[(usize, Sharing, Hyperparameters)]| {
-            let builder = SignedCpVb::builder(k).signed_mode(mode).scale_mode(scale).replicates(replicates);
-            let builder = builder.priors(learnt.prior(&main).unwrap());
-            let builder = factors.iter().fold(builder, |builder, (j, sharing, hyper)| {
-                builder.prior(format!("factor_{j}"), hyper.prior(sharing).unwrap().plus)
-            });
-            builder.build().unwrap()
+            let cp = SignedCpVb::new(k).signed_mode(mode).scale_mode(scale).replicates(replicates);
+            let cp = cp.priors(learnt.prior(&main).unwrap());
+            factors.iter().fold(cp, |cp, (j, sharing, hyper)| {
+                cp.prior(format!("factor_{j}"), hyper.prior(sharing).unwrap().plus)
+            })
         };
         let config = model(&learnt, &factors);
         let start = config.init(&data, Init::default(), &mut rng(seed)).unwrap();
@@ -142,11 +143,11 @@ proptest! {
         let reach = [Reach::Valid, Reach::Same, Reach::Full][reach];
         let replicates = if one { Replicates::One } else { Replicates::Limit };
         let data = tensor(&[4, 5], &values(20, 1));
-        let builder = || ShiftedSnmfVb::builder(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
-        let places = builder().build().unwrap().places(&[4, 5]).unwrap();
+        let shifted = || ShiftedSnmfVb::new(2, vec![2, 2]).reach(vec![reach]).replicates(replicates);
+        let places = shifted().places(&[4, 5]).unwrap();
         let sharing = maps(4, places.iter().product(), 2, groups, seed);
         let mut learnt = hyper(groups);
-        let model = |learnt: &Hyperparameters| builder().priors(learnt.prior(&sharing).unwrap()).build().unwrap();
+        let model = |learnt: &Hyperparameters| shifted().priors(learnt.prior(&sharing).unwrap());
         let config = model(&learnt);
         let start = config.init(&data, Init::default(), &mut rng(seed)).unwrap();
         let mut at = At::start(&config, &data, &start);
@@ -177,11 +178,10 @@ fn matrices_teach_the_same_in_every_form() {
             let data = tensor(&[f, n], &values(f * n, round));
             let [of_matrix, of_tensor, of_shifted] =
                 learners.each_ref().map(|l| l.prior().unwrap());
-            let matrix = SnmfVb::builder(k).priors(of_matrix).build().unwrap();
-            let cp = SignedCpVb::builder(k).priors(of_tensor);
-            let cp = cp.scale_mode(Some(1)).build().unwrap();
-            let shifted = ShiftedSnmfVb::builder(k, vec![f, 1]).priors(of_shifted);
-            let shifted = shifted.build().unwrap();
+            let matrix = SnmfVb::new(k).priors(of_matrix);
+            let cp = SignedCpVb::new(k).priors(of_tensor);
+            let cp = cp.scale_mode(Some(1));
+            let shifted = ShiftedSnmfVb::new(k, vec![f, 1]).priors(of_shifted);
             let begin = matrix.init(&data, Init::default(), &mut rng(round as u64));
             let q = begin.unwrap().posterior();
             let both = |init: Init<f64>, block: &str| {
@@ -316,42 +316,41 @@ fn priors_are_laid_out_as_posteriors() {
         rate: Entries::Each(rate.clone()),
     };
     let both = prior(Entries::Each(plus.clone()), Entries::Each(minus.clone()));
-    let builder = || SignedCpVb::<f64>::builder(k).scale_mode(Some(2));
-    let end = |builder: skellam_snmf::SignedCpVbBuilder<f64>| {
-        let model = builder.build().unwrap();
-        let mut at = At::start(&model, &data, Init::default());
+    let cp = || SignedCpVb::new(k).scale_mode(Some(2));
+    let end = |cp: SignedCpVb| {
+        let mut at = At::start(&cp, &data, Init::default());
         (0..3).for_each(|_| at.step());
         (at.objective(), at.state())
     };
     let block = |plus: &DMatrix<f64>, minus: &DMatrix<f64>| Entries::Each(stacked(plus, minus));
     let turned = |m: &DMatrix<f64>| Entries::Each(m.transpose());
-    let by_blocks = |builder: skellam_snmf::SignedCpVbBuilder<f64>, atoms| {
-        let builder = builder.prior("atoms", atoms);
-        builder.prior("factor_2", PriorSpec::Gamma(turned(&shape), turned(&rate)))
+    let by_blocks = |cp: SignedCpVb, atoms| {
+        let cp = cp.prior("atoms", atoms);
+        cp.prior("factor_2", PriorSpec::Gamma(turned(&shape), turned(&rate)))
     };
-    let want = end(by_blocks(builder(), block(&plus, &minus)));
-    assert_eq!(end(builder().priors(both.clone())), want);
-    assert_ne!(end(builder()), want);
+    let want = end(by_blocks(cp(), block(&plus, &minus)));
+    assert_eq!(end(cp().priors(both.clone())), want);
+    assert_ne!(end(cp()), want);
     // Sides of different kinds.
     let mixed = prior(Entries::All(0.7), Entries::PerComponent(vec![1.5, 2.0]));
     let as_block = DMatrix::from_fn(2 * f, k, |i, z| match i < f {
         true => 0.7,
         false => [1.5, 2.0][z],
     });
-    let mixed = end(builder().priors(mixed));
-    assert_eq!(mixed, end(by_blocks(builder(), Entries::Each(as_block))));
+    let mixed = end(cp().priors(mixed));
+    assert_eq!(mixed, end(by_blocks(cp(), Entries::Each(as_block))));
     // The last word counts.
     let later = by_blocks(
-        builder().priors(Prior {
+        cp().priors(Prior {
             rate: Entries::All(1.0),
             ..Prior::flat()
         }),
         block(&plus, &minus),
     );
     assert_eq!(end(later), want);
-    let earlier = by_blocks(builder(), Entries::All(9.0)).priors(both.clone());
+    let earlier = by_blocks(cp(), Entries::All(9.0)).priors(both.clone());
     assert_eq!(end(earlier), want);
-    let improper = builder().priors(Prior::flat()).build().unwrap();
+    let improper = cp().priors(Prior::flat());
     assert!(matches!(
         improper.bind(&data).map(drop),
         Err(FitError::Range { .. })
@@ -370,12 +369,7 @@ fn priors_are_laid_out_as_posteriors() {
             ..both.clone()
         },
     ] {
-        let refused = builder()
-            .priors(wrong)
-            .build()
-            .unwrap()
-            .bind(&data)
-            .map(drop);
+        let refused = cp().priors(wrong).bind(&data).map(drop);
         assert!(
             matches!(refused, Err(FitError::Shape { .. })),
             "{refused:?}"
@@ -383,40 +377,34 @@ fn priors_are_laid_out_as_posteriors() {
     }
     // Shifted atoms of three taps at four places.
     let line = tensor(&[6], &values(6, 2));
-    let builder = || ShiftedSnmfVb::<f64>::builder(k, vec![3]);
-    let end = |builder: skellam_snmf::ShiftedSnmfVbBuilder<f64>| {
-        let model = builder.build().unwrap();
-        let mut at = At::start(&model, &line, Init::default());
+    let shifted = || ShiftedSnmfVb::new(k, vec![3]);
+    let end = |shifted: ShiftedSnmfVb| {
+        let mut at = At::start(&shifted, &line, Init::default());
         (0..3).for_each(|_| at.step());
         (at.objective(), at.state())
     };
     let interleaved = DMatrix::from_fn(2 * f, k, |i, z| [&plus, &minus][i % 2][(i / 2, z)]);
-    let by_blocks = |builder: skellam_snmf::ShiftedSnmfVbBuilder<f64>| {
-        let builder = builder.prior("atoms", Entries::Each(interleaved.clone()));
-        builder.prior(
+    let by_blocks = |shifted: ShiftedSnmfVb| {
+        let shifted = shifted.prior("atoms", Entries::Each(interleaved.clone()));
+        shifted.prior(
             "activations",
             PriorSpec::Gamma(turned(&shape), turned(&rate)),
         )
     };
-    let want = end(by_blocks(builder()));
-    assert_eq!(end(builder().priors(both.clone())), want);
-    assert_ne!(end(builder()), want);
+    let want = end(by_blocks(shifted()));
+    assert_eq!(end(shifted().priors(both.clone())), want);
+    assert_ne!(end(shifted()), want);
     let vague = Prior {
         rate: Entries::All(1.0),
         ..Prior::flat()
     };
-    assert_eq!(end(by_blocks(builder().priors(vague.clone()))), want);
-    assert_ne!(end(builder().priors(vague)), want);
+    assert_eq!(end(by_blocks(shifted().priors(vague.clone()))), want);
+    assert_ne!(end(shifted().priors(vague)), want);
     let wrong = Prior {
         plus: Entries::Each(each(2, k, 1.0)),
         ..both
     };
-    let refused = builder()
-        .priors(wrong)
-        .build()
-        .unwrap()
-        .bind(&line)
-        .map(drop);
+    let refused = shifted().priors(wrong).bind(&line).map(drop);
     assert!(
         matches!(refused, Err(FitError::Shape { .. })),
         "{refused:?}"
@@ -427,7 +415,7 @@ fn stop() -> Stop {
     Stop::default().tol(1e-15).max_iter(20_000)
 }
 
-fn fitted(model: &SignedCpVb<f64>, data: &dyn Data<f64>) -> SignedCpVbState<f64> {
+fn fitted(model: &SignedCpVb, data: &dyn Data<f64>) -> SignedCpVbState<f64> {
     let run = model.on(data).unwrap().stop(stop()).solver(Solver::Squarem);
     run.run(Init::default(), &mut rng(4))
         .unwrap()
@@ -469,7 +457,7 @@ fn training_data_have_their_own_factor() {
     };
     let data = part(0, &[0, 1, 2, 3]);
     for (scale, modes) in [(None, vec![1, 2]), (Some(1), vec![1]), (Some(2), vec![2])] {
-        let model = SignedCpVb::builder(2).scale_mode(scale).build().unwrap();
+        let model = SignedCpVb::new(2).scale_mode(scale);
         let learnt = fitted(&model, &data);
         for mode in modes {
             let found = model.transform(&learnt, &data, &along(mode)).unwrap();
@@ -512,7 +500,7 @@ fn training_data_have_their_own_factor() {
             check_threads(explained).unwrap();
         }
     }
-    let model = SignedCpVb::builder(2).build().unwrap();
+    let model = SignedCpVb::new(2);
     let learnt = fitted(&model, &data);
     let refused = model.transform(&learnt, &data, &Transform::default().along(0));
     assert!(matches!(refused, Err(FitError::Conflict { .. })));
@@ -520,7 +508,7 @@ fn training_data_have_their_own_factor() {
     assert!(matches!(refused, Err(FitError::Mode { .. })));
     let refused = model.transform(&learnt, &part(1, &[0, 1]), &Transform::default().along(2));
     assert!(matches!(refused, Err(FitError::DataShape { .. })));
-    let scaled = SignedCpVb::builder(2).scale_mode(Some(1)).build().unwrap();
+    let scaled = SignedCpVb::new(2).scale_mode(Some(1));
     let refused = scaled.transform(&fitted(&scaled, &data), &data, &along(2));
     let Err(FitError::Conflict { what }) = refused else {
         panic!("explained without its scale");
@@ -544,11 +532,8 @@ fn new_columns_are_explained_alike() {
         shape: Entries::All(1.5),
         rate: Entries::All(0.1),
     };
-    let cp = SignedCpVb::builder(k)
-        .scale_mode(Some(1))
-        .priors(prior.clone());
-    let cp = cp.build().unwrap();
-    let matrix = SnmfVb::builder(k).priors(prior).build().unwrap();
+    let cp = SignedCpVb::new(k).scale_mode(Some(1)).priors(prior.clone());
+    let matrix = SnmfVb::new(k).priors(prior);
     let learnt = cp
         .fit(&tensor(&[f, n], &values(f * n, 0)), &mut rng(5))
         .unwrap();
@@ -575,8 +560,8 @@ fn new_columns_are_explained_alike() {
 #[test]
 fn sides_are_annealed_jointly() {
     let data = tensor(&[4, 5], &values(20, 3));
-    let builder = || {
-        ShiftedSnmf::<f64>::builder(2, vec![2, 2])
+    let shifted = || {
+        ShiftedSnmf::new(2, vec![2, 2])
             .replicates(Replicates::Limit)
             .reach(vec![Reach::Full])
     };
@@ -584,10 +569,7 @@ fn sides_are_annealed_jointly() {
         alpha0: 0.6,
         over: 4.0,
     };
-    let (plain, annealed) = (
-        builder().build().unwrap(),
-        builder().anneal(anneal).build().unwrap(),
-    );
+    let (plain, annealed) = (shifted(), shifted().anneal(anneal));
     let mut at = At::start(&annealed, &data, Init::default());
     let mut last = f64::NEG_INFINITY;
     for iteration in 1..20 {
@@ -628,7 +610,7 @@ fn sides_are_annealed_jointly() {
             over: 5.0,
         },
     ] {
-        let refused = builder().anneal(bad).build().map(drop);
+        let refused = shifted().anneal(bad).check();
         assert!(
             matches!(refused, Err(FitError::Setting { name: "anneal", .. })),
             "{refused:?}"
@@ -666,15 +648,10 @@ fn annealing_is_that_of_plca() {
             over: 12.0,
         },
     );
-    let plca = Shifted::<f64>::builder(k, vec![2, 3])
-        .anneal(anneal)
-        .build()
-        .unwrap();
-    let signed = ShiftedSnmf::<f64>::builder(k, vec![2, 3])
+    let plca = Shifted::new(k, vec![2, 3]).anneal(anneal);
+    let signed = ShiftedSnmf::new(k, vec![2, 3])
         .replicates(Replicates::Limit)
-        .anneal(anneal)
-        .build()
-        .unwrap();
+        .anneal(anneal);
     let start: ShiftedState<f64> = plca.init(&data, Init::default(), &mut rng(2)).unwrap();
     let atoms = |kernels: &DMatrix<f64>| {
         DMatrix::from_fn(2 * taps, k, |i, z| {

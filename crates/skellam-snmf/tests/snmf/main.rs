@@ -17,6 +17,7 @@ mod noise;
 mod properties;
 mod rates;
 mod selection;
+mod settings;
 mod shards;
 mod squares;
 mod support;

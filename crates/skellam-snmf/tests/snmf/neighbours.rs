@@ -102,7 +102,7 @@ fn found<T: Real>(model: usize, p: &Problem, data: &dyn Data<T>, solver: Solver)
     match model {
         0 | 1 => {
             let learnt = SnmfState::new(&plus, &minus, one).unwrap();
-            let snmf = Snmf::builder(k).replicates(replicates).build().unwrap();
+            let snmf = Snmf::new(k).replicates(replicates);
             let e = snmf.transform(&learnt, data, &how).unwrap();
             let block = e.fit.state().activations().clone();
             (0..block.ncols())
@@ -119,11 +119,7 @@ fn found<T: Real>(model: usize, p: &Problem, data: &dyn Data<T>, solver: Solver)
                 rate: one,
             };
             let learnt = SnmfVbState::new(q).unwrap();
-            let vb = SnmfVb::builder(k)
-                .replicates(replicates)
-                .priors(priors)
-                .build()
-                .unwrap();
+            let vb = SnmfVb::new(k).replicates(replicates).priors(priors);
             let e = vb.transform(&learnt, data, &how).unwrap();
             let (shape, rate) = (
                 e.fit.state().activations_shape().clone(),
@@ -207,7 +203,7 @@ proptest! {
         let learnt = SnmfState::new(&plus, &minus, DMatrix::from_element(plus.ncols(), p.v.ncols(), 2.0)).unwrap();
         let whole = data::<f64>(&p, &(0..p.v.ncols()).collect::<Vec<_>>(), 2);
         // Noise would be that of the batch.
-        let snmf = Snmf::builder(plus.ncols()).replicates(Replicates::Limit).build().unwrap();
+        let snmf = Snmf::new(plus.ncols()).replicates(Replicates::Limit);
         let bound = snmf.bind(&*whole).unwrap();
         let mut at = learnt.parameters().clone();
         let tried = bound.step(&mut at, false);
@@ -237,7 +233,7 @@ proptest! {
         let learnt = SignedCpState::new(&plus, &minus, &weights, vec![row], 0).unwrap();
         let all: Vec<usize> = (0..n).collect();
         let (whole, one) = (data::<f64>(&p, &all, 0), data::<f64>(&p, &[y], 0));
-        let cp = SignedCp::builder(k).build().unwrap();
+        let cp = SignedCp::new(k);
         let each = cp.transform_each(&learnt, &*whole, &how(Solver::Auto)).unwrap();
         let single = cp.transform(&learnt, &*one, &how(Solver::Auto)).unwrap();
         prop_assert_eq!(each.blocks.len(), 1);

@@ -52,12 +52,12 @@ fn near_least_squares() {
     for seed in 0..3 {
         let v = bumps(12, 100, 3, 0.08, seed);
         let data = tensor(&v);
-        let run = Ding::builder(3).build().unwrap();
+        let run = Ding::new(3);
         let run = run.on(&data).unwrap().restarts(3);
         let fit = run.run(Init::default(), &mut rng(1)).unwrap();
         let best = relative(&v, &(fit.state().basis() * fit.state().activations()));
         let error = |m: Replicates, solver: Solver| {
-            let model = Snmf::builder(3).replicates(m).build().unwrap();
+            let model = Snmf::new(3).replicates(m);
             let run = model.on(&data).unwrap().solver(solver).restarts(3);
             let fit = run.run(Init::default(), &mut rng(1)).unwrap();
             relative(
@@ -81,7 +81,7 @@ fn nothing_is_not_the_best() {
     let even = DMatrix::from_element(5, 2, 0.1);
     let nothing = SnmfState::new(&even, &even, DMatrix::from_element(2, 40, 1e9)).unwrap();
     for (m, best) in [(Replicates::Limit, true), (Replicates::Auto, false)] {
-        let model = Snmf::builder(2).replicates(m).build().unwrap();
+        let model = Snmf::new(2).replicates(m);
         let fit = model.fit(&data, &mut rng(3)).unwrap();
         let at = model.bind(&data).unwrap();
         let of_nothing = at.objective(nothing.parameters()).unwrap();
@@ -94,7 +94,7 @@ fn nothing_is_not_the_best() {
 fn exact_data() {
     let v = bumps(6, 30, 1, 0.0, 4);
     let data = tensor(&v);
-    let model = Snmf::builder(1).build().unwrap();
+    let model = Snmf::new(1);
     let run = model.on(&data).unwrap().stop(Stop::default().tol(1e-13));
     let fit = run.run(Init::default(), &mut rng(0)).unwrap();
     let found = relative(
@@ -135,19 +135,19 @@ proptest! {
     #[test]
     fn monotone(seed: u64) {
         let v = bumps(6, 20, 2, 0.5, seed);
-        rises(&Snmf::builder(2).build().unwrap(), &masked(&v, vec![6, 20], seed), seed);
+        rises(&Snmf::new(2), &masked(&v, vec![6, 20], seed), seed);
         let tensor = masked(&v, vec![6, 4, 5], seed);
-        rises(&SignedCp::builder(2).build().unwrap(), &tensor, seed);
-        rises(&SignedCp::builder(2).scale_mode(Some(2)).build().unwrap(), &tensor, seed);
-        let shifted = ShiftedSnmf::builder(2, vec![2, 3]).reach(vec![Reach::Full]);
-        rises(&shifted.build().unwrap(), &masked(&v, vec![6, 20], seed), seed);
+        rises(&SignedCp::new(2), &tensor, seed);
+        rises(&SignedCp::new(2).scale_mode(Some(2)), &tensor, seed);
+        let shifted = ShiftedSnmf::new(2, vec![2, 3]).reach(vec![Reach::Full]);
+        rises(&shifted, &masked(&v, vec![6, 20], seed), seed);
     }
 
     /// The objective is the one that is documented, and activations are within the bound. [SKELLAM 13]
     #[test]
     fn definition(seed: u64) {
         let v = bumps(6, 20, 2, 0.5, seed);
-        let model = Snmf::builder(2).build().unwrap();
+        let model = Snmf::new(2);
         let fit = model.fit(&tensor(&v), &mut rng(seed)).unwrap();
         let state = fit.state();
         let mean = v.abs().sum() / v.len() as f64;
@@ -168,7 +168,7 @@ proptest! {
     fn permutations(seed: u64) {
         let v = bumps(5, 15, 2, 0.5, seed);
         let turned = DMatrix::from_fn(5, 15, |i, j| v[(4 - i, (j + 4) % 15)]);
-        let model = Snmf::builder(2).build().unwrap();
+        let model = Snmf::new(2);
         let fit = model.fit(&tensor(&v), &mut rng(seed)).unwrap();
         let (state, data) = (fit.state(), tensor(&turned));
         let rows = |m: DMatrix<f64>| DMatrix::from_fn(5, 2, |i, z| m[(4 - i, z)]);
@@ -186,11 +186,11 @@ fn zeros() {
     let mut v = bumps(5, 12, 2, 0.3, 5);
     v.column_mut(3).fill(0.0);
     v.row_mut(2).fill(0.0);
-    let model = Snmf::builder(2).build().unwrap();
+    let model = Snmf::new(2);
     let fit = model.fit(&tensor(&v), &mut rng(0)).unwrap();
     assert_eq!(fit.state().activations().column(3).amax(), 0.0);
     assert_eq!(fit.state().cell(&[1, 3]), 0.0);
-    let nothing = tensor(&DMatrix::zeros(3, 4));
+    let nothing = tensor::<f64>(&DMatrix::zeros(3, 4));
     // Of the best, 0, every iteration leaves less.
     let after = |iterations| {
         let stop = Stop::default().tol(None).max_iter(iterations);
@@ -211,13 +211,13 @@ fn what_no_atom_reaches_is_noise() {
     let learnt = SnmfState::new(&plus, &minus, DMatrix::from_element(2, 1, 1.0)).unwrap();
     // Nothing is minus in the second row.
     let column = tensor(&nalgebra::dmatrix![3.0; -2.0]);
-    let model = Snmf::builder(2).build().unwrap();
+    let model = Snmf::new(2);
     let how = Transform::default()
         .solver(Solver::Em)
         .stop(Stop::default().tol(None).max_iter(50));
     let explained = model.transform(&learnt, &column, &how).unwrap();
     assert_eq!(explained.dropped, 0.0);
-    let frozen = Snmf::builder(2).freeze("atoms").build().unwrap();
+    let frozen = Snmf::new(2).freeze("atoms");
     let even = DMatrix::from_element(2, 1, 5.0 / 2.0);
     let start = Init::from(&learnt).block("activations", even);
     let run = frozen.on(&column).unwrap().solver(Solver::Em);
@@ -227,10 +227,7 @@ fn what_no_atom_reaches_is_noise() {
         explained.fit.state().activations(),
         alone.state().activations()
     );
-    let limit = Snmf::builder(2)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let limit = Snmf::new(2).replicates(Replicates::Limit);
     let drop = how.impossible(Impossible::Drop);
     let found = limit.transform(&learnt, &column, &drop).unwrap();
     assert_eq!(found.dropped, 2.0);
@@ -243,7 +240,7 @@ fn bounds_hold() {
         let v = bumps(4, 6000, 2, 0.5, 9);
         let values = v.transpose().iter().map(|&x| T::lit(x)).collect();
         let data = DenseTensor::<T>::new(vec![4, 6000], values, Order::RowMajor).unwrap();
-        let model = Snmf::<T>::builder(6).build().unwrap();
+        let model = Snmf::new(6);
         for (iterations, from) in [(0, 1e3), (30, 1.0)] {
             let start =
                 Init::default().block("activations", DMatrix::from_element(6, 6000, T::lit(from)));
@@ -275,7 +272,7 @@ fn bounds_hold() {
 fn objectives_of_new_data_are_those_of_each_column() {
     let v = bumps(4, 6, 2, 0.5, 9);
     let v = DMatrix::from_fn(4, 6, |i, y| v[(i, y)] * 10f64.powi(y as i32 - 3));
-    let model = Snmf::<f64>::builder(2).build().unwrap();
+    let model = Snmf::new(2);
     let stop = Stop::default().max_iter(5);
     let data = tensor(&v);
     let run = model.on(&data).unwrap().stop(stop.clone());

@@ -51,10 +51,7 @@ fn found(seed: u64, read: impl Fn(f64) -> f64) -> bool {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let truth = planted(&mut rng);
     let data = tensor(&draw(&truth, &mut rng).map(read));
-    let config = Snmf::<f64>::builder(2)
-        .replicates(Replicates::One)
-        .build()
-        .unwrap();
+    let config = Snmf::new(2).replicates(Replicates::One);
     let fits = (0..2).map(|start| {
         let mut rng = ChaCha8Rng::seed_from_u64(1000 * start + seed);
         let run = config.on(&data).unwrap().solver(Solver::Squarem);
@@ -135,8 +132,7 @@ fn trial(known: bool, seed: u64) -> (SnmfState<f64>, Posterior<f64>) {
     let activations = DMatrix::from_fn(k, 3, |_, _| gamma(2, 0.2, &mut rng));
     let truth = SnmfState::new(&plus, &minus, activations).unwrap();
     let data = tensor(&draw(&truth, &mut rng));
-    let vb = SnmfVb::builder(k).replicates(Replicates::One).priors(prior);
-    let vb = vb.build().unwrap();
+    let vb = SnmfVb::new(k).replicates(Replicates::One).priors(prior);
     let start = vb.at_prior(&data, 0.0, &mut rng).unwrap();
     let run = vb.on(&data).unwrap().solver(Solver::Em).stop(stop(200));
     let fit = run.run(&start, &mut rng).unwrap();

@@ -41,8 +41,9 @@ fn the_bound_finds_the_number_of_components() {
         rate: Entries::All(1.0 / 300.0),
     };
     let configure = |k| {
-        let builder = SnmfVb::builder(k).replicates(Replicates::One);
-        builder.priors(prior.clone()).build()
+        SnmfVb::new(k)
+            .replicates(Replicates::One)
+            .priors(prior.clone())
     };
     let stop = Stop::default().max_iter(600).tol(1e-5);
     for seed in 0..3 {

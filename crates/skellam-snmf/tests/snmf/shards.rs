@@ -43,44 +43,42 @@ fn shards<T: Real>(data: &DenseTensor<T>) -> Vec<Box<dyn Data<T>>> {
     cut(data, 1, &ends).unwrap()
 }
 
-fn models<T: Real>() -> Vec<(Snmf<T>, bool)> {
-    let builder = || Snmf::<T>::builder(K).replicates(Replicates::Limit);
+fn models() -> Vec<(Snmf, bool)> {
+    let snmf = || Snmf::new(K).replicates(Replicates::Limit);
     let prior = Prior {
         plus: Entries::All(1.2),
         minus: Entries::PerComponent(vec![1.1, 1.0, 1.3]),
         shape: Entries::PerComponent(vec![1.5, 1.0, 2.0]),
         rate: Entries::All(0.3),
     };
-    let one = || builder().replicates(Replicates::One);
+    let one = || snmf().replicates(Replicates::One);
     [
-        (builder(), false),
-        (builder(), true),
-        (builder().priors(prior.clone()), true),
+        (snmf(), false),
+        (snmf(), true),
+        (snmf().priors(prior.clone()), true),
         (one(), true),
         (one().priors(prior), false),
     ]
-    .map(|(builder, hidden)| (builder.build().unwrap(), hidden))
     .into()
 }
 
 /// The same by variational Bayes; shapes of a hundredth give rates that single precision cannot hold.
-fn bayesian<T: Real>() -> Vec<(SnmfVb<T>, bool)> {
-    let builder = || SnmfVb::<T>::builder(K);
+fn bayesian() -> Vec<(SnmfVb, bool)> {
+    let vb = || SnmfVb::new(K);
     let prior = |shape| Prior {
         plus: Entries::All(0.5),
         minus: Entries::Each(DMatrix::from_fn(11, K, |f, k| 0.2 + 0.1 * (f + k) as f64)),
         shape: Entries::PerComponent(vec![shape, 1.0, 2.0]),
         rate: Entries::PerComponent(vec![0.3, 0.01, 1.0]),
     };
-    let one = || builder().replicates(Replicates::One);
+    let one = || vb().replicates(Replicates::One);
     [
-        (builder(), false),
-        (builder(), true),
-        (builder().priors(prior(1.5)), true),
+        (vb(), false),
+        (vb(), true),
+        (vb().priors(prior(1.5)), true),
         (one(), true),
         (one().priors(prior(0.01)), false),
     ]
-    .map(|(builder, hidden)| (builder.build().unwrap(), hidden))
     .into()
 }
 
@@ -89,7 +87,7 @@ fn objectives<T: Real>(model: &dyn AnyModel<T>, data: &dyn Data<T>) -> [f64; 2] 
     let run = model.on(data).unwrap().solver(Solver::Em);
     let run = run.stop(Stop::default().tol(0.0).max_iter(100));
     let fit = run.run(Init::default(), &mut rng()).unwrap();
-    let algorithm = model.bind_to(data).unwrap();
+    let algorithm = model.bind(data).unwrap();
     let likelihood = algorithm.likelihood(fit.state());
     [fit.objective(), likelihood.unwrap()]
 }
@@ -112,14 +110,14 @@ fn as_in_one_piece<T: Real, M: Model<T> + Sharded<T>>(models: Vec<(M, bool)>, to
 
 #[test]
 fn shards_are_fitted_as_one_piece() {
-    as_in_one_piece(models::<f64>(), 1e-12);
-    as_in_one_piece(models::<f32>(), 1e-5);
+    as_in_one_piece::<f64, _>(models(), 1e-12);
+    as_in_one_piece::<f32, _>(models(), 1e-5);
 }
 
 #[test]
 fn shards_are_fitted_by_variational_bayes_as_one_piece() {
-    as_in_one_piece(bayesian::<f64>(), 1e-12);
-    as_in_one_piece(bayesian::<f32>(), 1e-5);
+    as_in_one_piece::<f64, _>(bayesian(), 1e-12);
+    as_in_one_piece::<f32, _>(bayesian(), 1e-5);
 }
 
 /// Shards that an engine holds, which is asked in some order.
@@ -244,8 +242,8 @@ fn no_order_changes_a_bit<M: Model<f64> + Sharded<f64>>(models: Vec<(M, bool)>, 
 #[test]
 fn no_order_of_shards_changes_a_bit() {
     for solver in [Solver::Em, Solver::Squarem] {
-        no_order_changes_a_bit(models::<f64>(), solver);
-        no_order_changes_a_bit(bayesian::<f64>(), solver);
+        no_order_changes_a_bit(models(), solver);
+        no_order_changes_a_bit(bayesian(), solver);
     }
 }
 
@@ -254,7 +252,7 @@ fn no_order_of_shards_changes_a_bit() {
 fn given_starts_of_variational_bayes_are_those_of_one_piece() {
     let data = data::<f64>(true);
     let shards = shards(&data);
-    let model = bayesian::<f64>().remove(2).0;
+    let model = bayesian().remove(2).0;
     let on_shards = OnShards::new(&model, &shards);
     let atoms = DMatrix::from_fn(22, K, |f, k| 0.5 + (f * K + k) as f64 / 7.0);
     let objective = |model: &dyn AnyModel<f64>, atoms: &DMatrix<f64>| {
@@ -282,15 +280,11 @@ fn what_shards_cannot_do_is_refused_by_its_place() {
         ..Prior::flat()
     };
     let refused = |prior| {
-        let model = Snmf::<f64>::builder(K)
-            .replicates(Replicates::Limit)
-            .priors(prior)
-            .build()
-            .unwrap();
+        let model = Snmf::new(K).replicates(Replicates::Limit).priors(prior);
         InProcess::new(&model, &shards).unwrap_err()
     };
     let columns = || prior(Entries::Each(DMatrix::from_element(K, 50, 2.0)));
-    let bayesian = SnmfVb::<f64>::builder(K).priors(columns()).build().unwrap();
+    let bayesian = SnmfVb::new(K).priors(columns());
     let bayesian = InProcess::new(&bayesian, &shards).unwrap_err();
     let FitError::Conflict { what } = &bayesian else {
         panic!("{bayesian:?}")
@@ -309,8 +303,8 @@ fn what_shards_cannot_do_is_refused_by_its_place() {
     values[49] = 0.5;
     let data = DenseTensor::new(vec![2, 50], values, Order::RowMajor).unwrap();
     let shards = self::shards(&data);
-    let model = Snmf::<f64>::builder(K).replicates(Replicates::One);
-    let error = InProcess::new(&model.build().unwrap(), &shards).unwrap_err();
+    let model = Snmf::new(K).replicates(Replicates::One);
+    let error = InProcess::new(&model, &shards).unwrap_err();
     let FitError::Entry { index, value, .. } = &error else {
         panic!("{error:?}")
     };

@@ -31,8 +31,8 @@ fn run<T: Real, M: Model<T>>(
 }
 
 fn have_no_unit<T: Real>(exponents: &[i32]) {
-    let ding = Ding::<T>::builder(3).build().unwrap();
-    let kmeans = KMeans::<T>::builder(3).build().unwrap();
+    let ding = Ding::new(3);
+    let kmeans = KMeans::new(3);
     for &e in exponents {
         let data = |e| data::<T>(8, |x| times_power_of_two(x, e));
         let same =
@@ -73,10 +73,10 @@ fn powers_of_two_change_no_bit() {
 // [SKELLAM 12]
 #[test]
 fn squares_out_of_range_are_refused() {
-    let ding = Ding::<f64>::builder(4).build().unwrap();
-    let kmeans = KMeans::<f64>::builder(4).build().unwrap();
+    let ding = Ding::new(4);
+    let kmeans = KMeans::new(4);
     for size in [1e160, 1e196, 1e300, 1e-160, 1e-200, 1e-300] {
-        let data = data(8, |x| x * size);
+        let data = data::<f64>(8, |x| x * size);
         for error in [
             run(&ding, &data, Solver::Em).unwrap_err(),
             run(&kmeans, &data, Solver::Em).unwrap_err(),
@@ -89,9 +89,9 @@ fn squares_out_of_range_are_refused() {
         }
     }
     // Those of single precision are numbers in double precision.
-    let ding = Ding::<f32>::builder(4).build().unwrap();
+    let ding = Ding::new(4);
     let end = |size: f64| {
-        *run(&ding, &data(8, |x| x * size), Solver::Em)
+        *run(&ding, &data::<f64>(8, |x| x * size), Solver::Em)
             .unwrap()
             .0
             .last()
@@ -111,12 +111,7 @@ fn squares_out_of_range_are_refused() {
 // [SKELLAM 12]
 #[test]
 fn transforms_have_no_unit() {
-    let (_, blocks) = run(
-        &Ding::<f64>::builder(3).build().unwrap(),
-        &data(8, |x| x),
-        Solver::Em,
-    )
-    .unwrap();
+    let (_, blocks) = run(&Ding::new(3), &data(8, |x| x), Solver::Em).unwrap();
     let explain = |basis: i32, new: i32| {
         let basis = blocks[0].map(|x| times_power_of_two(x, basis));
         let learnt = DingState::new(basis, blocks[1].clone()).unwrap();
@@ -137,7 +132,7 @@ fn no_step_is_worse_with_many_components() {
     let values = vec![-2.2076087f32, -5.0, 3.0, 2.6693704];
     let squares: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
     let v = DenseTensor::new(vec![1, 4], values, Order::RowMajor).unwrap();
-    let ding = Ding::<f32>::builder(6).build().unwrap();
+    let ding = Ding::new(6);
     let mut rng = rng();
     for start in 0..3000 {
         let mut worst = f64::INFINITY;

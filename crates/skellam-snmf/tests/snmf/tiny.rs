@@ -4,7 +4,6 @@ use nalgebra::{DMatrix, dmatrix};
 use plca_dist::{digamma, ln_gamma, skellam_divergence, skellam_limit_ratios};
 use plca_dist::{skellam_ln_pmf, skellam_ratios};
 use plca_fit::{FitError, Init, Model};
-use plca_tensor::Real;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Entries, Posterior, Prior, Replicates, SnmfState, SnmfVb};
@@ -38,9 +37,8 @@ fn apart(a: &Posterior<f64>, b: &Posterior<f64>) -> f64 {
     atoms.max(distance(&a.shape, &b.shape))
 }
 
-fn vb<T: Real>(problem: &Problem, m: Replicates, shape: f64) -> SnmfVb<T> {
-    let builder = SnmfVb::builder(problem.k).replicates(m);
-    builder.priors(prior(shape)).build().unwrap()
+fn vb(problem: &Problem, m: Replicates, shape: f64) -> SnmfVb {
+    SnmfVb::new(problem.k).replicates(m).priors(prior(shape))
 }
 
 /// One update of `[SKELLAM 6]` and the bound of `[SKELLAM 7]` before it, term by term with logarithms.
@@ -160,13 +158,13 @@ proptest! {
     fn single_precision_follows_double(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(0.01), Just(1e-3)]) {
         let data = problem.tensor();
         let single = masked(&problem.values.map(|x| x as f32), &problem.seen);
-        let (double, narrow) = (vb::<f64>(&problem, m, shape), vb::<f32>(&problem, m, shape));
+        let vb = vb(&problem, m, shape);
         let start = problem.factors();
         let means = SnmfState::new(&start.plus, &start.minus, start.activations.clone()).unwrap();
-        let mut a = At::start(&double, &data, &double.at_means(&data, &means).unwrap());
+        let mut a = At::start(&vb, &data, &vb.at_means(&data, &means).unwrap());
         let cut = |m: &DMatrix<f64>| m.map(|x| x as f32);
         let means = SnmfState::new(&cut(&start.plus), &cut(&start.minus), cut(&start.activations)).unwrap();
-        let mut b = At::start(&narrow, &single, &narrow.at_means(&single, &means).unwrap());
+        let mut b = At::start(&vb, &single, &vb.at_means(&single, &means).unwrap());
         let size = problem.values.abs().sum() + problem.values.len() as f64;
         let mut before = f64::NEG_INFINITY;
         for _ in 0..8 {
@@ -192,7 +190,7 @@ proptest! {
 fn the_prior_is_that_which_was_given() {
     let v = tensor(&dmatrix![2.0f32, 5.0; -4.0, 0.0]);
     for shape in [0.02, 0.01, 1e-3, 1e-10, 1e-19] {
-        let config = SnmfVb::builder(2).priors(prior(shape)).build().unwrap();
+        let config = SnmfVb::new(2).priors(prior(shape));
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let start = config.at_prior(&v, 0.0, &mut rng).unwrap();
         let q = start.posterior();
@@ -218,8 +216,8 @@ fn the_prior_is_that_which_was_given() {
 fn shapes_that_cannot_be_held_are_refused() {
     let v = dmatrix![2.0, -5.0];
     let (double, single) = (tensor(&v), tensor(&v.map(|x| x as f32)));
-    fn config<T: Real>(shape: f64) -> SnmfVb<T> {
-        SnmfVb::builder(1).priors(prior(shape)).build().unwrap()
+    fn config(shape: f64) -> SnmfVb {
+        SnmfVb::new(1).priors(prior(shape))
     }
     assert!(config(1e-150).on(&double).is_ok() && config(1e-19).on(&single).is_ok());
     let small = config(1e-20);

@@ -72,25 +72,24 @@ fn same<S: State>(one: &Fit<S>, other: &Fit<S>, scaled: &[&str], unit: f64) {
 fn powers<T: Real>(m: Replicates, units: &[i32]) {
     let (shape, tensor_shape) = ([6, 20], [5, 4, 6]);
     let (matrix, cells) = (values::<T>(6, 20, 1), values::<T>(5, 24, 2));
-    let snmf = Snmf::<T>::builder(2).priors(Prior::flat());
-    let snmf = snmf.replicates(m).build().unwrap();
-    let cp = SignedCp::<T>::builder(2).replicates(m).with_constants();
-    let cp = cp.build().unwrap();
-    let shifted = ShiftedSnmf::<T>::builder(2, vec![3, 4]).replicates(m);
-    let shifted = shifted.reach(vec![Reach::Full]).build().unwrap();
+    let snmf = Snmf::new(2).priors(Prior::flat());
+    let snmf = snmf.replicates(m);
+    let cp = SignedCp::new(2).replicates(m).with_constants(true);
+    let shifted = ShiftedSnmf::new(2, vec![3, 4]).replicates(m);
+    let shifted = shifted.reach(vec![Reach::Full]);
     let stop = Stop::default().max_iter(60);
     for solver in SOLVERS {
         let run = || (solver, stop.clone());
-        let of_matrix = fitted(&snmf, &tensor(&shape, &matrix, 1.0), run());
-        let of_tensor = fitted(&cp, &tensor(&tensor_shape, &cells, 1.0), run());
-        let of_shifts = fitted(&shifted, &tensor(&shape, &matrix, 1.0), run());
+        let of_matrix = fitted(&snmf, &tensor::<T>(&shape, &matrix, 1.0), run());
+        let of_tensor = fitted(&cp, &tensor::<T>(&tensor_shape, &cells, 1.0), run());
+        let of_shifts = fitted(&shifted, &tensor::<T>(&shape, &matrix, 1.0), run());
         for &power in units {
             let unit = 2f64.powi(power);
-            let other = fitted(&snmf, &tensor(&shape, &matrix, unit), run());
+            let other = fitted(&snmf, &tensor::<T>(&shape, &matrix, unit), run());
             same(&of_matrix, &other, &["activations"], unit);
-            let other = fitted(&cp, &tensor(&tensor_shape, &cells, unit), run());
+            let other = fitted(&cp, &tensor::<T>(&tensor_shape, &cells, unit), run());
             same(&of_tensor, &other, &["weights"], unit);
-            let other = fitted(&shifted, &tensor(&shape, &matrix, unit), run());
+            let other = fitted(&shifted, &tensor::<T>(&shape, &matrix, unit), run());
             same(&of_shifts, &other, &["activations"], unit);
         }
     }
@@ -115,8 +114,8 @@ fn transforms() {
 fn transformed(m: Replicates) {
     let matrix = values::<f64>(6, 20, 3);
     let cells = values::<f64>(5, 24, 4);
-    let snmf = Snmf::<f64>::builder(2).replicates(m).build().unwrap();
-    let cp = SignedCp::<f64>::builder(2).replicates(m).build().unwrap();
+    let snmf = Snmf::new(2).replicates(m);
+    let cp = SignedCp::new(2).replicates(m);
     let run = || (Solver::Em, Stop::default().max_iter(40));
     let learnt = fitted(&snmf, &tensor(&[6, 20], &matrix, 1.0), run());
     let learnt_cp = fitted(&cp, &tensor(&[5, 4, 6], &cells, 1.0), run());
@@ -151,21 +150,14 @@ fn per_unit<T: Real>(exponent: f64, seed: u64, tol: f64) {
             "{one} {other} {unit:e}"
         );
     };
-    let snmf = Snmf::<T>::builder(2)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
-    let objective = |unit| fitted(&snmf, &tensor(&[5, 9], &matrix, unit), run()).compared();
+    let snmf = Snmf::new(2).replicates(Replicates::Limit);
+    let objective = |unit| fitted(&snmf, &tensor::<T>(&[5, 9], &matrix, unit), run()).compared();
     close(objective(1.0), objective(unit));
-    let cp = SignedCp::<T>::builder(2)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
-    let objective = |unit| fitted(&cp, &tensor(&[5, 3, 3], &matrix, unit), run()).compared();
+    let cp = SignedCp::new(2).replicates(Replicates::Limit);
+    let objective = |unit| fitted(&cp, &tensor::<T>(&[5, 3, 3], &matrix, unit), run()).compared();
     close(objective(1.0), objective(unit));
-    let shifted = ShiftedSnmf::<T>::builder(2, vec![2, 3]).replicates(Replicates::Limit);
-    let shifted = shifted.build().unwrap();
-    let objective = |unit| fitted(&shifted, &tensor(&[5, 9], &matrix, unit), run()).compared();
+    let shifted = ShiftedSnmf::new(2, vec![2, 3]).replicates(Replicates::Limit);
+    let objective = |unit| fitted(&shifted, &tensor::<T>(&[5, 9], &matrix, unit), run()).compared();
     close(objective(1.0), objective(unit));
 }
 
@@ -187,7 +179,7 @@ proptest! {
 #[test]
 fn sums_beyond_the_numbers() {
     let data = tensor::<f32>(&[1, 3], &[3e38, 0.5, -3.2e38], 1.0);
-    let model = Snmf::builder(1).build().unwrap();
+    let model = Snmf::new(1);
     let error = model
         .fit(&data, &mut ChaCha8Rng::seed_from_u64(0))
         .unwrap_err();

@@ -4,8 +4,8 @@ use nalgebra::{dmatrix, dvector};
 use plca_em::{
     Anneal, Checkpoint, Cooling, Evaluation, Explained, FitError, Geometry, Given, Impossible,
     IndexMaps, Init, Likelihood, Local, Missing, Model, Nmf, NmfState, Online, OnlineState, Pass,
-    Plca, PlcaState, Plsa, PlsaState, Reconstruct, Run, Shifted, ShiftedState, Solver, State,
-    StepSize, Stop, Support, Transform, Transformed, TransformedState, Update,
+    Plca, PlcaState, Plsa, PlsaState, Reconstruct, Run, Settings, Shifted, ShiftedState, Solver,
+    State, StepSize, Stop, Support, Transform, Transformed, TransformedState, Update,
 };
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -80,7 +80,7 @@ fn nmf_state() -> NmfState<f64> {
 
 /// A run of PLCA that held-out data cool.
 fn cooled<O>(cooling: Cooling, act: impl FnOnce(Run<'_, PlcaState<f64>>) -> O) -> O {
-    let (plca, data) = (Plca::builder(2).build().expect("a good model"), data());
+    let (plca, data) = (Plca::new(2), data());
     let run = plca.on(&data).expect("good data");
     act(run.cool(cooling, &data, &data))
 }
@@ -92,8 +92,8 @@ fn online_state() -> OnlineState<f64> {
 
 /// Learns a block.
 fn learn(state: &mut OnlineState<f64>, step: StepSize, local: Local) -> Option<()> {
-    let plca = Plca::builder(state.weights.len()).build().ok()?;
-    let learner = Online::builder(plca).step(step).local(local).build();
+    let plca = Plca::new(state.weights.len()).checked().ok()?;
+    let learner = Online::new(plca).step(step).local(local).checked();
     let learnt = learner.map_err(|e| one_line(&e)).ok()?;
     let before = state.check();
     match learnt.partial_fit(state, &data()) {
@@ -123,10 +123,8 @@ fn transformed_state() -> TransformedState<f64> {
 
 /// Settings of the shifted model, on data that fit it.
 fn shifted(supports: Vec<Support>, anneal: Anneal, likelihood: Likelihood, how: Evaluation) {
-    let builder = Shifted::<f64>::builder(1, vec![2])
-        .supports(supports)
-        .anneal(anneal);
-    let built = builder.likelihood(likelihood).evaluation(how).build();
+    let model = Shifted::new(1, vec![2]).supports(supports).anneal(anneal);
+    let built = model.likelihood(likelihood).evaluation(how).checked();
     let data = tensor(&[4], &[0.0, 1.0, 3.0, 2.0]);
     let fitted = built.and_then(|shifted| {
         let run = shifted.on(&data)?.stop(Stop::default().max_iter(3));
@@ -142,7 +140,7 @@ const KINDS: &[Kind] = &[
         seed: || text(&plca_state()),
         run: |input| {
             let state = read::<PlcaState<f64>>(input)?;
-            let plca = Plca::builder(state.weights().len()).build();
+            let plca = Plca::new(state.weights().len()).checked();
             use_state(plca, &state, state.transform(&data(), &how()))
         },
     },
@@ -150,8 +148,8 @@ const KINDS: &[Kind] = &[
         seed: || text(&plsa_state()),
         run: |input| {
             let state = read::<PlsaState<f64>>(input)?;
-            let plsa = Plsa::builder(state.basis().ncols()).given(state.given());
-            use_state(plsa.build(), &state, state.transform(&data(), &how()))
+            let plsa = Plsa::new(state.basis().ncols()).given(state.given());
+            use_state(plsa.checked(), &state, state.transform(&data(), &how()))
         },
     },
     Kind {
@@ -161,14 +159,14 @@ const KINDS: &[Kind] = &[
             if let Err(e) = state.to_plca() {
                 one_line(&e);
             }
-            let nmf = Nmf::builder(state.w().ncols()).update(update);
+            let nmf = Nmf::new(state.w().ncols()).update(update);
             let explained = state.transform(&data(), &how());
-            use_state(nmf.missing(missing).build(), &state, explained)
+            use_state(nmf.missing(missing).checked(), &state, explained)
         },
     },
     Kind {
         seed: || {
-            let (nmf, data) = (Nmf::builder(1).build().expect("a good model"), data());
+            let (nmf, data) = (Nmf::new(1), data());
             let run = nmf.on(&data).expect("good data").solver(Solver::Fast);
             let fit = run
                 .stop(Stop::default().max_iter(3))
@@ -179,7 +177,7 @@ const KINDS: &[Kind] = &[
             let from = read::<Checkpoint<f64>>(input)?;
             from.parameters().matrices().iter().for_each(whole);
             let components = from.parameters().block("w").map_or(1, |w| w.ncols());
-            resume(Nmf::builder(components).build(), &data(), &from)
+            resume(Nmf::new(components).checked(), &data(), &from)
         },
     },
     Kind {
@@ -187,10 +185,10 @@ const KINDS: &[Kind] = &[
         run: |input| {
             let state = read::<ShiftedState<f64>>(input)?;
             let geometry = state.geometry();
-            let shifted = Shifted::builder(state.weights().len(), geometry.kernel_shape().to_vec())
+            let shifted = Shifted::new(state.weights().len(), geometry.kernel_shape().to_vec())
                 .supports(geometry.supports())
                 .likelihood(state.likelihood());
-            use_state(shifted.build(), &state, state.transform(&data(), &how()))
+            use_state(shifted.checked(), &state, state.transform(&data(), &how()))
         },
     },
     Kind {
@@ -271,10 +269,10 @@ const KINDS: &[Kind] = &[
         seed: || text(&transformed_state()),
         run: |input| {
             let state = read::<TransformedState<f64>>(input)?;
-            let transformed = Transformed::builder(state.weights().len(), state.maps().clone())
+            let transformed = Transformed::new(state.weights().len(), state.maps().clone())
                 .likelihood(state.likelihood());
             use_state(
-                transformed.build(),
+                transformed.checked(),
                 &state,
                 state.transform(&data(), &how()),
             )

@@ -4,7 +4,8 @@ use nalgebra::{DMatrix, dmatrix, dvector};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{
     Checkpoint, ColumnNmf, ColumnNmfState, Explained, FitError, Init, MixtureState, Model, Ntf,
-    NtfState, NtfUpdate, Pntf, PntfState, Reconstruct, SimplexQp, State, Transform, simplex_qp,
+    NtfState, NtfUpdate, Pntf, PntfState, Reconstruct, Settings, SimplexQp, State, Transform,
+    simplex_qp,
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -68,7 +69,7 @@ const KINDS: &[Kind] = &[
         seed: || text(&pntf_state()),
         run: |input| {
             let state = read::<PntfState<f64>>(input)?;
-            let pntf = Pntf::builder(state.weights().len()).build();
+            let pntf = Pntf::new(state.weights().len()).checked();
             use_state(
                 pntf,
                 &state,
@@ -80,7 +81,7 @@ const KINDS: &[Kind] = &[
         seed: || text(&(NtfUpdate::Hals, ntf_state())),
         run: |input| {
             let (update, state) = read::<(NtfUpdate, NtfState<f64>)>(input)?;
-            let ntf = Ntf::builder(state.components()).update(update).build();
+            let ntf = Ntf::new(state.components()).update(update).checked();
             use_state(ntf, &state, state.transform(&data(), &Transform::default()))
         },
     },
@@ -91,7 +92,7 @@ const KINDS: &[Kind] = &[
         },
         run: |input| {
             let state = read::<ColumnNmfState<f64>>(input)?;
-            let nmf = ColumnNmf::builder(state.components()).build();
+            let nmf = ColumnNmf::new(state.components()).checked();
             use_state(nmf, &state, state.transform(&data(), &Transform::default()))
         },
     },

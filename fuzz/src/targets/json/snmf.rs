@@ -1,7 +1,7 @@
 //! Models of signed data.
 
 use nalgebra::{dmatrix, dvector};
-use plca_fit::{Checkpoint, Explained, FitError, Impossible, Model, State, Transform};
+use plca_fit::{Checkpoint, Explained, FitError, Impossible, Model, Settings, State, Transform};
 use plca_tensor::{DenseTensor, Order};
 use skellam_snmf::{
     Ding, DingState, Entries, Factors, Hyperparameters, Learner, Posterior, Prior, Rate,
@@ -102,8 +102,8 @@ const KINDS: &[Kind] = &[
         seed: || text(&(Replicates::One, state())),
         run: |input| {
             let (replicates, state) = read::<(Replicates, SnmfState<f64>)>(input)?;
-            let snmf = Snmf::builder(state.atoms().ncols()).replicates(replicates);
-            use_state(snmf.build(), &state, |snmf| {
+            let snmf = Snmf::new(state.atoms().ncols()).replicates(replicates);
+            use_state(snmf.checked(), &state, |snmf| {
                 snmf.transform(&state, &data(), &how())
             })
         },
@@ -121,11 +121,11 @@ const KINDS: &[Kind] = &[
             [plus, minus, shape, rate].into_iter().for_each(whole);
             good(posterior.divergence(&prior));
             let k = plus.ncols();
-            if let Some(snmf) = good(Snmf::builder(k).priors(prior.weakened(0.5)).build()) {
+            if let Some(snmf) = good(Snmf::new(k).priors(prior.weakened(0.5)).checked()) {
                 good(snmf.on(&data()).map(drop));
             }
             let state = good(SnmfVbState::new(posterior))?;
-            use_state(SnmfVb::builder(k).priors(prior).build(), &state, |vb| {
+            use_state(SnmfVb::new(k).priors(prior).checked(), &state, |vb| {
                 vb.transform(&state, &data(), &how())
             })
         },
@@ -171,9 +171,9 @@ const KINDS: &[Kind] = &[
         },
         run: |input| {
             let (replicates, state) = read::<(Replicates, SignedCpState<f64>)>(input)?;
-            let cp = SignedCp::builder(state.atoms().ncols()).replicates(replicates);
+            let cp = SignedCp::new(state.atoms().ncols()).replicates(replicates);
             let cp = cp.signed_mode(state.signed_mode());
-            use_state(cp.build(), &state, |cp| {
+            use_state(cp.checked(), &state, |cp| {
                 cp.transform(&state, &data(), &how())
             })
         },
@@ -185,7 +185,7 @@ const KINDS: &[Kind] = &[
         },
         run: |input| {
             let state = read::<DingState<f64>>(input)?;
-            use_state(Ding::builder(state.basis().ncols()).build(), &state, |_| {
+            use_state(Ding::new(state.basis().ncols()).checked(), &state, |_| {
                 state.transform(&data(), &how())
             })
         },

@@ -65,7 +65,7 @@ fn dead_components() {
     }
     // Given with weight 0: dead from the start.
     let data = DenseTensor::new(vec![3, 2], values.to_vec(), Order::RowMajor).unwrap();
-    let plca = Plca::<f64>::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     let factors = vec![
         dmatrix![0.4, 0.2; 0.4, 0.3; 0.2, 0.5],
         dmatrix![0.5, 0.1; 0.5, 0.9],
@@ -150,8 +150,7 @@ fn wholly_hidden_rows() {
 fn multiplicative_updates_keep_hidden_rows() {
     for (name, data) in hidden_row() {
         let w = DMatrix::from_row_slice(3, 2, &[1.0, 2.0, 0.3, 0.7, 1.5, 0.5]);
-        let nmf = Nmf::builder(2).missing(Missing::Multiplicative);
-        let nmf = nmf.build().unwrap();
+        let nmf = Nmf::new(2).missing(Missing::Multiplicative);
         let em = nmf.bind(&*data).unwrap();
         let start = Init::default().block("w", w.clone());
         let mut at = start.parameters(&*em, &mut rng()).unwrap();
@@ -190,7 +189,7 @@ fn more_components_than_cells() {
         let fit = model.run(&data, 9, [None, None], 5).unwrap();
         assert!(fit.objective.is_finite(), "{model:?}");
     }
-    let plca = Plca::<f64>::builder(9).build().unwrap();
+    let plca = Plca::new(9);
     let start = plca.init(&data, Init::default(), &mut rng()).unwrap();
     assert_eq!(start.weights().len(), 9);
 }

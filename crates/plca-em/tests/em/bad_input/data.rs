@@ -1,7 +1,7 @@
 //! Data that no model may take.
 
 use nalgebra::DMatrix;
-use plca_em::{Nmf, Plca, Plsa};
+use plca_em::Plca;
 use plca_fit::FitError;
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
@@ -218,19 +218,6 @@ fn hidden_values_are_not_read() {
     }
 }
 
-#[test]
-fn no_components() {
-    fn refused<M: std::fmt::Debug>(model: Result<M, FitError>) {
-        let error = model.unwrap_err();
-        let named =
-            matches!(error, FitError::Setting { name: "components", value, .. } if value == 0.0);
-        assert!(named, "{error}");
-    }
-    refused(Plca::<f64>::builder(0).build());
-    refused(Plsa::<f64>::builder(0).build());
-    refused(Nmf::<f64>::builder(0).build());
-}
-
 /// Models of matrices refuse other orders where they meet the data; so do blocks of modes that the data do not have.
 #[test]
 fn wrong_order() {
@@ -247,7 +234,7 @@ fn wrong_order() {
         let named = matches!(&error, FitError::UnknownBlock { name, .. } if name == block);
         assert!(named, "{error}");
     };
-    let frozen = Plca::<f64>::builder(1).freeze("factor_3").build().unwrap();
+    let frozen = Plca::new(1).freeze("factor_3");
     unknown(
         plca_fit::Model::bind(&frozen, &data).unwrap_err(),
         "factor_3",

@@ -4,4 +4,5 @@ mod awkward;
 mod data;
 mod models;
 mod scales;
+mod settings;
 mod starts;

@@ -81,13 +81,13 @@ impl Model {
             init = init.block(self.blocks()[mode], block);
         }
         let (at, objective) = match self {
-            Self::Plca => steps(&Plca::builder(k).build().unwrap(), data, init, n)?,
+            Self::Plca => steps(&Plca::new(k), data, init, n)?,
             Self::Plsa(given) => {
-                let plsa = Plsa::builder(k).given(given).build().unwrap();
+                let plsa = Plsa::new(k).given(given);
                 steps(&plsa, data, init, n)?
             }
             Self::Nmf(update) => {
-                let nmf = Nmf::builder(k).update(update).build().unwrap();
+                let nmf = Nmf::new(k).update(update);
                 steps(&nmf, data, init, n)?
             }
         };

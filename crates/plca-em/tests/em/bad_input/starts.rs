@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{Nmf, Plca, Plsa};
-use plca_fit::{FitError, Init};
+use plca_fit::{FitError, Init, Settings};
 use plca_tensor::{DenseTensor, Order};
 
 use super::models::{MODELS, Model, rng, storages};
@@ -22,7 +22,7 @@ fn of_weights(weights: &[f64]) -> FitError {
         "weights",
         DMatrix::from_column_slice(weights.len(), 1, weights),
     );
-    let plca = Plca::<f64>::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     plca_fit::Model::init(&plca, &data(), init, &mut rng()).unwrap_err()
 }
 
@@ -172,13 +172,13 @@ fn frozen_blocks_must_be_given() {
         assert_eq!(error.err(), Some(FitError::NotGiven { block }));
     }
     for block in ["factor_1", "weights"] {
-        refused(&Plca::builder(2).freeze(block).build().unwrap(), block);
+        refused(&Plca::new(2).freeze(block), block);
     }
     for block in ["basis", "mixture"] {
-        refused(&Plsa::builder(2).freeze(block).build().unwrap(), block);
+        refused(&Plsa::new(2).freeze(block), block);
     }
     for block in ["w", "h"] {
-        refused(&Nmf::builder(2).freeze(block).build().unwrap(), block);
+        refused(&Nmf::new(2).freeze(block), block);
     }
 }
 
@@ -186,10 +186,10 @@ fn frozen_blocks_must_be_given() {
 #[test]
 fn tempering_powers() {
     for bad in [0.0, -0.5, 1.0 + 1e-12, f64::INFINITY, f64::NAN] {
-        let plca = Plca::<f64>::builder(2).temper(bad).build().map(drop);
-        let plsa = Plsa::<f64>::builder(2).temper(bad).build().map(drop);
-        for built in [plca, plsa] {
-            let error = built.unwrap_err();
+        let plca = Plca::new(2).temper(bad).check();
+        let plsa = Plsa::new(2).temper(bad).check();
+        for checked in [plca, plsa] {
+            let error = checked.unwrap_err();
             let FitError::Setting { name, value, .. } = error else {
                 panic!("{error}");
             };

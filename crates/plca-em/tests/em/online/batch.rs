@@ -39,14 +39,11 @@ fn plsa<T: Real>(
     tol: f64,
 ) -> Result<(), TestCaseError> {
     let k = start.weights.len();
-    let mut builder = Plsa::<T>::builder(k).given(given);
+    let mut plsa = Plsa::new(k).given(given);
     if let Some(alpha) = alpha {
         let prior = Arc::new(Dirichlet::symmetric(alpha).unwrap());
-        builder = builder
-            .prior("basis", prior.clone())
-            .prior("mixture", prior);
+        plsa = plsa.prior("basis", prior.clone()).prior("mixture", prior);
     }
-    let plsa = builder.build().unwrap();
     let mut mixture = start.factors[given.mode()].transpose();
     normalise_columns(&mut mixture);
     let basis = start.factors[given.explained()].clone();
@@ -55,8 +52,9 @@ fn plsa<T: Real>(
     normalise_columns(&mut marginal);
     let marginal = marginal.as_slice().to_vec();
     let mut last = PlsaState::new(given, basis.clone(), mixture, marginal).unwrap();
-    let builder = Online::builder(plsa.clone()).step(StepSize::Constant(1.0));
-    let learner = builder.local(ONE).build().unwrap();
+    let learner = Online::new(plsa.clone())
+        .step(StepSize::Constant(1.0))
+        .local(ONE);
     let mut state = OnlineState::new(start.weights.clone(), vec![basis]).unwrap();
     let em = plsa.bind(data).unwrap();
     let mut batch = Init::from(&last).parameters(&*em, &mut rng()).unwrap();
@@ -95,14 +93,14 @@ fn plca<T: Real>(
     alpha: Option<f64>,
     tol: f64,
 ) -> Result<(), TestCaseError> {
-    let mut builder = Plca::<T>::builder(start.weights.len());
+    let mut plca = Plca::new(start.weights.len());
     if let Some(alpha) = alpha {
-        builder = builder.prior("factor_0", Arc::new(Dirichlet::symmetric(alpha).unwrap()));
+        plca = plca.prior("factor_0", Arc::new(Dirichlet::symmetric(alpha).unwrap()));
     }
-    let plca = builder.build().unwrap();
     let shared: Vec<DMatrix<T>> = start.factors[..start.factors.len() - 1].to_vec();
-    let builder = Online::builder(plca.clone()).step(StepSize::Constant(1.0));
-    let learner = builder.local(ONE).build().unwrap();
+    let learner = Online::new(plca.clone())
+        .step(StepSize::Constant(1.0))
+        .local(ONE);
     let mut state = OnlineState::new(start.weights.clone(), shared).unwrap();
     let mut last = PlcaState::new(start.weights.clone(), start.factors.clone()).unwrap();
     let em = plca.bind(data).unwrap();
@@ -176,9 +174,9 @@ fn a_smaller_weight_is_another_step() {
         observed: vec![true; 4],
     };
     let data = table.dense(Order::RowMajor).unwrap();
-    let plsa = Plsa::<f64>::builder(1).build().unwrap();
-    let basis = |step| {
-        let learner = Online::builder(plsa.clone()).step(step).build().unwrap();
+    let plsa = Plsa::new(1);
+    let basis = |step| -> f64 {
+        let learner = Online::new(plsa.clone()).step(step);
         let mut state =
             OnlineState::new(nalgebra::dvector![1.0], vec![nalgebra::dmatrix![0.5; 0.5]]).unwrap();
         learner.partial_fit(&mut state, &data).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector, DVectorView, dmatrix};
 use plca_em::{Entries, Given, Local, Online, OnlineState, PlsaVb, PlsaVbState, StepSize};
-use plca_fit::{FitError, Init, Model};
+use plca_fit::{FitError, Init, Model, Settings};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
@@ -21,8 +21,8 @@ fn block(v: &Value) -> DMatrix<f64> {
     DMatrix::from_row_slice(sizes[0], sizes[1], &floats(&v["data"]))
 }
 
-fn lda(k: usize) -> plca_em::PlsaVbBuilder<f64> {
-    PlsaVb::builder(k)
+fn lda(k: usize) -> PlsaVb {
+    PlsaVb::new(k)
         .prior("basis_shape", Entries::All(ETA))
         .prior("mixture_shape", Entries::All(ALPHA))
 }
@@ -67,9 +67,8 @@ fn minibatches_match_the_reference() {
             max_iter: 1 + number("inner_iterations") as usize,
             tol: 0.0,
         };
-        let learner = Online::builder(lda(begin.ncols()).build().unwrap());
+        let learner = Online::new(lda(begin.ncols()));
         let learner = learner.step(step).local(local).total(documents);
-        let learner = learner.build().unwrap();
         let mut state = OnlineState::of_shapes(vec![begin.clone()]).unwrap();
         let batches = case["batches"].as_array().unwrap().iter();
         let after = batches.map(|v| {
@@ -104,13 +103,13 @@ fn one_batch_of_all_documents_is_an_iteration() {
             Given::Columns => data,
             Given::Rows => &turned,
         };
-        let model = lda(2).given(given).build().unwrap();
-        let learner = Online::builder(model.clone()).step(StepSize::Constant(1.0));
+        let model = lda(2).given(given);
+        let learner = Online::new(model.clone()).step(StepSize::Constant(1.0));
         let local = Local {
             max_iter: 1,
             tol: 0.0,
         };
-        let learner = learner.local(local).build().unwrap();
+        let learner = learner.local(local);
         let mixture = DMatrix::from_row_slice(2, 2, &[2.0, 3.0, 1.0, 4.0]);
         let mut last = PlsaVbState::new(given, start(), mixture).unwrap();
         let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
@@ -133,12 +132,12 @@ fn one_batch_of_all_documents_is_an_iteration() {
 /// The mixtures of a batch have their optimum under the topics that it met, and the bound is that of `transform`.
 #[test]
 fn a_batch_is_explained_as_new_documents_are() {
-    let model = lda(2).build().unwrap();
+    let model = lda(2);
     let local = Local {
         max_iter: 3000,
         tol: 0.0,
     };
-    let learner = Online::builder(model.clone()).local(local).build().unwrap();
+    let learner = Online::new(model.clone()).local(local);
     let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
     let batch = &documents()[0];
     let learnt = learner.partial_fit(&mut state, batch).unwrap();
@@ -154,7 +153,7 @@ fn a_batch_is_explained_as_new_documents_are() {
 /// Where the number of documents is not given it grows with the first pass: what was learnt is scaled with it, start and prior are not.
 #[test]
 fn an_unknown_number_of_documents_grows() {
-    let learner = Online::builder(lda(2).build().unwrap()).build().unwrap();
+    let learner = Online::new(lda(2));
     let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
     let (mut left, mut seen) = (1.0, 0.0);
     for pass in 0..2 {
@@ -177,7 +176,7 @@ fn an_unknown_number_of_documents_grows() {
 /// Random starts are positive, of this seed alone, and two topics that documents do not share come apart.
 #[test]
 fn topics_are_learnt() {
-    let learner = Online::builder(lda(2).build().unwrap()).build().unwrap();
+    let learner = Online::new(lda(2));
     let begin = |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         learner.init(&[4], &mut rng).unwrap()
@@ -204,7 +203,7 @@ fn topics_are_learnt() {
 #[test]
 fn frozen_topics_stay() {
     let model = lda(2).freeze_components("basis_shape", [1]);
-    let learner = Online::builder(model.build().unwrap()).build().unwrap();
+    let learner = Online::new(model);
     let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
     for batch in &documents() {
         learner.partial_fit(&mut state, batch).unwrap();
@@ -215,16 +214,16 @@ fn frozen_topics_stay() {
 
 #[test]
 fn what_no_stream_can_have_is_refused() {
-    let refused = |builder: plca_em::PlsaVbBuilder<f64>| {
-        let learner = Online::builder(builder.build().unwrap()).build();
-        assert!(matches!(learner, Err(FitError::Conflict { .. })));
+    let refused = |model: PlsaVb| {
+        let refused = Online::new(model).check();
+        assert!(matches!(refused, Err(FitError::Conflict { .. })));
     };
     refused(lda(2).freeze("basis_shape"));
     refused(lda(2).freeze("mixture_shape"));
     // A prior of the mixtures of two documents is none of those of three.
     let each = Entries::Each(DMatrix::from_element(2, 2, 1.0));
-    let learner = lda(2).prior("mixture_shape", each).build().unwrap();
-    let learner = Online::builder(learner).build().unwrap();
+    let learner = lda(2).prior("mixture_shape", each);
+    let learner = Online::new(learner);
     let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
     assert!(learner.partial_fit(&mut state, &documents()[0]).is_ok());
     let three = DenseTensor::new(vec![3, 3], vec![1.0; 9], Order::RowMajor).unwrap();
@@ -239,7 +238,7 @@ fn what_no_stream_can_have_is_refused() {
     let none = OnlineState::<f64>::of_shapes(Vec::new());
     assert!(matches!(none, Err(FitError::Setting { .. })));
     // Hidden cells; nothing has changed.
-    let learner = Online::builder(lda(2).build().unwrap()).build().unwrap();
+    let learner = Online::new(lda(2));
     let mut state = OnlineState::of_shapes(vec![start()]).unwrap();
     let before = state.clone();
     let hidden = vec![1.0, f64::NAN, 2.0, 3.0, 0.0, 1.0];
@@ -312,18 +311,15 @@ fn found(basis: &DMatrix<f64>) -> usize {
 /// From a start that is drawn five passes find most topics of a corpus with many; without EM at the beginning, the negative control, they find few.
 #[test]
 fn drawn_topics_come_apart() {
-    let vb = PlsaVb::builder(TOPICS)
+    let vb = PlsaVb::new(TOPICS)
         .prior("basis_shape", Entries::All(0.05))
-        .prior("mixture_shape", Entries::All(0.05))
-        .build()
-        .unwrap();
-    let learner = || Online::builder(vb.clone()).total(DOCUMENTS as f64);
+        .prior("mixture_shape", Entries::All(0.05));
+    let learner = || Online::new(vb.clone()).total(DOCUMENTS as f64);
     let mut of = [0; 2];
     for seed in 0..3 {
         let batches = corpus(100 + seed);
-        let learners = [learner().drawn(), learner()];
+        let learners = [learner().drawn(true), learner()];
         for (found_by, learner) in of.iter_mut().zip(learners) {
-            let learner = learner.build().unwrap();
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let mut state = learner.init(&[WORDS], &mut rng).unwrap();
             for _ in 0..5 {
@@ -341,7 +337,7 @@ fn drawn_topics_come_apart() {
 /// After the first 200 documents for every component a learner of a drawn start is the same as any other, and so it is for a model without shapes.
 #[test]
 fn only_the_beginning_is_by_em() {
-    let vb = lda(2).build().unwrap();
+    let vb = lda(2);
     let start = OnlineState::of_shapes(vec![dmatrix![1.2, 0.9; 0.8, 1.1; 1.0, 1.3; 0.7, 1.0]]);
     let batch = DenseTensor::new(
         vec![4, 2],
@@ -351,13 +347,12 @@ fn only_the_beginning_is_by_em() {
     let batch = batch.unwrap();
     for (seen, same) in [(0.0, false), (399.0, false), (400.0, true)] {
         let learners = [
-            Online::builder(vb.clone()).total(900.0),
-            Online::builder(vb.clone()).total(900.0).drawn(),
+            Online::new(vb.clone()).total(900.0),
+            Online::new(vb.clone()).total(900.0).drawn(true),
         ];
         let [a, b] = learners.map(|learner| {
             let mut state = start.clone().unwrap();
             (state.seen, state.batches) = (seen, 3);
-            let learner = learner.build().unwrap();
             let learnt = learner.partial_fit(&mut state, &batch).unwrap();
             // A bound either way.
             assert!(learnt.ln_lik < 0.0);

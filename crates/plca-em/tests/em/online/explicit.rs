@@ -110,10 +110,10 @@ proptest! {
         blocks in blocks(), start in start(), law in laws(), iterations in 1..5usize,
     ) {
         let local = Local { max_iter: iterations, tol: 0.0 };
-        let plsa = Online::builder(Plsa::<f64>::builder(2).build().unwrap());
-        let plsa = plsa.step(law).local(local).build().unwrap();
-        let plca = Online::builder(Plca::<f64>::builder(2).build().unwrap());
-        let plca = plca.step(law).local(local).build().unwrap();
+        let plsa = Online::new(Plsa::new(2));
+        let plsa = plsa.step(law).local(local);
+        let plca = Online::new(Plca::new(2));
+        let plca = plca.step(law).local(local);
         let even = DVector::from_element(2, 0.5);
         let mut a = OnlineState::new(even.clone(), vec![start.clone()]).unwrap();
         let mut b = a.clone();
@@ -152,8 +152,8 @@ proptest! {
     /// [SPEC 13.2] One component, weights by mass: after a pass the basis is that of all data together, whatever the blocks.
     #[test]
     fn averages_over_a_pass_are_plain_sums(blocks in blocks(), start in start()) {
-        let learner = Online::builder(Plsa::<f64>::builder(1).build().unwrap());
-        let learner = learner.step(StepSize::Average).build().unwrap();
+        let learner = Online::new(Plsa::new(1));
+        let learner = learner.step(StepSize::Average);
         let basis = start.columns(0, 1).into_owned();
         let mut state = OnlineState::new(nalgebra::dvector![1.0], vec![basis]).unwrap();
         let data = blocks.iter().map(|b| Ok::<_, ()>(documents(WORDS, b)));

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Local, Missing, Nmf, Online, Plsa, StepSize, Update};
-use plca_fit::{FitError, Model, State};
+use plca_fit::{FitError, Model, Settings, State};
 use plca_priors::Penalty;
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -24,14 +24,9 @@ fn rng() -> ChaCha8Rng {
 /// Columns are learnt from as PLSA does, bit for bit; `W H` has their sums, and the divergence is that of the definition.
 #[test]
 fn batches_teach_what_they_teach_plsa() {
-    let nmf = Online::builder(Nmf::<f64>::builder(3).build().unwrap())
-        .build()
-        .unwrap();
-    let plsa = Plsa::<f64>::builder(3)
-        .given(Given::Columns)
-        .build()
-        .unwrap();
-    let plsa = Online::builder(plsa).build().unwrap();
+    let nmf = Online::new(Nmf::new(3));
+    let plsa = Plsa::new(3).given(Given::Columns);
+    let plsa = Online::new(plsa);
     let mut state = nmf.init(&[6], &mut rng()).unwrap();
     let mut other = plsa.init(&[6], &mut rng()).unwrap();
     for first in 0..5 {
@@ -59,7 +54,7 @@ fn batches_teach_what_they_teach_plsa() {
             assert!((seen(&y) - seen(&batch)).abs() < 1e-12 * (1.0 + seen(&batch)));
         }
         // An iteration short of the state: no worse.
-        let model = Nmf::builder(3).build().unwrap();
+        let model = Nmf::new(3);
         let divergence = model
             .bind(&data)
             .unwrap()
@@ -74,18 +69,14 @@ fn batches_teach_what_they_teach_plsa() {
 fn one_batch_without_memory_is_an_iteration() {
     let v = cells(7, 0);
     let data = dense(&v);
-    let learner = Online::builder(Nmf::<f64>::builder(2).build().unwrap());
+    let learner = Online::new(Nmf::new(2));
     let learner = learner.step(StepSize::Constant(1.0)).local(Local {
         max_iter: 1,
         tol: 0.0,
     });
-    let learner = learner.build().unwrap();
     let mut state = learner.init(&[6], &mut rng()).unwrap();
     let mut last = learner.partial_fit(&mut state, &data).unwrap();
-    let model = Nmf::builder(2)
-        .update(Update::Simultaneous)
-        .build()
-        .unwrap();
+    let model = Nmf::new(2).update(Update::Simultaneous);
     let algorithm = model.bind(&data).unwrap();
     let mut at = None;
     for _ in 0..5 {
@@ -107,25 +98,23 @@ fn one_batch_without_memory_is_an_iteration() {
 
 #[test]
 fn settings_that_tie_batches_together_are_refused() {
-    let builder = || Nmf::<f64>::builder(2);
+    let nmf = || Nmf::new(2);
     let penalty = Penalty::new(1.0, 0.0).unwrap();
-    for (builder, part) in [
-        (builder().freeze("w"), "use transform"),
-        (builder().freeze_components("w", [0]), "use transform"),
-        (builder().freeze("h"), "belongs to its batches"),
-        (builder().prior("w", penalty), "cannot have priors"),
+    for (model, part) in [
+        (nmf().freeze("w"), "use transform"),
+        (nmf().freeze_components("w", [0]), "use transform"),
+        (nmf().freeze("h"), "belongs to its batches"),
+        (nmf().prior("w", penalty), "cannot have priors"),
     ] {
-        let refused = Online::builder(builder.build().unwrap())
-            .build()
-            .unwrap_err();
+        let refused = Online::new(model).check().unwrap_err();
         assert!(
             matches!(&refused, FitError::Conflict { what } if what.contains(part)),
             "{refused}"
         );
     }
     // How a fit renews its factors plays no part.
-    let sequential = builder().missing(Missing::Multiplicative).build().unwrap();
-    let learner = Online::builder(sequential).build().unwrap();
+    let sequential = nmf().missing(Missing::Multiplicative);
+    let learner = Online::new(sequential);
     let mut state = learner.init(&[6], &mut rng()).unwrap();
     let cube = DenseTensor::new(vec![6, 2, 2], vec![1.0; 24], Order::RowMajor).unwrap();
     let refused = learner.partial_fit(&mut state, &cube as &dyn Data<f64>);

@@ -8,10 +8,10 @@ use plca_priors::{Dirichlet, Schedule, Scheduled};
 
 use super::documents;
 
-fn learner(prior: Prior<f64>, max_iter: usize) -> Online<Plsa<f64>, f64> {
-    let plsa = Plsa::builder(2).prior("mixture", prior).build().unwrap();
+fn learner(prior: Prior<f64>, max_iter: usize) -> Online<Plsa> {
+    let plsa = Plsa::new(2).prior("mixture", prior);
     let local = Local { max_iter, tol: 0.0 };
-    Online::builder(plsa).local(local).build().unwrap()
+    Online::new(plsa).local(local)
 }
 
 /// [SPEC 8] `f(t) = max(0, 1 - (t - 1)/4)` of the block `t`, in all of its local iterations.
@@ -66,22 +66,22 @@ fn emptied_factors_are_named() {
     let block = documents(3, &[vec![4.0, 3.0, 0.5]]);
     let state = || OnlineState::new(dvector![1.0], vec![dmatrix![0.6; 0.3; 0.1]]).unwrap();
     let step = StepSize::Average;
-    let plsa = Plsa::<f64>::builder(1).prior("basis", prior.clone());
-    let learner = Online::builder(plsa.build().unwrap()).step(step).build();
-    let (learner, mut state_0) = (learner.unwrap(), state());
+    let plsa = Plsa::new(1).prior("basis", prior.clone());
+    let learner = Online::new(plsa).step(step);
+    let mut state_0 = state();
     let first = learner.partial_fit(&mut state_0, &block).unwrap();
     let second = learner.partial_fit(&mut state_0, &block).unwrap();
     assert!(first.restored.is_empty());
     assert_eq!(second.restored, ["basis"]);
-    let plca = Plca::<f64>::builder(1).prior("factor_0", prior);
-    let learner = Online::builder(plca.build().unwrap()).step(step).build();
-    let (learner, mut state_0) = (learner.unwrap(), state());
+    let plca = Plca::new(1).prior("factor_0", prior);
+    let learner = Online::new(plca).step(step);
+    let mut state_0 = state();
     learner.partial_fit(&mut state_0, &block).unwrap();
     let second = learner.partial_fit(&mut state_0, &block).unwrap();
     assert_eq!(second.restored, ["factor_0"]);
     // What no prior took is taken in without a word.
-    let plsa = Plsa::<f64>::builder(1).build().unwrap();
-    let learner = Online::builder(plsa).step(step).build().unwrap();
+    let plsa = Plsa::new(1);
+    let learner = Online::new(plsa).step(step);
     let mut state_0 = state();
     (learner.partial_fit(&mut state_0, &documents(3, &[vec![4.0, 3.0, 0.0]]))).unwrap();
     let second = learner.partial_fit(&mut state_0, &block).unwrap();

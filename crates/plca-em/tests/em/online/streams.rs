@@ -72,7 +72,7 @@ fn recovered<T: Real>(state: &OnlineState<T>) -> f64 {
 }
 
 fn pass<M: Streamed<f64>>(
-    learner: &Online<M, f64>,
+    learner: &Online<M>,
     state: &mut OnlineState<f64>,
     blocks: &[Vec<Vec<f64>>],
 ) {
@@ -80,9 +80,9 @@ fn pass<M: Streamed<f64>>(
     learner.fit_stream(state, blocks).unwrap();
 }
 
-fn learner(step: StepSize) -> Online<Plsa<f64>, f64> {
-    let plsa = Plsa::<f64>::builder(TOPICS).build().unwrap();
-    Online::builder(plsa).step(step).build().unwrap()
+fn learner(step: StepSize) -> Online<Plsa> {
+    let plsa = Plsa::new(TOPICS);
+    Online::new(plsa).step(step)
 }
 
 /// A single pass over 60 blocks finds the topics, whatever the start, forwards and backwards; the start did not have them.
@@ -132,14 +132,8 @@ fn a_weight_of_one_forgets_what_was_before() {
 #[test]
 fn rows_stream_as_columns_do() {
     let blocks = stream(6, 2);
-    let plsa = Plsa::<f64>::builder(TOPICS)
-        .given(Given::Rows)
-        .build()
-        .unwrap();
-    let (rows, columns) = (
-        Online::builder(plsa).build().unwrap(),
-        learner(StepSize::default()),
-    );
+    let plsa = Plsa::new(TOPICS).given(Given::Rows);
+    let (rows, columns) = (Online::new(plsa), learner(StepSize::default()));
     let start = columns
         .init(&[WORDS], &mut ChaCha8Rng::seed_from_u64(3))
         .unwrap();
@@ -189,13 +183,10 @@ where
     T: Real + serde::Serialize + serde::de::DeserializeOwned,
     M: Streamed<T> + Clone + Sync,
 {
-    let learner = Online::builder(model)
-        .local(Local {
-            max_iter: 4,
-            tol: 0.0,
-        })
-        .build()
-        .unwrap();
+    let learner = Online::new(model).local(Local {
+        max_iter: 4,
+        tol: 0.0,
+    });
     let blocks: Vec<_> = (0..3).map(|seed| large::<T>(seed)).collect();
     let run = |threads: usize, cut: usize| {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -226,17 +217,9 @@ where
 #[test]
 fn resumed_streams_and_threads() {
     let prior = Arc::new(Dirichlet::symmetric(1.01).unwrap());
-    let plsa = Plsa::<f64>::builder(7)
-        .prior("basis", prior.clone())
-        .build()
-        .unwrap();
-    resumed(plsa);
-    resumed(Plsa::<f32>::builder(7).build().unwrap());
-    resumed(Plca::<f64>::builder(7).build().unwrap());
-    resumed(
-        Plca::<f32>::builder(7)
-            .prior("factor_0", prior)
-            .build()
-            .unwrap(),
-    );
+    let plsa = Plsa::new(7).prior("basis", prior.clone());
+    resumed::<f64, _>(plsa);
+    resumed::<f32, _>(Plsa::new(7));
+    resumed::<f64, _>(Plca::new(7));
+    resumed::<f32, _>(Plca::new(7).prior("factor_0", prior));
 }

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use nalgebra::{dmatrix, dvector};
 use plca_em::{Local, Missing, Online, OnlineState, Plca, Plsa, StepSize, StreamError};
-use plca_fit::FitError;
+use plca_fit::{FitError, Settings};
 use plca_priors::Dirichlet;
 use plca_tensor::{DataError, DenseTensor, Order};
 
 use super::documents;
 
-fn plsa() -> Online<Plsa<f64>, f64> {
-    Online::builder(Plsa::builder(2).build().unwrap())
-        .build()
-        .unwrap()
+fn plsa() -> Online<Plsa> {
+    Online::new(Plsa::new(2))
 }
 
 fn start() -> OnlineState<f64> {
@@ -42,10 +40,7 @@ fn empty_documents_take_no_part() {
 /// [SPEC 13.3] A word that no topic has any more comes back when it is seen, and the others lose next to nothing.
 #[test]
 fn new_words_are_taken_in() {
-    let learner = Online::builder(Plsa::<f64>::builder(2).build().unwrap())
-        .step(StepSize::Average)
-        .build()
-        .unwrap();
+    let learner = Online::new(Plsa::new(2)).step(StepSize::Average);
     let mut state = start();
     // The first block replaces the start: word 2 is gone.
     learner
@@ -79,12 +74,9 @@ fn statistics_that_overflow_are_refused() {
 #[test]
 fn a_prior_keeps_words_that_are_not_seen() {
     let prior = Arc::new(Dirichlet::symmetric(1.5).unwrap());
-    let plsa = Plsa::<f64>::builder(1)
-        .prior("basis", prior)
-        .build()
-        .unwrap();
-    let learner = Online::builder(plsa).step(StepSize::Average);
-    let basis = |learner: Online<Plsa<f64>, f64>| {
+    let plsa = Plsa::new(1).prior("basis", prior);
+    let learner = Online::new(plsa).step(StepSize::Average);
+    let basis = |learner: Online<Plsa>| {
         let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.2; 0.3; 0.5]]).unwrap();
         learner
             .partial_fit(&mut state, &documents(3, &[vec![3.0, 1.0, 0.0]]))
@@ -92,14 +84,14 @@ fn a_prior_keeps_words_that_are_not_seen() {
         state.factors[0].as_slice().to_vec()
     };
     // Counts of 3.5, 1.5, 0.5.
-    let got = basis(learner.clone().build().unwrap());
+    let got = basis(learner.clone());
     let want = [3.5 / 5.5, 1.5 / 5.5, 0.5 / 5.5];
     assert!(
         got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-15),
         "{got:?}"
     );
     // A stream that is known to have 40 counts: 30.5, 10.5, 0.5.
-    let got = basis(learner.total(40.0).build().unwrap());
+    let got = basis(learner.total(40.0));
     let want = [30.5 / 41.5, 10.5 / 41.5, 0.5 / 41.5];
     assert!(
         got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-15),
@@ -110,8 +102,8 @@ fn a_prior_keeps_words_that_are_not_seen() {
 /// A frozen factor takes in nothing: the place is named.
 #[test]
 fn a_frozen_factor_stays_and_excludes() {
-    let plca = Plca::<f64>::builder(2).freeze("factor_0").build().unwrap();
-    let learner = Online::builder(plca).build().unwrap();
+    let plca = Plca::new(2).freeze("factor_0");
+    let learner = Online::new(plca);
     let frozen = dmatrix![0.5, 0.25; 0.5, 0.75; 0.0, 0.0];
     let mut state = OnlineState::new(dvector![0.5, 0.5], vec![frozen.clone()]).unwrap();
     learner
@@ -230,34 +222,20 @@ fn bad_blocks_are_named_and_lose_nothing() {
 /// Settings that no stream can have.
 #[test]
 fn settings_are_checked() {
-    let plsa = || Plsa::<f64>::builder(2);
-    let conflict = |plsa: Plsa<f64>| {
-        matches!(
-            Online::builder(plsa).build(),
-            Err(FitError::Conflict { .. })
-        )
-    };
-    assert!(conflict(plsa().freeze("basis").build().unwrap()));
-    assert!(conflict(plsa().freeze("mixture").build().unwrap()));
+    let plsa = || Plsa::new(2);
+    let conflict = |plsa: Plsa| matches!(Online::new(plsa).check(), Err(FitError::Conflict { .. }));
+    assert!(conflict(plsa().freeze("basis")));
+    assert!(conflict(plsa().freeze("mixture")));
     let prior = Arc::new(Dirichlet::symmetric(1.1).unwrap());
-    let conflict = |plca: Plca<f64>| {
-        matches!(
-            Online::builder(plca).build(),
-            Err(FitError::Conflict { .. })
-        )
-    };
-    let plca = || Plca::<f64>::builder(2);
-    assert!(conflict(plca().freeze("weights").build().unwrap()));
-    assert!(conflict(
-        plca().prior("weights", prior.clone()).build().unwrap()
-    ));
-    assert!(conflict(
-        plca().missing(Missing::Multiplicative).build().unwrap()
-    ));
+    let conflict = |plca: Plca| matches!(Online::new(plca).check(), Err(FitError::Conflict { .. }));
+    let plca = || Plca::new(2);
+    assert!(conflict(plca().freeze("weights")));
+    assert!(conflict(plca().prior("weights", prior.clone())));
+    assert!(conflict(plca().missing(Missing::Multiplicative)));
     // Which mode is streamed is known once there is a block.
     let block = documents(3, &[vec![1.0, 1.0, 1.0]]);
     for last in [plca().freeze("factor_1"), plca().prior("factor_1", prior)] {
-        let learner = Online::builder(last.build().unwrap()).build().unwrap();
+        let learner = Online::new(last);
         let refused = learner.partial_fit(&mut start(), &block).unwrap_err();
         assert!(matches!(refused, FitError::Conflict { .. }));
     }
@@ -286,7 +264,7 @@ fn settings_are_checked() {
         StepSize::Constant(1.5),
     ];
     for law in laws {
-        let refused = Online::builder(plsa().build().unwrap()).step(law).build();
+        let refused = Online::new(plsa()).step(law).check();
         assert!(matches!(refused, Err(FitError::Setting { .. })), "{law:?}");
     }
     for local in [
@@ -299,20 +277,10 @@ fn settings_are_checked() {
             tol: f64::NAN,
         },
     ] {
-        assert!(
-            Online::builder(plsa().build().unwrap())
-                .local(local)
-                .build()
-                .is_err()
-        );
+        assert!(Online::new(plsa()).local(local).check().is_err());
     }
     for total in [0.0, f64::NAN, f64::INFINITY] {
-        assert!(
-            Online::builder(plsa().build().unwrap())
-                .total(total)
-                .build()
-                .is_err()
-        );
+        assert!(Online::new(plsa()).total(total).check().is_err());
     }
     assert!(OnlineState::<f64>::new(dvector![], vec![]).is_err());
     assert!(OnlineState::new(dvector![1.0], vec![]).is_err());

@@ -11,7 +11,7 @@ use crate::shifted::support::{dense, rng};
 #[test]
 fn the_best_of_several_starts() {
     let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
-    let model = shifted::<f64>().build().unwrap();
+    let model = shifted();
     let run = || {
         model
             .on(&*data)
@@ -35,7 +35,7 @@ fn new_data_are_explained() {
     let how = Transform::default();
     let how = how.clone().stop(exactly(15).residual_tol(None));
     for support in [Support::Valid, Support::Same, Support::Full] {
-        let now = shifted::<f64>().support(support).build().unwrap();
+        let now = shifted().support(support);
         let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
         let learnt = fitted(&now, &*data, Init::default(), Solver::Em, 20);
         for (_, new) in storages::<f64>(&[9, 5]) {

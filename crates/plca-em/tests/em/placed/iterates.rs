@@ -157,23 +157,23 @@ where
     }
 }
 
-/// The settings that both models share, on a builder.
+/// A model with the settings that both kinds share.
 macro_rules! set {
-    ($builder:expr, $case:expr) => {{
-        let mut builder = $builder.likelihood(likelihood($case));
+    ($model:expr, $case:expr) => {{
+        let mut model = $model.likelihood(likelihood($case));
         if let Some(anneal) = power(&$case["anneal"]) {
-            builder = builder.anneal(anneal);
+            model = model.anneal(anneal);
         }
         if let Some(sharp) = power(&$case["impulse_power"]) {
-            builder = builder.impulse_power(sharp);
+            model = model.impulse_power(sharp);
         }
         for (block, prior) in priors($case) {
-            builder = builder.prior(&block, prior);
+            model = model.prior(&block, prior);
         }
         for block in names(&$case["frozen"]) {
-            builder = builder.freeze(block);
+            model = model.freeze(block);
         }
-        builder.build().unwrap()
+        model
     }};
 }
 
@@ -190,11 +190,11 @@ fn runs_end_where_they_did() {
     for case in cases {
         let k = case["K"].as_u64().unwrap() as usize;
         if case["maps"].is_array() {
-            let builder = Transformed::<f64>::builder(k, maps(case));
-            follow(case, &set!(builder, case));
+            let model = Transformed::new(k, maps(case));
+            follow(case, &set!(model, case));
             continue;
         }
-        let builder = Shifted::<f64>::builder(k, sizes(&case["kernel"])).supports(supports(case));
-        follow(case, &set!(builder.evaluation(evaluation(case)), case));
+        let model = Shifted::new(k, sizes(&case["kernel"])).supports(supports(case));
+        follow(case, &set!(model.evaluation(evaluation(case)), case));
     }
 }

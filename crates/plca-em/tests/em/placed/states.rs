@@ -9,8 +9,8 @@ use plca_em::{
     Transformation, Transformed, TransformedState,
 };
 use plca_fit::{
-    FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Solver, State,
-    Status, Transform,
+    FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Settings,
+    Solver, State, Status, Transform,
 };
 use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
 use plca_tensor::{Data, DenseTensor, Order};
@@ -60,14 +60,14 @@ fn reconstructions_are_sums_of_components() {
     }
     for (storage, data) in storages::<f64>(&SHAPE) {
         for support in [Support::Valid, Support::Same, Support::Full] {
-            let model = shifted().support(support).build().unwrap();
+            let model = shifted().support(support);
             let fit = fitted(&model, &*data, Init::default(), Solver::Em, 8);
             check(fit.state(), &*data, &format!("{storage}, {support:?}"));
         }
     }
     for (storage, data) in storages::<f64>(&[2, 4]) {
         for maps in [maps(), turns()] {
-            let model = Transformed::builder(2, maps).build().unwrap();
+            let model = Transformed::new(2, maps);
             let fit = fitted(&model, &*data, Init::default(), Solver::Em, 8);
             check(fit.state(), &*data, storage);
         }
@@ -110,9 +110,9 @@ fn resumed_is_uninterrupted() {
             .clone()
             .impulse_power(sharp)
             .prior("impulses", fading());
-        check(&faded.build().unwrap(), &*data, Solver::Em, storage);
+        check(&faded, &*data, Solver::Em, storage);
         for solver in [Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
-            check(&plain.clone().build().unwrap(), &*data, solver, storage);
+            check(&plain, &*data, solver, storage);
         }
     }
     for (storage, data) in storages::<f64>(&[2, 4]) {
@@ -121,9 +121,9 @@ fn resumed_is_uninterrupted() {
             .clone()
             .impulse_power(sharp)
             .prior("impulses", fading());
-        check(&faded.build().unwrap(), &*data, Solver::Em, storage);
+        check(&faded, &*data, Solver::Em, storage);
         for solver in [Solver::Squarem, Solver::Momentum] {
-            check(&plain.clone().build().unwrap(), &*data, solver, storage);
+            check(&plain, &*data, solver, storage);
         }
     }
 }
@@ -135,18 +135,18 @@ fn anneal(alpha0: f64, over: f64) -> Anneal {
 /// A checkpoint of other data, of which a state remembers shape and hidden cells, is refused with what differs.
 #[test]
 fn checkpoints_of_other_data_are_refused() {
-    let model = shifted::<f64>().support(Support::Full).build().unwrap();
+    let model = shifted().support(Support::Full);
     let all = storages::<f64>(&SHAPE);
     let (whole, masked) = (&*all[0].1, &*all[2].1);
     let fit = fitted(&model, masked, Init::default(), Solver::Em, 3);
-    let refused = |data: &dyn Data<f64>, model: &Shifted<f64>| {
+    let refused = |data: &dyn Data<f64>, model: &Shifted| {
         let run = model.on(data).unwrap();
         run.resume(fit.checkpoint().clone())
             .unwrap_err()
             .to_string()
     };
-    let other = Shifted::builder(2, vec![3, 2]).support(Support::Full);
-    let literal = other.likelihood(Likelihood::Literal).build().unwrap();
+    let other = Shifted::new(2, vec![3, 2]).support(Support::Full);
+    let literal = other.likelihood(Likelihood::Literal);
     assert!(refused(whole, &literal).contains("`likelihood`"));
 }
 
@@ -154,7 +154,7 @@ fn checkpoints_of_other_data_are_refused() {
 #[test]
 fn states_survive_serialisation() {
     let (_, data) = storages::<f64>(&SHAPE).swap_remove(2);
-    let model = shifted().support(Support::Same).build().unwrap();
+    let model = shifted().support(Support::Same);
     let fit = fitted(&model, &*data, Init::default(), Solver::Em, 3);
     let saved = serde_json::to_string(fit.state()).unwrap();
     let read: ShiftedState<f64> = serde_json::from_str(&saved).unwrap();
@@ -190,7 +190,7 @@ fn states_survive_serialisation() {
     assert!(matches!(error, FitError::Shape { .. }), "{error}");
 
     let (_, data) = storages::<f64>(&[2, 4]).swap_remove(2);
-    let model = transformed().build().unwrap();
+    let model = transformed();
     let fit = fitted(&model, &*data, Init::default(), Solver::Em, 3);
     let saved = serde_json::to_string(fit.state()).unwrap();
     let read: TransformedState<f64> = serde_json::from_str(&saved).unwrap();
@@ -230,7 +230,7 @@ fn sets_are_kept_as_such() {
     for positions in [Positions::Valid, Positions::Full, Positions::Centred] {
         let maps = IndexMaps::placed(&turns, &[2, 3], &[9, 8], positions).unwrap();
         let count = maps.maps();
-        let model = Transformed::<f64>::builder(1, maps).build().unwrap();
+        let model = Transformed::new(1, maps);
         let fit = fitted(&model, &*data, Init::default(), Solver::Em, 2);
         let at = fit.state().parameters();
         assert_eq!(at.fact("maps"), None);
@@ -304,20 +304,20 @@ fn nothing_inside_is_nothing() {
 /// What does not go together is refused with its reason.
 #[test]
 fn settings_that_do_not_go_together() {
-    let setting = |built: Result<Shifted<f64>, FitError>| match built.unwrap_err() {
+    let setting = |checked: Result<(), FitError>| match checked.unwrap_err() {
         FitError::Setting { name, .. } => name,
         error => panic!("{error}"),
     };
-    let of = |kernel: &[usize]| Shifted::<f64>::builder(1, kernel.to_vec());
-    assert_eq!(setting(Shifted::builder(0, vec![2]).build()), "components");
-    assert_eq!(setting(of(&[9, 0]).build()), "kernel");
-    assert_eq!(setting(of(&[2]).anneal(anneal(1.5, 5.0)).build()), "anneal");
-    assert_eq!(setting(of(&[2]).anneal(anneal(0.5, 0.0)).build()), "anneal");
-    let sharp = of(&[2]).impulse_power(anneal(0.5, 5.0)).build();
+    let of = |kernel: &[usize]| Shifted::new(1, kernel.to_vec());
+    assert_eq!(setting(Shifted::new(0, vec![2]).check()), "components");
+    assert_eq!(setting(of(&[9, 0]).check()), "kernel");
+    assert_eq!(setting(of(&[2]).anneal(anneal(1.5, 5.0)).check()), "anneal");
+    assert_eq!(setting(of(&[2]).anneal(anneal(0.5, 0.0)).check()), "anneal");
+    let sharp = of(&[2]).impulse_power(anneal(0.5, 5.0)).check();
     assert_eq!(setting(sharp), "impulse_power");
-    let error = of(&[2]).supports(vec![Support::Valid; 2]).build();
+    let error = of(&[2]).supports(vec![Support::Valid; 2]).check();
     assert!(matches!(error, Err(FitError::Conflict { .. })));
-    let refused = Transformed::<f64>::builder(0, turns()).build();
+    let refused = Transformed::new(0, turns()).check();
     assert!(matches!(
         refused,
         Err(FitError::Setting {
@@ -325,7 +325,7 @@ fn settings_that_do_not_go_together() {
             ..
         })
     ));
-    let refused = transformed::<f64>().anneal(anneal(0.0, 1.0)).build();
+    let refused = transformed().anneal(anneal(0.0, 1.0)).check();
     assert!(matches!(
         refused,
         Err(FitError::Setting { name: "anneal", .. })
@@ -333,58 +333,43 @@ fn settings_that_do_not_go_together() {
 
     let all = storages::<f64>(&SHAPE);
     let (whole, masked) = (&*all[0].1, &*all[2].1);
-    let on = |model: Shifted<f64>, data: &dyn Data<f64>| model.on(data).err().unwrap();
+    let on = |model: Shifted, data: &dyn Data<f64>| model.on(data).err().unwrap();
     assert_eq!(
-        on(of(&[7, 2]).build().unwrap(), whole).to_string(),
+        on(of(&[7, 2]), whole).to_string(),
         "the data are 6 x 7, expected at least 7 x at least 2"
     );
-    let error = on(of(&[2]).build().unwrap(), whole);
+    let error = on(of(&[2]), whole);
     assert!(matches!(error, FitError::DataShape { .. }), "{error}");
     let literal = shifted().likelihood(Likelihood::Literal);
-    let error = on(
-        literal.clone().support(Support::Full).build().unwrap(),
-        masked,
-    );
+    let error = on(literal.clone().support(Support::Full), masked);
     assert!(error.to_string().contains("hidden cells"), "{error}");
-    assert!(literal.build().unwrap().on(masked).is_ok());
-    let error = on(shifted().freeze("factor_0").build().unwrap(), whole);
+    assert!(literal.on(masked).is_ok());
+    let error = on(shifted().freeze("factor_0"), whole);
     assert_eq!(
         error.to_string(),
         "no block is called `factor_0`, expected weights, kernels, impulses"
     );
     let target = CrossEntropy::groups(&[0, 1, 1], 1.0, 0.0).unwrap();
-    let error = on(
-        shifted()
-            .prior("kernels", Arc::new(target))
-            .build()
-            .unwrap(),
-        whole,
-    );
+    let error = on(shifted().prior("kernels", Arc::new(target)), whole);
     assert!(
         matches!(&error, FitError::Prior { block, .. } if block == "kernels"),
         "{error}"
     );
-    let error = transformed::<f64>()
-        .build()
-        .unwrap()
-        .on(whole)
-        .err()
-        .unwrap();
+    let error = transformed().on(whole).err().unwrap();
     assert_eq!(error.to_string(), "the data are 6 x 7, expected 8 cells");
 
-    let frozen = shifted::<f64>().freeze("kernels").build().unwrap();
+    let frozen = shifted().freeze("kernels");
     let error = frozen.fit(whole, &mut rng(0)).unwrap_err();
     assert!(
         matches!(&error, FitError::NotGiven { block } if block == "kernels"),
         "{error}"
     );
-    let negative = shifted::<f64>().build().unwrap();
+    let negative = shifted();
     let start = Init::default().block("weights", dmatrix![-1.0; 1.0]);
     let error = negative.init(whole, start, &mut rng(0)).unwrap_err();
     assert!(matches!(error, FitError::Value { .. }), "{error}");
     for solver in [Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
-        let steady = shifted::<f64>().impulse_power(Anneal::constant(1.2));
-        let steady = steady.build().unwrap();
+        let steady = shifted().impulse_power(Anneal::constant(1.2));
         let run = steady.on(whole).unwrap().solver(solver);
         let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
         assert!(
@@ -396,29 +381,15 @@ fn settings_that_do_not_go_together() {
     let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
     assert!(matches!(error, FitError::NotSeparable { .. }), "{error}");
     #[cfg(not(feature = "fft"))]
-    assert!(
-        shifted::<f64>()
-            .evaluation(Evaluation::Fft)
-            .build()
-            .unwrap()
-            .on(whole)
-            .is_err()
-    );
-    assert!(
-        shifted::<f64>()
-            .evaluation(Evaluation::Sparse)
-            .build()
-            .unwrap()
-            .on(whole)
-            .is_ok()
-    );
+    assert!(shifted().evaluation(Evaluation::Fft).on(whole).is_err());
+    assert!(shifted().evaluation(Evaluation::Sparse).on(whole).is_ok());
 }
 
 /// A start that excludes something observed is refused with the first such cell.
 #[test]
 fn starts_without_support_are_refused() {
     let data = dense::<f64>(&[4], &[0.0, 1.0, 3.0, 2.0]);
-    let model = Shifted::builder(1, vec![2]).build().unwrap();
+    let model = Shifted::new(1, vec![2]);
     let start = Init::default().block("impulses", dmatrix![1.0; 1.0; 0.0]);
     let error = model.init(&data, start, &mut rng(0)).unwrap_err();
     let expected = |index: usize, value: f64| FitError::Support {
@@ -427,15 +398,14 @@ fn starts_without_support_are_refused() {
     };
     assert_eq!(error, expected(3, 2.0));
     let data = dense::<f64>(&[8], &[0.0, 1.0, 3.0, 2.0, 0.0, 0.0, 5.0, 0.0]);
-    let model = Transformed::builder(1, turns()).build().unwrap();
+    let model = Transformed::new(1, turns());
     let impulses = DMatrix::from_fn(14, 1, |s, _| f64::from(u8::from(s < 10)));
     let start = Init::default().block("impulses", impulses);
     let error = model.init(&data, start, &mut rng(0)).unwrap_err();
     assert_eq!(error, expected(6, 5.0));
     // Too small for its scalar, though no entry of the start is 0.
     let data = dense::<f32>(&[3], &[1.0, 1.0, 1.0]);
-    let model = Shifted::<f32>::builder(1, vec![2]).evaluation(Evaluation::Direct);
-    let model = model.build().unwrap();
+    let model = Shifted::new(1, vec![2]).evaluation(Evaluation::Direct);
     let start = Init::default().block("impulses", dmatrix![1.0; 1e-37]);
     let start = start.block("kernels", dmatrix![1.0; 1e-37]);
     let run = model.on(&data).unwrap().solver(Solver::Em);
@@ -452,7 +422,7 @@ fn frozen_components_keep_their_bits() {
     let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
     let known = [0.1, 0.2, 0.3, 0.05, 0.25, 0.1];
     let kernels = DMatrix::from_fn(6, 2, |i, z| if z == 0 { known[i] } else { 1.0 / 6.0 });
-    let model = shifted().freeze_components("kernels", [0]).build().unwrap();
+    let model = shifted().freeze_components("kernels", [0]);
     let start = Init::default().block("kernels", kernels.clone());
     let first = fitted(&model, &*data, start.clone(), Solver::Em, 2);
     let fit = fitted(&model, &*data, start, Solver::Em, 30);
@@ -474,7 +444,6 @@ fn nothing_is_measured_while_a_power_moves() {
         if stays {
             model = model.impulse_power(Anneal::constant(1.1));
         }
-        let model = model.build().unwrap();
         let stop = exactly(12).check_every(1);
         let run = model.on(&*data).unwrap().stop(stop);
         let fit = run.run(Init::default(), &mut rng(3)).unwrap();
@@ -596,12 +565,12 @@ fn transforms_that_cannot_be() {
 fn known_kernels_leave_an_even_start() {
     let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
     let is_even = |block: &DMatrix<f64>| block.iter().all(|&x| x == block[0]);
-    let drawn = shifted::<f64>().build().unwrap();
+    let drawn = shifted();
     let start = fitted(&drawn, &*data, Init::default(), Solver::Em, 0);
     let (kernels, impulses) = (start.state().kernels(), start.state().impulses());
     assert!(!is_even(kernels) && !is_even(impulses));
     for (known, block) in [("kernels", kernels), ("impulses", impulses)] {
-        let model = shifted::<f64>().freeze(known).build().unwrap();
+        let model = shifted().freeze(known);
         let init = Init::default().block(known, block.clone());
         let start = fitted(&model, &*data, init, Solver::Em, 0);
         let at = start.state();

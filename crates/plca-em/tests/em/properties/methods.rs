@@ -243,38 +243,36 @@ impl Setup {
         let k = start.weights.len();
         match self.kind {
             Kind::Plca => {
-                let mut builder = Plca::<T>::builder(k);
+                let mut plca = Plca::new(k);
                 if let Some(prior) = self.prior(k) {
-                    builder = builder.prior("weights", prior);
+                    plca = plca.prior("weights", prior);
                 }
                 for (j, factor) in start.factors.iter().enumerate() {
                     if let Some(prior) = self.prior(factor.nrows()) {
-                        builder = builder.prior(format!("factor_{j}"), prior);
+                        plca = plca.prior(format!("factor_{j}"), prior);
                     }
                 }
                 if self.freeze_first {
-                    builder = builder.freeze("factor_0");
+                    plca = plca.freeze("factor_0");
                 }
                 if self.freeze_weights {
-                    builder = builder.freeze("weights");
+                    plca = plca.freeze("weights");
                 }
                 if self.multiplicative {
-                    builder = builder.missing(Missing::Multiplicative);
+                    plca = plca.missing(Missing::Multiplicative);
                 }
-                let plca = builder.build().unwrap();
                 let state = PlcaState::new(start.weights.clone(), start.factors.clone());
                 self.solve(&plca, data, &state.unwrap(), &show_plca, visit)
             }
             Kind::Plsa(given) => {
-                let mut builder = Plsa::<T>::builder(k).given(given);
+                let mut plsa = Plsa::new(k).given(given);
                 let rows = start.factors[given.explained()].nrows();
                 if let (Some(basis), Some(mixture)) = (self.prior(rows), self.prior(k)) {
-                    builder = builder.prior("basis", basis).prior("mixture", mixture);
+                    plsa = plsa.prior("basis", basis).prior("mixture", mixture);
                 }
                 if self.freeze_first {
-                    builder = builder.freeze("basis");
+                    plsa = plsa.freeze("basis");
                 }
-                let plsa = builder.build().unwrap();
                 let basis = start.factors[given.explained()].clone();
                 let mixture = mixture(start, given.mode());
                 let shares = data.marginal(given.mode()).unwrap();
@@ -290,19 +288,18 @@ impl Setup {
                 self.solve(&plsa, data, &state.unwrap(), &show, visit)
             }
             Kind::Nmf(update) => {
-                let mut builder = Nmf::<T>::builder(k);
+                let mut nmf = Nmf::new(k);
                 // On masked data the treatment of hidden cells decides on the form.
-                builder = if data.is_complete() {
-                    builder.update(update)
+                nmf = if data.is_complete() {
+                    nmf.update(update)
                 } else if update == Update::Simultaneous {
-                    builder.missing(Missing::Imputation)
+                    nmf.missing(Missing::Imputation)
                 } else {
-                    builder.missing(Missing::Multiplicative)
+                    nmf.missing(Missing::Multiplicative)
                 };
                 if self.freeze_first {
-                    builder = builder.freeze("w");
+                    nmf = nmf.freeze("w");
                 }
-                let nmf = builder.build().unwrap();
                 let mut h = start.factors[1].transpose();
                 for (z, mut row) in h.row_iter_mut().enumerate() {
                     row *= start.weights[z];

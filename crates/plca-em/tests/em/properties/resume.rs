@@ -54,9 +54,9 @@ fn every_model<T: Real + Serialize + DeserializeOwned>(
     cut: usize,
 ) -> Result<(), TestCaseError> {
     let data = table.masked(Order::RowMajor).unwrap();
-    resumes(&Plca::<T>::builder(2).build().unwrap(), &data, stop, cut)?;
-    resumes(&Plsa::<T>::builder(2).build().unwrap(), &data, stop, cut)?;
-    resumes(&Nmf::<T>::builder(2).build().unwrap(), &data, stop, cut)
+    resumes(&Plca::new(2), &data, stop, cut)?;
+    resumes(&Plsa::new(2), &data, stop, cut)?;
+    resumes(&Nmf::new(2), &data, stop, cut)
 }
 
 proptest! {

@@ -49,8 +49,8 @@ fn residual_vanishes_at_convergence_only() {
         Box::new(table.masked(Order::RowMajor).unwrap()),
     ];
     for data in kinds {
-        check(&Plca::builder(2).build().unwrap(), &*data);
-        check(&Plsa::builder(2).build().unwrap(), &*data);
+        check(&Plca::new(2), &*data);
+        check(&Plsa::new(2), &*data);
     }
 }
 
@@ -131,7 +131,7 @@ proptest! {
     #[test]
     fn one_component_converges_at_once((table, start) in problems::<f64>(1..=4, 1..=5, 1..=1)) {
         let data = table.sparse().unwrap();
-        let plca = Plca::<f64>::builder(1).build().unwrap();
+        let plca = Plca::new(1);
         let start = PlcaState::new(start.weights, start.factors).unwrap();
         let fit = after(&plca, &data, &start, Solver::Em, 1).unwrap();
         prop_assert!(residual(&plca, &data, fit.state()).unwrap() <= 1e-14);
@@ -148,13 +148,13 @@ proptest! {
         let data = table.sparse().unwrap();
         let Start { weights, factors } = start;
         let (k, modes) = (weights.len(), factors.len());
-        let fixed = || (0..modes).fold(Plca::<f64>::builder(k), |b, j| b.freeze(format!("factor_{j}")));
+        let fixed = || (0..modes).fold(Plca::new(k), |b, j| b.freeze(format!("factor_{j}")));
         let state = PlcaState::new(weights, factors).unwrap();
-        let frozen = fixed().freeze("weights").build().unwrap();
+        let frozen = fixed().freeze("weights");
         let stays = after(&frozen, &data, &state, Solver::Em, 1).unwrap();
         prop_assert_eq!(stays.state().parameters().matrices(), state.parameters().matrices());
 
-        let plca = fixed().build().unwrap();
+        let plca = fixed();
         let em = plca.bind(&data).unwrap();
         let mut at = state.parameters().clone();
         let mut bounds = Vec::new();
@@ -175,7 +175,7 @@ proptest! {
     #[test]
     fn residual_is_the_largest_slope((table, start) in problems::<f64>(1..=3, 1..=4, 1..=3)) {
         let Start { weights, factors } = start;
-        let plca = Plca::<f64>::builder(weights.len()).build().unwrap();
+        let plca = Plca::new(weights.len());
         let modes: Vec<usize> = (0..factors.len()).collect();
         let state = PlcaState::new(weights, factors).unwrap();
         let kinds: [Box<dyn Data<f64>>; 2] = [Box::new(table.sparse().unwrap()), Box::new(table.masked(Order::RowMajor).unwrap())];
@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn residual_of_a_mixture_is_the_largest_slope((table, start) in problems::<f64>(2..=2, 1..=4, 1..=3)) {
         let data = table.sparse().unwrap();
-        let plsa = Plsa::<f64>::builder(start.weights.len()).freeze("basis").build().unwrap();
+        let plsa = Plsa::new(start.weights.len()).freeze("basis");
         let masses = data.marginal(1).unwrap();
         let given = || masses.iter().map(|v| v / data.total()).collect();
         let state = |mixture| PlsaState::new(Given::Columns, start.factors[0].clone(), mixture, given()).unwrap();
@@ -220,7 +220,7 @@ proptest! {
 fn a_residual_that_forgets_a_factor_is_caught() {
     let data = table().dense(Order::RowMajor).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let plca = Plca::<f64>::builder(2).build().unwrap();
+    let plca = Plca::new(2);
     let start = plca.init(&data, Init::default(), &mut rng).unwrap();
     // What the first factor lacks most is at one index.
     let (weights, mut factors) = parts(&start);
@@ -228,8 +228,7 @@ fn a_residual_that_forgets_a_factor_is_caught() {
     factors[0].row_mut(7).fill(0.99);
     let state = PlcaState::new(weights, factors).unwrap();
     let (mass, rounding) = completed(&data, &state);
-    let forgets = Plca::<f64>::builder(2).freeze("factor_0");
-    let forgets = forgets.build().unwrap();
+    let forgets = Plca::new(2).freeze("factor_0");
     let em = forgets.bind(&data).unwrap();
     let at = state.parameters();
     let against = |modes: &[usize]| check_gradient(&*em, at, &ways(&state, modes, mass), &rounding);

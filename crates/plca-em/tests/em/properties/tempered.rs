@@ -1,7 +1,7 @@
 //! Tempered EM: at a fixed power `b` it is `L_b` that rises, not `L`.
 
 use nalgebra::DMatrix;
-use plca_em::{Given, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder, PlsaState};
+use plca_em::{Given, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::Sense;
 use plca_fit::laws::{Rounding, never_worse};
 use plca_fit::{FitError, Init, Model, State};
@@ -64,11 +64,11 @@ fn watch<T: Real, M: Model<T>>(
 fn plca<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
-    settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
+    settings: impl FnOnce(Plca) -> Plca,
     n: usize,
     see: impl FnMut(&PlcaState<T>, f64),
 ) -> Result<(), FitError> {
-    let plca = settings(Plca::builder(start.weights.len())).build()?;
+    let plca = settings(Plca::new(start.weights.len()));
     let state = PlcaState::new(start.weights.clone(), start.factors.clone())?;
     watch(&plca, data, Init::from(&state), n, see)
 }
@@ -77,12 +77,11 @@ fn plca<T: Real>(
 fn plsa<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
-    settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
+    settings: impl FnOnce(Plsa) -> Plsa,
     n: usize,
     see: impl FnMut(&PlsaState<T>, f64),
 ) -> Result<(), FitError> {
-    let builder = Plsa::builder(start.weights.len()).given(Given::Columns);
-    let plsa = settings(builder).build()?;
+    let plsa = settings(Plsa::new(start.weights.len()).given(Given::Columns));
     let init = Init::default().block("basis", start.factors[0].clone());
     let init = init.block("mixture", mixture(start, 1));
     watch(&plsa, data, init, n, see)
@@ -96,7 +95,7 @@ fn of_plca<T: Real>(
     prior_too: bool,
 ) -> Vec<(f64, f64)> {
     let mut run = Vec::new();
-    let settings = |c: PlcaBuilder<T>| c.temper(b).temper_prior(prior_too);
+    let settings = |c: Plca| c.temper(b).temper_prior(prior_too);
     plca(data, start, settings, 25, |state, plain| {
         let power = |w: T| if prior_too { w.powf(T::lit(b)) } else { w };
         let weights: Vec<T> = state.weights().iter().map(|&w| power(w)).collect();
@@ -156,7 +155,7 @@ fn rises<T: Precision>(
 fn states<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
-    settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
+    settings: impl FnOnce(Plca) -> Plca,
 ) -> Vec<PlcaState<T>> {
     let mut all = Vec::new();
     plca(data, start, settings, 5, |state, _| all.push(state.clone())).unwrap();
@@ -167,7 +166,7 @@ fn states<T: Real>(
 fn states_of_plsa<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
-    settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
+    settings: impl FnOnce(Plsa) -> Plsa,
 ) -> Vec<PlsaState<T>> {
     let mut all = Vec::new();
     plsa(data, start, settings, 5, |state, _| all.push(state.clone())).unwrap();
@@ -255,7 +254,7 @@ fn plain_likelihood_falls() {
 #[test]
 fn power_below_one_is_not_plain() {
     let (data, start) = fixed();
-    let after = |settings: fn(PlcaBuilder<f64>) -> PlcaBuilder<f64>| {
+    let after = |settings: fn(Plca) -> Plca| {
         let state = states(&data, &start, settings).swap_remove(1);
         (state.factor(0).clone(), state.parameters().at(0).clone())
     };
@@ -269,7 +268,7 @@ fn power_below_one_is_not_plain() {
     ] {
         assert!((&a.0 - &b.0).amax() > 1e-6 && (&a.1 - &b.1).amax() > 1e-6);
     }
-    let of_plsa = |settings: fn(PlsaBuilder<f64>) -> PlsaBuilder<f64>| {
+    let of_plsa = |settings: fn(Plsa) -> Plsa| {
         states_of_plsa(&data, &start, settings)
             .swap_remove(1)
             .basis()

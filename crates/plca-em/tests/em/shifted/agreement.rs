@@ -26,7 +26,7 @@ fn agreement<T: Real>(p: &Problem, hidden: bool, tolerance: f64) -> Result<(), T
     let mut first: Option<(f64, Parameters<T>)> = None;
     for (storage, data) in storages {
         for evaluation in EVALUATIONS {
-            let shifted = p.builder().evaluation(evaluation).build().unwrap();
+            let shifted = p.model().evaluation(evaluation);
             let em = shifted.bind(&*data).unwrap();
             let mut state = p.start(&*em);
             for _ in 0..5 {
@@ -49,7 +49,7 @@ fn agreement<T: Real>(p: &Problem, hidden: bool, tolerance: f64) -> Result<(), T
 fn threads<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
     for (storage, data) in p.storages::<T>() {
         for evaluation in EVALUATIONS {
-            let shifted = p.builder().evaluation(evaluation).build().unwrap();
+            let shifted = p.model().evaluation(evaluation);
             let end = || {
                 let em = shifted.bind(&*data).unwrap();
                 let mut state = p.start(&*em);
@@ -79,7 +79,7 @@ fn scale<T: Real>(p: &Problem, exponent: i32) -> Result<(), TestCaseError> {
         .zip(scaled.storages::<T>())
     {
         for evaluation in EVALUATIONS {
-            let shifted = p.builder().evaluation(evaluation).build().unwrap();
+            let shifted = p.model().evaluation(evaluation);
             let end = |data: &dyn Data<T>| {
                 let em = shifted.bind(data).unwrap();
                 let mut state = p.start(&*em);
@@ -129,7 +129,7 @@ fn components<T: Real>(p: &Problem, order: &[usize], tolerance: f64) -> Result<(
         renamed
     };
     for evaluation in EVALUATIONS {
-        let shifted = p.builder().evaluation(evaluation).build().unwrap();
+        let shifted = p.model().evaluation(evaluation);
         let em = shifted.bind(&data).unwrap();
         let mut state = p.start(&*em);
         let mut renamed = rename(&state);

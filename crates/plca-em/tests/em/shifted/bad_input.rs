@@ -1,8 +1,8 @@
 //! What is refused, and where it says the fault lies.
 
 use nalgebra::DMatrix;
-use plca_em::{Evaluation, Likelihood, Shifted, ShiftedBuilder, Support};
-use plca_fit::{FitError, Init, Model, Parameters};
+use plca_em::{Evaluation, Likelihood, Shifted, Support};
+use plca_fit::{FitError, Init, Model, Parameters, Settings};
 use plca_tensor::Real;
 
 use super::support::{EVALUATIONS, complete, dense, masked, rng};
@@ -12,7 +12,7 @@ fn bad_input_is_refused_with_its_place() {
     let values = vec![1.0; 12];
     let data = dense::<f64>(&[3, 4], &values);
     let on = |kernel: Vec<usize>| {
-        let shifted = Shifted::<f64>::builder(1, kernel).build().unwrap();
+        let shifted = Shifted::new(1, kernel);
         shifted.on(&data).map(drop).unwrap_err().to_string()
     };
     assert_eq!(
@@ -20,35 +20,35 @@ fn bad_input_is_refused_with_its_place() {
         "the data are 3 x 4, expected at least 3 x at least 5"
     );
     assert_eq!(on(vec![3]), "the data are 3 x 4, expected at least 3");
-    let built = |b: ShiftedBuilder<f64>| b.build().map(drop).unwrap_err();
-    let setting = |b: ShiftedBuilder<f64>| match built(b) {
+    let refused = |s: Shifted| s.check().unwrap_err();
+    let setting = |s: Shifted| match refused(s) {
         FitError::Setting { name, .. } => name,
         error => panic!("{error}"),
     };
-    let builder = || Shifted::<f64>::builder(1, vec![2, 2]);
-    assert_eq!(setting(Shifted::builder(1, vec![2, 0])), "kernel");
-    assert_eq!(setting(Shifted::builder(0, vec![2, 2])), "components");
-    let supports = built(builder().supports(vec![Support::Full; 3]));
+    let shifted = || Shifted::new(1, vec![2, 2]);
+    assert_eq!(setting(Shifted::new(1, vec![2, 0])), "kernel");
+    assert_eq!(setting(Shifted::new(0, vec![2, 2])), "components");
+    let supports = refused(shifted().supports(vec![Support::Full; 3]));
     assert!(matches!(supports, FitError::Conflict { .. }), "{supports}");
     let anneal = |alpha0, over| plca_em::Anneal { alpha0, over };
     for (alpha0, over) in [(0.0, 5.0), (-0.5, 5.0), (1.5, 5.0), (f64::NAN, 5.0)] {
-        assert_eq!(setting(builder().anneal(anneal(alpha0, over))), "anneal");
+        assert_eq!(setting(shifted().anneal(anneal(alpha0, over))), "anneal");
     }
     for over in [0.0, -1.0, f64::NAN] {
-        assert_eq!(setting(builder().anneal(anneal(0.5, over))), "anneal");
+        assert_eq!(setting(shifted().anneal(anneal(0.5, over))), "anneal");
     }
     for alpha0 in [0.9, f64::INFINITY, f64::NAN] {
-        let refused = setting(builder().impulse_power(anneal(alpha0, 5.0)));
-        assert_eq!(refused, "impulse_power");
+        let name = setting(shifted().impulse_power(anneal(alpha0, 5.0)));
+        assert_eq!(name, "impulse_power");
     }
     let (_, hidden) = masked::<f64>(&[3, 4], &values, |i| i == 3).swap_remove(0);
-    let literal = builder()
+    let literal = shifted()
         .support(Support::Same)
         .likelihood(Likelihood::Literal);
-    let literal = literal.build().unwrap().on(&*hidden).map(drop).unwrap_err();
+    let literal = literal.on(&*hidden).map(drop).unwrap_err();
     assert!(literal.to_string().contains("hidden cells"), "{literal}");
     // A kernel whose corner is 0 cannot explain the data's corner.
-    let shifted = builder().evaluation(Evaluation::Fft).build().unwrap();
+    let shifted = shifted().evaluation(Evaluation::Fft);
     let corner = DMatrix::from_column_slice(4, 1, &[0.0, 1.0, 1.0, 1.0]);
     let init = Init::default().block("kernels", corner);
     let refused = shifted.init(&data, init, &mut rng(0)).unwrap_err();
@@ -66,8 +66,7 @@ fn lost_cells<T: Real>() {
     for (cell, lost) in [(0.0, false), (0.5, true), (1e-3, true)] {
         for (name, data) in complete::<T>(&[6], &small(cell)) {
             for evaluation in EVALUATIONS {
-                let config = Shifted::builder(1, vec![1]).evaluation(evaluation);
-                let config = config.build().unwrap();
+                let config = Shifted::new(1, vec![1]).evaluation(evaluation);
                 let em = config.bind(&*data).unwrap();
                 let blocks = vec![one(), one(), impulses.clone()];
                 let state = Parameters::new(em.blocks(), blocks).unwrap();

@@ -20,12 +20,10 @@ fn events_at_the_border_need_the_conditional_likelihood() {
     }
     let data = dense::<f64>(&[20], &values);
     let fit = |likelihood| {
-        let builder = Shifted::<f64>::builder(1, vec![3]).support(Support::Same);
-        let shifted = builder
+        let shifted = Shifted::new(1, vec![3])
+            .support(Support::Same)
             .likelihood(likelihood)
-            .freeze("kernels")
-            .build()
-            .unwrap();
+            .freeze("kernels");
         let run = shifted.on(&data).unwrap();
         let run = run.stop(Stop::default().max_iter(3000).tol(None));
         let start = Init::default().block("kernels", DMatrix::from_column_slice(3, 1, &kernel));

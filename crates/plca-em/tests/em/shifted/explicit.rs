@@ -106,8 +106,7 @@ proptest! {
     fn a_step_is_that_of_the_posterior(p in problems()) {
         for (storage, data) in complete::<f64>(&p.shape, &p.values) {
             for evaluation in EVALUATIONS {
-                let builder = p.builder().evaluation(evaluation);
-                let shifted = builder.likelihood(Likelihood::Literal).build().unwrap();
+                let shifted = p.model().evaluation(evaluation).likelihood(Likelihood::Literal);
                 let em = shifted.bind(&*data).unwrap();
                 let geometry = shifted.geometry(&p.shape).unwrap();
                 let mut state = p.start(&*em);
@@ -124,8 +123,7 @@ proptest! {
     #[test]
     fn a_step_of_maps_is_that_of_the_posterior((values, kernel, table) in maps(), k in 1..=3usize, seed: u64) {
         let maps = IndexMaps::new(values.len(), kernel, &table).unwrap();
-        let builder = Transformed::<f64>::builder(k, maps).likelihood(Likelihood::Literal);
-        let transformed = builder.build().unwrap();
+        let transformed = Transformed::new(k, maps).likelihood(Likelihood::Literal);
         let ways = |index: &[usize]| -> Vec<Way> {
             let meets = table.iter().enumerate().filter(|(_, to)| **to == index[0] as i64);
             let way = |(at, _): (usize, &i64)| Way { tap: at % kernel, place: at / kernel };
@@ -191,7 +189,7 @@ fn known_kernels_are_deconvolved() {
 fn the_posterior_is_weighed_with_the_data() {
     let values = [1.0, 7.0, 2.0, 0.5, 4.0, 9.0];
     for (storage, data) in complete::<f64>(&[6], &values) {
-        let shifted = Shifted::<f64>::builder(2, vec![2]).build().unwrap();
+        let shifted = Shifted::new(2, vec![2]);
         let em = shifted.bind(&*data).unwrap();
         let geometry = shifted.geometry(&[6]).unwrap();
         let mut state = Init::default().parameters(&*em, &mut rng(3)).unwrap();

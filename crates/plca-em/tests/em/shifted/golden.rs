@@ -49,20 +49,20 @@ fn supports(mode: &Value) -> Vec<Support> {
     }
 }
 
-fn configuration<T: Real>(case: &Value, evaluation: Evaluation) -> Shifted<T> {
+fn configuration(case: &Value, evaluation: Evaluation) -> Shifted {
     let k = case["K"].as_u64().unwrap() as usize;
-    let mut builder = Shifted::builder(k, sizes(&case["kernel_shape"]))
+    let mut shifted = Shifted::new(k, sizes(&case["kernel_shape"]))
         .supports(supports(&case["mode"]))
         .likelihood(Likelihood::Literal)
         .evaluation(evaluation);
     if case["kernels_fixed"] == true {
-        builder = builder.freeze("kernels");
+        shifted = shifted.freeze("kernels");
     }
     if let Some(alpha0) = case["anneal"]["alpha0"].as_f64() {
         let over = case["anneal"]["T"].as_f64().unwrap();
-        builder = builder.anneal(Anneal { alpha0, over });
+        shifted = shifted.anneal(Anneal { alpha0, over });
     }
-    builder.build().unwrap()
+    shifted
 }
 
 fn start<T: Real>(init: &Value, impulses: &str) -> Init<T> {
@@ -134,7 +134,7 @@ fn follow<T: Real>(
 }
 
 fn shifted<T: Real>(case: &Value, evaluation: Evaluation, storage: &str, data: &dyn Data<T>) {
-    let config = configuration::<T>(case, evaluation);
+    let config = configuration(case, evaluation);
     let geometry = config.geometry(data.shape()).unwrap();
     let name = format!("{}, {evaluation:?}, {storage}", case["name"]);
     let impulse = sizes(&case["impulse_shape"]);
@@ -188,8 +188,7 @@ fn transformed_trajectories_match_the_reference() {
         let values = numbers(&case["V_flat"]);
         let maps = IndexMaps::new(values.len(), kernel, &table).unwrap();
         let k = case["K"].as_u64().unwrap() as usize;
-        let builder = Transformed::<f64>::builder(k, maps).likelihood(Likelihood::Literal);
-        let config = builder.build().unwrap();
+        let config = Transformed::new(k, maps).likelihood(Likelihood::Literal);
         // A square of five: the maps know nothing of the shape.
         for (storage, data) in complete::<f64>(&[5, 5], &values) {
             let name = format!("{}, {storage}", case["name"]);

@@ -152,7 +152,7 @@ fn definition<T: Real>(p: &Problem, support: Support) -> Result<(), TestCaseErro
     let p = leaving(p, support);
     for (storage, data) in p.storages::<T>() {
         for evaluation in EVALUATIONS {
-            let model = p.builder().evaluation(evaluation).build().unwrap();
+            let model = p.model().evaluation(evaluation);
             let on = model.bind(&*data).unwrap();
             let g = model.geometry(&p.shape).unwrap();
             let at = spread::<T>(&p, &*on);
@@ -176,7 +176,7 @@ fn rises(p: &Problem, support: Support) -> Result<(), TestCaseError> {
     let p = leaving(p, support);
     for (storage, data) in complete::<f64>(&p.shape, &p.values) {
         for evaluation in EVALUATIONS {
-            let model = p.builder::<f64>().evaluation(evaluation).build().unwrap();
+            let model = p.model().evaluation(evaluation);
             let on = model.bind(&*data).unwrap();
             let g = model.geometry(&p.shape).unwrap();
             let start = outside(&p, &g, spread::<f64>(&p, &*on));
@@ -233,8 +233,7 @@ fn turned(shape: &[usize], kernel: &[usize]) -> Vec<IndexMaps> {
 
 fn transformed<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
     for maps in turned(&p.shape, &p.kernel) {
-        let model = Transformed::<T>::builder(p.components, maps.clone());
-        let model = model.build().unwrap();
+        let model = Transformed::new(p.components, maps.clone());
         for (storage, data) in p.storages::<T>() {
             let on = model.bind(&*data).unwrap();
             let at = spread::<T>(p, &*on);
@@ -286,11 +285,9 @@ fn fits_that_leave_the_window() {
         let data = dense::<f64>(&shape, &values);
         let support = [Support::Full, Support::Same][seed as usize % 2];
         let prior = Arc::new(Entropic::new([3.0, 10.0, 30.0][seed as usize % 3]).unwrap());
-        let model = Shifted::builder(2, vec![3, 2])
+        let model = Shifted::new(2, vec![3, 2])
             .support(support)
-            .prior("impulses", prior.clone())
-            .build()
-            .unwrap();
+            .prior("impulses", prior.clone());
         let g = model.geometry(&shape).unwrap();
         for solver in [Solver::Momentum, Solver::Squarem, Solver::Em] {
             let run = |most| {
@@ -362,11 +359,9 @@ fn fits_under_relative_priors() {
         let values = gamma(shape[0] * shape[1], 100 + seed);
         let data = dense::<f64>(&shape, &values);
         let prior = Arc::new(Entropic::relative([0.1, 0.2, 0.3][seed as usize % 3]).unwrap());
-        let model = Shifted::builder(1 + seed as usize % 3, vec![2, 3])
+        let model = Shifted::new(1 + seed as usize % 3, vec![2, 3])
             .support([Support::Full, Support::Same][seed as usize % 2])
-            .prior("impulses", prior)
-            .build()
-            .unwrap();
+            .prior("impulses", prior);
         let stop = Stop::default().max_iter(600);
         let run = model.on(&data).unwrap().stop(stop);
         let fit = match run.run(Init::default(), &mut rng(seed)) {
@@ -402,8 +397,7 @@ fn the_edge_of_a_model() {
         normalise_columns(&mut kernel);
         normalise_columns(&mut impulse);
         let g = Geometry::new(&[14, 8], &[2, 2], &[Support::Full]).unwrap();
-        let model = Shifted::<f64>::builder(1, vec![2, 2]).support(Support::Full);
-        let model = model.build().unwrap();
+        let model = Shifted::new(1, vec![2, 2]).support(Support::Full);
         let on = model.bind(&data).unwrap();
         let mut at = Init::default().parameters(&*on, &mut rng(0)).unwrap();
         at.change(|j, block| match j {

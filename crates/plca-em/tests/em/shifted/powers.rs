@@ -21,21 +21,16 @@ fn stop(max_iter: usize) -> Stop {
 }
 
 /// A run of so many iterations from a drawn start.
-fn run(
-    config: &Shifted<f64>,
-    data: &dyn Data<f64>,
-    solver: Solver,
-    n: usize,
-) -> Fit<ShiftedState<f64>> {
+fn run(config: &Shifted, data: &dyn Data<f64>, solver: Solver, n: usize) -> Fit<ShiftedState<f64>> {
     let run = config.on(data).unwrap().solver(solver).stop(stop(n));
     run.run(Init::default(), &mut rng(3)).unwrap()
 }
 
 /// Everything that an iteration number decides.
-fn scheduled() -> Shifted<f64> {
+fn scheduled() -> Shifted {
     let fading = Schedule::Decreasing { over: 9.0 };
     let prior = Scheduled::new(Entropic::new(4.0).unwrap(), fading).unwrap();
-    Shifted::builder(2, vec![3, 3])
+    Shifted::new(2, vec![3, 3])
         .anneal(Anneal {
             alpha0: 0.6,
             over: 8.0,
@@ -45,8 +40,6 @@ fn scheduled() -> Shifted<f64> {
             over: 5.0,
         })
         .prior("impulses", Arc::new(prior))
-        .build()
-        .unwrap()
 }
 
 /// A checkpoint continues the run to the bit, wherever it was cut.
@@ -93,10 +86,7 @@ fn convergence_is_not_tested_while_a_power_moves() {
 #[test]
 fn nothing_is_extrapolated_while_a_power_moves() {
     let data = data();
-    let of = |power: Anneal| {
-        let builder = Shifted::<f64>::builder(2, vec![3, 3]);
-        builder.impulse_power(power).build().unwrap()
-    };
+    let of = |power: Anneal| Shifted::new(2, vec![3, 3]).impulse_power(power);
     let moving = of(Anneal {
         alpha0: 1.3,
         over: 8.0,
@@ -131,11 +121,10 @@ fn nothing_is_extrapolated_while_a_power_moves() {
 fn powers_do_what_they_say() {
     let data = data();
     let end = |power: Option<f64>| {
-        let mut builder = Shifted::<f64>::builder(1, vec![3, 3]);
+        let mut config = Shifted::new(1, vec![3, 3]);
         if let Some(power) = power {
-            builder = builder.impulse_power(Anneal::constant(power));
+            config = config.impulse_power(Anneal::constant(power));
         }
-        let config = builder.build().unwrap();
         let mut impulse = DMatrix::from_element(42, 1, 1.0);
         impulse[5] = 0.0;
         let init = Init::default().block("impulses", impulse);
@@ -167,8 +156,7 @@ fn support_that_a_prior_takes_is_given_back() {
         [(even, false), ((vec![4.0, 0.5], 1, Arc::new(harsh)), true)]
     {
         let data = dense::<f64>(&[values.len()], &values);
-        let config = Shifted::builder(k, vec![values.len()]).prior("kernels", prior);
-        let config = config.build().unwrap();
+        let config = Shifted::new(k, vec![values.len()]).prior("kernels", prior);
         let em = config.bind(&data).unwrap();
         let mut at = Init::default().parameters(&*em, &mut rng(1)).unwrap();
         for _ in 0..20 {
@@ -183,14 +171,13 @@ fn support_that_a_prior_takes_is_given_back() {
 #[test]
 fn residuals_of_frozen_blocks() {
     let data = data();
-    let builder = || Shifted::<f64>::builder(2, vec![3, 9]);
-    let drawn = builder().build().unwrap();
+    let shifted = || Shifted::new(2, vec![3, 9]);
+    let drawn = shifted();
     let drawn = drawn.bind(&data).unwrap();
     for frozen in 0..8 {
         let names = ["weights", "kernels", "impulses"].into_iter().enumerate();
         let names = names.filter(|(j, _)| frozen & (1 << j) != 0);
-        let config = names.fold(builder(), |b, (_, name)| b.freeze(name));
-        let config = config.build().unwrap();
+        let config = names.fold(shifted(), |b, (_, name)| b.freeze(name));
         let mut at = Init::default().parameters(&*drawn, &mut rng(3)).unwrap();
         let em = config.bind(&data).unwrap();
         let before = em.residual(&at).unwrap();

@@ -1,6 +1,6 @@
 //! What must hold for any data, support, storage, arithmetic and scalar.
 
-use plca_em::{Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
+use plca_em::{Geometry, Likelihood, Shifted, ShiftedState, Support};
 use plca_fit::laws::{Rounding, never_worse};
 use plca_fit::{Algorithm, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State};
 use plca_priors::{Dirichlet, Entropic};
@@ -60,8 +60,8 @@ pub(crate) fn problems() -> impl Strategy<Value = Problem> {
 }
 
 impl Problem {
-    pub(crate) fn builder<T: Real>(&self) -> ShiftedBuilder<T> {
-        Shifted::builder(self.components, self.kernel.clone()).supports(self.supports.clone())
+    pub(crate) fn model(&self) -> Shifted {
+        Shifted::new(self.components, self.kernel.clone()).supports(self.supports.clone())
     }
 
     /// A cell in four is hidden, never the one that is surely positive.
@@ -169,13 +169,10 @@ fn on_the_simplex<T: Real>(at: &Parameters<T>, what: &str) -> Result<(), TestCas
     Ok(())
 }
 
-fn monotone<T: Real>(
-    p: &Problem,
-    adapt: impl Fn(ShiftedBuilder<T>) -> ShiftedBuilder<T>,
-) -> Result<(), TestCaseError> {
+fn monotone<T: Real>(p: &Problem, adapt: impl Fn(Shifted) -> Shifted) -> Result<(), TestCaseError> {
     for (storage, data) in p.storages::<T>() {
         for evaluation in EVALUATIONS {
-            let shifted = adapt(p.builder()).evaluation(evaluation).build().unwrap();
+            let shifted = adapt(p.model()).evaluation(evaluation);
             let what = format!("{storage}, {evaluation:?}");
             let em = shifted.bind(&*data).unwrap();
             let start = p.start(&*em);
@@ -189,8 +186,10 @@ fn monotone<T: Real>(
 fn literal<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
     for (storage, data) in complete::<T>(&p.shape, &p.values) {
         for evaluation in EVALUATIONS {
-            let builder = p.builder().evaluation(evaluation);
-            let shifted = builder.likelihood(Likelihood::Literal).build().unwrap();
+            let shifted = p
+                .model()
+                .evaluation(evaluation)
+                .likelihood(Likelihood::Literal);
             let what = format!("literal, {storage}, {evaluation:?}");
             let em = shifted.bind(&*data).unwrap();
             obeys(&*em, Solver::Em, &p.start(&*em), &what)?;
@@ -208,7 +207,7 @@ fn reconstructed<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
             if literal && !data.is_complete() {
                 continue;
             }
-            let shifted = p.builder().likelihood(likelihood).build().unwrap();
+            let shifted = p.model().likelihood(likelihood);
             let em = shifted.bind(&*data).unwrap();
             let mut at = p.start(&*em);
             if let Some(scale) = em.scale(&at).unwrap() {
@@ -250,11 +249,10 @@ fn posterior<T: Real>(p: &Problem, beta: f64, alpha: f64) -> Result<(), TestCase
 fn frozen_stays<T: Real>(p: &Problem, frozen: [bool; 3]) -> Result<(), TestCaseError> {
     let names = ["weights", "kernels", "impulses"];
     for (storage, data) in p.storages::<T>() {
-        let free = p.builder().build().unwrap();
+        let free = p.model();
         let start = p.start(&*free.bind(&*data).unwrap());
         let of = |on: bool| names.into_iter().zip(frozen).filter(move |f| f.1 == on);
-        let builder = of(true).fold(p.builder(), |b, (name, _)| b.freeze(name));
-        let shifted = builder.build().unwrap();
+        let shifted = of(true).fold(p.model(), |b, (name, _)| b.freeze(name));
         let em = shifted.bind(&*data).unwrap();
         let end = obeys(&*em, Solver::Em, &start, storage)?;
         for (name, _) in of(true) {

@@ -25,8 +25,7 @@ fn record() -> Vec<f64> {
 fn transforms_follow_direct_sums() {
     let data = dense::<f64>(&[4096], &record());
     let end = |evaluation| {
-        let shifted = Shifted::builder(1, vec![30]).evaluation(evaluation);
-        let shifted = shifted.build().unwrap();
+        let shifted = Shifted::new(1, vec![30]).evaluation(evaluation);
         let em = shifted.bind(&data).unwrap();
         let mut impulses = DMatrix::from_fn(4067, 1, |i, _| 1.0 + ((i * 7919) % 13) as f64);
         impulses.rows_mut(1500, 200).fill(0.0);
@@ -64,8 +63,7 @@ fn transforms_lose_no_small_datum() {
         })
         .collect();
     let data = dense::<f64>(&[4096], &values);
-    let model = Shifted::builder(1, vec![64]).evaluation(Evaluation::Fft);
-    let model = model.build().unwrap();
+    let model = Shifted::new(1, vec![64]).evaluation(Evaluation::Fft);
     for seed in 0..16 {
         let run = model.on(&data).unwrap().solver(Solver::Em);
         let run = run.stop(Stop::default().max_iter(4).tol(None));
@@ -81,8 +79,7 @@ fn listed<T: Real>(small: f64) {
         values: [1.0, 1.0, small, small].map(T::lit).to_vec(),
     };
     let data = SparseTensor::stored_only(cells).unwrap();
-    let model = Shifted::builder(1, vec![2]).evaluation(Evaluation::Sparse);
-    let model = model.build().unwrap();
+    let model = Shifted::new(1, vec![2]).evaluation(Evaluation::Sparse);
     let run = model.on(&data).unwrap().solver(Solver::Em);
     let run = run.stop(Stop::default().max_iter(60).tol(None).check_every(1));
     let half = DMatrix::from_element(2, 1, T::lit(0.5));

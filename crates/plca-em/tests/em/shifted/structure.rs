@@ -78,9 +78,9 @@ impl Moved {
     /// The state after some iterations, data and start moved by `shift`.
     fn end<T: Real>(&self, evaluation: Evaluation, shift: &[usize]) -> (Vec<usize>, Parameters<T>) {
         let shape = self.shape();
-        let builder = Shifted::<T>::builder(2, self.kernel.clone());
-        let shifted = builder.support(self.support).evaluation(evaluation);
-        let shifted = shifted.build().unwrap();
+        let shifted = Shifted::new(2, self.kernel.clone())
+            .support(self.support)
+            .evaluation(evaluation);
         let g = shifted.geometry(&shape).unwrap();
         let hang: Vec<usize> = self.kernel.iter().map(|k| k - 1).collect();
         let first: Vec<usize> = hang.iter().zip(shift).map(|(a, b)| a + b).collect();
@@ -167,7 +167,7 @@ fn extent_one<T: Real>(
         };
         matrix[part(&kernel) * columns + part(&impulse)] = value;
     }
-    let plca = Plca::<T>::builder(components).build().unwrap();
+    let plca = Plca::new(components);
     let data = dense::<T>(&[rows, columns], &matrix);
     let em = plca.bind(&data).unwrap();
     let start = Init::default().parameters(&*em, &mut rng(seed)).unwrap();
@@ -181,8 +181,7 @@ fn extent_one<T: Real>(
     for (storage, data) in complete::<T>(shape, &values) {
         for evaluation in EVALUATIONS {
             let what = format!("{storage}, {evaluation:?}");
-            let builder = Shifted::<T>::builder(components, kernel.clone()).evaluation(evaluation);
-            let shifted = builder.build().unwrap();
+            let shifted = Shifted::new(components, kernel.clone()).evaluation(evaluation);
             let em = shifted.bind(&*data).unwrap();
             let mut state = init.parameters(&*em, &mut rng(0)).unwrap();
             for want in &objectives {
@@ -243,8 +242,8 @@ fn sparse_data_are_never_laid_out() {
     })
     .unwrap();
     // Rows belong to the impulses of one event each, columns shift.
-    let shifted = Shifted::<f64>::builder(1, vec![n as usize, 3]);
-    let shifted = shifted.likelihood(Likelihood::Literal).build().unwrap();
+    let shifted = Shifted::new(1, vec![n as usize, 3]);
+    let shifted = shifted.likelihood(Likelihood::Literal);
     let em = shifted.bind(&data).unwrap();
     let mut state = Init::default().parameters(&*em, &mut rng(5)).unwrap();
     let mut last = f64::NEG_INFINITY;
@@ -268,7 +267,7 @@ fn absurd_extents_are_refused() {
     };
     let data = SparseTensor::<f64>::new(values).unwrap();
     for kernel in [vec![2, 2], vec![1 << 20, 1 << 19]] {
-        let shifted = Shifted::<f64>::builder(1, kernel).build().unwrap();
+        let shifted = Shifted::new(1, kernel);
         let refused = shifted.on(&data).map(drop).unwrap_err();
         assert!(matches!(refused, FitError::Data(_)), "{refused}");
     }

@@ -8,7 +8,7 @@ use plca_dist::random::uniform;
 use plca_fit::laws::{Law, check_model};
 use plca_fit::{
     Algorithm, Axes, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
-    Frozen, Model, Parameters, Prior, Renewed, State, Wanted,
+    Frozen, Model, Parameters, Prior, Renewed, Settings, State, Wanted,
 };
 use plca_priors::Dirichlet;
 use plca_tensor::{Data, DenseTensor};
@@ -201,12 +201,18 @@ impl Expectation<f64> for OnData<'_> {
     }
 }
 
-impl Model<f64> for Gains {
-    type State = GainsState;
-
+impl Settings for Gains {
     fn components(&self) -> usize {
         self.components
     }
+
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)
+    }
+}
+
+impl Model<f64> for Gains {
+    type State = GainsState;
 
     fn bind<'a>(
         &'a self,

@@ -8,7 +8,7 @@ use plca_fit::laws::{Claims, blocks};
 use plca_fit::laws::{Law, Rounding, check_model, check_moved};
 use plca_fit::{
     Algorithm, Axes, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
-    Model, Parameters, Renewed, State, Wanted,
+    Model, Parameters, Renewed, Settings, State, Wanted,
 };
 use plca_tensor::Data;
 
@@ -176,12 +176,18 @@ impl Expectation<f64> for OnData<'_> {
     }
 }
 
-impl Model<f64> for Known {
-    type State = KnownState;
-
+impl Settings for Known {
     fn components(&self) -> usize {
         self.components
     }
+
+    fn check(&self) -> Result<(), FitError> {
+        FitError::if_zero("components", self.components)
+    }
+}
+
+impl Model<f64> for Known {
+    type State = KnownState;
 
     fn bind<'a>(
         &'a self,

@@ -41,7 +41,7 @@ impl Algorithm<f64> for Steps<'_> {
 fn a_spoiled_step_is_found_in_its_block() {
     let data = dmatrix![5.0, 1.0, 2.0; 1.0, 4.0, 3.0; 2.0, 2.0, 9.0];
     let data = DenseTensor::<f64>::try_from(data).unwrap();
-    let model = Plca::builder(2).build().unwrap();
+    let model = Plca::new(2);
     let start = model.init(&data, Init::default(), &mut rng(3)).unwrap();
     let start = start.parameters();
     let claims = claims(&data, 2, 0.0);

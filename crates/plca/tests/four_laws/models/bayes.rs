@@ -61,20 +61,20 @@ fn shape(problem: &Problem, which: usize) -> f64 {
 pub(crate) struct PlcaVbs;
 
 impl Subject for PlcaVbs {
-    type Model<T: Real> = PlcaVb<T>;
+    type Model<T: Real> = PlcaVb;
 
     fn kind() -> Kind {
         Kind::counts(1..=4).complete()
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<PlcaVb<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<PlcaVb, FitError> {
         let weights = Entries::All(shape(problem, 0));
-        let mut model = PlcaVb::builder(problem.components).prior("weights_shape", weights);
+        let mut model = PlcaVb::new(problem.components).prior("weights_shape", weights);
         for j in 0..problem.table.shape.len() {
             let entries = Entries::All(shape(problem, 1));
             model = model.prior(format!("factor_{j}_shape"), entries);
         }
-        model.build()
+        model.checked()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -93,18 +93,18 @@ impl Subject for PlcaVbs {
 pub(crate) struct PlsaVbs;
 
 impl Subject for PlsaVbs {
-    type Model<T: Real> = PlsaVb<T>;
+    type Model<T: Real> = PlsaVb;
 
     fn kind() -> Kind {
         Kind::counts(2..=2).complete()
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<PlsaVb<T>, FitError> {
-        PlsaVb::builder(problem.components)
+    fn model<T: Real>(problem: &Problem) -> Result<PlsaVb, FitError> {
+        PlsaVb::new(problem.components)
             .given(given(problem))
             .prior("basis_shape", Entries::All(shape(problem, 0)))
             .prior("mixture_shape", Entries::All(shape(problem, 1)))
-            .build()
+            .checked()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

@@ -24,7 +24,7 @@ fn tempers(problem: &Problem, blocks: &[&str]) -> bool {
 }
 
 impl Subject for Plcas {
-    type Model<T: Real> = Plca<T>;
+    type Model<T: Real> = Plca;
 
     fn kind() -> Kind {
         Kind::counts(1..=4)
@@ -34,18 +34,18 @@ impl Subject for Plcas {
         unit(problem, PLCA_BLOCKS)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Plca<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<Plca, FitError> {
         let (k, shape) = (problem.components, &problem.table.shape);
-        let mut plca = Plca::builder(k);
+        let mut plca = Plca::new(k);
         if let Some((name, law)) = SimplexLaw::of(problem, PLCA_BLOCKS) {
-            return plca.prior(name, law.spec()).build();
+            return plca.prior(name, law.spec()).checked();
         }
         if shape.len() == 2 && problem.choice(3, 4) == 1 {
             plca = plca.missing(Missing::Multiplicative);
         } else if tempers(problem, PLCA_BLOCKS) {
             plca = plca.temper(0.9);
         }
-        plca.build()
+        plca.checked()
     }
 
     fn monotone(problem: &Problem) -> bool {
@@ -72,7 +72,7 @@ pub(crate) fn given(problem: &Problem) -> Given {
 }
 
 impl Subject for Plsas {
-    type Model<T: Real> = Plsa<T>;
+    type Model<T: Real> = Plsa;
 
     fn kind() -> Kind {
         Kind::counts(2..=2)
@@ -82,15 +82,15 @@ impl Subject for Plsas {
         unit(problem, PLSA_BLOCKS)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Plsa<T>, FitError> {
-        let mut plsa = Plsa::builder(problem.components).given(given(problem));
+    fn model<T: Real>(problem: &Problem) -> Result<Plsa, FitError> {
+        let mut plsa = Plsa::new(problem.components).given(given(problem));
         if let Some((name, law)) = SimplexLaw::of(problem, PLSA_BLOCKS) {
-            return plsa.prior(name, law.spec()).build();
+            return plsa.prior(name, law.spec()).checked();
         }
         if tempers(problem, PLSA_BLOCKS) {
             plsa = plsa.temper(0.9);
         }
-        plsa.build()
+        plsa.checked()
     }
 
     fn monotone(problem: &Problem) -> bool {
@@ -134,7 +134,7 @@ fn rates(problem: &Problem) -> Option<(&'static str, bool, f64, f64)> {
 }
 
 impl Subject for Nmfs {
-    type Model<T: Real> = Nmf<T>;
+    type Model<T: Real> = Nmf;
 
     fn kind() -> Kind {
         Kind::counts(2..=2)
@@ -148,8 +148,8 @@ impl Subject for Nmfs {
         }
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Nmf<T>, FitError> {
-        let mut nmf = Nmf::builder(problem.components);
+    fn model<T: Real>(problem: &Problem) -> Result<Nmf, FitError> {
+        let mut nmf = Nmf::new(problem.components);
         if let Some((name, is_gamma, a, b)) = rates(problem) {
             let kind = if is_gamma { "gamma" } else { "rate" };
             let prior = format!("{kind}:{a},{b}").parse::<PriorSpec>();
@@ -158,9 +158,9 @@ impl Subject for Nmfs {
             nmf = nmf.prior(name, prior);
         }
         match problem.choice(3, 3) {
-            1 => nmf.update(Update::Sequential).build(),
-            2 => nmf.update(Update::Simultaneous).build(),
-            _ => nmf.build(),
+            1 => nmf.update(Update::Sequential).checked(),
+            2 => nmf.update(Update::Simultaneous).checked(),
+            _ => nmf.checked(),
         }
     }
 

@@ -124,7 +124,7 @@ fn position(index: &[usize], shape: &[usize]) -> usize {
 pub(crate) struct Siplcas;
 
 impl Subject for Siplcas {
-    type Model<T: Real> = Shifted<T>;
+    type Model<T: Real> = Shifted;
 
     fn kind() -> Kind {
         Kind::counts(1..=3)
@@ -134,15 +134,15 @@ impl Subject for Siplcas {
         unit(problem, BLOCKS)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Shifted<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<Shifted, FitError> {
         let (k, extents) = (problem.components, kernel(problem));
         let support = [Support::Valid, Support::Same, Support::Full][support(problem)];
-        let mut model = Shifted::builder(k, extents);
+        let mut model = Shifted::new(k, extents);
         model = model.support(support).likelihood(literal(problem));
         if let Some((name, law)) = SimplexLaw::of(problem, BLOCKS) {
             model = model.prior(name, law.spec());
         }
-        model.build()
+        model.checked()
     }
 
     fn monotone(problem: &Problem) -> bool {
@@ -216,7 +216,7 @@ fn maps(problem: &Problem) -> Result<IndexMaps, FitError> {
 }
 
 impl Subject for Tiplcas {
-    type Model<T: Real> = Transformed<T>;
+    type Model<T: Real> = Transformed;
 
     fn kind() -> Kind {
         Kind::counts(2..=3)
@@ -226,14 +226,14 @@ impl Subject for Tiplcas {
         unit(problem, BLOCKS)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Transformed<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<Transformed, FitError> {
         let k = problem.components;
         let maps = maps(problem)?;
-        let mut model = Transformed::builder(k, maps).likelihood(literal(problem));
+        let mut model = Transformed::new(k, maps).likelihood(literal(problem));
         if let Some((name, law)) = SimplexLaw::of(problem, BLOCKS) {
             model = model.prior(name, law.spec());
         }
-        model.build()
+        model.checked()
     }
 
     fn monotone(problem: &Problem) -> bool {

@@ -179,7 +179,7 @@ fn add_rates(terms: &mut Terms, blocks: &[&DMatrix<f64>]) {
 pub(crate) struct Snmfs;
 
 impl Subject for Snmfs {
-    type Model<T: Real> = Snmf<T>;
+    type Model<T: Real> = Snmf;
 
     fn kind() -> Kind {
         Kind::signed(2..=2)
@@ -189,14 +189,14 @@ impl Subject for Snmfs {
         unit(problem, problem.choice(3, 4) == 2)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Snmf<T>, FitError> {
-        let model = Snmf::builder(problem.components);
-        let model = model.replicates(replicates(problem)).real_data();
+    fn model<T: Real>(problem: &Problem) -> Result<Snmf, FitError> {
+        let model = Snmf::new(problem.components);
+        let model = model.replicates(replicates(problem)).real_data(true);
         match problem.choice(3, 4) {
-            1 => model.build(),
-            2 => model.priors(Law::of(problem, false).prior()).build(),
+            1 => model.checked(),
+            2 => model.priors(Law::of(problem, false).prior()).checked(),
             // As the command does.
-            _ => model.priors(Prior::flat()).build(),
+            _ => model.priors(Prior::flat()).checked(),
         }
     }
 
@@ -220,7 +220,7 @@ impl Subject for Snmfs {
 pub(crate) struct SnmfVbs;
 
 impl Subject for SnmfVbs {
-    type Model<T: Real> = SnmfVb<T>;
+    type Model<T: Real> = SnmfVb;
 
     fn kind() -> Kind {
         Kind::signed(2..=2)
@@ -230,10 +230,10 @@ impl Subject for SnmfVbs {
         unit(problem, true)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<SnmfVb<T>, FitError> {
-        let model = SnmfVb::builder(problem.components);
-        let model = model.replicates(replicates(problem)).real_data();
-        model.priors(Law::of(problem, true).prior()).build()
+    fn model<T: Real>(problem: &Problem) -> Result<SnmfVb, FitError> {
+        let model = SnmfVb::new(problem.components);
+        let model = model.replicates(replicates(problem)).real_data(true);
+        model.priors(Law::of(problem, true).prior()).checked()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -290,7 +290,7 @@ fn others(problem: &Problem) -> impl Iterator<Item = usize> + use<> {
 pub(crate) struct Cps;
 
 impl Subject for Cps {
-    type Model<T: Real> = SignedCp<T>;
+    type Model<T: Real> = SignedCp;
 
     fn kind() -> Kind {
         Kind::signed(2..=4)
@@ -300,21 +300,21 @@ impl Subject for Cps {
         unit(problem, problem.choice(3, 4) == 2)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<SignedCp<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<SignedCp, FitError> {
         let ((signed, scale), law) = (modes(problem), Law::of(problem, false));
-        let model = SignedCp::builder(problem.components);
-        let model = model.replicates(replicates(problem)).real_data();
+        let model = SignedCp::new(problem.components);
+        let model = model.replicates(replicates(problem)).real_data(true);
         let mut model = model.signed_mode(signed).scale_mode(scale);
         match problem.choice(3, 4) {
-            1 => return model.build(),
+            1 => return model.checked(),
             2 => {}
-            _ => return model.with_constants().build(),
+            _ => return model.with_constants(true).checked(),
         }
         model = model.prior(carrier(scale), Gamma::new(law.shape, law.rate).unwrap());
         for j in others(problem).filter(|&j| Some(j) != scale) {
             model = model.prior(format!("factor_{j}"), Entries::All(law.atoms));
         }
-        model.prior("atoms", Entries::All(law.atoms)).build()
+        model.prior("atoms", Entries::All(law.atoms)).checked()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -350,7 +350,7 @@ impl Subject for Cps {
 pub(crate) struct CpVbs;
 
 impl Subject for CpVbs {
-    type Model<T: Real> = SignedCpVb<T>;
+    type Model<T: Real> = SignedCpVb;
 
     fn kind() -> Kind {
         Kind::signed(2..=4)
@@ -360,16 +360,16 @@ impl Subject for CpVbs {
         unit(problem, true)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<SignedCpVb<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<SignedCpVb, FitError> {
         let ((signed, scale), law) = (modes(problem), Law::of(problem, true));
-        let model = SignedCpVb::builder(problem.components);
-        let model = model.replicates(replicates(problem)).real_data();
+        let model = SignedCpVb::new(problem.components);
+        let model = model.replicates(replicates(problem)).real_data(true);
         let model = model.signed_mode(signed).scale_mode(scale);
         let mut model = model.prior(carrier(scale), Gamma::new(law.shape, law.rate).unwrap());
         for j in others(problem).filter(|&j| Some(j) != scale) {
             model = model.prior(format!("factor_{j}"), Entries::All(law.atoms));
         }
-        model.prior("atoms", Entries::All(law.atoms)).build()
+        model.prior("atoms", Entries::All(law.atoms)).checked()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -434,7 +434,7 @@ fn cell(index: &[usize], cells: &Table<f64>) -> usize {
 pub(crate) struct Shifts;
 
 impl Subject for Shifts {
-    type Model<T: Real> = ShiftedSnmf<T>;
+    type Model<T: Real> = ShiftedSnmf;
 
     fn kind() -> Kind {
         Kind::signed(1..=3)
@@ -444,17 +444,17 @@ impl Subject for Shifts {
         unit(problem, problem.choice(7, 3) == 1)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<ShiftedSnmf<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<ShiftedSnmf, FitError> {
         let law = Law::of(problem, false);
-        let model = ShiftedSnmf::builder(problem.components, kernel(problem));
-        let model = model.replicates(replicates(problem)).real_data();
+        let model = ShiftedSnmf::new(problem.components, kernel(problem));
+        let model = model.replicates(replicates(problem)).real_data(true);
         let model = model.reach(reach(problem));
         match problem.choice(7, 3) {
             1 => model
                 .prior("atoms", Entries::All(law.atoms))
                 .prior("activations", Gamma::new(law.shape, law.rate).unwrap())
-                .build(),
-            _ => model.build(),
+                .checked(),
+            _ => model.checked(),
         }
     }
 
@@ -483,7 +483,7 @@ impl Subject for Shifts {
 pub(crate) struct ShiftVbs;
 
 impl Subject for ShiftVbs {
-    type Model<T: Real> = ShiftedSnmfVb<T>;
+    type Model<T: Real> = ShiftedSnmfVb;
 
     fn kind() -> Kind {
         Kind::signed(1..=3)
@@ -493,15 +493,15 @@ impl Subject for ShiftVbs {
         unit(problem, true)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<ShiftedSnmfVb<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<ShiftedSnmfVb, FitError> {
         let law = Law::of(problem, true);
-        let model = ShiftedSnmfVb::builder(problem.components, kernel(problem));
-        let model = model.replicates(replicates(problem)).real_data();
+        let model = ShiftedSnmfVb::new(problem.components, kernel(problem));
+        let model = model.replicates(replicates(problem)).real_data(true);
         let model = model.reach(reach(problem));
         let model = model.prior("atoms", Entries::All(law.atoms));
         model
             .prior("activations", Gamma::new(law.shape, law.rate).unwrap())
-            .build()
+            .checked()
     }
 
     fn define(problem: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

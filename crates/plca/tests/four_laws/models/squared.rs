@@ -36,7 +36,7 @@ fn normalises(problem: &Problem) -> bool {
 }
 
 impl Subject for Pntfs {
-    type Model<T: Real> = Pntf<T>;
+    type Model<T: Real> = Pntf;
 
     fn kind() -> Kind {
         Kind::counts(1..=4)
@@ -49,12 +49,12 @@ impl Subject for Pntfs {
         }
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Pntf<T>, FitError> {
-        let model = Pntf::builder(problem.components).normalise(normalises(problem));
+    fn model<T: Real>(problem: &Problem) -> Result<Pntf, FitError> {
+        let model = Pntf::new(problem.components).normalise(normalises(problem));
         let model = model.revive(problem.choice(4, 2) == 1);
         match sparsity(problem) {
-            Some((block, mu)) => model.sparsity(block, mu).build(),
-            None => model.build(),
+            Some((block, mu)) => model.sparsity(block, mu).checked(),
+            None => model.checked(),
         }
     }
 
@@ -93,7 +93,7 @@ fn penalty(problem: &Problem) -> Option<(f64, f64)> {
 }
 
 impl Subject for Ntfs {
-    type Model<T: Real> = Ntf<T>;
+    type Model<T: Real> = Ntf;
 
     fn kind() -> Kind {
         Kind::counts(1..=4).complete()
@@ -107,14 +107,14 @@ impl Subject for Ntfs {
         }
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Ntf<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<Ntf, FitError> {
         let update = [NtfUpdate::Multiplicative, NtfUpdate::Hals][problem.choice(3, 2)];
-        let model = Ntf::builder(problem.components).update(update);
+        let model = Ntf::new(problem.components).update(update);
         match penalty(problem) {
             Some((linear, quadratic)) => model
                 .prior("factor_0", Penalty::new(linear, quadratic).unwrap())
-                .build(),
-            None => model.build(),
+                .checked(),
+            None => model.checked(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Subject for Ntfs {
 pub(crate) struct Dings;
 
 impl Subject for Dings {
-    type Model<T: Real> = Ding<T>;
+    type Model<T: Real> = Ding;
 
     fn kind() -> Kind {
         Kind::signed(2..=2).complete()
@@ -145,8 +145,8 @@ impl Subject for Dings {
         problem.power_of_ten(SQUARES)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<Ding<T>, FitError> {
-        Ding::builder(problem.components).build()
+    fn model<T: Real>(problem: &Problem) -> Result<Ding, FitError> {
+        Ding::new(problem.components).checked()
     }
 
     fn define(_: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {
@@ -170,7 +170,7 @@ impl Subject for Dings {
 pub(crate) struct KMeanss;
 
 impl Subject for KMeanss {
-    type Model<T: Real> = KMeans<T>;
+    type Model<T: Real> = KMeans;
 
     fn kind() -> Kind {
         Kind::signed(2..=2).complete()
@@ -180,9 +180,9 @@ impl Subject for KMeanss {
         problem.power_of_ten(SQUARES)
     }
 
-    fn model<T: Real>(problem: &Problem) -> Result<KMeans<T>, FitError> {
+    fn model<T: Real>(problem: &Problem) -> Result<KMeans, FitError> {
         let clusters = problem.components.min(problem.table.shape[1]);
-        KMeans::builder(clusters).build()
+        KMeans::new(clusters).checked()
     }
 
     fn define(_: &Problem, cells: &Table<f64>, at: &Parameters<f64>) -> Terms {

@@ -1,17 +1,17 @@
 //! Tensors.
 
 use nalgebra::{DMatrix, DVector, dmatrix, dvector};
-use plca_fit::{FitError, Impossible, Init, Model, Solver, State, Transform};
+use plca_fit::{FitError, Impossible, Init, Model, Settings, Solver, State, Transform};
 use plca_priors::{Dirichlet, Gamma};
-use plca_tensor::{DenseTensor, Order, Real};
-use skellam_snmf::{Replicates, SignedCp, SignedCpBuilder, SignedCpState, Snmf, SnmfState};
+use plca_tensor::{DenseTensor, Order};
+use skellam_snmf::{Replicates, SignedCp, SignedCpState, Snmf, SnmfState};
 
 use super::{
     ALL, ITERATIONS, block, exactly, near, new, reconstructs, refusal, resumes, rng, storages,
 };
 
-fn now<T: Real>() -> SignedCpBuilder<T> {
-    SignedCp::builder(3).replicates(Replicates::Limit)
+fn now() -> SignedCp {
+    SignedCp::new(3).replicates(Replicates::Limit)
 }
 
 /// Any mode may be the signed one: the fit is that of the tensor with this mode in front.
@@ -40,7 +40,7 @@ fn any_mode_is_signed() {
             let moved = DenseTensor::masked(shape, values, Order::RowMajor).unwrap();
 
             let (first, any) = (now(), now().signed_mode(mode));
-            let (first, any) = (first.build().unwrap(), any.build().unwrap());
+            let (first, any) = (first, any);
             let expected = new(&first, &moved, Init::default(), Solver::Squarem);
             let fit = new(&any, &*data, Init::default(), Solver::Squarem);
             assert_eq!(fit.state().signed_mode(), mode);
@@ -59,14 +59,11 @@ fn any_mode_is_signed() {
 #[test]
 fn a_tensor_of_order_two_is_a_matrix() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(1);
-    let cp = new(&now().build().unwrap(), &*data, Init::default(), Solver::Em);
+    let cp = new(&now(), &*data, Init::default(), Solver::Em);
     let cp = cp.state();
     let weights = DVector::from_column_slice(cp.weights());
     let activations = DMatrix::from_diagonal(&weights) * cp.factor(1).transpose();
-    let snmf = Snmf::builder(3)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let snmf = Snmf::new(3).replicates(Replicates::Limit);
     let mut at = SnmfState::new(
         &cp.plus().into_owned(),
         &cp.minus().into_owned(),
@@ -77,7 +74,7 @@ fn a_tensor_of_order_two_is_a_matrix() {
     .clone();
     let mut next = cp.parameters().clone();
     snmf.bind(&*data).unwrap().step(&mut at, false).unwrap();
-    let bound = now().build().unwrap();
+    let bound = now();
     bound.bind(&*data).unwrap().step(&mut next, false).unwrap();
     near(at.at(0).as_slice(), next.at(0).as_slice(), 1e-12, "atoms");
     let sums = at.at(1).column_sum();
@@ -88,11 +85,11 @@ fn a_tensor_of_order_two_is_a_matrix() {
 #[test]
 fn frozen_blocks_and_priors() {
     let (_, data) = storages::<f64>(&[4, 3, 5]).swap_remove(1);
-    let start = new(&now().build().unwrap(), &*data, Init::default(), Solver::Em);
+    let start = new(&now(), &*data, Init::default(), Solver::Em);
     let start = start.into_state();
     let names = ["atoms", "weights", "factor_1", "factor_2"];
     for name in names {
-        let frozen = now().freeze(name).build().unwrap();
+        let frozen = now().freeze(name);
         for solver in ALL {
             let fit = new(&frozen, &*data, &start, solver);
             for other in names {
@@ -107,17 +104,16 @@ fn frozen_blocks_and_priors() {
     let cp = now()
         .prior("factor_2", smooth)
         .prior("weights", Gamma::new(1.0, 1.0).unwrap());
-    let cp = cp.build().unwrap();
     let fit = new(&cp, &*data, &start, Solver::Squarem);
     let trace = fit.trace().windows(2);
     trace.for_each(|w| assert!(w[1].objective >= w[0].objective));
     // A rate of 1 halves what one step makes of the weights.
-    let step = |cp: &SignedCp<f64>| {
+    let step = |cp: &SignedCp| {
         let mut at = start.parameters().clone();
         cp.bind(&*data).unwrap().step(&mut at, false).unwrap();
         at.at(1).clone()
     };
-    let (free, halved) = (step(&now().build().unwrap()), step(&cp));
+    let (free, halved) = (step(&now()), step(&cp));
     near(halved.as_slice(), (free / 2.0).as_slice(), 1e-12, "weights");
 }
 
@@ -125,11 +121,11 @@ fn frozen_blocks_and_priors() {
 fn checkpoints_carry_on() {
     for (_, data) in storages::<f64>(&[4, 3, 5]) {
         for solver in ALL {
-            resumes(&now().signed_mode(1).build().unwrap(), &*data, solver);
+            resumes(&now().signed_mode(1), &*data, solver);
         }
     }
     let (_, data) = storages::<f64>(&[4, 3, 5]).swap_remove(0);
-    let cp = now().signed_mode(1).build().unwrap();
+    let cp = now().signed_mode(1);
     let fit = new(&cp, &*data, Init::default(), Solver::Em);
     let saved = serde_json::to_value(fit.state()).unwrap();
     let read: SignedCpState<f64> = serde_json::from_value(saved.clone()).unwrap();
@@ -149,7 +145,7 @@ fn checkpoints_carry_on() {
     let error = refused(&|saved| saved["blocks"] = serde_json::json!([]));
     assert!(!error.is_empty());
     // Of another signed mode.
-    let other = now().signed_mode(0).build().unwrap();
+    let other = now().signed_mode(0);
     let error = refusal(other.on(&*data).unwrap().resume(fit.checkpoint().clone()));
     assert!(matches!(error, FitError::Checkpoint { .. }), "{error}");
 }
@@ -158,7 +154,7 @@ fn checkpoints_carry_on() {
 #[test]
 fn new_data_are_explained() {
     let (_, data) = storages::<f64>(&[4, 3, 5]).swap_remove(0);
-    let cp = now().build().unwrap();
+    let cp = now();
     let learnt = new(&cp, &*data, Init::default(), Solver::Em);
     let learnt = learnt.state();
     for (along, shape) in [(2, [4, 3, 6]), (1, [4, 6, 5])] {
@@ -172,7 +168,7 @@ fn new_data_are_explained() {
             assert_eq!(of(state), of(learnt), "{storage}");
             assert_eq!(state.atoms(), learnt.atoms(), "{storage}");
 
-            let frozen = now().freeze("atoms").freeze(kept).build().unwrap();
+            let frozen = now().freeze("atoms").freeze(kept);
             let mut size = 0.0;
             let mut add = |_: &[usize], v: f64| size += v.abs();
             other.visit(&mut add).unwrap();
@@ -202,10 +198,10 @@ fn refusals() {
     values[6] = 0.5;
     let half = data(values);
     for mode in 0..3 {
-        let cp = SignedCp::builder(1)
+        let cp = SignedCp::new(1)
             .replicates(Replicates::Limit)
             .signed_mode(mode);
-        let cp = cp.replicates(Replicates::One).build().unwrap();
+        let cp = cp.replicates(Replicates::One);
         let error = refusal(cp.on(&half));
         let named =
             matches!(&error, FitError::Entry { index, value: 0.5, .. } if index == &[1, 1, 0]);
@@ -215,10 +211,7 @@ fn refusals() {
     let one = dmatrix![0.5; 0.5];
     let learnt = SignedCpState::new(&plus, &minus, &dvector![1.0], vec![one.clone(), one], 0);
     let learnt = learnt.unwrap();
-    let cp = SignedCp::builder(1)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let cp = SignedCp::new(1).replicates(Replicates::Limit);
     let how = Transform::default();
     let error = refusal(cp.transform(&learnt, &whole, &how));
     let expected = FitError::Impossible {
@@ -235,27 +228,18 @@ fn refusals() {
         value: -1.0,
     };
     assert_eq!(error, expected);
-    let error = refusal(
-        SignedCp::<f64>::builder(0)
-            .replicates(Replicates::Limit)
-            .build(),
-    );
+    let error = refusal(SignedCp::new(0).replicates(Replicates::Limit).check());
     assert_eq!(error.to_string(), "`components` is 0, expected at least 1");
-    let cp = SignedCp::builder(1)
+    let cp = SignedCp::new(1)
         .replicates(Replicates::Limit)
-        .signed_mode(3)
-        .build()
-        .unwrap();
+        .signed_mode(3);
     let error = refusal(cp.on(&whole));
     assert!(
         matches!(error, FitError::Mode { mode: 3, modes: 3 }),
         "{error}"
     );
     let line = DenseTensor::new(vec![2], vec![1.0, -1.0], Order::RowMajor).unwrap();
-    let cp = SignedCp::<f64>::builder(1)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let cp = SignedCp::new(1).replicates(Replicates::Limit);
     let error = refusal(cp.on(&line));
     assert!(matches!(error, FitError::Conflict { .. }), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Squared error.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{FitError, Init, Interrupt, Model, Solver, State, Status, Transform};
+use plca_fit::{FitError, Init, Interrupt, Model, Settings, Solver, State, Status, Transform};
 use plca_tensor::{Data, DenseTensor, Order, Real};
 use skellam_snmf::{Ding, DingState};
 
@@ -19,7 +19,7 @@ fn matrix<T: Real>(data: &dyn Data<T>) -> DMatrix<T> {
 fn solvers_are_monotone() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
     let v = matrix(&*data);
-    let ding = Ding::builder(3).build().unwrap();
+    let ding = Ding::new(3);
     let stop = exactly(40).check_every(1);
     let plain = new(&ding, &*data, Init::default(), Solver::Em).objective();
     for solver in ALL {
@@ -37,37 +37,28 @@ fn solvers_are_monotone() {
 #[test]
 fn frozen_blocks() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let start = new(
-        &Ding::builder(3).build().unwrap(),
-        &*data,
-        Init::default(),
-        Solver::Em,
-    );
+    let start = new(&Ding::new(3), &*data, Init::default(), Solver::Em);
     let start = start.into_state();
     for name in ["basis", "activations"] {
-        let frozen = Ding::builder(3).freeze(name).build().unwrap();
+        let frozen = Ding::new(3).freeze(name);
         let fit = new(&frozen, &*data, &start, Solver::Em);
         assert_eq!(Some(&block(&fit, name)), start.parameters().block(name));
         let before = frozen.bind(&*data).unwrap().objective(start.parameters());
         assert!(fit.objective() <= before.unwrap(), "{name}");
     }
-    let some = Ding::builder(3).freeze_components("activations", [1]);
-    let fit = new(&some.build().unwrap(), &*data, &start, Solver::Squarem);
+    let some = Ding::new(3).freeze_components("activations", [1]);
+    let fit = new(&some, &*data, &start, Solver::Squarem);
     let h = fit.state().activations();
     assert_eq!(h.row(1), start.activations().row(1));
     assert_ne!(h.row(0), start.activations().row(0));
-    let error = refusal(
-        Ding::<f64>::builder(3)
-            .freeze_components("basis", [1])
-            .build(),
-    );
+    let error = refusal(Ding::new(3).freeze_components("basis", [1]).check());
     assert!(matches!(error, FitError::Conflict { .. }), "{error}");
 }
 
 #[test]
 fn checkpoints_and_reconstructions() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let ding = Ding::builder(3).build().unwrap();
+    let ding = Ding::new(3);
     for solver in ALL {
         resumes(&ding, &*data, solver);
     }
@@ -82,7 +73,7 @@ fn checkpoints_and_reconstructions() {
 #[test]
 fn new_columns_are_explained() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let ding = Ding::builder(3).build().unwrap();
+    let ding = Ding::new(3);
     let learnt = new(&ding, &*data, Init::default(), Solver::Em);
     let learnt = learnt.state();
     let (_, other) = storages::<f64>(&[7, 9]).swap_remove(0);
@@ -102,7 +93,7 @@ fn new_columns_are_explained() {
 
     let start = learnt.transform(&*other, &how.clone().stop(exactly(0)));
     let start = start.unwrap().fit.into_state();
-    let frozen = Ding::builder(3).freeze("basis").build().unwrap();
+    let frozen = Ding::new(3).freeze("basis");
     let run = frozen.on(&*other).unwrap().solver(how.solver);
     let fit = run.stop(how.stop.clone().residual_tol(None));
     let fit = fit.run(&start, &mut rng()).unwrap();
@@ -115,7 +106,7 @@ fn new_columns_are_explained() {
 /// Hidden cells are refused, with the first of them.
 #[test]
 fn refusals() {
-    let ding = Ding::builder(3).build().unwrap();
+    let ding = Ding::new(3);
     for (storage, data) in storages::<f64>(&[7, 5]).into_iter().skip(1) {
         let error = refusal(ding.on(&*data));
         let first = match storage {
@@ -127,7 +118,7 @@ fn refusals() {
             "{error}"
         );
     }
-    let error = refusal(Ding::<f64>::builder(0).build());
+    let error = refusal(Ding::new(0).check());
     assert_eq!(error.to_string(), "`components` is 0, expected at least 1");
     let cube = DenseTensor::<f64>::new(vec![1, 1, 1], vec![1.0], Order::RowMajor).unwrap();
     assert!(matches!(refusal(ding.on(&cube)), FitError::Data(_)));

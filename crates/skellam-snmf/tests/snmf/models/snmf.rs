@@ -2,30 +2,31 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{
-    FitError, Impossible, Init, Model, Reconstruct, Solver, State, Status, Stop, Transform,
+    FitError, Impossible, Init, Model, Reconstruct, Settings, Solver, State, Status, Stop,
+    Transform,
 };
 use plca_priors::{Dirichlet, Entropic, Gamma};
-use plca_tensor::{Data, DenseTensor, Order, Real};
-use skellam_snmf::{Entries, Prior, Replicates, Snmf, SnmfBuilder, SnmfState};
+use plca_tensor::{Data, DenseTensor, Order};
+use skellam_snmf::{Entries, Prior, Replicates, Snmf, SnmfState};
 
 use super::{
     ALL, ITERATIONS, block, columns, exactly, near, new, reconstructs, refusal, resumes, rng,
     storages,
 };
 
-fn now<T: Real>() -> SnmfBuilder<T> {
-    Snmf::builder(3).replicates(Replicates::Limit)
+fn now() -> Snmf {
+    Snmf::new(3).replicates(Replicates::Limit)
 }
 
 /// What is frozen is what the start gives, to the bit, under every solver.
 #[test]
 fn frozen_blocks() {
     for (storage, data) in storages::<f64>(&[7, 5]) {
-        let free = now().build().unwrap();
+        let free = now();
         let start = free.init(&*data, Init::default(), &mut rng()).unwrap();
         let names = ["atoms", "activations"];
         for name in names {
-            let frozen = now().freeze(name).build().unwrap();
+            let frozen = now().freeze(name);
             for solver in ALL {
                 let fit = new(&frozen, &*data, &start, solver);
                 for other in names {
@@ -34,7 +35,7 @@ fn frozen_blocks() {
                 }
             }
         }
-        let some = now().freeze_components("atoms", [1]).build().unwrap();
+        let some = now().freeze_components("atoms", [1]);
         let fit = new(&some, &*data, &start, Solver::Squarem);
         let atoms = block(&fit, "atoms");
         assert_eq!(atoms.column(1), start.atoms().column(1));
@@ -52,12 +53,10 @@ fn priors_by_block() {
         shape: Entries::All(2.0),
         rate: Entries::All(0.5),
     };
-    let both = now().priors(both).build().unwrap();
+    let both = now().priors(both);
     let by_block = now()
         .prior("atoms", Dirichlet::symmetric(1.5).unwrap())
-        .prior("activations", Gamma::new(2.0, 0.5).unwrap())
-        .build()
-        .unwrap();
+        .prior("activations", Gamma::new(2.0, 0.5).unwrap());
     for solver in ALL {
         let both = new(&both, &*data, Init::default(), solver);
         let by_block = new(&by_block, &*data, Init::default(), solver);
@@ -77,11 +76,7 @@ fn support_is_restored() {
         minus: Entries::All(0.1),
         ..Prior::flat()
     };
-    let snmf = Snmf::builder(1)
-        .replicates(Replicates::Limit)
-        .priors(priors)
-        .build()
-        .unwrap();
+    let snmf = Snmf::new(1).replicates(Replicates::Limit).priors(priors);
     let fit = new(&snmf, &data, Init::default(), Solver::Em);
     assert!(!fit.events().is_empty() && fit.objective().is_finite());
     let run = snmf.on(&data).unwrap().solver(Solver::Squarem);
@@ -93,11 +88,11 @@ fn support_is_restored() {
 fn checkpoints_carry_on() {
     for (_, data) in storages::<f64>(&[7, 5]) {
         for solver in ALL {
-            resumes(&now().build().unwrap(), &*data, solver);
+            resumes(&now(), &*data, solver);
         }
     }
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let fit = new(&now().build().unwrap(), &*data, Init::default(), Solver::Em);
+    let fit = new(&now(), &*data, Init::default(), Solver::Em);
     let saved = serde_json::to_string(fit.state()).unwrap();
     let read: SnmfState<f64> = serde_json::from_str(&saved).unwrap();
     assert_eq!(&read, fit.state());
@@ -109,7 +104,7 @@ fn checkpoints_carry_on() {
 #[test]
 fn reconstructions() {
     for (_, data) in storages::<f64>(&[7, 5]) {
-        let fit = new(&now().build().unwrap(), &*data, Init::default(), Solver::Em);
+        let fit = new(&now(), &*data, Init::default(), Solver::Em);
         reconstructs(fit.state(), &*data);
         let state = fit.state();
         let cell = (state.plus() - state.minus()).row(3) * state.activations().column(2);
@@ -127,10 +122,10 @@ fn new_columns_are_explained() {
             rate: Entries::All(0.5),
             ..Prior::flat()
         };
-        let model = now().priors(priors.clone()).build().unwrap();
+        let model = now().priors(priors.clone());
         let learnt = new(&model, &*data, Init::default(), Solver::Em);
         let learnt = learnt.state();
-        let frozen = now().priors(priors).freeze("atoms").build().unwrap();
+        let frozen = now().priors(priors).freeze("atoms");
         for solver in ALL {
             let how = Transform::default().stop(exactly(ITERATIONS));
             let how = how.solver(solver);
@@ -153,10 +148,7 @@ fn impossible_data_are_named_or_hidden() {
     let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0]).unwrap();
     let values = vec![3.0, 6.0, 0.0, -3.0, 2.0, 0.0];
     let data = DenseTensor::new(vec![2, 3], values, Order::RowMajor).unwrap();
-    let snmf = Snmf::builder(1)
-        .replicates(Replicates::Limit)
-        .build()
-        .unwrap();
+    let snmf = Snmf::new(1).replicates(Replicates::Limit);
     let how = Transform::default();
     let error = refusal(snmf.transform(&learnt, &data, &how));
     let expected = FitError::Impossible {
@@ -180,17 +172,17 @@ fn impossible_data_are_named_or_hidden() {
 #[test]
 fn refusals() {
     let text = |error: FitError| error.to_string();
-    let built = |builder: SnmfBuilder<f64>| text(refusal(builder.build()));
+    let checked = |snmf: Snmf| text(refusal(snmf.check()));
     assert_eq!(
-        built(Snmf::builder(0).replicates(Replicates::Limit)),
+        checked(Snmf::new(0).replicates(Replicates::Limit)),
         "`components` is 0, expected at least 1"
     );
     assert_eq!(
-        built(now().replicates(Replicates::Finite(0))),
+        checked(now().replicates(Replicates::Finite(0))),
         "`replicates` is 0, expected at least 1"
     );
     assert_eq!(
-        built(now().floor(-1.0)),
+        checked(now().floor(-1.0)),
         "`floor` is -1, expected a finite number >= 0"
     );
     let bad = Prior {
@@ -198,17 +190,16 @@ fn refusals() {
         ..Prior::flat()
     };
     assert_eq!(
-        built(now().priors(bad)),
+        checked(now().priors(bad)),
         "`prior shape` has -1 in row 0, column 1, expected a finite number > 0"
     );
     let sparse = Entropic::new(2.0).unwrap();
-    for builder in [now().floor(0.1), now().priors(Prior::flat())] {
-        let error = built(builder.prior("atoms", sparse));
+    for snmf in [now().floor(0.1), now().priors(Prior::flat())] {
+        let error = checked(snmf.prior("atoms", sparse));
         assert!(error.contains("both blocks"), "{error}");
     }
     let data = |values| DenseTensor::new(vec![2, 2], values, Order::RowMajor).unwrap();
-    let on = |builder: SnmfBuilder<f64>, values| {
-        let snmf = builder.build().unwrap();
+    let on = |snmf: Snmf, values| {
         let data = data(values);
         let error = snmf.on(&data).err().map(text);
         error.expect("it is refused")
@@ -219,8 +210,6 @@ fn refusals() {
     assert!(
         now()
             .replicates(Replicates::Finite(2))
-            .build()
-            .unwrap()
             .on(&data(half))
             .is_ok()
     );
@@ -239,15 +228,11 @@ fn refusals() {
     let error = on(now().priors(narrow), vec![1.0; 4]);
     assert_eq!(error, "`prior shape` is 2x1, expected 3x1");
     let cube = DenseTensor::<f64>::new(vec![2, 1, 2], vec![1.0; 4], Order::RowMajor).unwrap();
-    let snmf = now().build().unwrap();
+    let snmf = now();
     assert!(matches!(refusal(snmf.on(&cube)), FitError::Data(_)));
 
     let signed = data(vec![2.0, -1.0, 0.5, 3.0]);
-    let snmf = Snmf::builder(1)
-        .replicates(Replicates::Limit)
-        .freeze("atoms")
-        .build()
-        .unwrap();
+    let snmf = Snmf::new(1).replicates(Replicates::Limit).freeze("atoms");
     let run = |init| snmf.on(&signed).unwrap().run(init, &mut rng());
     let error = text(refusal(run(Init::default())));
     assert_eq!(error, "`atoms` is frozen, but the start does not give it");
@@ -263,7 +248,7 @@ fn refusals() {
 #[test]
 fn runs_converge() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let snmf = now().build().unwrap();
+    let snmf = now();
     let run = snmf.on(&*data).unwrap().stop(Stop::default().tol(1e-4));
     let fit = run.run(Init::default(), &mut rng()).unwrap();
     assert_eq!(fit.status(), &Status::Converged);

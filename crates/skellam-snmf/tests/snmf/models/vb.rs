@@ -1,17 +1,17 @@
 //! Variational Bayes.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{FitError, Init, Model, Reconstruct, Solver, State, Transform};
-use plca_tensor::{DenseTensor, Order, Real};
+use plca_fit::{FitError, Init, Model, Reconstruct, Settings, Solver, State, Transform};
+use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, Prior, SnmfState, SnmfVb, SnmfVbBuilder, SnmfVbState};
+use skellam_snmf::{Entries, Prior, SnmfState, SnmfVb, SnmfVbState};
 
 use super::{
     ALL, ITERATIONS, columns, exactly, new, reconstructs, refusal, resumes, rng, storages,
 };
 
-fn now<T: Real>() -> SnmfVbBuilder<T> {
-    SnmfVb::builder(3)
+fn now() -> SnmfVb {
+    SnmfVb::new(3)
 }
 
 /// Priors with a hyperparameter of every kind.
@@ -32,12 +32,11 @@ fn priors(shape: f64) -> Prior {
 #[test]
 fn frozen_blocks() {
     for (storage, data) in storages::<f64>(&[7, 5]) {
-        let free = now().build().unwrap();
+        let free = now();
         let given = free.init(&*data, Init::default(), &mut rng()).unwrap();
         let both = ["activations_shape", "activations_rate"];
         for frozen in [&["atoms_shape"][..], &both[..]] {
             let now = frozen.iter().fold(now(), |now, &name| now.freeze(name));
-            let now = now.build().unwrap();
             for solver in ALL {
                 let fit = new(&now, &*data, &given, solver);
                 for name in ["atoms_shape", "activations_shape"] {
@@ -47,7 +46,7 @@ fn frozen_blocks() {
                 }
             }
         }
-        let now = now().freeze_components("atoms_shape", [2]).build().unwrap();
+        let now = now().freeze_components("atoms_shape", [2]);
         let fit = new(&now, &*data, &given, Solver::Squarem);
         let (end, start) = (fit.state().atoms_shape(), given.atoms_shape());
         assert_eq!(end.column(2), start.column(2));
@@ -59,7 +58,7 @@ fn frozen_blocks() {
 #[test]
 fn starts() {
     for (storage, data) in storages::<f64>(&[7, 5]) {
-        let now = now().priors(priors(1.5)).build().unwrap();
+        let now = now().priors(priors(1.5));
         let prior = now.at_prior(&*data, 0.0, &mut rng()).unwrap();
         let raised = now.at_prior(&*data, 0.5, &mut rng()).unwrap();
         let shapes =
@@ -94,7 +93,7 @@ fn starts() {
 #[test]
 fn rates_follow() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let vb = now().build().unwrap();
+    let vb = now();
     let drawn = vb.init(&*data, Init::default(), &mut rng()).unwrap();
     let mut q = drawn.posterior();
     q.rate.fill(7.0);
@@ -110,11 +109,11 @@ fn rates_follow() {
 fn checkpoints_carry_on() {
     for (_, data) in storages::<f64>(&[7, 5]) {
         for solver in ALL {
-            resumes(&now().build().unwrap(), &*data, solver);
+            resumes(&now(), &*data, solver);
         }
     }
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let fit = new(&now().build().unwrap(), &*data, Init::default(), Solver::Em);
+    let fit = new(&now(), &*data, Init::default(), Solver::Em);
     let mut saved = serde_json::to_value(fit.state()).unwrap();
     let read: SnmfVbState<f64> = serde_json::from_value(saved.clone()).unwrap();
     assert_eq!(&read, fit.state());
@@ -126,7 +125,7 @@ fn checkpoints_carry_on() {
 #[test]
 fn reconstructions() {
     for (_, data) in storages::<f64>(&[7, 5]) {
-        let fit = new(&now().build().unwrap(), &*data, Init::default(), Solver::Em);
+        let fit = new(&now(), &*data, Init::default(), Solver::Em);
         reconstructs(fit.state(), &*data);
         let means = fit.state().means().unwrap();
         reconstructs(&means, &*data);
@@ -141,10 +140,10 @@ fn reconstructions() {
 fn new_columns_are_explained() {
     for (storage, data) in storages::<f64>(&[7, 5]) {
         let (_, other) = storages::<f64>(&[7, 9]).swap_remove(1);
-        let model = now().build().unwrap();
+        let model = now();
         let learnt = new(&model, &*data, Init::default(), Solver::Em);
         let learnt = learnt.state();
-        let frozen = now().freeze("atoms_shape").build().unwrap();
+        let frozen = now().freeze("atoms_shape");
         let start = Init::default().block("atoms_shape", learnt.atoms_shape().clone());
         for solver in ALL {
             let how = Transform::default().stop(exactly(ITERATIONS));
@@ -170,15 +169,15 @@ fn new_columns_are_explained() {
 #[test]
 fn refusals() {
     let text = |error: FitError| error.to_string();
-    let built = |builder: SnmfVbBuilder<f64>| text(refusal(builder.build()));
-    let error = built(SnmfVb::builder(0));
+    let checked = |vb: SnmfVb| text(refusal(vb.check()));
+    let error = checked(SnmfVb::new(0));
     assert_eq!(error, "`components` is 0, expected at least 1");
-    let error = built(now().priors(Prior::flat()));
+    let error = checked(now().priors(Prior::flat()));
     assert_eq!(
         error,
         "`prior rate` has 0 in row 0, column 0, expected a finite number > 0"
     );
-    let error = built(now().freeze("activations_shape"));
+    let error = checked(now().freeze("activations_shape"));
     assert!(error.contains("frozen together"), "{error}");
     let values = vec![2.0, -1.0, 0.5, 3.0];
     let data = DenseTensor::new(vec![2, 2], values, Order::RowMajor).unwrap();
@@ -187,10 +186,10 @@ fn refusals() {
         rate: Entries::All(1.0),
         ..Prior::flat()
     };
-    let vb = now().priors(tiny).build().unwrap();
+    let vb = now().priors(tiny);
     let error = text(refusal(vb.on(&data)));
     assert!(error.starts_with("`prior shape` has 0.000"), "{error}");
-    let vb = SnmfVb::builder(1).build().unwrap();
+    let vb = SnmfVb::new(1);
     let start = |shape: f64| {
         Init::default()
             .block("atoms_shape", dmatrix![1.0; 1.0; 1.0; 1.0])

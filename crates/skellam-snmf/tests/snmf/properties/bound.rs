@@ -15,7 +15,7 @@ proptest! {
     /// `ELBO` never falls, for shapes below 1 too. [SKELLAM 6] [SKELLAM 7]
     #[test]
     fn bound_never_falls(problem in problem(), m in replicates(), low in prop_oneof![Just(1e-3), Just(0.1), Just(1.0)]) {
-        let config = SnmfVb::builder(problem.k).replicates(m).priors(problem.prior(low)).build().unwrap();
+        let config = SnmfVb::new(problem.k).replicates(m).priors(problem.prior(low));
         let data = problem.tensor();
         let start = config.init(&data, Init::default(), &mut problem.rng()).unwrap();
         let size = problem.values.abs().sum() + (problem.values.len() * problem.k) as f64;
@@ -36,7 +36,7 @@ proptest! {
         let mut map = |r, c| Groups::Each(DMatrix::from_fn(r, c, |_, _| group()));
         let sharing = Sharing { rows: f, components: problem.k, plus: map(f, problem.k), minus: map(f, problem.k), shape: map(problem.k, n), rate: map(problem.k, n) };
         let mut hyper = Hyperparameters { alpha: vec![0.7; groups], shape: vec![1.3; groups], rate: vec![0.2; groups] };
-        let config = SnmfVb::builder(problem.k).priors(hyper.prior(&sharing).unwrap()).build().unwrap();
+        let config = SnmfVb::new(problem.k).priors(hyper.prior(&sharing).unwrap());
         let data = problem.tensor();
         let start = config.init(&data, Init::default(), &mut problem.rng()).unwrap();
         let mut at = At::start(&config, &data, &start);
@@ -56,7 +56,7 @@ proptest! {
         }
         prop_assert!(before < first);
         // The bound itself moves by as much.
-        let learnt = SnmfVb::builder(problem.k).priors(hyper.prior(&sharing).unwrap()).build().unwrap();
+        let learnt = SnmfVb::new(problem.k).priors(hyper.prior(&sharing).unwrap());
         let learnt = learnt.bind(&data).unwrap().objective(fitted.parameters()).unwrap();
         let gain = learnt - at.objective();
         prop_assert!((gain - (first - before)).abs() <= 1e-11 * (first.abs() + problem.values.abs().sum()));

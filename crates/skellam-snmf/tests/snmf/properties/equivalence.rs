@@ -11,11 +11,7 @@ use crate::support::{At, from_factors, listed, masked};
 
 /// The state after some iterations from the given factors.
 fn after(problem: &Problem, m: Replicates, start: Factors<f64>, steps: usize) -> Factors<f64> {
-    let config = Snmf::builder(problem.k)
-        .replicates(m)
-        .real_data()
-        .build()
-        .unwrap();
+    let config = Snmf::new(problem.k).replicates(m).real_data(true);
     let data = problem.tensor();
     let mut at = At::start(&config, &data, from_factors(&start));
     for _ in 0..steps {
@@ -58,10 +54,10 @@ proptest! {
     fn a_list_of_cells_is_the_masked_matrix(problem in problem(), m in replicates()) {
         let data = problem.tensor();
         let list = listed(&data);
-        let config = Snmf::builder(problem.k).replicates(m).priors(problem.prior(1.0)).build().unwrap();
+        let config = Snmf::new(problem.k).replicates(m).priors(problem.prior(1.0));
         let start = problem.factors();
         let (mut a, mut b) = (At::start(&config, &data, from_factors(&start)), At::start(&config, &list, from_factors(&start)));
-        let vb = SnmfVb::builder(problem.k).replicates(m).priors(problem.prior(0.1)).build().unwrap();
+        let vb = SnmfVb::new(problem.k).replicates(m).priors(problem.prior(0.1));
         let means = SnmfState::new(&start.plus, &start.minus, start.activations).unwrap();
         let mut c = At::start(&vb, &data, &vb.at_means(&data, &means).unwrap());
         let mut d = At::start(&vb, &list, &vb.at_means(&list, &means).unwrap());
@@ -115,7 +111,7 @@ proptest! {
     fn single_precision(problem in problem(), m in replicates()) {
         let values = problem.values.map(|x| x as f32);
         let data = masked(&values, &problem.seen);
-        let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
+        let config = Snmf::new(problem.k).replicates(m);
         let start = problem.factors();
         let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
         let first = Factors { plus: narrow(&start.plus), minus: narrow(&start.minus), activations: narrow(&start.activations) };
@@ -140,7 +136,7 @@ fn threads_change_no_bit() {
         5,
     );
     let data = problem.tensor();
-    let vb = SnmfVb::<f64>::builder(4).build().unwrap();
+    let vb = SnmfVb::new(4);
     let run = || {
         let states =
             [Replicates::Limit, Replicates::One].map(|m| after(&problem, m, problem.factors(), 3));

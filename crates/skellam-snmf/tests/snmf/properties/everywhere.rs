@@ -24,8 +24,8 @@ fn on<T: Real>(
         minus: narrow(&factors.minus),
         activations: narrow(&factors.activations),
     });
-    let em = Snmf::<T>::builder(problem.k).replicates(m);
-    let em = em.priors(problem.prior(1.0)).build().unwrap();
+    let em = Snmf::new(problem.k).replicates(m);
+    let em = em.priors(problem.prior(1.0));
     let claims = |size, iterations| Claims {
         rounding,
         size,
@@ -33,8 +33,8 @@ fn on<T: Real>(
     };
     let start = em.init(data, start, &mut problem.rng()).unwrap();
     obeys(&em, data, &start, [25, 10].map(|n| claims(size, n)))?;
-    let vb = SnmfVb::<T>::builder(problem.k).replicates(m);
-    let vb = vb.priors(problem.prior(low)).build().unwrap();
+    let vb = SnmfVb::new(problem.k).replicates(m);
+    let vb = vb.priors(problem.prior(low));
     let start = vb.init(data, Init::default(), &mut problem.rng()).unwrap();
     let size = size + (problem.values.len() * problem.k) as f64;
     obeys(&vb, data, &start, [25, 10].map(|n| claims(size, n)))

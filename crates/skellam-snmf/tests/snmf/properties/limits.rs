@@ -28,10 +28,10 @@ proptest! {
         let nmf_state = NmfState::new(state.plus.clone(), state.activations.clone()).unwrap();
         let mut at = nmf_state.parameters().clone();
         let data = problem.tensor();
-        let config = Snmf::builder(problem.k).replicates(Replicates::Limit).build().unwrap();
+        let config = Snmf::new(problem.k).replicates(Replicates::Limit);
         let mut em = At::start(&config, &data, from_factors(&state));
         let tensor = DenseTensor::new(vec![f, n], problem.values.as_slice().to_vec(), Order::ColumnMajor).unwrap();
-        let nmf = Nmf::builder(problem.k).update(Update::Simultaneous).build().unwrap();
+        let nmf = Nmf::new(problem.k).update(Update::Simultaneous);
         let nmf = nmf.bind(&tensor).unwrap();
         for _ in 0..50 {
             em.step();
@@ -54,7 +54,7 @@ proptest! {
     fn many_replicates_tend_to_the_limit(problem in problem()) {
         let data = problem.tensor();
         let start = problem.factors();
-        let config = |m| Snmf::builder(problem.k).replicates(m).build().unwrap();
+        let config = |m| Snmf::new(problem.k).replicates(m);
         let limit = config(Replicates::Limit);
         let mut limit = At::start(&limit, &data, from_factors(&start));
         let fit = limit.fit();

@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn em_never_loses(problem in problem(), m in replicates(), flat in any::<bool>()) {
         let prior = if flat { Prior::flat() } else { problem.prior(1.0) };
-        let config = Snmf::builder(problem.k).replicates(m).priors(prior).build().unwrap();
+        let config = Snmf::new(problem.k).replicates(m).priors(prior);
         let claims = |iterations| Claims { rounding: 1e-13, size: problem.values.abs().sum(), iterations };
         obeys(&config, &problem.tensor(), &fitted(&problem), [claims(40), claims(15)])?;
     }
@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn em_never_loses_on_real_data(mut problem in problem()) {
         problem.values *= 0.37;
-        let config = Snmf::builder(problem.k).replicates(Replicates::One).real_data().build().unwrap();
+        let config = Snmf::new(problem.k).replicates(Replicates::One).real_data(true);
         let claims = Claims { rounding: 1e-13, size: problem.values.abs().sum(), iterations: 15 };
         obeys(&config, &problem.tensor(), &fitted(&problem), [claims; 2])?;
     }
@@ -179,7 +179,7 @@ fn wrong_ratios_are_caught() {
         0,
     );
     let data = problem.tensor();
-    let config = |m| Snmf::<f64>::builder(3).replicates(m).build().unwrap();
+    let config = |m| Snmf::new(3).replicates(m);
     let (one, limit) = (config(Replicates::One), config(Replicates::Limit));
     let run = one.on(&data).unwrap().solver(Solver::Em);
     let run = run.stop(Stop::default().max_iter(300).tol(None));

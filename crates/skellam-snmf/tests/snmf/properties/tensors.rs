@@ -23,10 +23,10 @@ proptest! {
         for (mut column, &w) in factor.column_iter_mut().zip(weights.iter()) {
             column /= w;
         }
-        let cp = SignedCp::builder(problem.k).replicates(m).build().unwrap();
+        let cp = SignedCp::new(problem.k).replicates(m);
         let start = SignedCpState::new(&matrix.plus, &matrix.minus, &weights, vec![factor], 0).unwrap();
         let mut tensor = At::start(&cp, &data, &start);
-        let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
+        let config = Snmf::new(problem.k).replicates(m);
         let mut em = At::start(&config, &data, from_factors(&matrix));
         for _ in 0..10 {
             let value = tensor.measured();
@@ -54,7 +54,7 @@ proptest! {
         let values: Vec<f64> = (0..cells).map(value).collect();
         let size = values.iter().map(|v| v.abs()).sum();
         let data = DenseTensor::new(shape, values, Order::RowMajor).unwrap();
-        let cp = SignedCp::builder(problem.k).replicates(m).signed_mode(mode).build().unwrap();
+        let cp = SignedCp::new(problem.k).replicates(m).signed_mode(mode);
         let start = cp.init(&data, Init::default(), &mut problem.rng()).unwrap();
         let claims = Claims { rounding: 1e-13, size, iterations: 15 };
         obeys(&cp, &data, &start, [claims; 2])?;
@@ -72,10 +72,7 @@ proptest! {
 #[test]
 fn refusals() {
     let data = DenseTensor::new(vec![2, 3, 2], vec![1.0; 12], Order::RowMajor).unwrap();
-    let cp = SignedCp::builder(1)
-        .replicates(skellam_snmf::Replicates::Limit)
-        .build()
-        .unwrap();
+    let cp = SignedCp::new(1).replicates(skellam_snmf::Replicates::Limit);
     let side = || DMatrix::from_element(2, 1, 0.25);
     let good = || {
         Init::default()
