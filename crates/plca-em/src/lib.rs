@@ -97,6 +97,8 @@ pub use plca_priors::{Entries, PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use select::{Criterion, Selection};
+#[doc(hidden)]
+pub use shifted::{ANNEAL, IMPULSE_POWER, KERNEL_EXTENTS, LIKELIHOOD};
 pub use shifted::{Evaluation, Geometry, Likelihood, Shifted, ShiftedState, Support};
 pub use transformed::{
     IndexMaps, MapEntry, Positions, Transformation, Transformed, TransformedState,

@@ -52,6 +52,7 @@ mod progress;
 mod reconstruct;
 mod run;
 mod separable;
+mod setting;
 mod settings;
 pub mod shards;
 mod shared;
@@ -90,6 +91,9 @@ pub use progress::Progress;
 pub use reconstruct::{Factored, Reconstruct, WeightedFactors};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
+#[doc(hidden)]
+pub use setting::no_choice;
+pub use setting::{Choice, Named, Setting, SettingSpec, SettingValue};
 pub use settings::{BlockSettings, Freeze, Settings};
 #[doc(hidden)]
 pub use shared::{Uses, uses};

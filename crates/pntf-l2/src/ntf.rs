@@ -99,6 +99,15 @@ plca_fit::settings! {
     }
 }
 
+plca_fit::by_name!(Ntf {
+    update: ["update", "FORM", "Solver", "Form of the update: multiplicative or hals [default: multiplicative]"];
+});
+
+plca_fit::choices!(NtfUpdate {
+    "multiplicative" = NtfUpdate::Multiplicative: "Of ntf-l2: the updates of Lee and Seung";
+    "hals" = NtfUpdate::Hals: "Of ntf-l2: column after column to its optimum, in fewer iterations";
+});
+
 /// The penalty that a prior of a block is, if it is any.
 fn penalty(block: &str, prior: &PriorSpec) -> Result<Option<Penalty>, FitError> {
     let penalty = prior.penalty().map_err(|source| FitError::Prior {

@@ -95,6 +95,15 @@ impl KMeans {
     }
 }
 
+plca_fit::by_name!(KMeans {
+    seeding: ["seeding", "HOW", "Start", "How the first centres are chosen [default: plus-plus]"];
+});
+
+plca_fit::choices!(Seeding {
+    "plus-plus" = Seeding::PlusPlus: "Samples, preferably those far from the centres chosen before (k-means++)";
+    "random" = Seeding::Random: "Samples, each with the same probability";
+});
+
 impl Settings for KMeans {
     fn components(&self) -> usize {
         self.components

@@ -1,6 +1,6 @@
 //! How many draws a datum averages.
 
-use plca_fit::FitError;
+use plca_fit::{FitError, Setting, SettingValue};
 use plca_tensor::Real;
 use plca_tensor::arrange::Signed;
 
@@ -54,6 +54,42 @@ pub enum Replicates {
     /// `[SKELLAM 13]`
     #[default]
     Auto,
+}
+
+/// Of all models of signed data.
+pub(crate) const M: [&str; 4] = [
+    "m",
+    "auto|1|M|inf",
+    "Model",
+    "Draws averaged in each cell: 1 for differences of counts [default: auto]\n\nEach cell is modelled as the mean of this many draws: 1 for differences of counts, or any larger number. auto is for real data with noise: the limit of many draws between rates that have noise added, with a bound on what the rates sum to; noise and bound are multiples of the mean absolute value of the data. inf is the limit without either, for data without noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is inf: priors with the unit of the data bound the rates.",
+];
+pub(crate) const REAL_DATA: [&str; 4] = [
+    "real_data",
+    "",
+    "Model",
+    "Accepts data that are not whole numbers with --m 1 or --m M",
+];
+
+/// `auto`, `inf`, `1` or another whole number.
+impl Setting for Replicates {
+    fn of(value: &SettingValue) -> Result<Self, String> {
+        let word = match value {
+            SettingValue::Text(word) => word.clone(),
+            SettingValue::Number(m) => m.to_string(),
+            _ => String::new(),
+        };
+        match &*word {
+            "auto" => Ok(Self::Auto),
+            "inf" => Ok(Self::Limit),
+            "1" => Ok(Self::One),
+            _ => match word.parse::<u32>() {
+                Ok(m) if m > 1 => Ok(Self::Finite(m)),
+                _ => Err(format!(
+                    "`{word}` is neither a whole number >= 1 nor inf or auto"
+                )),
+            },
+        }
+    }
 }
 
 impl Replicates {

@@ -213,6 +213,8 @@ impl<T: Real> Occurring<T> {
     }
 }
 
+plca_fit::by_name!(PlcaVb {});
+
 impl Settings for PlcaVb {
     fn components(&self) -> usize {
         self.components

@@ -244,6 +244,8 @@ fn extrapolates(how: &Transform) -> bool {
     !matches!(how.solver, Solver::Auto | Solver::Em)
 }
 
+plca_fit::by_name!(PlsaVb { given: crate::plsa::GIVEN; });
+
 impl Settings for PlsaVb {
     fn components(&self) -> usize {
         self.components

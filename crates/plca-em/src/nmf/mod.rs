@@ -132,6 +132,16 @@ impl Nmf {
     }
 }
 
+plca_fit::by_name!(Nmf {
+    update: ["update", "FORM", "Solver", "Form of the update: simultaneous or sequential [default: simultaneous]"];
+    missing: crate::plca::MISSING;
+});
+
+plca_fit::choices!(Update {
+    "simultaneous" = Update::Simultaneous: "Of nmf-kl: both blocks from the same counts";
+    "sequential" = Update::Sequential: "Of nmf-kl: one block after the other";
+});
+
 impl Settings for Nmf {
     fn components(&self) -> usize {
         self.components

@@ -135,7 +135,7 @@ impl<M> Online<M> {
     /// use plca_em::{Online, Plca};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let learner = Online::new(Plca::new(2));
-    /// let state = learner.init(&[5, 7], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let state = learner.init::<f64>(&[5, 7], &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert_eq!(state.factors[1].shape(), (7, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -66,8 +66,8 @@ impl<M> Online<M> {
     ///
     /// # Errors
     ///
-    /// [`StreamError`]: settings that are refused, before the first batch; the first error of the source or of [`partial_fit`](Self::partial_fit). The state is that after the last good
-    /// batch and the pass goes on: another call with the rest of the batches is as if nothing had happened.
+    /// [`StreamError`]: settings that are refused, before a batch is read; the first error of the source or of [`partial_fit`](Self::partial_fit).
+    /// The state is that after the last good batch and the pass goes on: another call with the rest of the batches is as if nothing had happened.
     ///
     /// # Examples
     ///

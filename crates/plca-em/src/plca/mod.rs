@@ -114,6 +114,33 @@ impl Plca {
     }
 }
 
+plca_fit::by_name!(Plca {
+    temper: TEMPER;
+    temper_prior: ["temper_prior", "", "Solver", "Also raises P(z) to the tempering power"];
+    missing: MISSING;
+});
+
+/// Of all models that temper.
+pub(crate) const TEMPER: [&str; 4] = [
+    "temper",
+    "B",
+    "Solver",
+    "Tempered EM: power B in (0, 1] of the E-step [default: 1]",
+];
+
+/// Of all models that have both treatments.
+pub(crate) const MISSING: [&str; 4] = [
+    "missing_method",
+    "HOW",
+    "Solver",
+    "Missing cells [default: imputation; nmf-kl: multiplicative]\n\nHow EM treats missing cells.",
+];
+
+plca_fit::choices!(Missing {
+    "multiplicative" = Missing::Multiplicative: "";
+    "imputation" = Missing::Imputation: "";
+});
+
 impl Settings for Plca {
     fn components(&self) -> usize {
         self.components

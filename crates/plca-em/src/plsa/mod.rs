@@ -26,7 +26,9 @@ mod state;
 mod stream;
 
 use nalgebra::DMatrix;
-use plca_fit::{Algorithm, Axes, BlockSpec, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{
+    Algorithm, Axes, BlockSpec, Em, FitError, Frozen, Model, Setting, SettingValue, Settings,
+};
 use plca_tensor::{Cp, Data, Factor, Real};
 
 use crate::product::check_power;
@@ -114,6 +116,35 @@ plca_fit::settings! {
         pub given: Given = Given::default();
         /// The power in `(0, 1]` that both blocks are raised to in the E-step (default 1; below 1 it is tempered EM, which flattens the posteriors).
         pub temper: f64 = 1.0;
+    }
+}
+
+plca_fit::by_name!(Plsa {
+    given: GIVEN;
+    temper: crate::plca::TEMPER;
+});
+
+/// Of PLSA by EM and by variational Bayes.
+pub(crate) const GIVEN: [&str; 4] = [
+    "given",
+    "D",
+    "Model",
+    "Dimension of samples or documents, y of P(z | y) [default: 1]",
+];
+
+/// The dimension, 0 or 1.
+impl Setting for Given {
+    fn of(value: &SettingValue) -> Result<Self, String> {
+        match usize::of(value)? {
+            0 => Ok(Self::Rows),
+            1 => Ok(Self::Columns),
+            d => Err(format!("{d} is not in 0..=1")),
+        }
+    }
+
+    fn words(words: &str) -> Result<SettingValue, String> {
+        let value = usize::words(words)?;
+        Self::of(&value).map(|_| value)
     }
 }
 

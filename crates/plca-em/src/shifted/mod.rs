@@ -138,6 +138,55 @@ impl Shifted {
     }
 }
 
+plca_fit::by_name!(Shifted {
+    kernel: KERNEL_EXTENTS;
+    supports: ["domain", "WHERE", "Model", "Where kernels may lie: one value, or one per dimension [default: valid]"];
+    likelihood: LIKELIHOOD;
+    anneal: ANNEAL;
+    impulse_power: IMPULSE_POWER;
+});
+
+/// Of all models of placed kernels.
+#[doc(hidden)]
+pub const KERNEL_EXTENTS: [&str; 4] = [
+    "kernel",
+    "k0xk1x…",
+    "Model",
+    "Extent of the kernels along each dimension [default: as in --init]\n\nA kernel as large as the data along a dimension is not shifted along it.",
+];
+#[doc(hidden)]
+pub const LIKELIHOOD: [&str; 4] = [
+    "likelihood",
+    "WHICH",
+    "Model",
+    "Outside the data: conditional or literal [default: conditional]\n\nWhich likelihood is maximised where kernels may extend beyond the data.",
+];
+#[doc(hidden)]
+pub const ANNEAL: [&str; 4] = [
+    "anneal",
+    "ALPHA0,T",
+    "Model",
+    "Power of the kernels, from ALPHA0 in (0, 1] to 1 in T iterations",
+];
+#[doc(hidden)]
+pub const IMPULSE_POWER: [&str; 4] = [
+    "impulse_power",
+    "A[,T]",
+    "Model",
+    "Power A >= 1 of the impulses; with T it falls to 1 in T iterations",
+];
+
+plca_fit::choices!(Likelihood {
+    "conditional" = Likelihood::Conditional: "The data are a window of a longer record";
+    "literal" = Likelihood::Literal: "There is nothing outside the data";
+});
+
+plca_fit::choices!(Support {
+    "valid" = Support::Valid: "Kernels lie inside the data";
+    "same" = Support::Same: "Kernels may extend beyond the far border";
+    "full" = Support::Full: "Kernels may extend beyond both borders";
+});
+
 impl Settings for Shifted {
     fn components(&self) -> usize {
         self.components

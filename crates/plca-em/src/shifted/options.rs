@@ -13,8 +13,7 @@
 ///
 /// ```
 /// use plca_em::{Likelihood, Shifted, Support};
-/// let as_in_the_paper = Shifted::new(3, vec![20])
-///     .support(Support::Full).likelihood(Likelihood::Literal);
+/// let as_in_the_paper = Shifted::new(3, vec![20]).support(Support::Full).likelihood(Likelihood::Literal);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -52,6 +52,12 @@ pub enum Positions {
     Centred,
 }
 
+plca_fit::choices!(Positions {
+    "valid" = Positions::Valid: "Inside the data";
+    "full" = Positions::Full: "With at least one cell inside the data";
+    "centred" = Positions::Centred: "With its centre in the data";
+});
+
 impl Transformation {
     /// The transformation by an angle in degrees, a scale and, first, a mirror of the columns.
     ///

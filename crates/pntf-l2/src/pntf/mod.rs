@@ -82,6 +82,11 @@ plca_fit::settings! {
     }
 }
 
+plca_fit::by_name!(Pntf {
+    normalise: ["no_normalise", "", "Model", "Does not divide the data by their sum"];
+    sparsity: ["sparsity", "BLOCK=MU", "Priors", "Weight MU >= 0 of the squares of a block's columns: sparse columns"];
+});
+
 /// The weights of quadratic sparsity.
 #[derive(Clone, Debug)]
 struct Sparsity {

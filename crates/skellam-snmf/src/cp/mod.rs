@@ -132,6 +132,27 @@ fn is_law(prior: &PriorSpec) -> bool {
     matches!(prior, PriorSpec::Dirichlet(_) | PriorSpec::Gamma(..))
 }
 
+plca_fit::by_name!(SignedCp {
+    replicates: crate::replicates::M;
+    real_data: crate::replicates::REAL_DATA;
+    signed_mode: SIGNED_MODE;
+    scale_mode: SCALE_MODE;
+});
+
+/// Of both models of tensors.
+pub(crate) const SIGNED_MODE: [&str; 4] = [
+    "signed_mode",
+    "D",
+    "Model",
+    "The dimension whose factor is signed [default: 0]",
+];
+pub(crate) const SCALE_MODE: [&str; 4] = [
+    "scale_mode",
+    "R",
+    "Model",
+    "Dimension whose factor holds the scale [default: none, weights do]",
+];
+
 impl Settings for SignedCp {
     fn components(&self) -> usize {
         self.components

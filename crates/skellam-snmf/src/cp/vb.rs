@@ -135,6 +135,13 @@ impl SignedCpVb {
     }
 }
 
+plca_fit::by_name!(SignedCpVb {
+    replicates: crate::replicates::M;
+    real_data: crate::replicates::REAL_DATA;
+    signed_mode: super::SIGNED_MODE;
+    scale_mode: super::SCALE_MODE;
+});
+
 bayesian!(SignedCpVb, SignedCpVbState, |state| {
     state.folding.shape().to_vec()
 });

@@ -51,6 +51,8 @@ plca_fit::settings! {
     pub struct Ding {}
 }
 
+plca_fit::by_name!(Ding {});
+
 impl Settings for Ding {
     fn components(&self) -> usize {
         self.components

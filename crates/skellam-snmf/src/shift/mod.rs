@@ -219,6 +219,34 @@ impl ShiftedSnmf {
     }
 }
 
+plca_fit::by_name!(ShiftedSnmf {
+    kernel: KERNEL_EXTENTS;
+    reach: DOMAIN;
+    anneal: ["anneal", "ALPHA0,T", "Model", "Power of the kernels, from ALPHA0 in (0, 1] to 1 in T iterations"];
+    replicates: crate::replicates::M;
+    real_data: crate::replicates::REAL_DATA;
+});
+
+/// Of both shifted models.
+pub(crate) const KERNEL_EXTENTS: [&str; 4] = [
+    "kernel",
+    "k0xk1x…",
+    "Model",
+    "Extent of the kernels along each dimension [default: as in --init]\n\nA kernel as large as the data along a dimension is not shifted along it.",
+];
+pub(crate) const DOMAIN: [&str; 4] = [
+    "domain",
+    "WHERE",
+    "Model",
+    "Where kernels may lie: one value, or one per dimension [default: valid]",
+];
+
+plca_fit::choices!(Reach {
+    "valid" = Reach::Valid: "Kernels lie inside the data";
+    "same" = Reach::Same: "Kernels may extend beyond the far border";
+    "full" = Reach::Full: "Kernels may extend beyond both borders";
+});
+
 impl Settings for ShiftedSnmf {
     fn components(&self) -> usize {
         self.components

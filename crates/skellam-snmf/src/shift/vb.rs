@@ -191,6 +191,13 @@ impl ShiftedSnmfVb {
     }
 }
 
+plca_fit::by_name!(ShiftedSnmfVb {
+    kernel: super::KERNEL_EXTENTS;
+    reach: super::DOMAIN;
+    replicates: crate::replicates::M;
+    real_data: crate::replicates::REAL_DATA;
+});
+
 bayesian!(ShiftedSnmfVb, ShiftedSnmfVbState, |state| state
     .window
     .shape

@@ -174,6 +174,12 @@ impl Snmf {
     }
 }
 
+plca_fit::by_name!(Snmf {
+    replicates: crate::replicates::M;
+    real_data: crate::replicates::REAL_DATA;
+    floor: ["floor", "X", "Priors", "Least value of every factor, for priors with shapes below 1 [default: 0]"];
+});
+
 impl Settings for Snmf {
     fn components(&self) -> usize {
         self.components

@@ -130,6 +130,11 @@ impl SnmfVb {
     }
 }
 
+plca_fit::by_name!(SnmfVb {
+    replicates: crate::replicates::M;
+    real_data: crate::replicates::REAL_DATA;
+});
+
 impl Settings for SnmfVb {
     fn components(&self) -> usize {
         self.components

@@ -1,0 +1,260 @@
+//! The table of models.
+
+use nalgebra::DMatrix;
+use plca_fit::{Axes, FileLayout, FitError, Freeze, Frozen, Index, Parameters, SettingSpec};
+use plca_io::{Array, ModelFile, block_of};
+use plca_priors::PriorSpec;
+
+use crate::kind::{Extents, Kind};
+use crate::{AnyModel, Law, Options, RunError, Takes};
+
+/// What is asked of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The number of components, `K`.
+    pub components: usize,
+    /// Its settings.
+    pub options: Options,
+    /// What is frozen, by block.
+    pub frozen: Vec<(String, Frozen)>,
+    /// Priors, by block.
+    pub priors: Vec<(String, PriorSpec)>,
+}
+
+/// A block that may have a prior.
+#[derive(Clone, Debug)]
+pub struct PriorBlock {
+    /// Its name; of a posterior, that of its means.
+    pub name: String,
+    /// Rows and columns.
+    pub size: (usize, usize),
+    /// How it lies in files.
+    pub layout: FileLayout,
+    /// Of a component in a file.
+    pub extents: Vec<usize>,
+    /// What priors it may have.
+    pub law: Law,
+}
+
+/// What is said of a model, and how it is made.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its name on command lines and in files.
+    pub name: &'static str,
+    /// One line for the help.
+    pub about: &'static str,
+    /// What data it takes.
+    pub takes: Takes,
+    /// The settings of runs that not every model has: those that it has.
+    pub runs: &'static [&'static str],
+    /// Whether it is for matrices alone.
+    pub matrix: bool,
+    /// The block of its kernels, if its components are kernels that are moved over the data.
+    pub kernels: Option<&'static str>,
+    /// Whether the solver `fast` may fit it.
+    pub separates: bool,
+    defaults: &'static [(&'static str, &'static str)],
+    objective: [&'static str; 2],
+    free: Option<&'static [&'static str]>,
+    specs: fn() -> Vec<SettingSpec>,
+    build: fn(&Request, &[usize]) -> Result<Box<dyn AnyModel>, RunError>,
+    prior_blocks: fn(usize, &Options, &[usize]) -> Result<Vec<PriorBlock>, RunError>,
+    extents: fn(usize, &Options, &[usize]) -> Result<Extents, RunError>,
+    blocks: fn(usize) -> Vec<String>,
+    axes: fn(&str) -> Option<Axes>,
+    file: fn(&Parameters<f64>) -> ModelFile,
+    block: fn(&str, &Array<f64>) -> Result<DMatrix<f64>, String>,
+}
+
+impl Entry {
+    pub(crate) const fn of<K: Kind>() -> Self {
+        Self {
+            name: <K::State<f64> as plca_fit::State>::NAME,
+            about: K::ABOUT,
+            takes: K::TAKES,
+            runs: K::RUNS,
+            matrix: K::MATRIX,
+            kernels: K::KERNELS,
+            separates: K::SEPARATES,
+            defaults: K::DEFAULTS,
+            objective: K::OBJECTIVE,
+            free: K::FREE,
+            specs: K::specs,
+            build: build::<K>,
+            prior_blocks: prior_blocks::<K>,
+            extents: extents::<K>,
+            blocks: <K::State<f64> as plca_fit::State>::block_names,
+            axes: <K::State<f64> as plca_fit::State>::axes,
+            file: ModelFile::of_parameters::<K::State<f64>>,
+            block: block_of::<K::State<f64>>,
+        }
+    }
+
+    /// What its settings are called.
+    pub fn specs(&self) -> Vec<SettingSpec> {
+        (self.specs)()
+    }
+
+    /// Whether it has a setting of this name, of its own or of its runs.
+    pub fn has(&self, name: &str) -> bool {
+        self.runs.contains(&name) || self.specs().iter().any(|spec| spec.name == name)
+    }
+
+    /// What a setting is in files where it is not given.
+    pub fn default_of(&self, name: &str) -> Option<&'static str> {
+        let mut all = self.defaults.iter();
+        all.find(|(other, _)| *other == name)
+            .map(|(_, value)| *value)
+    }
+
+    /// The model for data of this shape.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] for settings that are refused.
+    pub fn build(&self, request: &Request, shape: &[usize]) -> Result<Box<dyn AnyModel>, RunError> {
+        (self.build)(request, shape)
+    }
+
+    /// The blocks that may have priors, for data of this shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn prior_blocks(
+        &self,
+        components: usize,
+        options: &Options,
+        shape: &[usize],
+    ) -> Result<Vec<PriorBlock>, RunError> {
+        (self.prior_blocks)(components, options, shape)
+    }
+
+    /// Extents of the blocks whose columns are arrays, for data of this shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn extents(
+        &self,
+        components: usize,
+        options: &Options,
+        shape: &[usize],
+    ) -> Result<Vec<(&'static str, Vec<usize>)>, RunError> {
+        (self.extents)(components, options, shape)
+    }
+
+    /// Names of its blocks in files, for data of this order.
+    pub fn blocks(&self, order: usize) -> Vec<String> {
+        let mut names = (self.blocks)(order);
+        let layout = |name: &String| self.axes(name).map_or(FileLayout::Matrix, Axes::layout);
+        names.retain(|name| layout(name) != FileLayout::Absent);
+        names
+    }
+
+    /// The blocks that a start may give.
+    pub fn free_blocks(&self, order: usize) -> Vec<String> {
+        match self.free {
+            Some(free) => free.iter().map(ToString::to_string).collect(),
+            None => self.blocks(order),
+        }
+    }
+
+    /// What the axes of a block count, where the samples are the last mode.
+    pub fn axes(&self, block: &str) -> Option<Axes> {
+        (self.axes)(block)
+    }
+
+    /// Its parameters as a file.
+    pub fn file(&self, at: &Parameters<f64>) -> ModelFile {
+        (self.file)(at)
+    }
+
+    /// The block that an array holds.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the array.
+    pub fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
+        (self.block)(name, array)
+    }
+
+    /// Name of the objective; `posterior` where a prior has a density.
+    pub fn objective(&self, posterior: bool) -> &'static str {
+        self.objective[usize::from(posterior)]
+    }
+}
+
+fn build<K: Kind>(request: &Request, shape: &[usize]) -> Result<Box<dyn AnyModel>, RunError> {
+    let specs = K::specs();
+    let known = |name: &str| specs.iter().any(|spec| spec.name == name);
+    if let Some((name, _)) = request.options.iter().find(|(name, _)| !known(name)) {
+        let (model, name) = (<K::State<f64> as plca_fit::State>::NAME, name.to_string());
+        return Err(RunError::Unknown { model, name });
+    }
+    let model = K::build(request.components, &request.options, shape)?;
+    let priors = request.priors.iter();
+    let model = priors.fold(model, |model, (block, prior)| {
+        model.with_prior(block, prior.clone())
+    });
+    let frozen = request.frozen.iter();
+    let model = frozen.fold(model, |model, (block, what)| {
+        Freeze::frozen(model, block, what.clone())
+    });
+    model.check()?;
+    Ok(Box::new(model))
+}
+
+fn extents<K: Kind>(
+    components: usize,
+    options: &Options,
+    shape: &[usize],
+) -> Result<Extents, RunError> {
+    let model = K::build(components, options, shape)?;
+    model.check()?;
+    Ok(model.extents(shape)?)
+}
+
+fn prior_blocks<K: Kind>(
+    components: usize,
+    options: &Options,
+    shape: &[usize],
+) -> Result<Vec<PriorBlock>, RunError> {
+    let model = K::build(components, options, shape)?;
+    let extents = model.extents(shape)?;
+    let given = options.get::<usize>("given")?;
+    let block = |(name, law): (String, Law)| {
+        let axes =
+            <K::State<f64> as plca_fit::State>::axes(&name).ok_or_else(|| no_block(&name))?;
+        // Labels are those of samples in the last mode.
+        let axes = match given {
+            Some(0) => axes.of_modes(|mode| 1 - mode),
+            _ => axes,
+        };
+        let cells = extents.iter().find(|(block, _)| *block == name);
+        let cells = cells.map(|(_, extents)| extents.clone());
+        let count = |index| match index {
+            Index::Component => components,
+            Index::Mode(mode) => shape.get(mode).copied().unwrap_or(0),
+            Index::Sides(mode) => shape.get(mode).map_or(0, |n| 2 * n),
+            Index::One => 1,
+            _ => cells.iter().flatten().product(),
+        };
+        Ok(PriorBlock {
+            size: (count(axes.0), count(axes.1)),
+            layout: axes.layout(),
+            extents: cells.clone().unwrap_or_default(),
+            name,
+            law,
+        })
+    };
+    model.laws(shape.len()).into_iter().map(block).collect()
+}
+
+fn no_block(name: &str) -> FitError {
+    FitError::UnknownBlock {
+        name: name.to_string(),
+        expected: Vec::new(),
+    }
+}
