@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use plca_io::{Array, ModelFile, read_model, write_npy};
+use plca_io::{Array, ModelFile, read_model, sha256_file, write_npy};
 use serde_json::Value;
 
 use crate::Result;
@@ -343,6 +343,8 @@ fn differ(path: &str, old: &Value, new: &Value, noted: &mut Noted, found: &mut V
         (Value::String(a), Value::String(b)) if path.ends_with(".state") => {
             differ(path, &printed(a), &printed(b), noted, found);
         }
+        // Files whose settings have other keys have another sum; they are compared themselves.
+        (Value::String(a), Value::String(b)) if noted.is_same_file(a, b) => {}
         _ if path == ".sha256" => {}
         _ if old == new => {}
         _ => found.push(format!("{path}: {old} is now {new}")),
@@ -354,14 +356,31 @@ fn differ(path: &str, old: &Value, new: &Value, noted: &mut Noted, found: &mut V
 struct Noted {
     gone: BTreeSet<String>,
     come: BTreeSet<String>,
+    /// The names of files by their sums, of either program.
+    sums: [BTreeMap<String, String>; 2],
 }
 
-/// A line of JSON, or lines of text, as a value.
+impl Noted {
+    fn is_same_file(&self, old: &str, new: &str) -> bool {
+        let [a, b] = &self.sums;
+        a.get(old).is_some_and(|name| b.get(new) == Some(name))
+    }
+}
+
+/// A line of JSON, or lines of text, as a value; JSON behind a word has it as its key.
 fn printed(text: &str) -> Value {
-    let lines = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line)));
-    lines.collect()
+    let value = |line: &str| -> Option<Value> {
+        if let Ok(value) = serde_json::from_str(line) {
+            return Some(value);
+        }
+        let (word, json) = line.split_once(" {")?;
+        let inner: Value = serde_json::from_str(&format!("{{{json}")).ok()?;
+        Some(serde_json::json!({ word.trim(): inner }))
+    };
+    let lines = text.lines();
+    lines
+        .map(|line| value(line).unwrap_or_else(|| Value::from(line)))
+        .collect()
 }
 
 fn models(old: &ModelFile, new: &ModelFile, noted: &mut Noted, found: &mut Vec<String>) {
@@ -383,6 +402,11 @@ fn models(old: &ModelFile, new: &ModelFile, noted: &mut Noted, found: &mut Vec<S
 
 fn compare(old: &Left, new: &Left, lines: &[String], noted: &mut Noted) -> Result<Vec<String>> {
     let mut found = Vec::new();
+    let sums = |left: &Left| -> Result<_> {
+        let sum = |(name, path): (&String, &PathBuf)| Ok((sha256_file(path)?, name.clone()));
+        left.files.iter().map(sum).collect()
+    };
+    noted.sums = [sums(old)?, sums(new)?];
     for ((line, a), b) in lines.iter().zip(&old.lines).zip(&new.lines) {
         let mut here = Vec::new();
         differ("printed", &printed(&a.1), &printed(&b.1), noted, &mut here);

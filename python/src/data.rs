@@ -8,17 +8,15 @@ use numpy::{
     Element as NumpyElement, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray1,
     PyReadonlyArrayDyn, PyUntypedArrayMethods,
 };
-use plca::io::{Array, Element};
+use plca::io::Array;
 use plca::tensor::{Compressed, Coordinates, Data, DenseTensor, Order, SparseTensor};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::error::{Refused, bad, wrong};
 
 /// A scalar of fits.
-pub(crate) trait Scalar: Element + NumpyElement + Serialize + DeserializeOwned {}
+pub(crate) trait Scalar: plca_run::Scalar + NumpyElement {}
 
 impl Scalar for f32 {}
 impl Scalar for f64 {}

@@ -102,7 +102,7 @@ fn fit_as<'py, T: Scalar>(
     plan: Plan<'py>,
     watch: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
+    let stop = run::stop(&Options::of(&plan.stop)?, Stop::default())?;
     let (solver, start) = (run::solver(&plan.solver)?, arrays(&plan.start)?);
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
     let (components, init) = (plan.components, run::init(&plan.init)?);
@@ -166,7 +166,7 @@ fn sweep_as<'py, T: Scalar>(
     plan: Plan<'py>,
     block: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let stop = run::stop(Options::of(&plan.stop)?, Stop::default())?;
+    let stop = run::stop(&Options::of(&plan.stop)?, Stop::default())?;
     let solver = run::solver(&plan.solver)?;
     let (data, options) = (held.view()?, Options::of(&plan.options)?);
     let (components, init) = (plan.components, run::init(&plan.init)?);
@@ -302,7 +302,7 @@ fn transform_as<'py, T: Scalar>(
     held: &Held<'py, T>,
     how: How<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let stop = run::stop(Options::of(&how.stop)?, Transform::default().stop)?;
+    let stop = run::stop(&Options::of(&how.stop)?, Transform::default().stop)?;
     let solver = run::solver(&how.solver)?;
     let (data, options) = (held.view()?, Options::of(&how.options)?);
     let along = how.along;
@@ -480,7 +480,7 @@ struct Chosen {
 
 impl Chosen {
     fn of(choice: Choice<'_>) -> PyResult<Self> {
-        let stop = run::stop(Options::of(&choice.stop)?, Stop::default())?;
+        let stop = run::stop(&Options::of(&choice.stop)?, Stop::default())?;
         Ok(Self {
             components: choice.components,
             options: Options::of(&choice.options)?,

@@ -1,73 +1,103 @@
-//! Settings of a model, by name, as Python gives them.
+//! Settings by name, as Python gives them, and what they ask of a model.
 
 use std::collections::BTreeMap;
 
+use plca::fit::{Frozen, Setting as SettingOf, SettingValue};
 use plca::io::Array;
+use plca::priors::PriorSpec;
+use plca_run::{Entry, Law, PriorBlock, Request, RunError, Takes};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::data::array_of;
 use crate::error::{Refused, bad, wrong};
+use crate::models::Kind;
 
 /// A value of a setting.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Setting {
-    Bool(bool),
-    Number(f64),
-    Text(String),
-    List(Vec<Setting>),
-    Named(BTreeMap<String, Setting>),
+    Value(SettingValue),
+    Named(Named),
     Array(Array<f64>),
 }
 
+/// Settings of blocks.
+pub(crate) type Named = BTreeMap<String, Setting>;
+
 impl Setting {
     fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // A flag is a whole number to Python: it goes first.
-        Ok(if value.is_instance_of::<PyBool>() {
-            Self::Bool(value.extract()?)
-        } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
-            Self::Number(value.extract()?)
-        } else if value.is_instance_of::<PyString>() {
-            Self::Text(value.extract()?)
-        } else if let Ok(named) = value.cast::<PyDict>() {
-            Self::Named(Options::of(named)?.0)
-        } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-            let items = value.try_iter()?;
-            Self::List(
-                items
-                    .map(|item| Self::of(&item?))
-                    .collect::<PyResult<_>>()?,
-            )
-        } else if let Ok(array) = array_of(value) {
-            Self::Array(array)
-        } else {
-            return bad(format!("{value} is not a value of a setting"));
-        })
+        if let Ok(named) = value.cast::<PyDict>() {
+            return Ok(Self::Named(Options::of(named)?.0));
+        }
+        if let Some(value) = value_of(value)? {
+            return Ok(Self::Value(value));
+        }
+        match array_of(value) {
+            Ok(array) => Ok(Self::Array(array)),
+            Err(_) => bad(format!("{value} is not a value of a setting")),
+        }
     }
 
     fn kind(&self) -> &'static str {
         match self {
-            Self::Bool(_) => "a flag",
-            Self::Number(_) => "a number",
-            Self::Text(_) => "a text",
-            Self::List(_) => "a list",
+            Self::Value(SettingValue::Flag(_)) => "a flag",
+            Self::Value(SettingValue::Number(_)) => "a number",
+            Self::Value(SettingValue::Text(_)) => "a text",
+            Self::Value(SettingValue::List(_)) => "a list",
             Self::Named(_) => "a dict",
             Self::Array(_) => "an array",
         }
     }
+
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Value(SettingValue::Number(x)) => Some(*x),
+            _ => None,
+        }
+    }
+
+    /// The numbers of a list.
+    pub(crate) fn list<N>(&self) -> Option<Vec<N>>
+    where
+        Vec<N>: SettingOf,
+    {
+        match self {
+            Self::Value(list @ SettingValue::List(_)) => Vec::of(list).ok(),
+            _ => None,
+        }
+    }
 }
 
-/// What is frozen of a block.
-pub(crate) enum Kept {
-    Whole,
-    Components(Vec<usize>),
-    /// Where a number is not 0.
-    Entries(Array<f64>),
+/// A value without names and arrays.
+fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Option<SettingValue>> {
+    // A flag is a whole number to Python: it goes first.
+    Ok(if value.is_instance_of::<PyBool>() {
+        Some(SettingValue::Flag(value.extract()?))
+    } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        Some(SettingValue::Number(value.extract()?))
+    } else if value.is_instance_of::<PyString>() {
+        Some(SettingValue::Text(value.extract()?))
+    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let items = value.try_iter()?.map(|item| value_of(&item?));
+        let items: Option<_> = items.collect::<PyResult<_>>()?;
+        items.map(SettingValue::List)
+    } else {
+        None
+    })
 }
 
-/// Settings that are taken out one by one: what is left over at the end nobody knows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Options(BTreeMap<String, Setting>);
+/// Settings whose keyword in Python is not their name in files.
+const KEYWORDS: [(&str, &str); 2] = [("domain", "support"), ("m", "replicates")];
+
+/// The keyword of a setting.
+pub(crate) fn keyword(name: &str) -> &str {
+    let renamed = KEYWORDS.iter().find(|(other, _)| *other == name);
+    renamed.map_or(name, |(_, keyword)| keyword)
+}
+
+/// Settings by keyword.
+#[derive(Debug)]
+pub(crate) struct Options(Named);
 
 impl Options {
     /// `None` is as if the setting were not there.
@@ -77,151 +107,191 @@ impl Options {
         Ok(Self(pairs.collect::<PyResult<_>>()?))
     }
 
-    fn take<O>(
-        &mut self,
-        name: &str,
-        expected: &str,
-        of: impl FnOnce(&Setting) -> Option<O>,
-    ) -> Result<Option<O>, Refused> {
-        let Some(setting) = self.0.remove(name) else {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Refused> {
+        let Some(setting) = self.0.get(name) else {
             return Ok(None);
         };
-        match of(&setting) {
-            Some(value) => Ok(Some(value)),
-            None => wrong(format!(
-                "`{name}` is {}, expected {expected}",
-                setting.kind()
-            )),
+        match setting.number() {
+            Some(x) => Ok(Some(x)),
+            None => wrong(format!("`{name}` is {}, expected a number", setting.kind())),
         }
     }
 
-    pub(crate) fn number(&mut self, name: &str) -> Result<Option<f64>, Refused> {
-        self.take(name, "a number", |s| match s {
-            Setting::Number(x) => Some(*x),
-            _ => None,
-        })
-    }
-
-    pub(crate) fn count(&mut self, name: &str) -> Result<Option<usize>, Refused> {
-        self.take(name, "a whole number >= 0", |s| match s {
-            Setting::Number(x) if *x >= 0.0 && x.fract() == 0.0 => Some(*x as usize),
-            _ => None,
-        })
-    }
-
-    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Refused> {
-        let flag = self.take(name, "True or False", |s| match s {
-            Setting::Bool(x) => Some(*x),
-            _ => None,
-        })?;
-        Ok(flag.unwrap_or(false))
-    }
-
-    /// One of some names, as what it stands for.
-    pub(crate) fn choice<O: Copy>(
-        &mut self,
-        name: &str,
-        known: &[(&str, O)],
-    ) -> Result<Option<O>, Refused> {
-        let text = self.take(name, "a text", |s| match s {
-            Setting::Text(x) => Some(x.clone()),
-            _ => None,
-        })?;
-        let Some(text) = text else { return Ok(None) };
-        match known.iter().find(|(other, _)| *other == text) {
-            Some(&(_, value)) => Ok(Some(value)),
-            None => {
-                let known: Vec<_> = known.iter().map(|(other, _)| *other).collect();
-                wrong(format!(
-                    "`{name}` is '{text}', expected one of {}",
-                    known.join(", ")
-                ))
+    pub(crate) fn count(&self, name: &str) -> Result<Option<usize>, Refused> {
+        match self.number(name)? {
+            Some(x) if !(x >= 0.0 && x.fract() == 0.0) => {
+                wrong(format!("`{name}` is {x}, expected a whole number >= 0"))
             }
+            x => Ok(x.map(|x| x as usize)),
         }
     }
 
-    pub(crate) fn counts(&mut self, name: &str) -> Result<Option<Vec<usize>>, Refused> {
-        self.take(name, "a list of whole numbers", whole)
-    }
-
-    pub(crate) fn numbers(&mut self, name: &str) -> Result<Option<Vec<f64>>, Refused> {
-        self.take(name, "a list of numbers", |s| match s {
-            Setting::List(items) => {
-                let number = |item: &Setting| match item {
-                    Setting::Number(x) => Some(*x),
-                    _ => None,
-                };
-                items.iter().map(number).collect()
-            }
-            _ => None,
-        })
-    }
-
-    /// A list of names, each as what it stands for.
-    pub(crate) fn choices<O: Copy>(
-        &mut self,
-        name: &str,
-        known: &[(&str, O)],
-    ) -> Result<Vec<O>, Refused> {
-        let items = self.take(name, "a list of texts", |s| match s {
-            Setting::List(items) => Some(items.clone()),
-            _ => None,
-        })?;
-        let items = items.unwrap_or_default().into_iter();
-        let choice = |item| {
-            let mut one = Self([(name.to_string(), item)].into());
-            let found = one.choice(name, known)?;
-            found.ok_or_else(|| Refused::Value(format!("`{name}` has an empty item")))
-        };
-        items.map(choice).collect()
-    }
-
-    /// Settings under a name.
-    pub(crate) fn named(&mut self, name: &str) -> Result<BTreeMap<String, Setting>, Refused> {
-        let named = self.take(name, "a dict", |s| match s {
-            Setting::Named(items) => Some(items.clone()),
-            _ => None,
-        })?;
-        Ok(named.unwrap_or_default())
-    }
-
-    /// What is frozen, by block.
-    pub(crate) fn frozen(&mut self) -> Result<Vec<(String, Kept)>, Refused> {
-        let blocks = self.named("freeze")?.into_iter();
-        let frozen = |(name, setting): (String, Setting)| {
-            let kept = match (whole(&setting), setting) {
-                (Some(components), _) => Kept::Components(components),
-                (_, Setting::Bool(true)) => Kept::Whole,
-                (_, Setting::Array(flags)) => Kept::Entries(flags),
-                (_, other) => {
-                    return wrong(format!(
-                        "`freeze` of `{name}` is {}, expected True, a list of components or flags of entries",
-                        other.kind()
-                    ));
-                }
-            };
-            Ok((name, kept))
-        };
-        blocks.map(frozen).collect()
-    }
-
-    /// Refuses settings that nobody took.
-    pub(crate) fn finish(self, model: &str) -> Result<(), Refused> {
-        match self.0.keys().next() {
-            Some(name) => wrong(format!("the model {model} has no setting `{name}`")),
+    /// Refuses settings that are not among these.
+    pub(crate) fn only(&self, known: &[&str], whose: &str) -> Result<(), Refused> {
+        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => no_setting(whose, name),
             None => Ok(()),
         }
     }
+
+    /// Refuses all settings, of what the settings of a model have no say in.
+    pub(crate) fn none<K: Kind>(&self) -> Result<(), Refused> {
+        self.only(&[], &format!("the model {}", K::NAME))
+    }
+
+    /// What they ask of a model.
+    pub(crate) fn request<K: Kind>(
+        &self,
+        entry: &Entry,
+        components: usize,
+        shape: &[usize],
+    ) -> Result<Request, Refused> {
+        if (entry.matrix || entry.takes == Takes::SignedMatrix) && shape.len() != 2 {
+            let model = entry.name;
+            return wrong(format!("X of shape {shape:?}: {model} needs a matrix"));
+        }
+        let mut request = Request {
+            components,
+            ..Request::default()
+        };
+        let (specs, mut priors) = (entry.specs(), None);
+        for (name, setting) in &self.0 {
+            match name.as_str() {
+                "freeze" => request.frozen = frozen(entry, named(name, setting)?)?,
+                "penalty" => K::penalise(&mut request, named(name, setting)?)?,
+                "prior" if !entry.laws().is_empty() => priors = Some(named(name, setting)?),
+                _ => match specs.iter().find(|spec| keyword(spec.name) == name) {
+                    Some(spec) => request.options.set(spec.name, value(name, setting)?),
+                    None => return no_setting(&format!("the model {}", entry.name), name),
+                },
+            }
+        }
+        if entry.kernels.is_some() {
+            let Some(kernel) = request.options.get::<Vec<usize>>("kernel")? else {
+                return wrong("`kernel` is None, expected an extent for every dimension of X");
+            };
+            if kernel.len() != shape.len() {
+                let order = shape.len();
+                return wrong(format!(
+                    "`kernel` is {kernel:?}, expected {order} extents for X of shape {shape:?}"
+                ));
+            }
+        }
+        // What they may be depends on the other settings.
+        if let Some(priors) = priors.filter(|priors| !priors.is_empty()) {
+            let blocks = entry.prior_blocks(components, &request.options, shape)?;
+            for (name, setting) in priors {
+                request.priors.push(prior(&blocks, name, setting)?);
+            }
+        }
+        Ok(request)
+    }
 }
 
-/// A list of whole numbers.
-fn whole(setting: &Setting) -> Option<Vec<usize>> {
-    let Setting::List(items) = setting else {
-        return None;
+fn no_setting<O>(whose: &str, name: &str) -> Result<O, Refused> {
+    wrong(format!("{whose} has no setting `{name}`"))
+}
+
+/// Settings of blocks under a keyword.
+fn named<'a>(name: &str, setting: &'a Setting) -> Result<&'a Named, Refused> {
+    match setting {
+        Setting::Named(named) => Ok(named),
+        other => wrong(format!("`{name}` is {}, expected a dict", other.kind())),
+    }
+}
+
+/// The value of a setting that a keyword gives.
+fn value(name: &str, setting: &Setting) -> Result<SettingValue, Refused> {
+    let Setting::Value(value) = setting else {
+        let kind = setting.kind();
+        return wrong(format!("`{name}` is {kind}, which is none of its values"));
     };
-    let one = |item: &Setting| match item {
-        Setting::Number(x) if *x >= 0.0 && x.fract() == 0.0 => Some(*x as usize),
-        _ => None,
+    if name != "given" {
+        return Ok(value.clone());
+    }
+    // Files have the number of the dimension.
+    match value {
+        SettingValue::Text(mode) if mode == "rows" => Ok(SettingValue::Number(0.0)),
+        SettingValue::Text(mode) if mode == "columns" => Ok(SettingValue::Number(1.0)),
+        SettingValue::Text(mode) => wrong(format!(
+            "`given` is '{mode}', expected one of rows, columns"
+        )),
+        _ => wrong(format!("`given` is {}, expected a text", setting.kind())),
+    }
+}
+
+/// What is frozen, by block.
+fn frozen(entry: &Entry, blocks: &Named) -> Result<Vec<(String, Frozen)>, Refused> {
+    let frozen = |(name, setting): (&String, &Setting)| {
+        let what = match (setting.list(), setting) {
+            (Some(components), _) => Frozen::Components(components),
+            (_, Setting::Value(SettingValue::Flag(true))) => Frozen::Whole,
+            (_, Setting::Array(flags)) => {
+                let flags = entry.block(name, flags).map_err(Refused::Value)?;
+                Frozen::Entries(flags.map(|flag| flag != 0.0))
+            }
+            (_, other) => {
+                return wrong(format!(
+                    "`freeze` of `{name}` is {}, expected True, a list of components or flags of entries",
+                    other.kind()
+                ));
+            }
+        };
+        Ok((name.clone(), what))
     };
-    items.iter().map(one).collect()
+    blocks.iter().map(frozen).collect()
+}
+
+/// The prior of a block: a text, or an array of Dirichlet shapes with as many numbers as the block has entries.
+fn prior(
+    blocks: &[PriorBlock],
+    name: &str,
+    setting: &Setting,
+) -> Result<(String, PriorSpec), Refused> {
+    let Some(block) = blocks.iter().find(|block| block.name == name) else {
+        let known: Vec<&str> = blocks.iter().map(|block| block.name.as_str()).collect();
+        let known = known.join(", ");
+        return wrong(format!(
+            "`prior`: no block '{name}' takes one, expected {known}"
+        ));
+    };
+    let refused = |what: String| Refused::Value(format!("`prior` of '{name}': {what}"));
+    let prior = match (setting, block.law) {
+        (Setting::Value(SettingValue::Text(text)), _) => {
+            block.read(text).map_err(|e| refused(e.to_string()))?
+        }
+        (Setting::Array(array), Law::Simplex | Law::Dirichlet) => {
+            let (given, shape) = (&array.shape, block.shape());
+            if array.values.len() != shape.iter().product::<usize>() {
+                return Err(refused(format!(
+                    "an array of shape {given:?}, expected {shape:?}"
+                )));
+            }
+            let array = Array::new(shape, array.values.clone());
+            let prior = PriorSpec::Dirichlet(block.each(&array).map_err(refused)?);
+            if block.law == Law::Simplex {
+                let checked = prior.simplex::<f64>(block.size);
+                checked.map_err(|e| refused(e.to_string()))?;
+            }
+            prior
+        }
+        (_, Law::Simplex | Law::Dirichlet) => {
+            return Err(refused("expected a text or an array".into()));
+        }
+        _ => return Err(refused("expected a text".into())),
+    };
+    Ok((name.to_string(), prior))
+}
+
+impl From<RunError> for Refused {
+    fn from(e: RunError) -> Self {
+        match e {
+            RunError::Fit(e) | RunError::Shape(e) => e.into(),
+            RunError::Setting { name, value, what } => {
+                let is = if value.is_empty() { "" } else { " is " };
+                Self::Value(format!("`{}`{is}{value}: {what}", keyword(&name)))
+            }
+            e => Self::Value(e.to_string()),
+        }
+    }
 }

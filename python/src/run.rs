@@ -9,8 +9,8 @@ use plca::em::{
     Criterion, CrossValidation, NotCounts, OfFold, OnlineState, RankTable, Selection, not_counts,
 };
 use plca::fit::{
-    Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver, State,
-    Status, Stop, Transform, far_hidden_cell,
+    Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver, Status,
+    Stop, Transform, far_hidden_cell,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;
@@ -18,7 +18,7 @@ use plca::tensor::{Data, Order, Real, unobserved};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Asked, Bound, Drawn, Job, Kind, Learnt, Lesson};
+use crate::models::{Bound, Drawn, Job, Kind, Learnt, Lesson, build, made};
 use crate::options::Options;
 use crate::starts::{Fitted, Starts};
 use crate::supervise::Control;
@@ -27,7 +27,9 @@ use crate::supervise::Control;
 pub(crate) type Arrays = BTreeMap<String, Array<f64>>;
 
 /// What says when a run ends, by name.
-pub(crate) fn stop(mut options: Options, default: Stop) -> Result<Stop, Refused> {
+pub(crate) fn stop(options: &Options, default: Stop) -> Result<Stop, Refused> {
+    let known = ["max_iter", "tol", "residual_tol", "check_every"];
+    options.only(&known, "this stop rule")?;
     let mut stop = default;
     if let Some(most) = options.count("max_iter")? {
         stop.max_iter = most;
@@ -42,7 +44,6 @@ pub(crate) fn stop(mut options: Options, default: Stop) -> Result<Stop, Refused>
     if let Some(every) = options.count("check_every")? {
         stop.check_every = every;
     }
-    options.finish("of this stop rule")?;
     stop.check().map_err(|e| Refused::Value(e.to_string()))?;
     Ok(stop)
 }
@@ -105,16 +106,10 @@ pub(crate) struct Fitting<'a, T: Scalar> {
 impl<T: Scalar> Job<T> for Fitting<'_, T> {
     type Output = Fitted;
 
-    fn run<K: Kind>(mut self) -> Result<Fitted, Refused> {
+    fn run<K: Kind>(self) -> Result<Fitted, Refused> {
         let data = self.data.tensor()?;
-        let name = <K::State<T> as State>::NAME;
         reasonable(self.components, data.shape())?;
-        let model = K::build::<T>(Asked {
-            options: &mut self.options,
-            k: self.components,
-            shape: data.shape(),
-        })?;
-        self.options.finish(name)?;
+        let model = made::<K>(&self.options, self.components, data.shape())?;
         let mut init = self.init;
         for (name, array) in &self.start {
             let block = block_of::<K::State<T>>(name, array).map_err(Refused::Value)?;
@@ -129,7 +124,7 @@ impl<T: Scalar> Job<T> for Fitting<'_, T> {
             likelihood: self.likelihood,
             control: self.control,
         };
-        let mut fitted = starts.best::<K::State<T>>(&model, &*data)?;
+        let mut fitted = starts.best::<K::State<T>>(T::of(&*model), &*data)?;
         fitted.far = far_hidden_cell(&*data, || {
             let state = state::<K, T>(fitted.file.clone())?;
             let cells = state.reconstruct()?.into_parts().1;
@@ -169,15 +164,10 @@ pub(crate) struct Swept {
 impl<T: Scalar> Job<T> for Sweeping<'_, T> {
     type Output = Swept;
 
-    fn run<K: Kind>(mut self) -> Result<Swept, Refused> {
+    fn run<K: Kind>(self) -> Result<Swept, Refused> {
         let data = self.data.tensor()?;
         reasonable(self.components, data.shape())?;
-        let model = K::build::<T>(Asked {
-            options: &mut self.options,
-            k: self.components,
-            shape: data.shape(),
-        })?;
-        self.options.finish(<K::State<T> as State>::NAME)?;
+        let model = made::<K>(&self.options, self.components, data.shape())?;
         let one = |start: usize| -> Result<_, Refused> {
             // Each of thousands would still make an iteration.
             if self.control.interrupt().is_raised() {
@@ -186,7 +176,7 @@ impl<T: Scalar> Job<T> for Sweeping<'_, T> {
             // Start r is that of the command: stream r of the seed.
             let mut rng = plca::seed(self.seed);
             rng.set_stream(start as u64);
-            let run = Model::on(&model, &*data)?.untyped();
+            let run = T::of(&*model).on(&*data)?;
             let run = run.solver(self.solver).stop(self.stop.clone());
             let run = run.observe(self.control.interrupt());
             let fit = run.run(self.init.clone(), &mut rng)?;
@@ -255,17 +245,15 @@ fn observed<T: Scalar>(data: &dyn Data<T>) -> Result<f64, Refused> {
 impl<T: Scalar> Job<T> for Explaining<'_, T> {
     type Output = Found;
 
-    fn run<K: Kind>(mut self) -> Result<Found, Refused> {
+    fn run<K: Kind>(self) -> Result<Found, Refused> {
         let data = self.data.tensor()?;
         let state = state::<K, T>(self.learnt)?;
         let how = Transform::default().impossible(Impossible::Drop);
         let how = how.solver(self.solver).stop(self.stop);
         let how = how.interrupt(self.interrupt);
         if self.each
-            && let Some(each) =
-                K::explain_each(&mut self.options, &state, &*data, self.along, &how)?
+            && let Some(each) = K::explain_each(&self.options, &state, &*data, self.along, &how)?
         {
-            self.options.finish(<K::State<T> as State>::NAME)?;
             let rows = each.blocks.into_iter();
             let rows = rows.map(|(name, rows)| {
                 let shape = vec![rows.nrows(), rows.ncols()];
@@ -283,8 +271,7 @@ impl<T: Scalar> Job<T> for Explaining<'_, T> {
                 observed: observed(&*data)?,
             });
         }
-        let explained = K::explain(&mut self.options, &state, &*data, self.along, how)?;
-        self.options.finish(<K::State<T> as State>::NAME)?;
+        let explained = K::explain(&self.options, &state, &*data, self.along, how)?;
         let fit = &explained.fit;
         // Of the state of any model: names and values of blocks are those of files.
         let at = fit.state().widened();
@@ -341,10 +328,9 @@ pub(crate) struct Sampling {
 impl Job<f64> for Sampling {
     type Output = (Vec<usize>, Drawn);
 
-    fn run<K: Kind>(mut self) -> Result<(Vec<usize>, Drawn), Refused> {
+    fn run<K: Kind>(self) -> Result<(Vec<usize>, Drawn), Refused> {
         let state = state::<K, f64>(self.learnt)?;
-        let drawn = K::sample(&mut self.options, &state, self.draws, self.seed)?;
-        self.options.finish(<K::State<f64> as State>::NAME)?;
+        let drawn = K::sample(&self.options, &state, self.draws, self.seed)?;
         Ok((state.shape(), drawn))
     }
 }
@@ -364,7 +350,7 @@ pub(crate) struct Learning<'a, T: Scalar> {
 impl<T: Scalar> Job<T> for Learning<'_, T> {
     type Output = Learnt<T>;
 
-    fn run<K: Kind>(mut self) -> Result<Learnt<T>, Refused> {
+    fn run<K: Kind>(self) -> Result<Learnt<T>, Refused> {
         let data = self.data.tensor()?;
         reasonable(self.components, data.shape())?;
         let lesson = Lesson {
@@ -376,9 +362,7 @@ impl<T: Scalar> Job<T> for Learning<'_, T> {
             data: &*data,
             interrupt: self.interrupt,
         };
-        let learnt = K::learn::<T>(&mut self.options, lesson)?;
-        self.options.finish(<K::State<T> as State>::NAME)?;
-        Ok(learnt)
+        K::learn::<T>(&self.options, lesson)
     }
 }
 
@@ -422,7 +406,6 @@ impl Job<f64> for Likely<'_> {
     fn run<K: Kind>(self) -> Result<Table, Refused> {
         let Self(choosing, criterion) = self;
         let data = choosing.data.tensor()?;
-        let name = <K::State<f64> as State>::NAME;
         let mut rng = plca::seed(choosing.seed);
         rng.set_stream(HELD_OUT_STREAM);
         let selection = Selection::new(&*data, criterion, SHARE, rng);
@@ -438,15 +421,9 @@ impl Job<f64> for Likely<'_> {
         };
         let row = |&k: &usize| {
             reasonable(k, data.shape())?;
-            let (mut options, shape) = (choosing.options.clone(), data.shape());
-            let asked = Asked {
-                options: &mut options,
-                k,
-                shape,
-            };
-            let model = K::build::<f64>(asked)?;
-            options.finish(name)?;
-            let Some(parameters) = K::parameters(&model, k, shape)? else {
+            let model = build::<K, f64>(&choosing.options, k, data.shape())?;
+            let Some(parameters) = K::parameters(&model, data.shape())? else {
+                let name = K::NAME;
                 return wrong(format!(
                     "the model {name} has no likelihood to choose components by"
                 ));
@@ -493,15 +470,7 @@ impl Job<f64> for Validating<'_> {
         let shape = data.shape();
         let make = |k: usize| {
             reasonable(k, shape)?;
-            let mut options = choosing.options.clone();
-            let asked = Asked {
-                options: &mut options,
-                k,
-                shape,
-            };
-            let model = K::build::<f64>(asked)?;
-            options.finish(<K::State<f64> as State>::NAME)?;
-            Ok::<_, Refused>(model)
+            build::<K, f64>(&choosing.options, k, shape)
         };
         let seconds = Mutex::new(BTreeMap::new());
         let interrupt = choosing.control.interrupt();
@@ -544,14 +513,7 @@ impl Job<f64> for Evident<'_> {
         let mut rows = Vec::new();
         for &k in &choosing.components {
             reasonable(k, data.shape())?;
-            let (mut options, shape) = (choosing.options.clone(), data.shape());
-            let asked = Asked {
-                options: &mut options,
-                k,
-                shape,
-            };
-            let model = K::build::<f64>(asked)?;
-            options.finish(<K::State<f64> as State>::NAME)?;
+            let model = build::<K, f64>(&choosing.options, k, data.shape())?;
             let run = Model::on(&model, &*data)?;
             let run = run.solver(choosing.solver).stop(choosing.stop.clone());
             let run = run.restarts(choosing.starts);
@@ -564,8 +526,6 @@ impl Job<f64> for Evident<'_> {
                 model: &model,
                 state: fit.state(),
                 objective: fit.objective(),
-                options: &mut choosing.options.clone(),
-                k,
                 data: &*data,
             })?);
         }

@@ -14,7 +14,7 @@ use plca::fit::shards::{
     Survey, started,
 };
 use plca::fit::{
-    Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, State, Status, Stop,
+    Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
 };
 use plca::io::{ModelFile, ShardPart};
 use plca::tensor::Data;
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 use crate::data::{Held, Scalar, item};
 use crate::error::{Refused, wrong};
-use crate::models::{self, Asked, Job, Kind};
+use crate::models::{self, Job, Kind, made};
 use crate::options::Options;
 use crate::outcome::{Outcome, is_posterior};
 use crate::run;
@@ -187,17 +187,12 @@ where
 {
     type Output = O;
 
-    fn run<K: Kind>(mut self) -> Result<O, Refused> {
-        let name = <K::State<T> as State>::NAME;
-        let model = K::build::<T>(Asked {
-            options: &mut self.known.options,
-            k: self.known.components,
-            shape: self.shape,
-        })?;
-        self.known.options.finish(name)?;
-        match K::sharded(&model) {
+    fn run<K: Kind>(self) -> Result<O, Refused> {
+        let known = &self.known;
+        let model = made::<K>(&known.options, known.components, self.shape)?;
+        match T::sharded(&*model) {
             Some(sharded) => (self.then)(sharded, ModelFile::of_parameters::<K::State<T>>),
-            None => wrong(format!("the model {name} cannot be fitted to shards")),
+            None => wrong(format!("the model {} cannot be fitted to shards", K::NAME)),
         }
     }
 }
@@ -660,7 +655,7 @@ fn fit<T: Scalar>(
     caller: &Caller<'_, '_>,
     course: &Course<'_>,
 ) -> PyResult<Ran> {
-    let stop = run::stop(Options::of(&course.stop)?, Stop::default())?;
+    let stop = run::stop(&Options::of(&course.stop)?, Stop::default())?;
     let solver: Solver = course.solver.parse().map_err(Refused::from)?;
     let (mut shared, from) = match &course.resume {
         Some(state) => {

@@ -54,10 +54,10 @@ const RECIPES: [Recipe; 5] = [
     Recipe {
         name: "model",
         from: "model",
-        to: "crates/plca-cli/src/models/communities",
-        file: "crates/plca-cli/src/models/mod.rs",
+        to: "crates/plca-run/src/models/communities",
+        file: "crates/plca-run/src/models/mod.rs",
         behind: "models! {",
-        line: "communities::OfGraphs,",
+        line: "communities: Communities;",
     },
 ];
 

@@ -453,7 +453,7 @@ impl Kept {
 fn paths_of(folder: &Path) -> Vec<String> {
     let own = folder.to_string_lossy();
     let mut paths = vec!["--", "Cargo.lock", "Cargo.toml"];
-    match ["plca-cli", "plca-io", "plca-media"]
+    match ["plca-cli", "plca-io", "plca-media", "plca-run"]
         .iter()
         .any(|name| folder.ends_with(name))
     {
@@ -465,6 +465,7 @@ fn paths_of(folder: &Path) -> Vec<String> {
             ":(exclude)crates/plca-cli",
             ":(exclude)crates/plca-io",
             ":(exclude)crates/plca-media",
+            ":(exclude)crates/plca-run",
             &*own,
         ]),
     }
@@ -712,7 +713,12 @@ mod tests {
         ] {
             assert!(own.lines().any(|line| line == file), "{file}");
         }
-        for file in ["crates/plca-cli/", "crates/plca-io/", "crates/plca-media/"] {
+        for file in [
+            "crates/plca-cli/",
+            "crates/plca-io/",
+            "crates/plca-media/",
+            "crates/plca-run/",
+        ] {
             assert!(!own.contains(file), "{file}");
         }
         assert!(listed("crates/plca-cli").contains("crates/plca-cli/src/"));

@@ -41,7 +41,7 @@ const PACKAGES: &[(&str, usize)] = &[
     ("skellam-snmf", 39),
     ("pntf-l2", 39),
     // The command as it is by default, eleven of them for the decoder of sounds.
-    ("plca-cli", 156),
+    ("plca-cli", 157),
 ];
 
 /// Internal dependencies of the libraries at the rim, which may use what is [`FORBIDDEN`] in the core.
@@ -49,6 +49,19 @@ const RIM_LIBRARIES: &[(&str, &[&str])] = &[
     ("plca-mpi", &["plca-cli"]),
     ("plca-io", &["plca-fit", "plca-tensor"]),
     ("plca-media", &["plca-io", "plca-tensor"]),
+    (
+        "plca-run",
+        &[
+            "plca-dist",
+            "plca-em",
+            "plca-fit",
+            "plca-io",
+            "plca-priors",
+            "plca-tensor",
+            "pntf-l2",
+            "skellam-snmf",
+        ],
+    ),
     (
         "plca",
         &[

@@ -10,17 +10,18 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
+use plca_run::Options;
 use serde_json::Value;
-use skellam_snmf::{Rate, Replicates};
+use skellam_snmf::Rate;
 
 use crate::arranged::Places;
-use crate::models::{Kind, MODELS};
+use crate::models::Kind;
 use crate::ranks::World;
 use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
 use plca_fit::shards::Stepwise;
-use plca_fit::{Anneal, Solver, Stop};
+use plca_fit::{Solver, Stop};
 use plca_priors::{PriorEntry, Priors, RatePriors};
 
 /// Probabilistic latent-variable factorization of files.
@@ -149,14 +150,11 @@ const SOLVER: &str = "Solver";
 const STOPPING: &str = "Stopping";
 const OUTPUT: &str = "Output";
 
-/// One of [`MODELS`] by its name.
+/// A model by its name.
 fn models() -> impl TypedValueParser<Value = Kind> {
-    let names = MODELS.iter();
-    let names = names.map(|m| PossibleValue::new(m.name()).help(m.about()));
-    PossibleValuesParser::new(names).try_map(|name| {
-        let mut known = MODELS.iter().copied();
-        known.find(|m| m.name() == name).ok_or("unknown model")
-    })
+    let names = crate::models::models().iter();
+    let names = names.map(|m| PossibleValue::new(m.name).help(m.about));
+    PossibleValuesParser::new(names).try_map(|name| plca_run::model(&name).ok_or("unknown model"))
 }
 
 /// What `--prior` may be.
@@ -199,87 +197,11 @@ pub(crate) enum Precision {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Update {
-    /// Of nmf-kl: both blocks from the same counts.
-    Simultaneous,
-    /// Of nmf-kl: one block after the other.
-    Sequential,
-    /// Of ntf-l2: the updates of Lee and Seung.
-    Multiplicative,
-    /// Of ntf-l2: column after column to its optimum, in fewer iterations.
-    Hals,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MissingCells {
     /// NaN cells of a dense array are hidden.
     Nan,
     /// Cells of a sparse array that are not stored are hidden.
     Unstored,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MissingMethod {
-    Multiplicative,
-    Imputation,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Domain {
-    /// Kernels lie inside the data.
-    Valid,
-    /// Kernels may extend beyond the far border.
-    Same,
-    /// Kernels may extend beyond both borders.
-    Full,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Likelihood {
-    /// The data are a window of a longer record.
-    Conditional,
-    /// There is nothing outside the data.
-    Literal,
-}
-
-/// How k-means chooses its first centres.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Seeding {
-    /// Samples, preferably those far from the centres chosen before (k-means++).
-    PlusPlus,
-    /// Samples, each with the same probability.
-    Random,
-}
-
-/// `auto`, `inf`, `1` or another whole number.
-pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
-    match s {
-        "auto" => Ok(Replicates::Auto),
-        "inf" => Ok(Replicates::Limit),
-        "1" => Ok(Replicates::One),
-        _ => match s.parse::<u32>() {
-            Ok(m) if m > 1 => Ok(Replicates::Finite(m)),
-            _ => Err(format!(
-                "`{s}` is neither a whole number >= 1 nor inf or auto"
-            )),
-        },
-    }
-}
-
-/// How the models of signed data interpret the data.
-#[derive(Debug, Args)]
-pub(crate) struct SignedArgs {
-    /// Draws averaged in each cell: 1 for differences of counts [default: auto]
-    ///
-    /// Each cell is modelled as the mean of this many draws: 1 for differences of counts, or any larger number. auto is for real data with noise: the limit of many
-    /// draws between rates that have noise added, with a bound on what the rates sum to; noise and bound are multiples of the mean absolute value of the data. inf is
-    /// the limit without either, for data without noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is
-    /// inf: priors with the unit of the data bound the rates.
-    #[arg(long, value_name = "auto|1|M|inf", value_parser = replicates, help_heading = MODEL)]
-    pub(crate) m: Option<Replicates>,
-    /// Accepts data that are not whole numbers with --m 1 or --m M.
-    #[arg(long, help_heading = MODEL)]
-    pub(crate) real_data: bool,
 }
 
 /// A number that must be finite and not negative.
@@ -299,24 +221,6 @@ fn sizes(s: &str) -> Result<Sizes, String> {
             .map_err(|_| format!("`{n}` is not a whole number; sizes are written as in 3x8"))
     };
     s.split('x').map(size).collect::<Result<_, _>>().map(Sizes)
-}
-
-/// A first power and the iterations until it is 1: `ALPHA0,T`.
-fn anneal(s: &str) -> Result<Anneal, String> {
-    let (alpha0, over) = s.split_once(',').ok_or("ALPHA0,T is needed")?;
-    Ok(Anneal {
-        alpha0: number(alpha0)?,
-        over: number(over)?,
-    })
-}
-
-/// A constant power, or one that changes to 1: `A` or `A,T`.
-fn power(s: &str) -> Result<Anneal, String> {
-    if s.contains(',') {
-        anneal(s)
-    } else {
-        number(s).map(Anneal::constant)
-    }
 }
 
 fn number(s: &str) -> Result<f64, String> {
@@ -432,68 +336,6 @@ pub(crate) struct DataArgs {
     pub(crate) table: TableArgs,
 }
 
-/// Kernels, and where and how they are shifted.
-#[derive(Debug, Args)]
-pub(crate) struct ShiftArgs {
-    /// Extent of the kernels along each dimension [default: as in --init]
-    ///
-    /// A kernel as large as the data along a dimension is not shifted along it.
-    #[arg(long, value_name = "k0xk1x…", value_parser = sizes, help_heading = MODEL)]
-    pub(crate) kernel: Option<Sizes>,
-    #[command(flatten)]
-    pub(crate) places: PlaceArgs,
-}
-
-/// Where the box of a transformed kernel may lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BoxPositions {
-    /// Inside the data.
-    Valid,
-    /// With at least one cell inside the data.
-    Full,
-    /// With its centre in the data.
-    Centred,
-}
-
-/// How kernels are transformed: all products of rotations, scales and mirrors.
-#[derive(Debug, Args)]
-pub(crate) struct TurnArgs {
-    /// Rotations by 360 i/N degrees [default: 1]
-    #[arg(long, value_name = "N", conflicts_with = "angles", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..), help_heading = MODEL)]
-    pub(crate) rotations: Option<u16>,
-    /// Rotations by these angles in degrees, in place of --rotations
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_hyphen_values = true, value_parser = number, help_heading = MODEL)]
-    pub(crate) angles: Vec<f64>,
-    /// Scales, as multiples of the size of the kernel [default: 1]
-    #[arg(long, value_name = "S,T,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = MODEL)]
-    pub(crate) scales: Vec<f64>,
-    /// Also mirrors the kernels
-    #[arg(long, help_heading = MODEL)]
-    pub(crate) mirror: bool,
-    /// Where kernels may lie: valid, full or centred [default: valid]
-    #[arg(long, value_name = "WHERE", hide_possible_values = true, help_heading = MODEL)]
-    pub(crate) positions: Option<BoxPositions>,
-}
-
-/// Where and how kernels are shifted.
-#[derive(Debug, Args)]
-pub(crate) struct PlaceArgs {
-    /// Where kernels may lie: one value, or one per dimension [default: valid]
-    #[arg(long, value_name = "WHERE", value_delimiter = ',', help_heading = MODEL)]
-    pub(crate) domain: Vec<Domain>,
-    /// Outside the data: conditional or literal [default: conditional]
-    ///
-    /// Which likelihood is maximised where kernels may extend beyond the data.
-    #[arg(long, value_name = "WHICH", help_heading = MODEL)]
-    pub(crate) likelihood: Option<Likelihood>,
-    /// Power of the kernels, from ALPHA0 in (0, 1] to 1 in T iterations
-    #[arg(long, value_name = "ALPHA0,T", value_parser = anneal, allow_hyphen_values = true, help_heading = MODEL)]
-    pub(crate) anneal: Option<Anneal>,
-    /// Power A >= 1 of the impulses; with T it falls to 1 in T iterations
-    #[arg(long, value_name = "A[,T]", value_parser = power, allow_hyphen_values = true, help_heading = MODEL)]
-    pub(crate) impulse_power: Option<Anneal>,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
     /// The model; `plca fit MODEL --help` lists its options on one page
@@ -509,24 +351,6 @@ pub(crate) struct FitArgs {
     /// Number of components K, at least 1 [default: as in --init]
     #[arg(long, short = 'k', value_name = "K", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) rank: Option<usize>,
-    #[command(flatten)]
-    pub(crate) shifts: ShiftArgs,
-    #[command(flatten)]
-    pub(crate) turns: TurnArgs,
-    /// Dimension of samples or documents, y of P(z | y) [default: 1]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = MODEL)]
-    pub(crate) given: Option<u8>,
-    #[command(flatten)]
-    pub(crate) signed: SignedArgs,
-    /// The dimension whose factor is signed [default: 0]
-    #[arg(long, value_name = "D", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub(crate) signed_mode: Option<usize>,
-    /// Dimension whose factor holds the scale [default: none, weights do]
-    #[arg(long, value_name = "R", help_heading = MODEL, allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub(crate) scale_mode: Option<usize>,
-    /// Does not divide the data by their sum
-    #[arg(long, help_heading = MODEL)]
-    pub(crate) no_normalise: bool,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
     /// File for sparse data larger than memory, which are sorted into it
@@ -556,9 +380,6 @@ pub(crate) struct FitArgs {
     /// Number of starts, of which the best is kept
     #[arg(long, value_name = "R", default_value_t = 1, help_heading = START, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) restarts: u64,
-    /// How the first centres are chosen [default: plus-plus]
-    #[arg(long, value_name = "HOW", help_heading = START)]
-    pub(crate) seeding: Option<Seeding>,
     /// File of initial parameters: any blocks of the model
     ///
     /// Also a table, .csv, .tsv or .npy, of the one block that --fix names, or a file of plca consensus.
@@ -580,12 +401,6 @@ pub(crate) struct FitArgs {
     /// For rates (activations of skellam, w and h of nmf-kl) the arrays are BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE", help_heading = PRIORS)]
     pub(crate) priors: Option<PathBuf>,
-    /// Weight MU >= 0 of the squares of a block's columns: sparse columns
-    #[arg(long, value_name = "BLOCK=MU", help_heading = PRIORS)]
-    pub(crate) sparsity: Vec<String>,
-    /// Least value of every factor, for priors with shapes below 1 [default: 0]
-    #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true, help_heading = PRIORS)]
-    pub(crate) floor: Option<f64>,
     /// Algorithm of the iterations
     ///
     /// auto chooses em if another option needs it, as --tol 0 does.
@@ -594,24 +409,6 @@ pub(crate) struct FitArgs {
     /// The same as --solver, for those that extrapolate EM
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = accelerations(), help_heading = SOLVER)]
     pub(crate) accelerate: Solver,
-    /// Form of the update [default: simultaneous; ntf-l2: multiplicative]
-    #[arg(long, value_name = "FORM", help_heading = SOLVER)]
-    pub(crate) update: Option<Update>,
-    /// Tempered EM: power B in (0, 1], lowered by the factor ETA in (0, 1)
-    ///
-    /// Without ETA the power is always B. With ETA a tenth of the counts is held out. The power stays the same as long as every
-    /// iteration lowers the perplexity of the held-out counts by more than --tol times its value; then the power is multiplied by
-    /// ETA. The run ends when a lower power does not lower the perplexity either (--tol 0: when all iterations are done).
-    #[arg(long, value_name = "B[,ETA]", help_heading = SOLVER)]
-    pub(crate) temper: Option<String>,
-    /// Also raises P(z) to the tempering power
-    #[arg(long, help_heading = SOLVER)]
-    pub(crate) temper_prior: bool,
-    /// Missing cells [default: imputation; nmf-kl: multiplicative]
-    ///
-    /// How EM treats missing cells.
-    #[arg(long, value_name = "HOW", help_heading = SOLVER)]
-    pub(crate) missing_method: Option<MissingMethod>,
     /// Precision of the fit
     #[arg(long, value_name = "TYPE", default_value = "f64", help_heading = SOLVER)]
     pub(crate) precision: Precision,
@@ -663,6 +460,9 @@ pub(crate) struct FitArgs {
     /// Not an option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
+    /// Not an option: the settings of the model.
+    #[arg(skip)]
+    pub(crate) options: Options,
     /// Not an option: what the command line asks for, in the form in which the model file records it.
     #[arg(skip)]
     pub(crate) request: Value,
@@ -869,22 +669,18 @@ pub(crate) struct SelectArgs {
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
-    #[command(flatten)]
-    pub(crate) signed: SignedArgs,
     /// Models by variational Bayes: priors, as for fit.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
-    /// plsa, plsa-vb: dimension of the given index y of P(z | y) [default: 1].
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1))]
-    pub(crate) given: Option<u8>,
     /// Numbers of components: A..B (both included) or a list A,B,C.
     #[arg(long, value_name = "A..B")]
     pub(crate) ranks: String,
     /// siplca: extents of the kernels along each dimension. Of several, each is tried with every number of components.
     #[arg(long, value_name = "k0xk1x…,…", value_delimiter = ',', value_parser = sizes)]
     pub(crate) kernel: Vec<Sizes>,
-    #[command(flatten)]
-    pub(crate) places: PlaceArgs,
+    /// Not an option: the other settings of the model.
+    #[arg(skip)]
+    pub(crate) options: Options,
     /// The score; smaller is better [default: cv of plca, plsa and nmf-kl; bic of siplca; models by variational Bayes: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
@@ -938,12 +734,6 @@ pub(crate) struct ValidationArgs {
     /// cv: algorithm of the iterations, as for fit.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
-    /// cv: form of the update, as for fit.
-    #[arg(long, value_name = "FORM")]
-    pub(crate) update: Option<Update>,
-    /// cv: how EM treats missing cells, as for fit.
-    #[arg(long, value_name = "HOW")]
-    pub(crate) missing_method: Option<MissingMethod>,
 }
 
 /// When each of several fits ends.
@@ -984,8 +774,9 @@ pub(crate) struct LearnArgs {
     pub(crate) from: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
-    #[command(flatten)]
-    pub(crate) signed: SignedArgs,
+    /// Not an option: the settings of the model.
+    #[arg(skip)]
+    pub(crate) options: Options,
     /// Priors to start from, as for fit.
     #[arg(long, value_name = "BLOCK=SPEC", conflicts_with = "from")]
     pub(crate) prior: Vec<String>,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::args::{DataArgs, TransformArgs};
 use crate::failure::Failure;
-use crate::models::{ModelKind, Takes};
+use crate::models::{Kind, Takes};
 use crate::named::{self, quoted, twice};
 use crate::table::Labels;
 
@@ -147,7 +147,7 @@ pub(crate) struct Arranged<T> {
 
 /// The data with their indices in these places. Entries that they do not have are 0; a table that does not hold counts must have all names.
 pub(crate) fn arranged<T: Element>(
-    model: &dyn ModelKind,
+    model: Kind,
     path: &Path,
     file: DataFile<T>,
     places: &[Option<Places>],
@@ -186,7 +186,7 @@ pub(crate) fn arranged<T: Element>(
         }
         DataFile::Dense(table) => {
             total = sum(&table.values);
-            let zeros = model.takes() == Takes::Counts;
+            let zeros = model.takes == Takes::Counts;
             let table = table_in(path, table, places, zeros, &mut warnings)?;
             kept = sum(&table.values);
             DataFile::Dense(table)

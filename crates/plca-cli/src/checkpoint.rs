@@ -7,11 +7,12 @@ use plca_fit::{Checkpoint, FileLayout, Parameters, Solver, Status};
 use plca_io::{Element, ModelFile};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use skellam_snmf::Replicates;
 
 use crate::args::FitArgs;
 use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
-use crate::models::{Kind, skellam};
+use crate::models::Kind;
 use crate::outputs::merge;
 use crate::restored::Restored;
 use crate::solver;
@@ -167,38 +168,24 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "fix": args.fix,
         "freeze_entries": content(&args.freeze_entries)?,
         "prior": args.prior,
-        "temper": args.temper,
-        "temper_prior": args.temper_prior,
         "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
-        "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
         "solver": solver::asked(args).name(),
         "accelerate": if args.accelerate == Solver::Em { "none" } else { args.accelerate.name() },
         "precision": format!("{:?}", args.precision).to_lowercase(),
     });
-    // Of single models.
-    let models = json!({
-        "kernel": args.shifts.kernel.as_ref().map(|k| &k.0),
-        "domain": args.shifts.places.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),
-        "likelihood": args.shifts.places.likelihood.map(|l| format!("{l:?}").to_lowercase()),
-        "anneal": args.shifts.places.anneal.map(|a| [a.alpha0, a.over]),
-        "impulse_power": args.shifts.places.impulse_power.map(|a| [a.alpha0, a.over]),
-        "rotations": args.turns.rotations,
-        "angles": args.turns.angles,
-        "scales": args.turns.scales,
-        "mirror": args.turns.mirror,
-        "positions": args.turns.positions.map(|p| format!("{p:?}").to_lowercase()),
-        "given": args.given.unwrap_or(1),
-        "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
-        "m": skellam::asked(args),
-        "real_data": args.signed.real_data,
-        "floor": args.floor,
-        "signed_mode": args.signed_mode,
-        "scale_mode": args.scale_mode,
-        "sparsity": args.sparsity,
-        "no_normalise": args.no_normalise,
-        "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
-    });
-    merge(&mut all, models);
+    let entry = args.model;
+    let mut own = args.options.to_json(&entry.specs());
+    if let Some(mode) = own.get_mut("given").filter(|given| given.is_null()) {
+        *mode = json!(1);
+    }
+    if let Some(m) = own.get_mut("m") {
+        let asked = args.options.get::<Replicates>("m")?.unwrap_or_default();
+        *m = match asked {
+            Replicates::Auto => json!(entry.default_of("m")),
+            m => json!(m.number().to_string()),
+        };
+    }
+    merge(&mut all, Value::Object(own));
     Ok(all)
 }
 
@@ -219,7 +206,7 @@ pub(crate) fn belongs(
             "is not a checkpoint: expected a file that --checkpoint of a run wrote",
         ));
     }
-    let (then, now) = (&file.metadata["model"], kind.name());
+    let (then, now) = (&file.metadata["model"], kind.name);
     if then != now {
         let what = format!("is a checkpoint of the model {then}, not of \"{now}\"");
         return Err(Failure::of(path, what));

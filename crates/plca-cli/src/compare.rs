@@ -18,8 +18,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let (a, b) = (Fit::read(&args.a)?, Fit::read(&args.b)?);
     let of_a = |what: String| Failure::of(&args.a, what);
     let other = args.b.display();
-    if a.kind.name() != b.kind.name() {
-        let (here, there) = (a.kind.name(), b.kind.name());
+    if a.kind.name != b.kind.name {
+        let (here, there) = (a.kind.name, b.kind.name);
         return Err(of_a(format!(
             "is a fit of {here}, {other} of {there}: expected two fits of one model"
         )));
@@ -66,7 +66,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let (then, now) = (&a.file.metadata, &b.file.metadata);
     let objective = [then, now].map(|of| of["objective"].as_f64());
     let summary = json!({
-        "model": a.kind.name(),
+        "model": a.kind.name,
         "rank": [a.rank, b.rank],
         "objective_name": [then["objective_name"], now["objective_name"]],
         "objective": objective,

@@ -10,7 +10,7 @@ use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 use crate::limits;
 use crate::models::options::{has, need_matrix};
-use crate::models::{Kind, ModelKind, Takes};
+use crate::models::{Kind, Takes};
 use crate::named::{is_time, quoted};
 use crate::precision;
 use crate::spectrogram::is_sound;
@@ -21,7 +21,7 @@ pub(crate) type Loaded<T> = Box<dyn Data<T>>;
 
 /// Reads data for a model and hides what is missing.
 pub(crate) fn load_for<T: Element>(
-    model: &dyn ModelKind,
+    model: Kind,
     path: &Path,
     args: &DataArgs,
 ) -> Result<Loaded<T>, Failure> {
@@ -30,11 +30,11 @@ pub(crate) fn load_for<T: Element>(
 
 /// Reads data for a model.
 pub(crate) fn read_for<T: Element>(
-    model: &dyn ModelKind,
+    model: Kind,
     path: &Path,
     args: &DataArgs,
 ) -> Result<DataFile<T>, Failure> {
-    let takes = model.takes();
+    let takes = model.takes;
     let options = ReadOptions {
         // What a mask may hide is refused later where it does not.
         allow_negative: takes != Takes::Counts || args.mask.is_some(),
@@ -47,7 +47,7 @@ pub(crate) fn read_for<T: Element>(
         need_matrix(path, "--transpose", shape_of(&file))?;
     }
     if takes == Takes::SignedMatrix {
-        need_matrix(path, model.name(), shape_of(&file))?;
+        need_matrix(path, model.name, shape_of(&file))?;
     }
     Ok(file)
 }
@@ -60,13 +60,13 @@ fn shape_of<T>(file: &DataFile<T>) -> &[usize] {
 
 /// What is observed of a file of data for a model.
 pub(crate) fn observed<T: Element>(
-    model: &dyn ModelKind,
+    model: Kind,
     path: &Path,
     args: &DataArgs,
     file: DataFile<T>,
 ) -> Result<Loaded<T>, Failure> {
-    let takes = model.takes();
-    let data = tensor(model.name(), path, args, file)?;
+    let takes = model.takes;
+    let data = tensor(model.name, path, args, file)?;
     precision::check_size(path, args, &*data)?;
     match takes {
         Takes::Counts => {
@@ -167,12 +167,12 @@ fn room_for_zeros<T: Element>(path: &Path, data: &dyn Data<T>) -> Result<(), Fai
 const NOISE: f64 = 0.1;
 
 /// What a person should know of the data of a model.
-pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) -> Vec<String> {
+pub(crate) fn warnings<T: Element>(model: Kind, data: &dyn Data<T>) -> Vec<String> {
     let mut warnings =
         plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
     let summary = data.summary();
     // Data that cannot be read are told by what reads them.
-    let by_counts = model.name().ends_with("-vb") && model.takes() == Takes::Counts;
+    let by_counts = model.name.ends_with("-vb") && model.takes == Takes::Counts;
     if by_counts && let Ok(Some(sum)) = plca_em::shares(data) {
         // Of the sum as many digits as it has in common.
         let sum: f64 = format!("{sum:.2e}").parse().unwrap_or(sum);
@@ -188,7 +188,7 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
         warnings.push("the values look like times: the last number of an entry is its value, and those before it are indices or names".into());
     }
     // Models that take no negative values have refused them.
-    if model.takes() == Takes::Numbers && summary.negative.is_some() {
+    if model.takes == Takes::Numbers && summary.negative.is_some() {
         let share = (summary.absolute - summary.total) / 2.0 / summary.absolute;
         warnings.push(match share > NOISE {
             false => "some values are negative: they are taken for noise about what is >= 0".into(),
@@ -205,7 +205,7 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
 pub(crate) fn transposed(
     model: Kind,
     path: &Path,
-    given: Option<u8>,
+    given: Option<usize>,
     args: &DataArgs,
 ) -> Option<String> {
     let remedy = match (has(model, "--given"), has(model, "--transpose")) {

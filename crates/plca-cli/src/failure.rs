@@ -154,7 +154,7 @@ impl Failure {
 }
 
 /// An error and what it comes from, each part once: none says what the next one does.
-fn chain(e: &dyn Error) -> String {
+pub(crate) fn chain(e: &dyn Error) -> String {
     let parts = std::iter::successors(Some(e), |&e| e.source());
     let parts: Vec<String> = parts.map(|e| e.to_string()).collect();
     parts.join(": ")
@@ -205,6 +205,24 @@ impl From<plca_media::MediaError> for Failure {
 impl From<plca_tensor::DataError> for Failure {
     fn from(e: plca_tensor::DataError) -> Self {
         plca_fit::FitError::from(e).into()
+    }
+}
+
+impl From<plca_run::RunError> for Failure {
+    fn from(e: plca_run::RunError) -> Self {
+        use plca_run::RunError as E;
+        match e {
+            E::Setting { name, value, what } => {
+                let option = name.replace('_', "-");
+                let space = if value.is_empty() { "" } else { " " };
+                Self::usage(format!("--{option}{space}{value}: {what}"))
+            }
+            E::Fit(e) | E::Shape(e) => e.into(),
+            E::File { path, what } => Self::of(&path, what),
+            E::Io(e) => e.into(),
+            E::Draw(what) => Self::new(what),
+            e => Self::usage(chain(&e)),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
-    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model,
+    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration,
     Progress, Sense, Status, Stop, far_hidden_cell,
 };
 use plca_io::{Element, MANIFEST, ModelFile, Sealed};
@@ -25,9 +25,10 @@ use crate::given;
 use crate::interrupt;
 use crate::limits;
 use crate::limits::on_threads;
-use crate::models::Scalar;
+use crate::models::made::of_line;
 use crate::models::options::{self, has, schedule};
 use crate::models::skellam;
+use crate::models::{self, Scalar};
 use crate::named;
 use crate::online;
 use crate::out_of_core::{self, load};
@@ -104,17 +105,26 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
         ranks::check(args)?;
     }
     on_threads(args.threads, || match args.stream.online {
-        Some(_) => args.model.online(args),
+        Some(_) => match args.precision {
+            Precision::F64 => models::online::<f64>(args),
+            Precision::F32 => models::online::<f32>(args),
+        },
         None if shards::asked(args) => {
             shards::check(args)?;
-            args.model.shards(args)
+            match args.precision {
+                Precision::F64 => shards::fit::<f64>(args),
+                Precision::F32 => shards::fit::<f32>(args),
+            }
         }
         None if args.stepwise.is_some() => Err(Failure::usage(
             "--stepwise needs shards: --shards N, or a folder that plca shard made",
         )),
         None if args.blocks.is_empty() => {
             sealed(args)?;
-            args.model.fit(args)
+            match args.precision {
+                Precision::F64 => fit::<f64>(args),
+                Precision::F32 => fit::<f32>(args),
+            }
         }
         None => Err(Failure::usage(
             "several files of data need --online, which learns from one after the other",
@@ -140,14 +150,11 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     Ok(args.sealed.get_or_init(|| sealed))
 }
 
-/// Fits the model that `make` makes for a number of components and the shape of its data, and leaves its files and its summary.
-pub(crate) fn fit<T: Scalar, M: Model<T> + 'static>(
-    args: &FitArgs,
-    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
-) -> Result<(), Failure> {
+/// Fits a model, and leaves its files and its summary.
+pub(crate) fn fit<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
     let data = load::<T>(args)?;
     let (given, rank) = start(args, data.shape())?;
-    let model = Box::new(make(args, rank, data.shape())?);
+    let model = of_line(args, rank, data.shape())?;
     let cooling = match schedule(args)? {
         None => None,
         Some(cooling) => {
@@ -157,6 +164,7 @@ pub(crate) fn fit<T: Scalar, M: Model<T> + 'static>(
             Some((cooling, parts.map_err(|e| Failure::by(&args.data, e))?))
         }
     };
+    let model = T::of(&*model);
     fit_on(args, &*data, model, given, cooling, settings(args, rank)?)
 }
 
@@ -173,7 +181,7 @@ pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), 
 pub(crate) fn fit_on<T: Scalar>(
     args: &FitArgs,
     data: &dyn Data<T>,
-    model: Box<dyn AnyModel<T> + '_>,
+    model: &dyn AnyModel<T>,
     mut given: Arrays,
     cooling: Option<(Cooling, HeldOut<'_, T>)>,
     settings: Value,
@@ -227,7 +235,7 @@ pub(crate) fn stop(args: &FitArgs) -> Result<Stop, Failure> {
 struct Run<'a, T: Element> {
     args: &'a FitArgs,
     data: &'a dyn Data<T>,
-    model: Box<dyn AnyModel<T> + 'a>,
+    model: &'a dyn AnyModel<T>,
     given: Arrays,
     /// Warnings of what was given.
     told: Vec<String>,
@@ -335,7 +343,7 @@ impl<T: Scalar> Run<'_, T> {
         // An interruption of the first start ends the process at once: there is nothing to keep.
         interrupt::iterating();
         let sense = run.algorithm().sense();
-        let posterior = has_density(run.algorithm().blocks()) || !args.sparsity.is_empty();
+        let posterior = has_density(run.algorithm().blocks()) || args.options.has("sparsity");
         let mut run = run.solver(solver).stop(self.stop.clone());
         if let Some((cooling, parts)) = &self.cooling {
             run = run.cool(*cooling, &parts.train, &parts.held);
@@ -428,7 +436,7 @@ impl<T: Scalar> Run<'_, T> {
         let (outcome, best) = (best.outcome, best.parameters);
         let mut summary = summary(args, outcome.iterations, &outcome.status, outcome.objective);
         let mut posterior = false;
-        let sparse = !args.sparsity.is_empty();
+        let sparse = args.options.has("sparsity");
         if let Some(name) = plain(args).filter(|_| has_priors(args) || sparse) {
             let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
             posterior = sparse || has_density(run.algorithm().blocks());
@@ -443,7 +451,7 @@ impl<T: Scalar> Run<'_, T> {
         warnings.extend(data::transposed(
             args.model,
             &args.data,
-            args.given,
+            args.options.get("given")?,
             &args.hidden,
         ));
         warnings.extend(outcome.restored.warnings());
@@ -498,9 +506,10 @@ fn far<T: Scalar>(
     data: &dyn Data<T>,
 ) -> Result<Option<String>, Failure> {
     let far = far_hidden_cell(data, || {
-        let fitted = args.model.approximation(Saved::of(&args.output, model))?;
+        let saved = Saved::new(&args.output, model.clone());
+        let fitted = args.model.approximation(saved)?;
         match fitted.shape() == data.shape() {
-            true => fitted.cells(),
+            true => fitted.cells().map_err(Failure::from),
             false => Ok(Vec::new()),
         }
     })?;
@@ -517,7 +526,7 @@ fn far<T: Scalar>(
 /// The dimension of the observations.
 fn along(args: &FitArgs, shape: &[usize]) -> usize {
     match has(args.model, "--given") {
-        true => args.given.unwrap_or(1).into(),
+        true => args.options.get("given").ok().flatten().unwrap_or(1),
         false => shape.len().saturating_sub(1),
     }
 }
@@ -568,7 +577,7 @@ fn points(model: &ModelFile) -> Option<String> {
 /// What a fit says of itself.
 pub(crate) fn summary(args: &FitArgs, iterations: usize, status: &Status, objective: f64) -> Value {
     json!({
-        "model": args.model.name(),
+        "model": args.model.name,
         "iterations": iterations,
         "stop_reason": status.to_string(),
         "objective": objective,
@@ -609,7 +618,7 @@ pub(crate) fn unfinished(cut: bool, max_iter: usize, tol: f64) -> Option<String>
 /// The metadata of any file of a run.
 pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: &str) -> Value {
     json!({
-        "model": args.model.name(),
+        "model": args.model.name,
         "settings": settings,
         "seed": args.seed,
         "version": env!("CARGO_PKG_VERSION"),
@@ -676,9 +685,10 @@ pub(crate) fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
         FitError::Data(e @ (DataError::NotFinite { .. } | DataError::NoMass)) => {
             precision::refused::<T>(&args.data, &args.hidden, e)
         }
-        FitError::Data(e @ DataError::Negative { .. }) if args.model.name() == "ntf-l2" => {
+        FitError::Data(e @ DataError::Negative { .. }) if args.model.name == "ntf-l2" => {
             Failure::of(&args.data, e).and("--update hals takes negative noise")
         }
+        FitError::UnknownBlock { .. } => e.into(),
         FitError::Total { .. } => {
             Failure::of(&args.data, e).and("data of either sign are for skellam")
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::{Freeze, Frozen};
+use plca_fit::Frozen;
 use plca_io::{Array, DataFile, ModelFile, ReadOptions};
 use serde_json::{Value, json};
 
@@ -180,14 +180,14 @@ fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
         return Ok(arrays);
     }
     let features = match has(args.model, "--given") {
-        true => 1 - args.given.unwrap_or(1),
+        true => 1 - args.options.get::<usize>("given")?.unwrap_or(1).min(1),
         false => 0,
     };
     let factor = format!("factor_{features}");
     let known = ["basis", "w", &factor];
     let blocks = args.model.free_blocks(2);
     let Some(block) = blocks.into_iter().find(|name| known.contains(&&**name)) else {
-        let name = args.model.name();
+        let name = args.model.name;
         return Err(Failure::of(
             path,
             format!("is a consensus, and {name} has none"),
@@ -375,16 +375,8 @@ fn taken(array: &Array<f64>, axis: usize, order: &[usize]) -> Array<f64> {
     Array::new(shape, values.copied().collect())
 }
 
-/// Freezes what `--fix` and `--freeze-entries` name; the initial values are those of a fit of data of this shape.
-pub(crate) fn freeze<B: Freeze>(args: &FitArgs, shape: &[usize], builder: B) -> Result<B, Failure> {
-    let blocks = frozen(args, shape)?.into_iter();
-    Ok(blocks.fold(builder, |builder, (name, frozen)| {
-        builder.frozen(&name, frozen)
-    }))
-}
-
 /// The blocks that `--fix` and `--freeze-entries` name, and the part of each.
-fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String, Frozen>, Failure> {
+pub(crate) fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String, Frozen>, Failure> {
     let mut named = BTreeMap::new();
     for fix in &args.fix {
         let bad = |what: String| Failure::usage(format!("--fix {fix}: {what}"));

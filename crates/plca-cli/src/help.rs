@@ -8,29 +8,40 @@ use clap::{Arg, Command, CommandFactory};
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::models::options::{has, takes};
-use crate::models::{Kind, MODELS, SCORED, Takes};
+use crate::models::priors::of_laws;
+use crate::models::{Kind, SCORED, Takes, models};
+use crate::settings;
 
 /// Columns of the help of a model.
 const WIDTH: usize = 100;
 
 /// The command line as it is parsed. Options that only some models take say which.
 pub(crate) fn command() -> Command {
-    let mut command = Arguments::command();
-    let scored = |model: &Kind| SCORED.contains(&model.name());
-    let scored: Vec<Kind> = MODELS.iter().copied().filter(scored).collect();
-    for (name, models) in [("fit", MODELS), ("select", &scored)] {
+    let mut command = arguments();
+    let scored = |model: &Kind| SCORED.contains(&model.name);
+    let all: Vec<Kind> = models().iter().collect();
+    let scored: Vec<Kind> = all.iter().copied().filter(scored).collect();
+    for (name, models) in [("fit", &all), ("select", &scored)] {
         command =
             command.mut_subcommand(name, |command| command.mut_args(|arg| told_of(arg, models)));
     }
     command
 }
 
+/// The command line with the settings of all models.
+fn arguments() -> Command {
+    let of_models = ["fit", "select", "learn"].into_iter();
+    of_models.fold(Arguments::command(), |command, name| {
+        command.mut_subcommand(name, settings::command)
+    })
+}
+
 /// An option whose help names the models that take it, unless all models of the command do.
-fn told_of(arg: Arg, models: &[Kind]) -> Arg {
+fn told_of(arg: Arg, known: &[Kind]) -> Arg {
     let Some(option) = option(&arg) else {
         return arg;
     };
-    let (taking, others): (Vec<Kind>, Vec<Kind>) = models
+    let (taking, others): (Vec<Kind>, Vec<Kind>) = known
         .iter()
         .copied()
         .partition(|model| has(*model, &option));
@@ -41,11 +52,11 @@ fn told_of(arg: Arg, models: &[Kind]) -> Arg {
         true => (taking, "Models"),
         false => (others, "Not for"),
     };
-    let names: Vec<_> = shorter.iter().map(|model| model.name()).collect();
+    let names: Vec<_> = shorter.iter().map(|model| model.name).collect();
     let text = arg.get_long_help().or(arg.get_help());
     let text = text.map(ToString::to_string).unwrap_or_default();
     // Those of select name the models that it has a table for.
-    if MODELS.iter().any(|model| text.starts_with(model.name())) {
+    if models().iter().any(|model| text.starts_with(model.name)) {
         return arg;
     }
     let end = if text.ends_with('.') { "" } else { "." };
@@ -66,21 +77,21 @@ pub(crate) fn asked(line: &[OsString]) -> Option<Kind> {
     if name != "fit" || !line.iter().any(help) {
         return None;
     }
-    let model = |word: &OsString| MODELS.iter().find(|model| *word == *model.name());
-    line.iter().find_map(model).copied()
+    let model = |word: &OsString| models().iter().find(|model| *word == *model.name);
+    line.iter().find_map(model)
 }
 
 /// What `plca fit MODEL --help` prints.
 pub(crate) fn of_model(model: Kind) -> String {
-    let name = model.name();
-    let mut command = Arguments::command();
+    let name = model.name;
+    let mut command = arguments();
     let fit = command.find_subcommand_mut("fit").map(std::mem::take);
     let fit = fit.unwrap_or_default();
     let example = format!("  {}\n", example(model));
     let mut fit = fit
         .disable_help_flag(true)
         .term_width(WIDTH)
-        .about(format!("{name}: {}", model.about()))
+        .about(format!("{name}: {}", model.about))
         .override_usage(format!(
             "plca fit {name} [OPTIONS] --output FILE DATA{}",
             if has(model, "--online") { " [BATCH]..." } else { "" }
@@ -114,13 +125,15 @@ fn of(model: Kind, arg: Arg) -> Arg {
         "blocks" | "passes" | "local" => arg.hide(!has(model, "--online")),
         _ if foreign => arg.hide(true),
         // Their lines name the values, and that of the solver those of the other.
-        "header" | "likelihood" | "missing_method" | "accelerate" => arg.hide_possible_values(true),
+        "header" | "likelihood" | "missing_method" | "accelerate" | "positions" => {
+            arg.hide_possible_values(true)
+        }
         "prior" => arg.help(format!(
             "Prior on every column of a block, repeatable: {}",
-            model.priors()
+            of_laws(model.laws())
         )),
         "solver" => arg.value_parser(solvers(model)),
-        "update" => match model.takes() {
+        "update" => match model.takes {
             Takes::Counts => {
                 arg.help("Form of the update: simultaneous or sequential [default: simultaneous]")
             }
@@ -136,7 +149,7 @@ fn solvers(model: Kind) -> PossibleValuesParser {
     use plca_fit::Solver;
     let all = Solver::ALL.iter().filter(|solver| match solver {
         Solver::Em | Solver::Auto => true,
-        Solver::Fast => model.separates(),
+        Solver::Fast => model.separates,
         _ => has(model, "--accelerate"),
     });
     PossibleValuesParser::new(all.map(|solver| PossibleValue::new(solver.name())))
@@ -144,7 +157,7 @@ fn solvers(model: Kind) -> PossibleValuesParser {
 
 /// A command line that fits the model.
 fn example(model: Kind) -> String {
-    let data = match model.takes() {
+    let data = match model.takes {
         Takes::Counts => "counts.csv",
         Takes::Numbers | Takes::Signed | Takes::SignedMatrix => "numbers.csv",
     };
@@ -154,7 +167,7 @@ fn example(model: Kind) -> String {
     };
     format!(
         "plca fit {} {data} --rank 5{kernel} --output model.npz",
-        model.name()
+        model.name
     )
 }
 

@@ -33,6 +33,7 @@ mod restored;
 mod saved;
 mod select;
 mod separate;
+mod settings;
 mod shards;
 mod solver;
 mod spectrogram;
@@ -102,9 +103,17 @@ fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
         again = Some(a.model.clone());
         (arguments, matches) = parsed(line)?;
     }
-    if let (Command::Fit(a), Some((_, matches))) = (&mut arguments.command, matches.subcommand()) {
-        a.request = refit::request(a, matches);
-        a.again = again;
+    if let Some((name, matches)) = matches.subcommand() {
+        match &mut arguments.command {
+            Command::Fit(a) => {
+                a.options = settings::given(name, matches);
+                a.request = refit::request(a, matches);
+                a.again = again;
+            }
+            Command::Select(a) => a.options = settings::given(name, matches),
+            Command::Learn(a) => a.options = settings::given(name, matches),
+            _ => {}
+        }
     }
     let given = args::given(&matches);
     interrupt::handle()?;
@@ -151,7 +160,7 @@ fn obey(command: &Command, given: &[String]) -> Result<(), Failure> {
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, given),
         Command::Shard(a) => shards::run(a),
-        Command::Learn(a) => limits::on_threads(a.threads, || a.model.learn(a))?,
+        Command::Learn(a) => limits::on_threads(a.threads, || models::learn(a))?,
         Command::Consensus(a) => consensus::run(a, given),
         // The fit of a model file is a fit by now.
         Command::Refit(_) => Ok(()),

@@ -16,9 +16,7 @@ use plca_fit::shards::{
     Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Survey,
     started,
 };
-use plca_fit::{
-    Algorithm, Checkpoint, FitError, Iteration, Model, Parameters, Run, Solver, Status,
-};
+use plca_fit::{Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status};
 use plca_io::{Manifest, ModelFile, ShardPart, write_atomically};
 use plca_tensor::Data;
 use serde::Serialize;
@@ -38,6 +36,7 @@ use crate::models::Scalar;
 use crate::models::options::{first_given, has, schedule};
 use crate::models::skellam;
 use crate::outputs::{Trace, merge};
+use crate::shards::sharded;
 use crate::shards::{of_folder, settings_of};
 use crate::solver::{self, extrapolated};
 
@@ -185,27 +184,28 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     }
 }
 
-/// Fits the model that `make` makes to the shards of a folder.
-pub(crate) fn fit<T: Scalar, M: Model<T> + Sharded<T>>(
-    args: &FitArgs,
-    world: &World,
-    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
-) -> Result<(), Failure> {
+/// Fits a model to the shards of a folder.
+pub(crate) fn fit<T: Scalar>(args: &FitArgs, world: &World) -> Result<(), Failure> {
     let opened = || -> Result<_, Failure> {
         let checksum = sealed(args)?.sha256()?.to_string();
         let manifest = Manifest::read(&args.data)?;
-        let (model, _, rank) = of_folder(args, &manifest, make)?;
+        let (model, _, rank) = of_folder::<T>(args, &manifest)?;
         let settings = settings_of(args, rank, manifest.shards.len() as u32)?;
-        Ok((model, Own::of(args, world, &manifest)?, settings, checksum))
+        Ok((
+            model,
+            Own::<T>::of(args, world, &manifest)?,
+            settings,
+            checksum,
+        ))
     };
     let (model, own, settings, checksum) = world.agreed(opened())?;
     let crew = Crew {
         args,
         world,
-        model: &model,
+        model: sharded(args, &*model)?,
         own,
         key: json!({
-            "model": args.model.name(),
+            "model": args.model.name,
             "settings": settings,
             "data": { "sha256": checksum },
             "checkpoint": true,

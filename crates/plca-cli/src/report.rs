@@ -53,7 +53,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
 
 fn page(args: &ReportArgs, fit: &Fit, labels: Option<&[String]>) -> Result<String, Failure> {
     let metadata = &fit.file.metadata;
-    let (name, about) = (fit.kind.name(), fit.kind.about());
+    let (name, about) = (fit.kind.name, fit.kind.about);
     let title = format!("{name}, {} components", fit.rank);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\

@@ -13,6 +13,7 @@ use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fit::{HELD_OUT_STREAM, SHARE, unfinished};
 use crate::limits::{on_threads, reasonable};
+use crate::models;
 use crate::models::options::{need_matrix, refuse, refuse_foreign};
 use crate::outputs::{print, warn};
 
@@ -73,15 +74,15 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     args.ends.stop().check().map_err(Failure::usage)?;
     let cv = match args.criterion {
         Some(criterion) => criterion == Criterion::Cv,
-        None => args.model.cross_validates(),
+        None => models::cross_validates(args.model),
     };
     if cv {
-        return on_threads(args.threads, || args.model.cross_validate(args))??.report(args);
+        return on_threads(args.threads, || models::cross_validate(args))??.report(args);
     }
     if let Some(option) = given.iter().find(|option| OF_CV.contains(&&***option)) {
         return Err(Failure::usage(format!("{option} is for --criterion cv")));
     }
-    let mut table = on_threads(args.threads, || args.model.select(args))??;
+    let mut table = on_threads(args.threads, || models::select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
     if let Some(row) = table.rows.iter().find(wrong) {
         // Numbers that are none are null in JSON.
@@ -172,7 +173,7 @@ impl Candidate<'_> {
 pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
     let ranks = ranks(&args.ranks)?;
     table(args, |data| {
-        let name = args.model.name();
+        let name = args.model.name;
         if name != "plca" {
             need_matrix(&args.data, name, data.shape())?;
         }
@@ -194,7 +195,7 @@ pub(crate) fn table<'a>(
     args: &'a SelectArgs,
     candidates: impl FnOnce(&dyn Data<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
 ) -> Result<Table, Failure> {
-    let name = args.model.name();
+    let name = args.model.name;
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;
@@ -205,7 +206,7 @@ pub(crate) fn table<'a>(
         Criterion::HeldOut => (plca_em::Criterion::HeldOut, "held-out"),
         other @ (Criterion::Elbo | Criterion::Cv) => {
             let other = format!("{other:?}").to_lowercase();
-            let cv = if args.model.cross_validates() {
+            let cv = if models::cross_validates(args.model) {
                 "cv, "
             } else {
                 ""
@@ -227,7 +228,7 @@ pub(crate) fn table<'a>(
         .map_err(|e| e.about(&args.data))?;
     let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     if let Some(why) = not_counts(data).map_err(|e| Failure::by(&args.data, e))? {
-        let remedy = match args.model.cross_validates() {
+        let remedy = match models::cross_validates(args.model) {
             true => "; --criterion cv, which holds out cells, is for them",
             false => "",
         };
@@ -235,7 +236,7 @@ pub(crate) fn table<'a>(
             "the data are {why}; {label} takes them for counts{remedy}"
         ));
     }
-    let remedy = match args.model.cross_validates() {
+    let remedy = match models::cross_validates(args.model) {
         true => "; --criterion cv does not",
         false => "; --criterion held-out does not",
     };
@@ -284,7 +285,7 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
     let best = best_rank(&scores);
     let of_best = |name: &str| best.map_or(Value::Null, |at| rows[at][name].clone());
     let mut out = json!({
-        "model": args.model.name(),
+        "model": args.model.name,
         "criterion": criterion,
         "sample_size": sample_size,
         "rule": "best",

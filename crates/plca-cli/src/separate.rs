@@ -13,14 +13,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value, json};
 
-use crate::approximation::Approximation;
 use crate::args::SeparateArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::limits::reasonable;
+use crate::models::Kind;
 use crate::outputs::{report, warn, writable};
-use crate::saved::Saved;
+use crate::saved::{self, Saved};
 use crate::spectrogram::{Recorded, cancelled, comparable, hop, is_sound, recorded};
+use plca_run::{Answer, Approximation};
 
 /// Relative difference of two sums of data that are the same.
 const SAME: f64 = 1e-6;
@@ -99,17 +100,15 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
     let parts = match explains {
         true if models.len() == 1 && args.others == 0 && !models[0].spectra => {
-            let (kind, file) = Saved::read(&models[0].path)?;
+            let (kind, file) = saved::model(&models[0].path)?;
             let shape = vec![bins, frames];
             let data = DenseTensor::new(shape, spectrum.magnitudes(), Order::RowMajor);
             let data = data.map_err(|e| Failure::by(&args.sound, e))?;
-            let (model, told) = kind
-                .explained(file, &data)
-                .map_err(|e| e.about(&args.sound))?;
+            let (model, told) = explained(kind, file, &data).map_err(|e| e.about(&args.sound))?;
             Parts {
                 told,
                 names: (0..models[0].components).map(component).collect(),
-                magnitudes: Box::new(move |z| model.component(z)),
+                magnitudes: Box::new(move |z| Ok(model.component(z)?)),
             }
         }
         true => sources(args, &models, spectrum.magnitudes(), frames)?,
@@ -139,7 +138,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             Parts {
                 told: Value::Null,
                 names: (0..model.components).map(component).collect(),
-                magnitudes: Box::new(move |z| model.model.component(z)),
+                magnitudes: Box::new(move |z| Ok(model.model.component(z)?)),
             }
         }
     };
@@ -209,7 +208,7 @@ struct Learnt {
 
 impl Learnt {
     fn read(path: &Path, quiet: bool) -> Result<Self, Failure> {
-        let (kind, file) = Saved::read(path)?;
+        let (kind, file) = saved::model(path)?;
         let total = file.metadata["data"]["total"].as_f64();
         let sound = recorded(&file.metadata);
         warn(quiet, along_frequency(&file.metadata).as_slice());
@@ -227,7 +226,7 @@ impl Learnt {
         };
         let components = model.components();
         if components == 0 {
-            let name = kind.name();
+            let name = kind.name;
             return Err(bad(format!(
                 "holds the model `{name}`, whose components are not parts of a sound; expected another model, such as nmf-kl"
             )));
@@ -399,6 +398,26 @@ fn sources(
             Ok(cells)
         }),
     })
+}
+
+/// The model of a sound of which only the kernels are kept.
+fn explained(
+    kind: Kind,
+    file: Saved,
+    data: &DenseTensor<f64>,
+) -> Result<(Box<dyn Approximation>, Value), Failure> {
+    let said = file.said();
+    if !(kind.shifts() && kind.has("domain")) {
+        return Err(file.failure("holds shifted kernels; expected a model whose components are spectra, such as plca or nmf-kl").into());
+    }
+    let explainer = kind.explainer(file, None)?;
+    let how = Transform::default().impossible(Impossible::Drop);
+    let Answer::Together(found) = explainer.explain(data, how, false)? else {
+        return Err(Failure::new("the sound was explained in parts"));
+    };
+    let told = told(&found.fit);
+    let model = kind.approximation_of(&said, found.fit.state())?;
+    Ok((model, told))
 }
 
 /// What the explanation of a sound says of itself.

@@ -1,6 +1,5 @@
 //! `plca shard`, and `plca fit` of what it makes.
 
-use plca_fit::Model;
 use plca_fit::shards::{OnShards, Sharded, Shards};
 use plca_io::{Manifest, ReadOptions, ShardFolder, write_shards};
 use plca_tensor::{Data, cut, entries_along, even_ends};
@@ -15,9 +14,11 @@ use crate::fit::{fit_on, sealed, start};
 use crate::interrupt;
 use crate::limits;
 use crate::models::Scalar;
+use crate::models::made::of_line;
 use crate::models::options::{first_given, schedule};
 use crate::outputs::report;
 use crate::ranks;
+use plca_run::AnyModel;
 
 /// `plca shard`.
 pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
@@ -99,43 +100,49 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     }
 }
 
-/// Fits the model that `make` makes to shards: those of a folder, or those that the data are cut into.
-pub(crate) fn fit<T: Scalar, M: Model<T> + Sharded<T>>(
-    args: &FitArgs,
-    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
-) -> Result<(), Failure> {
+/// Fits a model to shards: those of a folder, or those that the data are cut into.
+pub(crate) fn fit<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
     if let Some(world) = &args.world {
-        return ranks::fit(args, world, make);
+        return ranks::fit::<T>(args, world);
     }
     // Before anything is read.
     sealed(args)?;
     if !args.data.is_dir() {
         let data = load_for::<T>(args.model, &args.data, &args.hidden)?;
         let (given, rank) = start(args, data.shape())?;
-        let model = make(args, rank, data.shape())?;
+        let model = of_line(args, rank, data.shape())?;
+        let model = sharded::<T>(args, &*model)?;
         let along = model.along(data.shape().len());
         let attempt = || {
             let ends = even_ends(&entries_along(&*data, along)?, args.shards.unwrap_or(1));
             cut(&*data, along, &ends)
         };
         let shards = attempt().map_err(|e| Failure::by(&args.data, e))?;
-        return on(args, &*data, &model, &shards, given, rank);
+        return on(args, &*data, model, &shards, given, rank);
     }
     let folder = ShardFolder::<T>::open(&args.data)?;
-    let (model, given, rank) = of_folder(args, folder.manifest(), make)?;
-    on(args, &folder, &model, &folder, given, rank)
+    let (model, given, rank) = of_folder::<T>(args, folder.manifest())?;
+    on(args, &folder, sharded(args, &*model)?, &folder, given, rank)
+}
+
+/// The same model as one of shards.
+pub(crate) fn sharded<'a, T: Scalar>(
+    args: &FitArgs,
+    model: &'a dyn AnyModel,
+) -> Result<&'a dyn Sharded<T>, Failure> {
+    let name = args.model.name;
+    T::sharded(model).ok_or_else(|| Failure::usage(format!("{name} cannot be fitted to shards")))
 }
 
 /// The model of the data in a folder, the blocks that are given and the number of components.
-pub(crate) fn of_folder<T: Scalar, M: Model<T> + Sharded<T>>(
+pub(crate) fn of_folder<T: Scalar>(
     args: &FitArgs,
     manifest: &Manifest,
-    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
-) -> Result<(M, Arrays, usize), Failure> {
+) -> Result<(Box<dyn AnyModel>, Arrays, usize), Failure> {
     let (given, rank) = start(args, &manifest.shape)?;
-    let model = make(args, rank, &manifest.shape)?;
+    let model = of_line(args, rank, &manifest.shape)?;
     let (count, along) = (manifest.shards.len(), manifest.along);
-    let wanted = model.along(manifest.shape.len());
+    let wanted = sharded::<T>(args, &*model)?.along(manifest.shape.len());
     let what = match args.shards {
         Some(asked) if asked as usize != count => {
             format!("has {count} shards, --shards {asked} asks for others")
@@ -159,15 +166,15 @@ pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Va
 }
 
 /// Fits a model to shards of data.
-fn on<T: Scalar, M: Model<T> + Sharded<T>>(
+fn on<T: Scalar>(
     args: &FitArgs,
     data: &dyn Data<T>,
-    model: &M,
+    model: &dyn Sharded<T>,
     shards: &dyn Shards<T>,
     given: Arrays,
     rank: usize,
 ) -> Result<(), Failure> {
     let settings = settings_of(args, rank, shards.count())?;
-    let model = Box::new(OnShards::new(model, shards).stepwise(args.stepwise));
-    fit_on(args, data, model, given, None, settings)
+    let model = OnShards::new(model, shards).stepwise(args.stepwise);
+    fit_on(args, data, &model, given, None, settings)
 }

@@ -24,12 +24,12 @@ pub(crate) fn extrapolated(args: &FitArgs) -> Option<&'static str> {
 
 /// Refuses a solver that the model does not have.
 pub(crate) fn known(solver: Solver, model: Kind) -> Result<(), Failure> {
-    if solver != Solver::Fast || model.separates() {
+    if solver != Solver::Fast || model.separates {
         return Ok(());
     }
     Err(Failure::usage(format!(
         "{} has no --solver fast: use --solver em",
-        model.name()
+        model.name
     )))
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn asked(args: &FitArgs) -> Solver {
 
 /// Whether `auto` is EM wherever the data are.
 fn is_em(args: &FitArgs) -> bool {
-    of_em(args).is_some() || args.tol == 0.0 || !args.model.separates()
+    of_em(args).is_some() || args.tol == 0.0 || !args.model.separates
 }
 
 /// Whether a run is one of EM only because its data are on the disk.
@@ -81,9 +81,9 @@ pub(crate) fn of<T: Element>(
 /// The first option that says how EM is to work.
 fn of_em(args: &FitArgs) -> Option<&'static str> {
     first_given(&[
-        ("--temper", args.temper.is_some()),
+        ("--temper", args.options.has("temper")),
         ("--accelerate", args.accelerate != Solver::Em),
-        ("--update", args.update.is_some()),
-        ("--missing-method", args.missing_method.is_some()),
+        ("--update", args.options.has("update")),
+        ("--missing-method", args.options.has("missing_method")),
     ])
 }

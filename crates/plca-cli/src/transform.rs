@@ -2,11 +2,9 @@
 
 use std::time::Instant;
 
-use plca_fit::{
-    Each, Ended, Explained, FitError, Impossible, Parameters, Solver, Status, Transform,
-};
+use plca_fit::{Ended, FitError, Impossible, Solver, Status, Transform};
 use plca_io::{Array, ModelFile, Sealed};
-use plca_tensor::{Data, MAX_ORDER};
+use plca_run::{Answer, Explainer};
 use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
@@ -16,11 +14,11 @@ use crate::data::{self, Loaded, observed, read_for};
 use crate::failure::Failure;
 use crate::fit::unfinished;
 use crate::limits::{self, describable, on_threads};
-use crate::models::ModelKind;
+use crate::models::Kind;
 use crate::models::options::has;
 use crate::named::{self, labels};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
-use crate::saved::Saved;
+use crate::saved;
 use crate::solver;
 use crate::spectrogram::{comparable, recorded};
 use crate::table::Labels;
@@ -34,16 +32,6 @@ pub(crate) struct Found {
     /// Shape of the new data.
     pub(crate) shape: Vec<usize>,
     pub(crate) warnings: Vec<String>,
-}
-
-impl Found {
-    /// The same with one gap for all observations.
-    pub(crate) fn with_one_gap(mut self) -> Self {
-        if let Some(gap) = self.arrays.get_mut("gap") {
-            gap.shape.clear();
-        }
-        self
-    }
 }
 
 pub(crate) fn run(args: &TransformArgs) -> Result<(), Failure> {
@@ -60,7 +48,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     ];
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
-    let (kind, file) = Saved::read(&args.model)?;
+    let (kind, file) = saved::model(&args.model)?;
     solver::known(args.solver, kind)?;
     let mut args = args.clone();
     let of_fit = file.metadata["data"]["first_index"].as_u64();
@@ -129,9 +117,10 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     }
     args.names.clone_from(&names);
     let components = file.metadata["components"].clone();
-    let found = kind.transform(file, &args)?;
+    let explainer = kind.explainer(file, args.along)?;
+    let found = explain(kind, &args, &explainer)?;
     let mut summary = found.summary;
-    summary["model"] = json!(kind.name());
+    summary["model"] = json!(kind.name);
     let mut metadata = json!({
         "transform_of": fitted.sha256()?,
         "data": { "shape": found.shape, "sha256": data.sha256()? },
@@ -174,57 +163,12 @@ fn fits_turned(e: &FitError) -> bool {
         && sizes.all(|(n, expected)| expected.parse::<usize>().map_or(true, |size| size == *n))
 }
 
-/// The dimension of the observations: `--along`, which a model may allow as it stands or only where it is `default`.
-pub(crate) fn along(
-    args: &TransformArgs,
-    default: usize,
-    allowed: impl Fn(usize) -> bool,
-) -> Result<usize, Failure> {
-    let along = args.along.unwrap_or(default);
-    if allowed(along) {
-        return Ok(along);
-    }
-    let known: Vec<String> = (0..MAX_ORDER)
-        .filter(|&d| allowed(d))
-        .map(|d| d.to_string())
-        .collect();
-    Err(Failure::usage(format!(
-        "--along {along}: the observations of this model lie along dimension {}",
-        known.join(" or ")
-    )))
-}
-
-/// What new data are explained by.
-pub(crate) enum Answer {
-    /// By a state of all observations.
-    Together(Box<Explained<Parameters<f64>>>),
-    /// By a row for every observation.
-    Each(Each),
-}
-
-impl From<Explained<Parameters<f64>>> for Answer {
-    fn from(all: Explained<Parameters<f64>>) -> Self {
-        Self::Together(Box::new(all))
-    }
-}
-
-/// Transforms new data with learnt blocks: observations along a mode, with `each` numbers for an observation; these `blocks` of a state are written.
-pub(crate) fn explain<A: Into<Answer>>(
-    model: &dyn ModelKind,
-    args: &TransformArgs,
-    (along, each): (usize, usize),
-    blocks: &[&str],
-    explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<A, FitError>,
-) -> Result<Found, Failure> {
-    if args.each
-        && model
-            .options()
-            .split(' ')
-            .any(|option| option == "--kernel")
-    {
+/// Transforms new data.
+fn explain(model: Kind, args: &TransformArgs, explainer: &Explainer) -> Result<Found, Failure> {
+    if args.each && model.kernels.is_some() {
         return Err(Failure::usage(format!(
             "--each: a file is one recording for {}: transform every file by itself",
-            model.name()
+            model.name
         )));
     }
     let mut file = read_for(model, &args.data, &args.hidden)?;
@@ -237,8 +181,9 @@ pub(crate) fn explain<A: Into<Answer>>(
     warnings.extend(of_names);
     let data: Loaded<f64> = observed(model, &args.data, &args.hidden, file)?;
     // Of another order it is refused below.
+    let along = explainer.along;
     let observations = data.shape().get(along).copied().unwrap_or(0);
-    describable(&args.data, each, observations)?;
+    describable(&args.data, explainer.numbers, observations)?;
     let mut how = Transform::default().impossible(Impossible::Drop);
     how.solver = match args.solver {
         Solver::Auto if args.tol == 0.0 => Solver::Em,
@@ -251,8 +196,8 @@ pub(crate) fn explain<A: Into<Answer>>(
         how.stop.tol = None;
     }
     let hidden = !data.is_complete();
-    let explained = explain(&*data, how).map_err(|e| {
-        let frozen = matches!(e, FitError::Conflict { .. }) && hidden && ["pntf", "ntf-l2"].contains(&model.name());
+    let explained = explainer.explain(&*data, how, args.each).map_err(|e| {
+        let frozen = matches!(e, FitError::Conflict { .. }) && hidden && ["pntf", "ntf-l2"].contains(&model.name);
         let turned = fits_turned(&e);
         match (Failure::by(&args.data, e), args.hidden.transpose) {
             (e, _) if frozen => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),
@@ -263,14 +208,15 @@ pub(crate) fn explain<A: Into<Answer>>(
     })?;
     let (mut arrays, mut scale) = (Arrays::new(), None);
     let (gap, impossible, empty, ended, objective);
-    match explained.into() {
+    let blocks = &explainer.blocks;
+    match explained {
         Answer::Together(all) => {
             let fit = &all.fit;
             let file = model.file(fit.state());
             arrays = file.arrays;
-            arrays.retain(|name, _| blocks.contains(&name.as_str()));
+            arrays.retain(|name, _| blocks.contains(name));
             scale = file.metadata["scale"].as_f64();
-            scale = scale.filter(|_| blocks.contains(&"scale"));
+            scale = scale.filter(|_| blocks.iter().any(|name| name == "scale"));
             ended = Ended {
                 iterations: fit.iterations(),
                 status: fit.status().clone(),
@@ -295,7 +241,11 @@ pub(crate) fn explain<A: Into<Answer>>(
     }
     warnings.extend(data::without_data(&empty, along, &args.names));
     if !gap.is_empty() {
-        arrays.insert("gap".into(), Array::new(vec![gap.len()], gap));
+        let shape = match explainer.one_gap && !args.each {
+            true => Vec::new(),
+            false => vec![gap.len()],
+        };
+        arrays.insert("gap".into(), Array::new(shape, gap));
     }
     arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
     let cut = ended.status == Status::MaxIterations;
@@ -311,6 +261,10 @@ pub(crate) fn explain<A: Into<Answer>>(
     }
     if args.each {
         summary["each"] = json!(true);
+    }
+    if explainer.bounds {
+        // [EXT 3] exp(-bound / v)
+        summary["perplexity"] = json!((-objective / data.total()).exp());
     }
     Ok(Found {
         arrays,

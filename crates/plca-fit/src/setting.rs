@@ -60,6 +60,8 @@ pub trait Setting: Sized {
     const CHOICES: &'static [(&'static str, &'static str)] = &[];
     /// Whether it stands on a command line without a value.
     const FLAG: bool = false;
+    /// Whether its numbers are whole, which files write without a point.
+    const WHOLE: bool = false;
     /// Whether it is a list whose items a command line separates by commas, or names one after the other.
     const LIST: bool = false;
 
@@ -97,6 +99,8 @@ pub struct SettingSpec {
     pub choices: &'static [(&'static str, &'static str)],
     /// [`Setting::FLAG`].
     pub flag: bool,
+    /// [`Setting::WHOLE`].
+    pub whole: bool,
     /// [`Setting::LIST`].
     pub list: bool,
     /// [`Setting::words`].
@@ -117,6 +121,7 @@ impl SettingSpec {
             about,
             choices: S::CHOICES,
             flag: S::FLAG,
+            whole: S::WHOLE,
             list: S::LIST,
             words: S::words,
         }
@@ -232,10 +237,21 @@ impl Setting for f64 {
     }
 }
 
+impl Setting for String {
+    fn of(value: &SettingValue) -> Result<Self, String> {
+        match value {
+            SettingValue::Text(text) => Ok(text.clone()),
+            other => Err(format!("{} is no text", other.kind())),
+        }
+    }
+}
+
 /// Whole numbers from here on have no neighbours in a double.
 const WHOLE: f64 = 9e15;
 
 impl Setting for usize {
+    const WHOLE: bool = true;
+
     fn of(value: &SettingValue) -> Result<Self, String> {
         match value {
             SettingValue::Number(x) if *x >= 0.0 && x.fract() == 0.0 && *x < WHOLE => {
@@ -255,6 +271,8 @@ impl Setting for usize {
 
 /// Extents, such as `3x8`.
 impl Setting for Vec<usize> {
+    const WHOLE: bool = true;
+
     fn of(value: &SettingValue) -> Result<Self, String> {
         value.items().iter().map(usize::of).collect()
     }
@@ -281,7 +299,7 @@ impl Setting for Vec<f64> {
     }
 }
 
-/// Numbers by block: `BLOCK=X`, each block once.
+/// Weights by block: `BLOCK=MU`, each block once.
 impl Setting for BTreeMap<String, f64> {
     const LIST: bool = true;
 
@@ -289,19 +307,24 @@ impl Setting for BTreeMap<String, f64> {
         let mut all = Self::new();
         for item in value.items() {
             let SettingValue::Text(text) = item else {
-                return Err(format!("{} is no text: expected BLOCK=X", item.kind()));
+                return Err(format!("{} is no text: BLOCK=MU is needed", item.kind()));
             };
             let (block, x) = text
                 .split_once('=')
-                .ok_or_else(|| format!("`{text}`: BLOCK=X is needed"))?;
+                .ok_or_else(|| format!("`{text}`: BLOCK=MU is needed"))?;
             let x: f64 = x
                 .parse()
                 .map_err(|_| format!("`{text}`: `{x}` is not a number"))?;
             if all.insert(block.to_string(), x).is_some() {
-                return Err(format!("`{text}`: `{block}` is named twice"));
+                return Err(format!("`{text}`: `{block}` has one already"));
             }
         }
         Ok(all)
+    }
+
+    // Whether the model has it at all is the first question.
+    fn words(words: &str) -> Result<SettingValue, String> {
+        Ok(SettingValue::Text(words.into()))
     }
 }
 
@@ -320,14 +343,16 @@ impl Setting for Anneal {
 
     fn words(words: &str) -> Result<SettingValue, String> {
         let numbers = words.split(',').map(f64::words);
-        let value = SettingValue::List(numbers.collect::<Result<_, _>>()?);
-        Self::of(&value).map(|_| value)
+        let anneal = Self::of(&SettingValue::List(numbers.collect::<Result<_, _>>()?))?;
+        let both = [anneal.alpha0, anneal.over].map(SettingValue::Number);
+        Ok(SettingValue::List(both.to_vec()))
     }
 }
 
 impl<S: Setting> Setting for Option<S> {
     const CHOICES: &'static [(&'static str, &'static str)] = S::CHOICES;
     const FLAG: bool = S::FLAG;
+    const WHOLE: bool = S::WHOLE;
     const LIST: bool = S::LIST;
 
     fn of(value: &SettingValue) -> Result<Self, String> {

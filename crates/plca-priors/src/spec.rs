@@ -276,7 +276,7 @@ impl FromStr for PriorSpec {
             "dirichlet" => Ok(Self::Dirichlet(Entries::All(number(settings)?))),
             "gamma" => {
                 let both = settings.split_once(',');
-                let (shape, rate) = both.ok_or_else(|| refused(settings, "SHAPE,RATE"))?;
+                let (shape, rate) = both.ok_or_else(|| refused(text, "gamma:SHAPE,RATE"))?;
                 let (shape, rate) = (number(shape)?, number(rate)?);
                 Ok(Self::Gamma(Entries::All(shape), Entries::All(rate)))
             }

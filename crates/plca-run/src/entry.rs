@@ -1,12 +1,15 @@
 //! The table of models.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, FileLayout, FitError, Freeze, Frozen, Index, Parameters, SettingSpec};
+use plca_fit::{
+    Axes, FileLayout, FitError, Freeze, Frozen, Index, Parameters, SettingSpec, SettingValue,
+};
 use plca_io::{Array, ModelFile, block_of};
 use plca_priors::PriorSpec;
 
 use crate::kind::{Extents, Kind};
-use crate::{AnyModel, Law, Options, RunError, Takes};
+use crate::options::{wrong, wrong_value};
+use crate::{AnyModel, Approximation, Explainer, Law, Options, PriorBlock, RunError, Saved, Takes};
 
 /// What is asked of a model.
 #[derive(Clone, Debug, Default)]
@@ -21,20 +24,10 @@ pub struct Request {
     pub priors: Vec<(String, PriorSpec)>,
 }
 
-/// A block that may have a prior.
-#[derive(Clone, Debug)]
-pub struct PriorBlock {
-    /// Its name; of a posterior, that of its means.
-    pub name: String,
-    /// Rows and columns.
-    pub size: (usize, usize),
-    /// How it lies in files.
-    pub layout: FileLayout,
-    /// Of a component in a file.
-    pub extents: Vec<usize>,
-    /// What priors it may have.
-    pub law: Law,
-}
+/// What makes a model of a request for data of a shape.
+type Build = fn(&Request, &[usize]) -> Result<Box<dyn AnyModel>, RunError>;
+/// What follows from a number of components, settings and the shape of data.
+type Of<O> = fn(usize, &Options, &[usize]) -> Result<O, RunError>;
 
 /// What is said of a model, and how it is made.
 #[derive(Clone, Copy, Debug)]
@@ -46,21 +39,25 @@ pub struct Entry {
     pub about: &'static str,
     /// What data it takes.
     pub takes: Takes,
-    /// The settings of runs that not every model has: those that it has.
-    pub runs: &'static [&'static str],
+    runs: &'static str,
     /// Whether it is for matrices alone.
     pub matrix: bool,
     /// The block of its kernels, if its components are kernels that are moved over the data.
     pub kernels: Option<&'static str>,
+    /// The block whose columns many fits may agree on.
+    pub spectra: Option<&'static str>,
     /// Whether the solver `fast` may fit it.
     pub separates: bool,
     defaults: &'static [(&'static str, &'static str)],
     objective: [&'static str; 2],
     free: Option<&'static [&'static str]>,
     specs: fn() -> Vec<SettingSpec>,
-    build: fn(&Request, &[usize]) -> Result<Box<dyn AnyModel>, RunError>,
-    prior_blocks: fn(usize, &Options, &[usize]) -> Result<Vec<PriorBlock>, RunError>,
-    extents: fn(usize, &Options, &[usize]) -> Result<Extents, RunError>,
+    build: Build,
+    laws: &'static [(&'static str, Law)],
+    prior_blocks: Of<Vec<PriorBlock>>,
+    extents: Of<Extents>,
+    explainer: fn(Saved, Option<usize>) -> Result<Explainer, RunError>,
+    approximation: fn(Saved) -> Result<Box<dyn Approximation>, RunError>,
     blocks: fn(usize) -> Vec<String>,
     axes: fn(&str) -> Option<Axes>,
     file: fn(&Parameters<f64>) -> ModelFile,
@@ -76,14 +73,18 @@ impl Entry {
             runs: K::RUNS,
             matrix: K::MATRIX,
             kernels: K::KERNELS,
+            spectra: K::SPECTRA,
             separates: K::SEPARATES,
             defaults: K::DEFAULTS,
             objective: K::OBJECTIVE,
             free: K::FREE,
             specs: K::specs,
             build: build::<K>,
+            laws: K::LAWS,
             prior_blocks: prior_blocks::<K>,
             extents: extents::<K>,
+            explainer: K::explainer,
+            approximation: K::approximation,
             blocks: <K::State<f64> as plca_fit::State>::block_names,
             axes: <K::State<f64> as plca_fit::State>::axes,
             file: ModelFile::of_parameters::<K::State<f64>>,
@@ -98,7 +99,8 @@ impl Entry {
 
     /// Whether it has a setting of this name, of its own or of its runs.
     pub fn has(&self, name: &str) -> bool {
-        self.runs.contains(&name) || self.specs().iter().any(|spec| spec.name == name)
+        self.runs.split(' ').any(|other| other == name)
+            || self.specs().iter().any(|spec| spec.name == name)
     }
 
     /// What a setting is in files where it is not given.
@@ -115,6 +117,11 @@ impl Entry {
     /// [`RunError`] for settings that are refused.
     pub fn build(&self, request: &Request, shape: &[usize]) -> Result<Box<dyn AnyModel>, RunError> {
         (self.build)(request, shape)
+    }
+
+    /// What priors its blocks may have, by the names of their means, `factor_*` for that of every mode.
+    pub fn laws(&self) -> &'static [(&'static str, Law)] {
+        self.laws
     }
 
     /// The blocks that may have priors, for data of this shape.
@@ -145,6 +152,24 @@ impl Entry {
         (self.extents)(components, options, shape)
     }
 
+    /// How a state in a file explains new data, whose observations lie along the dimension that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] for a file that is none of this model, a dimension that cannot be, and a model without a transform.
+    pub fn explainer(&self, file: Saved, along: Option<usize>) -> Result<Explainer, RunError> {
+        (self.explainer)(file, along)
+    }
+
+    /// What a state in a file says of its data.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] for a file that is none of this model.
+    pub fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, RunError> {
+        (self.approximation)(file)
+    }
+
     /// Names of its blocks in files, for data of this order.
     pub fn blocks(&self, order: usize) -> Vec<String> {
         let mut names = (self.blocks)(order);
@@ -164,6 +189,29 @@ impl Entry {
     /// What the axes of a block count, where the samples are the last mode.
     pub fn axes(&self, block: &str) -> Option<Axes> {
         (self.axes)(block)
+    }
+
+    /// The same of parameters that were found since, as those of a file that says so.
+    ///
+    /// # Errors
+    ///
+    /// As [`approximation`](Self::approximation).
+    pub fn approximation_of(
+        &self,
+        said: &Saved,
+        at: &Parameters<f64>,
+    ) -> Result<Box<dyn Approximation>, RunError> {
+        self.approximation(said.with(self.file(at)))
+    }
+
+    /// The axis of its array in files that counts the components.
+    pub fn component_axis(&self, block: &str) -> Option<usize> {
+        self.axes(block)?.components_in_file()
+    }
+
+    /// Whether its components are kernels of data that are not negative.
+    pub fn shifts(&self) -> bool {
+        self.kernels.is_some() && self.takes == Takes::Counts
     }
 
     /// Its parameters as a file.
@@ -188,10 +236,23 @@ impl Entry {
 
 fn build<K: Kind>(request: &Request, shape: &[usize]) -> Result<Box<dyn AnyModel>, RunError> {
     let specs = K::specs();
-    let known = |name: &str| specs.iter().any(|spec| spec.name == name);
-    if let Some((name, _)) = request.options.iter().find(|(name, _)| !known(name)) {
-        let (model, name) = (<K::State<f64> as plca_fit::State>::NAME, name.to_string());
-        return Err(RunError::Unknown { model, name });
+    for (name, value) in request.options.iter() {
+        let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
+            let (model, name) = (<K::State<f64> as plca_fit::State>::NAME, name.to_string());
+            return Err(RunError::Unknown { model, name });
+        };
+        let is = |item: &SettingValue| {
+            let known = |&(word, _): &(&str, _)| *item == SettingValue::Text(word.into());
+            spec.choices.is_empty() || spec.choices.iter().any(known)
+        };
+        if let Some(other) = value.items().iter().find(|item| !is(item)) {
+            let words: Vec<&str> = spec.choices.iter().map(|(word, _)| *word).collect();
+            let what = format!("there are {}", words.join(", "));
+            return Err(match other {
+                SettingValue::Text(word) => wrong_value(name, word.clone(), what),
+                _ => wrong(name, what),
+            });
+        }
     }
     let model = K::build(request.components, &request.options, shape)?;
     let priors = request.priors.iter();
@@ -216,7 +277,7 @@ fn extents<K: Kind>(
     Ok(model.extents(shape)?)
 }
 
-fn prior_blocks<K: Kind>(
+pub(crate) fn prior_blocks<K: Kind>(
     components: usize,
     options: &Options,
     shape: &[usize],
@@ -224,12 +285,14 @@ fn prior_blocks<K: Kind>(
     let model = K::build(components, options, shape)?;
     let extents = model.extents(shape)?;
     let given = options.get::<usize>("given")?;
+    let signed = options.get::<usize>("signed_mode")?;
     let block = |(name, law): (String, Law)| {
         let axes =
             <K::State<f64> as plca_fit::State>::axes(&name).ok_or_else(|| no_block(&name))?;
         // Labels are those of samples in the last mode.
-        let axes = match given {
-            Some(0) => axes.of_modes(|mode| 1 - mode),
+        let axes = match (given, signed) {
+            (Some(0), _) => axes.of_modes(|mode| 1 - mode),
+            (_, Some(signed)) if axes.layout() == FileLayout::Sides => axes.of_modes(|_| signed),
             _ => axes,
         };
         let cells = extents.iter().find(|(block, _)| *block == name);

@@ -1,16 +1,21 @@
 //! What is wrong with a request.
 
-use plca_fit::FitError;
+use std::path::PathBuf;
 
-/// Why there is no such model.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+use plca_fit::FitError;
+use plca_io::IoError;
+
+/// Why there is no such model, or why it does not do what was asked.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A setting that is not what the model expects.
-    #[error("{name}: {what}")]
+    #[error("{name}{}{value}: {what}", if value.is_empty() { "" } else { " " })]
     Setting {
         /// Its name in files.
         name: String,
+        /// What it was given, where that is a word.
+        value: String,
         /// What is wrong with it.
         what: String,
     },
@@ -22,6 +27,31 @@ pub enum RunError {
         /// The name that it does not know.
         name: String,
     },
+    /// Settings that do not fit the shape of the data.
+    #[error(transparent)]
+    Shape(FitError),
+    /// What the model does not do.
+    #[error("{model} {what}")]
+    Unable {
+        /// The model.
+        model: &'static str,
+        /// What it does not do, and what does.
+        what: String,
+    },
+    /// What cannot be drawn.
+    #[error("{0}")]
+    Draw(String),
+    /// The model in a file is not what was expected.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file that cannot be read.
+    #[error(transparent)]
+    Io(#[from] IoError),
     /// What the model itself refuses.
     #[error(transparent)]
     Fit(#[from] FitError),

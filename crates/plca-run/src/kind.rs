@@ -4,11 +4,14 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use plca_fit::shards::Sharded;
-use plca_fit::{FitError, Freeze, Model, Named, Reconstruct, SettingSpec, Settings, State};
+use plca_fit::{
+    FitError, Freeze, Model, Named, Reconstruct, SettingSpec, SettingValue, Settings, State,
+};
 use plca_priors::PriorSpec;
 
+use crate::entry::prior_blocks;
 use crate::options::wrong;
-use crate::{Options, RunError, Scalar};
+use crate::{Approximation, Explainer, Law, Options, RunError, Saved, Scalar};
 
 /// What data a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,19 +24,6 @@ pub enum Takes {
     Signed,
     /// A matrix of any sign, of which a dense copy is made.
     SignedMatrix,
-}
-
-/// What priors a block may have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
-    /// All on distributions.
-    Simplex,
-    /// All on rates.
-    Rates,
-    /// A Dirichlet law.
-    Dirichlet,
-    /// A gamma law, of which the rate is this unless it is said.
-    Gamma(f64),
 }
 
 /// The extents of the components of a block.
@@ -50,8 +40,8 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
     const ABOUT: &'static str;
     /// What data it takes.
     const TAKES: Takes = Takes::Counts;
-    /// The settings of runs that not every model has: those that it has.
-    const RUNS: &'static [&'static str];
+    /// The settings of runs that not every model has: those that it has, with a space between them.
+    const RUNS: &'static str;
     /// The blocks that take priors, by the names of their means, `factor_*` for that of every mode.
     const LAWS: &'static [(&'static str, Law)] = &[];
     /// The blocks that a start may give, where these are not all.
@@ -64,6 +54,8 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
     const OBJECTIVE: [&'static str; 2] = ["log_likelihood", "log_posterior"];
     /// The block of its kernels, if its components are kernels that are moved over the data.
     const KERNELS: Option<&'static str> = None;
+    /// The block whose columns many fits may agree on.
+    const SPECTRA: Option<&'static str> = None;
     /// Whether `fast` may fit it.
     const SEPARATES: bool = false;
 
@@ -94,6 +86,16 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
         Ok(Vec::new())
     }
 
+    /// How a state in a file explains new data, whose observations lie along the dimension that is asked for.
+    fn explainer(file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {
+        let _ = asked;
+        let name = <Self::State<f64> as State>::NAME;
+        Err(file.failure(format!("holds the model `{name}`, which has no transform")))
+    }
+
+    /// What a state in a file says of its data.
+    fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError>;
+
     /// The model for data of a scalar.
     fn typed<T: Scalar>(&self) -> &Self::Model<T>;
 
@@ -108,6 +110,54 @@ pub(crate) fn named<M: Named>(mut model: M, options: &Options) -> Result<M, RunE
     for (name, value) in options.iter() {
         model.set(name, value).map_err(|what| wrong(name, what))?;
     }
+    Ok(model)
+}
+
+/// With the only treatment of missing cells that a model has, for command lines of all models.
+pub(crate) fn with_imputation(mut specs: Vec<SettingSpec>) -> Vec<SettingSpec> {
+    specs.extend(
+        <plca_em::Plca as Named>::specs()
+            .into_iter()
+            .filter(|spec| spec.name == MISSING)
+            .map(|spec| {
+                let choices: &[_] = &[("imputation", "")];
+                SettingSpec { choices, ..spec }
+            }),
+    );
+    specs
+}
+const MISSING: &str = "missing_method";
+
+/// A model as its file says that it took its data, under its priors as far as they hold for new data, and with what of its settings follows from what it has
+/// learnt.
+pub(crate) fn of_file<K: Kind>(
+    said: &Saved,
+    (components, shape): (usize, &[usize]),
+    learnt: &[(&str, SettingValue)],
+) -> Result<K, RunError> {
+    let settings = said.settings();
+    let mut specs = K::specs();
+    let has_m = specs.iter().any(|spec| spec.name == "m");
+    specs.retain(|spec| ["m", "real_data"].contains(&spec.name));
+    let mut options = Options::of_json(settings, &specs);
+    if has_m && !options.has("m") {
+        // Files of Python say nothing where it is the limit.
+        options.set("m", SettingValue::Text("inf".into()));
+    }
+    for (name, value) in learnt {
+        options.set(name, value.clone());
+    }
+    let blocks = prior_blocks::<K>(components, &options, shape)?;
+    let mut model = K::build(components, &options, shape)?;
+    let texts = settings["prior"].as_array().into_iter().flatten();
+    for text in texts.filter_map(serde_json::Value::as_str) {
+        let (name, law) = text.split_once('=').unwrap_or((text, ""));
+        let block = blocks.iter().find(|block| block.is_called(name));
+        let block = block.ok_or_else(|| said.failure(format!("`{name}` takes no prior")))?;
+        let prior = block.read(law).map_err(|e| said.failure(e))?;
+        model = model.with_prior(&block.name, prior);
+    }
+    model.check()?;
     Ok(model)
 }
 

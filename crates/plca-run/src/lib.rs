@@ -3,16 +3,24 @@
 //! [`models`] is the table of them. An [`Entry`] says what a model is and makes it of a [`Request`]: an [`AnyModel`], of which [`Scalar::of`] is the trait
 //! object for one scalar. A program that knows its model needs none of this.
 
+mod approximation;
 mod entry;
 mod error;
+mod explain;
 mod kind;
 mod models;
 mod options;
+mod priors;
+mod saved;
 mod scalar;
 
-pub use entry::{Entry, PriorBlock, Request};
+pub use approximation::{Approximation, Draws};
+pub use entry::{Entry, Request};
 pub use error::RunError;
-pub use kind::{AnyModel, Law, Takes};
+pub use explain::{Answer, Explainer};
+pub use kind::{AnyModel, Takes};
 pub use models::{model, models};
-pub use options::Options;
+pub use options::{Options, kernel_of};
+pub use priors::{Law, PriorBlock, broadcast};
+pub use saved::Saved;
 pub use scalar::Scalar;

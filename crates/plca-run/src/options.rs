@@ -86,7 +86,7 @@ impl Options {
     /// As they stand in a file: all that the model has, `null`, `false` or an empty list where they are not given.
     pub fn to_json(&self, specs: &[SettingSpec]) -> Map<String, Value> {
         let value = |spec: &SettingSpec| match (self.0.get(spec.name), spec.flag, spec.list) {
-            (Some(value), ..) => to_json(value),
+            (Some(value), ..) => to_json(value, spec.whole),
             (None, true, _) => Value::Bool(false),
             (None, _, true) => Value::Array(Vec::new()),
             (None, ..) => Value::Null,
@@ -98,16 +98,32 @@ impl Options {
     }
 }
 
+/// Extents of kernels as a setting.
+pub fn kernel_of(extents: &[usize]) -> SettingValue {
+    let extents = extents.iter().map(|&n| SettingValue::Number(n as f64));
+    SettingValue::List(extents.collect())
+}
+
 /// A setting of a name that is refused.
 pub(crate) fn wrong(name: &str, what: impl Into<String>) -> RunError {
+    wrong_value(name, String::new(), what)
+}
+
+/// The same with what it was given.
+pub(crate) fn wrong_value(name: &str, value: String, what: impl Into<String>) -> RunError {
     RunError::Setting {
         name: name.to_string(),
+        value,
         what: what.into(),
     }
 }
 
 fn is_nothing(value: &SettingValue) -> bool {
-    matches!(value, SettingValue::List(items) if items.is_empty())
+    match value {
+        SettingValue::Flag(flag) => !flag,
+        SettingValue::List(items) => items.is_empty(),
+        _ => false,
+    }
 }
 
 fn of_json(json: &Value) -> Option<SettingValue> {
@@ -117,18 +133,24 @@ fn of_json(json: &Value) -> Option<SettingValue> {
         Value::Number(x) => SettingValue::Number(x.as_f64()?),
         Value::String(text) => SettingValue::Text(text.clone()),
         Value::Array(items) => {
-            SettingValue::List(items.iter().map(of_json).collect::<Option<_>>()?)
+            // A number without end has no other form.
+            let item = |item: &Value| match item {
+                Value::Null => Some(SettingValue::Number(f64::INFINITY)),
+                item => of_json(item),
+            };
+            SettingValue::List(items.iter().map(item).collect::<Option<_>>()?)
         }
     })
 }
 
-fn to_json(value: &SettingValue) -> Value {
+fn to_json(value: &SettingValue, whole: bool) -> Value {
     match value {
         SettingValue::Flag(flag) => Value::Bool(*flag),
-        // Whole numbers have no point in files.
-        SettingValue::Number(x) if x.fract() == 0.0 && x.abs() < 9e15 => Value::from(*x as i64),
+        SettingValue::Number(x) if whole => Value::from(*x as u64),
         SettingValue::Number(x) => Value::from(*x),
         SettingValue::Text(text) => Value::String(text.clone()),
-        SettingValue::List(items) => Value::Array(items.iter().map(to_json).collect()),
+        SettingValue::List(items) => {
+            Value::Array(items.iter().map(|x| to_json(x, whole)).collect())
+        }
     }
 }

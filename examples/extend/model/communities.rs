@@ -19,6 +19,9 @@ plca_fit::settings! {
     pub struct Communities, priors "" {}
 }
 
+// It has no settings besides.
+plca_fit::by_name!(Communities {});
+
 impl Settings for Communities {
     fn components(&self) -> usize {
         self.components

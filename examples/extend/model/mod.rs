@@ -1,50 +1,28 @@
-//! The model `communities` of the command.
+//! The model `communities` by name, for the command and for Python.
 
 #[allow(unreachable_pub, reason = "it is written for a library")]
 mod communities;
 
-use plca_io::Element;
+use plca_fit::{Named, SettingSpec};
+use plca_priors::PriorSpec;
 
-use super::priors::{Block, priors};
-use super::{ModelKind, of_state};
-use crate::approximation::{Approximation, Fitted};
-use crate::args::FitArgs;
-use crate::failure::Failure;
-use crate::saved::Saved;
-use communities::{Communities, CommunitiesState};
+pub(super) use communities::Communities;
+use communities::CommunitiesState;
 
-/// The model `communities`.
-pub(crate) struct OfGraphs;
+use crate::approximation::Fitted;
+use crate::kind::{Kind, named};
+use crate::{Approximation, Law, Options, RunError, Saved, Scalar};
 
-impl ModelKind for OfGraphs {
-    of_state!(CommunitiesState<f64>, model);
+impl Kind for Communities {
+    types!(CommunitiesState);
+    by_name!(k => Communities::new(k));
+    priors!();
+    const ABOUT: &'static str = "Communities of a graph: PLCA with one factor for both modes";
+    const RUNS: &'static str = "prior priors fix accelerate";
+    const LAWS: &'static [(&'static str, Law)] =
+        &[("weights", Law::Simplex), ("members", Law::Simplex)];
 
-    fn about(&self) -> &'static str {
-        "Communities of a graph: PLCA with one factor for both modes"
-    }
-
-    fn options(&self) -> &'static str {
-        "--prior --priors --fix --accelerate"
-    }
-
-    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+    fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
         Ok(Fitted::lawless(file.state::<CommunitiesState<f64>>()?))
     }
-}
-
-fn model<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Communities<T>, Failure> {
-    let model = Communities::new(rank);
-    let mut model = args.fix.iter().fold(model, |b, name| b.freeze(name));
-    let blocks = [
-        Block::vector("weights", rank),
-        Block::matrix("members", shape[0], rank),
-    ];
-    for (name, prior) in priors(&args.prior, args.priors.as_deref(), &blocks)? {
-        model = model.prior(name, prior);
-    }
-    Ok(model.checked()?)
 }

@@ -115,9 +115,7 @@ fn plca(k: usize, weights: f64) -> Result<PlcaVb> {
     let model = (0..3).fold(PlcaVb::new(k), |model, j| {
         model.prior(format!("factor_{j}_shape"), Entries::All(SPARSE))
     });
-    Ok(model
-        .prior("weights_shape", Entries::All(weights))
-        )
+    Ok(model.prior("weights_shape", Entries::All(weights)))
 }
 
 /// What one data set gives: curves over the number of components, and which of too many keep a count.

@@ -111,11 +111,10 @@ fn fitted(
 /// Kernels of a sound, all its frequencies by some frames.
 fn learnt(stft: &Stft, sound: &[f64], kernels: usize, seed: u64) -> Result<DMatrix<f64>> {
     let grid = magnitudes(stft, sound)?;
-    let config = Shifted::new(kernels, vec![grid.shape[0], FRAMES])
-        .anneal(Anneal {
-            alpha0: 0.8,
-            over: 30.0,
-        });
+    let config = Shifted::new(kernels, vec![grid.shape[0], FRAMES]).anneal(Anneal {
+        alpha0: 0.8,
+        over: 30.0,
+    });
     Ok(fitted(&config, &grid.tensor()?, Init::default(), seed)?
         .kernels()
         .clone())
@@ -144,8 +143,7 @@ fn separated(
         Some(z) => kernels[1][(i, z)],
     });
     // [EXT 1] the kernels stay, places and weights are learnt
-    let config = Shifted::new(k, vec![grid.shape[0], FRAMES])
-        .freeze("kernels");
+    let config = Shifted::new(k, vec![grid.shape[0], FRAMES]).freeze("kernels");
     let start = Init::default().block("kernels", both);
     let state = fitted(&config, &grid.tensor()?, start, seed)?;
     let part = |s: usize| -> Result<Vec<f64>> {

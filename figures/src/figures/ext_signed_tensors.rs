@@ -209,9 +209,7 @@ fn matrix(context: &Context, data: &DenseTensor<f64>, k: usize) -> Result<[Vec<f
         rate: Entries::All((SHAPE[1] * SHAPE[2]) as f64 / SIZE),
         ..Prior::flat()
     };
-    let snmf = SnmfVb::new(k)
-        .replicates(Replicates::One)
-        .priors(priors);
+    let snmf = SnmfVb::new(k).replicates(Replicates::One).priors(priors);
     let (vb, _) = best(context, &snmf, data)?;
     Ok([
         em.cells(None)?.into_parts().1,

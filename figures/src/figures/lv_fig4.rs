@@ -92,11 +92,10 @@ fn control(context: &Context) -> Result<Vec<Entry>> {
 
 fn measure(context: &Context, input: &Grid) -> Result<Vec<Entry>> {
     let truth = digits();
-    let config = Shifted::new(3, KERNEL.to_vec())
-        .anneal(Anneal {
-            alpha0: 0.7,
-            over: 60.0,
-        });
+    let config = Shifted::new(3, KERNEL.to_vec()).anneal(Anneal {
+        alpha0: 0.7,
+        over: 60.0,
+    });
     let seeds = context.starts(SEEDS);
     let runs = runs(&config, &input.tensor()?, seeds, 120)?;
     let reach = [KERNEL[0] - 1, KERNEL[1] - 1, 0];

@@ -65,11 +65,10 @@ fn notes(context: &Context) -> Grid {
 }
 
 fn fit(input: &Grid, kernel: &[usize], seeds: std::ops::Range<u64>) -> Result<Runs> {
-    let config = Shifted::new(1, kernel.to_vec())
-        .anneal(Anneal {
-            alpha0: 0.8,
-            over: 50.0,
-        });
+    let config = Shifted::new(1, kernel.to_vec()).anneal(Anneal {
+        alpha0: 0.8,
+        over: 50.0,
+    });
     runs(&config, &input.tensor()?, seeds, 100)
 }
 

@@ -122,11 +122,10 @@ fn control(context: &Context) -> Result<Vec<Entry>> {
 }
 
 fn measure(context: &Context, truth: &[Grid], input: &Grid) -> Result<Vec<Entry>> {
-    let config = Shifted::new(PATTERNS, KERNEL.to_vec())
-        .anneal(Anneal {
-            alpha0: 0.8,
-            over: 100.0,
-        });
+    let config = Shifted::new(PATTERNS, KERNEL.to_vec()).anneal(Anneal {
+        alpha0: 0.8,
+        over: 100.0,
+    });
     let seeds = context.starts(SEEDS);
     let runs = runs(&config, &input.tensor()?, seeds, 200)?;
     let found = matches(truth, runs.best().kernels(), &[0, KERNEL[1] - 1]);
@@ -169,11 +168,10 @@ fn speech(context: &Context) -> Result<Option<Entry>> {
     let input = Grid::from_fn(&[bins, FRAMES.min(all - 1)], |i| {
         values[i[0] * all + i[1] + 1]
     });
-    let config = Shifted::new(20, vec![bins, 8])
-        .anneal(Anneal {
-            alpha0: 0.8,
-            over: 50.0,
-        });
+    let config = Shifted::new(20, vec![bins, 8]).anneal(Anneal {
+        alpha0: 0.8,
+        over: 50.0,
+    });
     let iterations = context.size(150, 60);
     let runs = runs(&config, &input.tensor()?, context.starts(1), iterations)?;
     let mut order: Vec<usize> = (0..20).collect();

@@ -58,11 +58,10 @@ fn fit(
     seeds: std::ops::Range<u64>,
     iterations: usize,
 ) -> Result<Runs> {
-    let config = Shifted::new(components, kernel.to_vec())
-        .anneal(Anneal {
-            alpha0: 0.7,
-            over: 0.5 * iterations as f64,
-        });
+    let config = Shifted::new(components, kernel.to_vec()).anneal(Anneal {
+        alpha0: 0.7,
+        over: 0.5 * iterations as f64,
+    });
     runs(&config, &input.tensor()?, seeds, iterations)
 }
 

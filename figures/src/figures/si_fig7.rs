@@ -102,11 +102,10 @@ fn generate(context: &Context, truth: &[Grid; 3]) -> Grid {
 }
 
 fn fit(context: &Context, input: &Grid) -> Result<Runs> {
-    let config = Shifted::new(3, KERNEL.to_vec())
-        .anneal(Anneal {
-            alpha0: 0.7,
-            over: 70.0,
-        });
+    let config = Shifted::new(3, KERNEL.to_vec()).anneal(Anneal {
+        alpha0: 0.7,
+        over: 70.0,
+    });
     runs(&config, &input.tensor()?, context.starts(SEEDS), 120)
 }
 

@@ -34,11 +34,10 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let input = sheet(context, &letters());
     let (mut panels, mut measured) = (Vec::new(), Vec::new());
     for (name, components, side) in CASES {
-        let config = Shifted::new(components, vec![side, side])
-            .anneal(Anneal {
-                alpha0: 0.7,
-                over: 60.0,
-            });
+        let config = Shifted::new(components, vec![side, side]).anneal(Anneal {
+            alpha0: 0.7,
+            over: 60.0,
+        });
         let seeds = context.starts(SEEDS);
         let runs = runs(&config, &input.tensor()?, seeds, 120)?;
         let state = runs.best();

@@ -62,11 +62,7 @@ fn scores(
         shape: Entries::All(1.0),
         rate: Entries::All(1.0 / SIZE),
     };
-    let configure = |k| {
-        SnmfVb::new(k)
-            .replicates(replicates)
-            .priors(prior.clone())
-    };
+    let configure = |k| SnmfVb::new(k).replicates(replicates).priors(prior.clone());
     let stop = Stop::default()
         .max_iter(context.sizes([300, 600, 2000]))
         .tol(TOL);

@@ -90,8 +90,7 @@ fn fit(
     };
     let data = SparseTensor::stored_only(cells)?;
     if scale.is_none() {
-        let snmf = Snmf::new(k)
-            .replicates(skellam_snmf::Replicates::Limit);
+        let snmf = Snmf::new(k).replicates(skellam_snmf::Replicates::Limit);
         let run = snmf.on(&data)?.solver(Solver::Em).stop(stop.clone());
         return Ok(run.run(Init::default(), &mut draws)?.into_state());
     }

@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 
 use crate::args::ConsensusArgs;
 use crate::blocks::{matrix, needed};
+use plca_run::Scalar;
+
+use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::Kind;
@@ -89,7 +92,7 @@ impl Runs<'_> {
         };
         let mut ended = ended.into_iter();
         let of_rank = |&rank: &usize| {
-            let samples = self.model.consensus(self.args, rank)?.samples;
+            let samples = Candidate::new(self.args, self.model, rank)?.samples;
             let runs: Vec<Ended> = ended.by_ref().take(restarts).collect();
             let columns = runs.iter().flat_map(|run| run.spectra.iter().copied());
             Ok(OfRank {
@@ -104,7 +107,7 @@ impl Runs<'_> {
 
     /// One fit, or `None` if it was interrupted.
     fn one(&self, rank: usize, restart: u64) -> Result<Option<Ended>, Failure> {
-        let candidate = self.model.consensus(self.args, rank)?;
+        let candidate = Candidate::new(self.args, self.model, rank)?;
         let mut settings = self.settings();
         settings["rank"] = json!(rank);
         settings["restart"] = json!(restart);
@@ -117,7 +120,7 @@ impl Runs<'_> {
         // Start r of `plca fit`.
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
         rng.set_stream(restart);
-        let run = candidate.model.on(self.data).map_err(about)?;
+        let run = f64::of(&*candidate.model).on(self.data).map_err(about)?;
         let run = run
             .solver(self.solver())
             .stop(self.args.ends.stop())
@@ -164,7 +167,7 @@ impl Runs<'_> {
     pub(crate) fn settings(&self) -> Value {
         let (args, table) = (self.args, &self.args.hidden.table);
         json!({
-            "model": self.model.name(),
+            "model": self.model.name,
             "sha256": self.sha256,
             "seed": args.seed,
             "max_iter": args.ends.max_iter,
@@ -184,7 +187,7 @@ impl Runs<'_> {
     /// As of `plca fit`.
     fn solver(&self) -> Solver {
         match self.args.solver {
-            Solver::Auto if self.args.ends.tol == 0.0 || !self.model.separates() => Solver::Em,
+            Solver::Auto if self.args.ends.tol == 0.0 || !self.model.separates => Solver::Em,
             named => named,
         }
     }

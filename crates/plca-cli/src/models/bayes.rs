@@ -1,7 +1,5 @@
 //! What `plca-vb` and `plsa-vb` share: scores by the bound.
 
-use std::path::Path;
-
 use plca_em::nominal_parameters;
 use plca_fit::{FitError, Init, Model, Status};
 use plca_tensor::Data;
@@ -14,21 +12,13 @@ use crate::failure::Failure;
 use crate::limits::reasonable;
 use crate::select::{Table, ranks};
 
-/// Why there is no such model: priors come from a file where there is one.
-pub(super) fn refused(file: Option<&Path>, e: FitError) -> Failure {
-    match file {
-        Some(path) => Failure::by(path, e),
-        None => Failure::usage(e),
-    }
-}
-
 /// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
 pub(super) fn scores<M: Model<f64>>(
     args: &SelectArgs,
     make: impl Fn(usize, &[usize]) -> Result<M, Failure>,
     ln_lik: impl Fn(&M::State, &dyn Data<f64>) -> Result<f64, FitError>,
 ) -> Result<Table, Failure> {
-    let name = args.model.name();
+    let name = args.model.name;
     if args.criterion.is_some_and(|c| c != Criterion::Elbo) {
         return Err(Failure::usage(format!(
             "{name} has no such criterion; there is --criterion elbo"
@@ -59,7 +49,7 @@ pub(super) fn scores<M: Model<f64>>(
     warnings.extend(data::transposed(
         args.model,
         &args.data,
-        args.given,
+        args.options.get("given")?,
         &args.hidden,
     ));
     Ok(Table {

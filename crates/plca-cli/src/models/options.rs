@@ -4,8 +4,8 @@ use std::path::Path;
 
 use plca_fit::Cooling;
 
-use super::{Kind, MODELS};
-use crate::args::{FitArgs, MissingMethod, Update};
+use super::{Kind, models};
+use crate::args::FitArgs;
 use crate::failure::Failure;
 use crate::solver::extrapolated;
 
@@ -20,14 +20,6 @@ pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(
     Err(match plca_io::is_table(path) && shape.len() == 3 {
         true => failure.and("the last cell of every line is its value, and those before it are names: a column that is none, such as a time, must be left out"),
         false => failure,
-    })
-}
-
-/// The treatment of missing cells that was asked for.
-pub(crate) fn missing(method: Option<MissingMethod>) -> Option<plca_em::Missing> {
-    method.map(|m| match m {
-        MissingMethod::Multiplicative => plca_em::Missing::Multiplicative,
-        MissingMethod::Imputation => plca_em::Missing::Imputation,
     })
 }
 
@@ -51,47 +43,37 @@ pub(crate) fn first_given(options: &[Given]) -> Option<&'static str> {
 
 /// Whether a model has one of the options that not every model has.
 pub(crate) fn has(model: Kind, option: &str) -> bool {
-    model.options().split(' ').any(|name| name == option)
+    model.has(&option.trim_start_matches("--").replace('-', "_"))
 }
 
 /// Whether a model takes an option, as every model does or as it alone.
 pub(crate) fn takes(model: Kind, option: &str) -> bool {
-    has(model, option) || !MODELS.iter().any(|&other| has(other, option))
+    has(model, option) || !models().iter().any(|other| has(other, option))
 }
 
 /// Refuses what was given of the options that only some models have, where this model is none of them.
 pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failure> {
     let foreign = given.iter().find(|option| {
         // Its value may ask for nothing.
-        let special = *option != "--accelerate" && MODELS.iter().any(|&other| has(other, option));
+        let special = *option != "--accelerate" && models().iter().any(|other| has(other, option));
         special && !has(model, option)
     });
-    foreign.map_or(Ok(()), |option| refuse(true, option, model.name()))
-}
-
-/// A form of the update that the model does not have.
-pub(crate) fn unknown_update(model: &str, update: Update, known: &str) -> Failure {
-    let update = format!("{update:?}").to_lowercase();
-    Failure::usage(format!(
-        "{model} has no --update {update}; there are {known}"
-    ))
+    foreign.map_or(Ok(()), |option| refuse(true, option, model.name))
 }
 
 /// Refuses the options of `fit` that the model does not have.
 pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     refuse_foreign(args.model, given)?;
     match extrapolated(args) {
-        Some(option) if !args.model.options().contains("--accelerate") => {
-            refuse(true, option, args.model.name())
-        }
+        Some(option) if !has(args.model, "--accelerate") => refuse(true, option, args.model.name),
         _ => Ok(()),
     }
 }
 
 /// First power and factor of `--temper B[,ETA]`.
 pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
-    let Some(spec) = &args.temper else {
-        if args.temper_prior {
+    let Some(spec) = args.options.get::<String>("temper")? else {
+        if args.options.has("temper_prior") {
             return Err(Failure::usage(
                 "--temper-prior needs --temper B, the power that P(z) is raised to",
             ));
@@ -104,7 +86,7 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     };
     let (power, eta) = match spec.split_once(',') {
         Some((power, eta)) => (number(power)?, Some(number(eta)?)),
-        None => (number(spec)?, None),
+        None => (number(&spec)?, None),
     };
     let mut schedule = Cooling::default().start(power);
     schedule.eta = eta.unwrap_or(schedule.eta);
@@ -129,7 +111,7 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
             "--kkt-tol cannot be combined with the schedule of --temper, which has its own stop rule",
         ));
     }
-    if args.missing_method == Some(MissingMethod::Multiplicative) {
+    if args.options.get::<String>("missing_method")?.as_deref() == Some("multiplicative") {
         return Err(Failure::usage(
             "--missing-method multiplicative cannot be combined with --temper",
         ));

@@ -1,10 +1,12 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
 use plca_em::{Shifted, shifted_parameters};
-use plca_fit::{Settings, Solver};
+use plca_fit::Solver;
 use serde_json::json;
 
-use super::siplca::{check_order, placed, reasonable};
+use plca_run::kernel_of;
+
+use super::made::{check_order, of_options, reasonable, typed};
 use crate::args::SelectArgs;
 use crate::failure::Failure;
 use crate::select::{self, Candidate, Table, ranks};
@@ -20,7 +22,9 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
         let candidate = |(kernel, rank): (&[usize], usize)| -> Result<Candidate<'a>, Failure> {
             check_order(kernel, shape)?;
             reasonable(rank, kernel, shape)?;
-            let shifted = placed(Shifted::new(rank, kernel.to_vec()), &args.places).checked()?;
+            let mut request = of_options(&args.options, rank);
+            request.options.set("kernel", kernel_of(kernel));
+            let shifted: Shifted = typed(args.model, &request, shape)?;
             let geometry = shifted.geometry(shape);
             let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
             let cells = [geometry.kernel_cells(), geometry.impulse_cells()];

@@ -4,16 +4,15 @@ use plca_priors::PriorSpec;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plca_fit::{Fit, FitError, Init, Model, Settings, Status};
+use plca_fit::{Fit, FitError, Init, Model, Status};
 use plca_io::{Array, ModelFile};
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
-use skellam_snmf::{Entries, Hyperparameters, Learner, Prior, Sharing, SnmfVbState};
+use skellam_snmf::{Entries, Hyperparameters, Learner, Prior, Sharing, SnmfVb, SnmfVbState};
 
-use super::priors::priors;
-use super::skellam::blocks;
-use super::skellam_vb::{RATE, SkellamVb, config};
+use super::made::{of_options, typed, with_priors};
+use super::skellam_vb::RATE;
 use crate::args::LearnArgs;
 use crate::data::{load_for, warnings};
 use crate::failure::Failure;
@@ -40,15 +39,17 @@ pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
     let mut learner = args.from.as_deref().map(kept).transpose()?;
     let (mut told, mut cut, mut bounds) = (Vec::new(), false, Vec::new());
     for path in &args.data {
-        let data = load_for::<f64>(&SkellamVb, path, &args.hidden)?;
+        let data = load_for::<f64>(args.model, path, &args.hidden)?;
         reasonable("--rank", args.rank, data.shape())?;
-        told.extend(warnings(&SkellamVb, &*data));
+        told.extend(warnings(args.model, &*data));
         let learner = match &mut learner {
             Some(learner) => learner,
             none => none.insert(begun(args, data.shape()[0])?),
         };
         let about = |e: FitError| Failure::by(path, e);
-        let fit = fitted(args, learner, &*data).map_err(about)?;
+        let request = of_options(&args.options, args.rank);
+        let model: SnmfVb = typed(args.model, &request, data.shape())?;
+        let fit = fitted(args, &model, learner, &*data).map_err(about)?;
         cut |= *fit.status() == Status::MaxIterations;
         bounds.push(fit.objective());
         learner.learn(&fit.state().posterior()).map_err(about)?;
@@ -73,7 +74,9 @@ fn begun(args: &LearnArgs, rows: usize) -> Result<Learner, Failure> {
         rate: Entries::All(RATE),
         ..Prior::flat()
     };
-    for (_, prior) in priors(&args.prior, None, &blocks((rows, args.rank, 1), RATE))? {
+    let request = of_options(&args.options, args.rank);
+    let request = with_priors(args.model, request, &args.prior, &[rows, 1])?;
+    for (_, prior) in request.priors {
         match prior {
             PriorSpec::Dirichlet(shapes) => start.plus = shapes,
             PriorSpec::Gamma(shape, rate) => (start.shape, start.rate) = (shape, rate),
@@ -115,11 +118,11 @@ fn kept(path: &Path) -> Result<Learner, Failure> {
 /// The posterior of a data set under the prior as learnt so far. It starts there, so that components keep their places; at random where nothing was learnt.
 fn fitted(
     args: &LearnArgs,
+    model: &SnmfVb,
     learner: &Learner,
     data: &dyn Data<f64>,
 ) -> Result<Fit<SnmfVbState<f64>>, FitError> {
-    let model = config(&args.signed, &[], args.rank);
-    let model = model.priors(learner.prior()?).checked()?;
+    let model = model.clone().priors(learner.prior()?);
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(learner.seen());
     let run = model.on(data)?.stop(args.ends.stop());

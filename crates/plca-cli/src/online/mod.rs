@@ -19,6 +19,7 @@ use crate::checkpoint::settings;
 use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::{leave, metadata};
+use crate::models::made::typed_of_line;
 use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Trace, folder_of, merge};
 use crate::restored::Restored;
@@ -49,13 +50,11 @@ impl Beside {
     }
 }
 
-/// Learns a model of which `name` gives the names of the factors that all blocks share, and `make` the configuration for a
-/// number of components and the shape of a block.
-pub(crate) fn fit<T: Element, M: Streamed<T>>(
+/// Learns a model of which `name` gives the names of the factors that all blocks share.
+pub(crate) fn fit<T: Element, M: Streamed<T> + Clone + 'static>(
     args: &FitArgs,
     name: impl Fn(usize) -> String,
     beside: Beside,
-    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
     args.hidden.table.of_several_files("--online")?;
@@ -69,7 +68,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     let shape = first.shape().to_vec();
     let (mut given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, &shape)?;
-    let model = make(args, rank, &shape)?;
+    let model: M = typed_of_line(args, rank, &shape)?;
     let along = model.streamed(shape.len());
     let settings = stream_settings(args, rank)?;
     let mut learner = Online::new(model)
@@ -127,7 +126,7 @@ pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     let option = given.find(|option| OF_ALL_DATA.contains(option));
     let option = option.or(first_given(&values)).or(extrapolated(args));
     option.map_or(Ok(()), |option| {
-        refuse(true, option, &format!("{} --online", args.model.name()))
+        refuse(true, option, &format!("{} --online", args.model.name))
     })
 }
 
@@ -449,7 +448,7 @@ impl Run<'_> {
             "shape": shape, "sha256": self.checksum, "total": total, "blocks": self.files.len(),
         });
         let summary = json!({
-            "model": args.model.name(),
+            "model": args.model.name,
             "iterations": state.batches,
             "stop_reason": "passes",
             "objective": place.ln_lik[1],

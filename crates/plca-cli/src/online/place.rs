@@ -58,7 +58,7 @@ impl Run<'_> {
         arrays.insert(SUMS.into(), list(place.sums.clone()));
         arrays.extend(place.unobserved.save());
         let metadata = json!({
-            "model": self.args.model.name(),
+            "model": self.args.model.name,
             "settings": self.settings,
             "data": { "sha256": self.checksum },
             "checkpoint": { "restored": place.restored },

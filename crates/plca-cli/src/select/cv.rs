@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::fit::unfinished;
 use crate::interrupt;
 use crate::limits::reasonable;
+use crate::models::options::first_given;
 use crate::models::options::{need_matrix, refuse};
 use crate::outputs::{print, warn};
 
@@ -49,7 +50,11 @@ where
 {
     let how = &args.validation;
     let of_em = !matches!(how.solver, Solver::Auto | Solver::Fast) || args.ends.tol == 0.0;
-    match of_em || how.init.is_some() || how.update.is_some() || how.missing_method.is_some() {
+    match of_em
+        || how.init.is_some()
+        || args.options.has("update")
+        || args.options.has("missing_method")
+    {
         true => scored(args, make),
         false => scored(args, |rank| Ok(Plca::new(rank))),
     }
@@ -62,7 +67,7 @@ fn scored<M>(
 where
     M: Model<f64, State: Reconstruct>,
 {
-    let (name, how, path) = (args.model.name(), &args.validation, &args.data);
+    let (name, how, path) = (args.model.name, &args.validation, &args.data);
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let ranks = ranks(&args.ranks)?;
     let settings = CrossValidation::default()
@@ -230,11 +235,10 @@ fn refused(e: EmError) -> Failure {
 /// The solver of every fit, by the rules of `plca fit`.
 fn solver(args: &SelectArgs) -> Result<Solver, Failure> {
     let how = &args.validation;
-    let of_em = match (how.update, how.missing_method) {
-        (Some(_), _) => Some("--update"),
-        (None, Some(_)) => Some("--missing-method"),
-        (None, None) => None,
-    };
+    let of_em = first_given(&[
+        ("--update", args.options.has("update")),
+        ("--missing-method", args.options.has("missing_method")),
+    ]);
     match (how.solver, of_em) {
         (Solver::Auto, Some(_)) => Ok(Solver::Em),
         (Solver::Auto, None) if args.ends.tol == 0.0 => Ok(Solver::Em),
@@ -321,7 +325,7 @@ impl Validated {
         };
         let how = &args.validation;
         json!({
-            "model": args.model.name(),
+            "model": args.model.name,
             "criterion": "cv",
             "rule": self.rule(args),
             "folds": how.folds,
@@ -395,8 +399,8 @@ impl Validated {
         if args.criterion.is_none() {
             text.push_str(&format!(
                 "cv is what select {} does without --criterion: the data need not be counts; with few counts a component it tends to choose too few components; {}\n",
-                args.model.name(),
-                match args.model.name() {
+                args.model.name,
+                match args.model.name {
                     "plsa" => "for texts take --criterion held-out",
                     _ => "bic, aic and held-out are for counts",
                 }

@@ -484,8 +484,8 @@ fn signed_kernels_are_annealed() {
         "{fit} --anneal 0.5,3 --max-iter 50 --output m.npz"
     ));
     for (options, parts) in [
-        ("--anneal 1.5,3", &["`anneal` is 1.5", "(0, 1]"][..]),
-        ("--anneal 0.5,0", &["`anneal` is 0", "iterations"]),
+        ("--anneal 1.5,3", &["--anneal 1.5", "(0, 1]"][..]),
+        ("--anneal 0.5,0", &["--anneal 0", "iterations"]),
         (
             "--anneal 0.5,3 --accelerate squarem",
             &["--accelerate", "--anneal"],

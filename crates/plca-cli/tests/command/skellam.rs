@@ -211,7 +211,7 @@ fn bad_settings_are_refused() {
         ("skellam d.csv --rank 2 --m many", ["--m", "many"]),
         ("skellam d.csv --rank 0", ["--rank 0", "one component"]),
         ("skellam d.csv", ["--rank", "--init"]),
-        ("skellam d.csv --rank 2 --floor nan", ["--floor", "nan"]),
+        ("skellam d.csv --rank 2 --floor nan", ["--floor", "NaN"]),
         ("skellam d.csv --rank 2 --given 0", ["skellam", "--given"]),
         (
             "skellam d.csv --rank 2 --temper 0.5",

@@ -98,7 +98,10 @@ fn sparse_trajectories_match_the_reference() {
         ("w=1", "no block `w`"),
         ("factor_0=x", "`x` is not a number"),
         ("factor_0=-1", "-1"),
-        ("weights=1 --sparsity weights=2", "has a sparsity already"),
+        (
+            "weights=1 --sparsity weights=2",
+            "`weights` has one already",
+        ),
     ] {
         folder.fails(
             2,

@@ -206,7 +206,11 @@ const USES: &[Use] = &[
     (
         "fit tiplca d.csv --rank 2 --kernel 2x2 --rotations 4 --angles 10,20 -o o.npz",
         2,
-        &["--rotations <N>", "cannot be used with", "--angles"],
+        &[
+            "--angles: cannot be used with rotations",
+            "cannot be used with",
+            "--angles",
+        ],
     ),
     (
         "select kmeans d.csv --ranks 2..3",
@@ -297,7 +301,7 @@ const USES: &[Use] = &[
     (
         "fit kmeans d.csv --rank 9 -o o.npz",
         1,
-        &["d.csv", "4 columns", "expected --rank of at most 4"],
+        &["d.csv", "4 columns", "expected a rank of at most 4"],
     ),
     // Blocks and priors.
     (

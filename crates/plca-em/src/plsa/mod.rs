@@ -134,6 +134,8 @@ pub(crate) const GIVEN: [&str; 4] = [
 
 /// The dimension, 0 or 1.
 impl Setting for Given {
+    const WHOLE: bool = true;
+
     fn of(value: &SettingValue) -> Result<Self, String> {
         match usize::of(value)? {
             0 => Ok(Self::Rows),

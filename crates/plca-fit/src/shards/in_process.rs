@@ -502,7 +502,7 @@ pub struct OnShards<'a, T: Real> {
 
 impl<'a, T: Real> OnShards<'a, T> {
     /// The model of these shards.
-    pub fn new<M: Sharded<T> + Model<T>>(model: &'a M, shards: &'a dyn Shards<T>) -> Self {
+    pub fn new(model: &'a dyn Sharded<T>, shards: &'a dyn Shards<T>) -> Self {
         Self {
             model,
             shards,

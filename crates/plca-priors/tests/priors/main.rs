@@ -9,6 +9,7 @@ mod laws;
 mod logistic_normal;
 mod neighbours;
 mod penalty;
+mod spec;
 mod steady;
 mod table;
 mod wrong_priors;

@@ -105,7 +105,7 @@ fn any_unit_gives_the_same_fit() {
         }
         let ntf = Ntf::new(3).update(update);
         let end = |s: f64| {
-            let (trace, _) = run(&ntf, &data::<f64>(&[12, 10], |x| x * s), Solver::Em);
+            let (trace, _) = run(&ntf, &data::<f32>(&[12, 10], |x| x * s), Solver::Em);
             trace.last().unwrap() / s / s
         };
         for s in [1e-30, 3e-12, 7e30] {

@@ -1,0 +1,143 @@
+//! What a fitted model says of its data.
+
+use plca_fit::{Factored, Reconstruct};
+use plca_io::Array;
+use plca_tensor::Cp;
+use rand_chacha::ChaCha8Rng;
+
+use crate::RunError;
+
+/// What a model says of its data.
+pub trait Approximation {
+    /// Their shape.
+    fn shape(&self) -> Vec<usize>;
+    /// Every cell, in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// Arrays that no memory holds.
+    fn cells(&self) -> Result<Vec<f64>, RunError>;
+    /// Draws from its law.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Unable`] for a model without one.
+    fn sample(&self, draws: Draws<'_>) -> Result<(), RunError>;
+    /// Number of components that can be told apart; 0 if they are not sums of non-negative arrays.
+    fn components(&self) -> usize;
+    /// What one component adds, in any unit that is the same for all.
+    ///
+    /// # Errors
+    ///
+    /// As [`cells`](Self::cells).
+    fn component(&self, z: usize) -> Result<Vec<f64>, RunError>;
+}
+
+/// Draws that were asked for.
+#[derive(Debug)]
+pub struct Draws<'a> {
+    /// How many.
+    pub number: u64,
+    /// Where random numbers come from.
+    pub rng: &'a mut ChaCha8Rng,
+    /// Zeros, in the shape of the model, to which they are added.
+    pub into: &'a mut Array<f64>,
+}
+
+impl Draws<'_> {
+    /// Draws this number of events of a sum of products of factors.
+    pub(crate) fn of(self, model: &Cp<'_, f64>) -> Result<(), RunError> {
+        let Self { number, rng, into } = self;
+        let mut left = number;
+        while left > 0 {
+            let draws = left.min(BATCH);
+            left -= draws;
+            let events = plca_em::sample_counts(model, draws as usize, rng);
+            let events = events.map_err(|e| RunError::Draw(e.to_string()))?;
+            for index in events.indices.chunks_exact(into.shape.len()) {
+                let place = index.iter().zip(&into.shape);
+                into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A fitted state and its law.
+pub(crate) struct Fitted<S> {
+    state: S,
+    /// Whether its components are non-negative and add up to it.
+    additive: bool,
+    law: Box<Law<S>>,
+}
+
+type Law<S> = dyn Fn(&S, Draws<'_>) -> Result<(), RunError>;
+
+impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
+    /// A state whose components are not told apart.
+    pub(crate) fn new(
+        state: S,
+        law: impl Fn(&S, Draws<'_>) -> Result<(), RunError> + 'static,
+    ) -> Box<Self> {
+        Box::new(Self {
+            state,
+            additive: false,
+            law: Box::new(law),
+        })
+    }
+
+    /// A state without a law to draw from.
+    pub(crate) fn lawless(state: S) -> Box<Self> {
+        Self::new(state, |_, _| {
+            let what = "the model has no distribution to sample from: expected a fit of counts, such as one of plca";
+            Err(RunError::Draw(what.into()))
+        })
+    }
+
+    /// A state that is the sum of its components.
+    pub(crate) fn sum(
+        state: S,
+        law: impl Fn(&S, Draws<'_>) -> Result<(), RunError> + 'static,
+    ) -> Box<Self> {
+        let mut fitted = Self::new(state, law);
+        fitted.additive = true;
+        fitted
+    }
+}
+
+impl<S: Factored<Scalar = f64>> Fitted<S> {
+    /// A state whose law is a distribution of events.
+    pub(crate) fn factored(state: S) -> Box<Self> {
+        Self::sum(state, |state, draws| {
+            state.with_scaled(|cp, _| draws.of(cp))
+        })
+    }
+}
+
+impl<S: Reconstruct<Scalar = f64>> Approximation for Fitted<S> {
+    fn shape(&self) -> Vec<usize> {
+        self.state.shape()
+    }
+
+    fn cells(&self) -> Result<Vec<f64>, RunError> {
+        Ok(self.state.reconstruct()?.into_parts().1)
+    }
+
+    fn sample(&self, draws: Draws<'_>) -> Result<(), RunError> {
+        (self.law)(&self.state, draws)
+    }
+
+    fn components(&self) -> usize {
+        match self.additive {
+            true => self.state.components(),
+            false => 0,
+        }
+    }
+
+    fn component(&self, z: usize) -> Result<Vec<f64>, RunError> {
+        Ok(self.state.component(z)?.into_parts().1)
+    }
+}
+
+/// Events held in memory together.
+const BATCH: u64 = 1 << 20;

@@ -1,0 +1,85 @@
+//! Squared error.
+
+use std::collections::BTreeMap;
+
+use plca_fit::{Named, Reconstruct as _, SettingSpec, State as _};
+use plca_priors::PriorSpec;
+pub(super) use pntf_l2::{Ntf, Pntf};
+use pntf_l2::{NtfState, PntfState};
+
+use crate::approximation::Fitted;
+use crate::explain::along;
+use crate::kind::{Kind, named};
+use crate::options::wrong;
+use crate::{Approximation, Explainer, Options, RunError, Saved, Scalar, Takes};
+
+impl Kind for Pntf {
+    types!(PntfState);
+    const SPECTRA: Option<&'static str> = Some("factor_0");
+    const ABOUT: &'static str =
+        "Factorization of any order under squared error, weights and factors on the simplex";
+    const RUNS: &'static str = "transpose fix accelerate";
+    const TAKES: Takes = Takes::Numbers;
+    const OBJECTIVE: [&'static str; 2] = ["squared_error", "penalised_squared_error"];
+
+    fn specs() -> Vec<SettingSpec> {
+        <Self as Named>::specs()
+    }
+
+    fn build(k: usize, options: &Options, shape: &[usize]) -> Result<Self, RunError> {
+        let mut known = PntfState::<f64>::block_names(shape.len());
+        known.retain(|name| name != "mass");
+        let sparse = options.get::<BTreeMap<String, f64>>("sparsity")?;
+        if let Some(other) = sparse
+            .iter()
+            .flat_map(|all| all.keys())
+            .find(|name| !known.contains(name))
+        {
+            let what = format!("no block `{other}`; there are {}", known.join(", "));
+            return Err(wrong("sparsity", what));
+        }
+        named(Self::new(k), options)
+    }
+
+    fn explainer(file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {
+        let order = file.order()?;
+        let along = along(asked, order - 1, |d| d < order)?;
+        let state: PntfState<f64> = file.state()?;
+        let k = state.weights().len();
+        Ok(Explainer::new(
+            (along, k),
+            &["mixture"],
+            move |data, how| Ok(state.transform(data, &how.along(along))?.untyped()),
+        ))
+    }
+
+    fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
+        Ok(Fitted::factored(file.state::<PntfState<f64>>()?))
+    }
+}
+
+impl Kind for Ntf {
+    types!(NtfState);
+    by_name!(k => Ntf::new(k));
+    priors!();
+    const SPECTRA: Option<&'static str> = Some("factor_0");
+    const ABOUT: &'static str =
+        "Non-negative factorization of any order under squared error (Lee and Seung)";
+    const RUNS: &'static str = "transpose fix";
+    const TAKES: Takes = Takes::Numbers;
+    const OBJECTIVE: [&'static str; 2] = ["squared_error"; 2];
+
+    fn explainer(file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {
+        let order = file.order()?;
+        let along = along(asked, order - 1, |d| d < order)?;
+        let state: NtfState<f64> = file.state()?;
+        let (factor, k) = (format!("factor_{along}"), state.components());
+        Ok(Explainer::new((along, k), &[&factor], move |data, how| {
+            Ok(state.transform(data, &how.along(along))?.untyped())
+        }))
+    }
+
+    fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
+        Ok(Fitted::factored(file.state::<NtfState<f64>>()?))
+    }
+}
