@@ -44,7 +44,7 @@ fn told_of(arg: Arg, known: &[Kind]) -> Arg {
     let (taking, others): (Vec<Kind>, Vec<Kind>) = known
         .iter()
         .copied()
-        .partition(|model| has(*model, &option));
+        .partition(|model| has(model, &option));
     if taking.is_empty() || others.is_empty() {
         return arg;
     }

@@ -28,7 +28,7 @@ fn share(signal: &[f64], rate: u32, frequency: f64) -> f64 {
 #[test]
 fn every_channel_has_its_tone() {
     for ending in ENDINGS {
-        let sound = read_sound(&stored(ending)).unwrap();
+        let sound = read_sound(stored(ending)).unwrap();
         assert_eq!((sound.rate, sound.channels.len()), (22050, 2), "{ending}");
         let length = sound.channels[0].len();
         // A quarter of a second, and what encoders add at both ends.

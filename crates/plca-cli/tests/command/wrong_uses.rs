@@ -370,7 +370,7 @@ const USES: &[Use] = &[
     (
         "fit pntf d.csv --rank 2 --sparsity weights -o o.npz",
         2,
-        &["--sparsity weights", "BLOCK=MU"],
+        &["--sparsity: `weights`", "BLOCK=MU"],
     ),
     // Files.
     (
