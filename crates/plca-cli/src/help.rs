@@ -41,10 +41,8 @@ fn told_of(arg: Arg, known: &[Kind]) -> Arg {
     let Some(option) = option(&arg) else {
         return arg;
     };
-    let (taking, others): (Vec<Kind>, Vec<Kind>) = known
-        .iter()
-        .copied()
-        .partition(|model| has(model, &option));
+    let (taking, others): (Vec<Kind>, Vec<Kind>) =
+        known.iter().copied().partition(|model| has(model, &option));
     if taking.is_empty() || others.is_empty() {
         return arg;
     }

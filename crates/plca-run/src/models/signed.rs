@@ -223,7 +223,7 @@ impl Kind for SignedCpVb {
     types!(SignedCpVbState);
     priors!();
     const ABOUT: &'static str = "Skellam factorization of a tensor of either sign with one signed mode, by variational Bayes";
-    const RUNS: &'static str = "prior priors fix accelerate";
+    const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
     const TAKES: Takes = Takes::Signed;
     const LAWS: &'static [(&'static str, Law)] = <SignedCp as Kind>::LAWS;
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[("m", "inf")];
