@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::args::CompareArgs;
 use crate::components::Fit;
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::named::{self, dimension};
-use crate::outputs::{print, printable, warn};
+use crate::outputs::{print, warn};
 
 /// Cosines as whole numbers, which the assignment adds without rounding.
 const UNIT: f64 = (1u64 << 40) as f64;

@@ -1,17 +1,30 @@
 //! Why the command ends without an output.
 
 use std::error::Error;
-use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-use clap::error::{ContextKind, ErrorKind};
 use serde::{Deserialize, Serialize};
 
-use crate::help;
-use crate::interrupt;
-use crate::outputs::printable;
+/// The exit status of a run that somebody ended.
+pub(crate) const CANCELLED: u8 = 130;
+
+/// A text from a file without what a terminal obeys: `\u001b` in place of the character, as JSON has it.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // Also what turns the direction of writing, or has no width.
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c if c.is_control() => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
 
 /// A failure, as one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,41 +102,9 @@ impl Failure {
         }
     }
 
-    /// What is wrong with a command line and what would be right, without the usage below it.
-    pub(crate) fn on_line(line: &[OsString], mut e: clap::Error) -> Self {
-        // It is in `help`, and would be told from what was typed by its words alone.
-        e.remove(ContextKind::Usage);
-        let text = e.render().to_string();
-        let text = text.trim_start_matches("error: ");
-        let text = text
-            .rsplit_once("\n\nFor more information")
-            .map_or(text, |(text, _)| text);
-        let mut said = String::new();
-        for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
-            match part.strip_prefix("tip: ") {
-                Some(tip) => said.push_str(&format!("; {tip}")),
-                None if said.is_empty() => said.push_str(part),
-                None => said.push_str(&format!(" {part}")),
-            }
-        }
-        if e.kind() == ErrorKind::InvalidSubcommand {
-            said.push_str(&format!("; expected one of {}", help::commands()));
-        }
-        if e.kind() == ErrorKind::InvalidUtf8 {
-            let wrong = line.iter().filter(|word| word.to_str().is_none());
-            let wrong: Vec<_> = wrong.map(|word| word.to_string_lossy()).collect();
-            said.push_str(&format!(": '{}'", wrong.join("', '")));
-        }
-        let command = line.get(1).and_then(|word| word.to_str());
-        match command.filter(|name| help::is_command(name)) {
-            Some(name) => Self::usage(format!("{said}; see plca {name} --help")),
-            None => Self::usage(format!("{said}; see plca --help")),
-        }
-    }
-
     /// A run that somebody ended: exit status 130.
     pub(crate) fn interrupted(what: impl fmt::Display) -> Self {
-        Self::new(what).with_status(interrupt::STATUS)
+        Self::new(what).with_status(CANCELLED)
     }
 
     /// The same with another exit status, which says where to look.

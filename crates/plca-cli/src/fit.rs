@@ -25,10 +25,10 @@ use crate::given;
 use crate::interrupt;
 use crate::limits;
 use crate::limits::on_threads;
+use crate::models::Scalar;
 use crate::models::made::of_line;
 use crate::models::options::{self, has, schedule};
 use crate::models::skellam;
-use crate::models::{self, Scalar};
 use crate::named;
 use crate::online;
 use crate::out_of_core::{self, load};
@@ -106,8 +106,8 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     }
     on_threads(args.threads, || match args.stream.online {
         Some(_) => match args.precision {
-            Precision::F64 => models::online::<f64>(args),
-            Precision::F32 => models::online::<f32>(args),
+            Precision::F64 => online::run::<f64>(args),
+            Precision::F32 => online::run::<f32>(args),
         },
         None if shards::asked(args) => {
             shards::check(args)?;

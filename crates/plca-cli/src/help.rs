@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
 
 use crate::args::Arguments;
@@ -205,4 +206,36 @@ pub(crate) fn manual(name: Option<&str>) -> Result<String, Failure> {
     let rendered = clap_mangen::Man::new(page.clone()).render(&mut text);
     rendered.map_err(Failure::new)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What is wrong with a command line and what would be right, without the usage below it.
+pub(crate) fn refused(line: &[OsString], mut e: clap::Error) -> Failure {
+    // It is in `help`, and would be told from what was typed by its words alone.
+    e.remove(ContextKind::Usage);
+    let text = e.render().to_string();
+    let text = text.trim_start_matches("error: ");
+    let text = text
+        .rsplit_once("\n\nFor more information")
+        .map_or(text, |(text, _)| text);
+    let mut said = String::new();
+    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        match part.strip_prefix("tip: ") {
+            Some(tip) => said.push_str(&format!("; {tip}")),
+            None if said.is_empty() => said.push_str(part),
+            None => said.push_str(&format!(" {part}")),
+        }
+    }
+    if e.kind() == ErrorKind::InvalidSubcommand {
+        said.push_str(&format!("; expected one of {}", commands()));
+    }
+    if e.kind() == ErrorKind::InvalidUtf8 {
+        let wrong = line.iter().filter(|word| word.to_str().is_none());
+        let wrong: Vec<_> = wrong.map(|word| word.to_string_lossy()).collect();
+        said.push_str(&format!(": '{}'", wrong.join("', '")));
+    }
+    let command = line.get(1).and_then(|word| word.to_str());
+    match command.filter(|name| is_command(name)) {
+        Some(name) => Failure::usage(format!("{said}; see plca {name} --help")),
+        None => Failure::usage(format!("{said}; see plca --help")),
+    }
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::components::axis_of;
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::models::known;
 use crate::models::options::has;
 use crate::named::{self, labels, labels_of, names, printed};
-use crate::outputs::{print, printable};
+use crate::outputs::print;
 use crate::saved;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use plca_fit::{Iteration, Observer, Status};
 use plca_tensor::Real;
 
-use crate::failure::Failure;
+use crate::failure::{CANCELLED, Failure};
 
 // Both in one order for all threads: of an interruption and the end of a stage, one sees the other.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
@@ -19,8 +19,6 @@ static STAGE: AtomicU8 = AtomicU8::new(ANYWHERE);
 /// Files that end with the process.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Exit status of an interrupted run.
-pub(crate) const STATUS: u8 = 130;
 const INTERRUPTED: &str = "interrupted";
 
 /// Nothing would be lost: the process ends.
@@ -59,7 +57,7 @@ fn end_in(may: impl Fn(u8) -> bool) {
         for path in TEMPORARY.lock().unwrap_or_else(|e| e.into_inner()).iter() {
             let _ = std::fs::remove_file(path);
         }
-        exit(STATUS.into());
+        exit(CANCELLED.into());
     }
 }
 

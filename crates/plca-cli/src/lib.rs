@@ -19,6 +19,7 @@ mod given;
 mod help;
 mod inspect;
 mod interrupt;
+mod learn;
 mod limits;
 mod models;
 mod named;
@@ -93,7 +94,7 @@ pub fn on_ranks(ranks: impl Ranks + 'static) -> ExitCode {
 /// Does what a command line says.
 fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
     let (mut arguments, mut matches) = parsed(line)?;
-    limits::set(&arguments)?;
+    limits::set(arguments.unpack_limit)?;
     if let Some(world) = world {
         ranks::given(&mut arguments.command, world)?;
     }
@@ -133,7 +134,7 @@ fn parsed(line: Vec<OsString>) -> Result<(Arguments, ArgMatches), Failure> {
             }
             _ => std::process::exit(e.exit_code()),
         },
-        _ => Failure::on_line(&line, e),
+        _ => help::refused(&line, e),
     };
     let matches = help::command().try_get_matches_from(&line);
     let matches = matches.map_err(refused)?;
@@ -160,7 +161,7 @@ fn obey(command: &Command, given: &[String]) -> Result<(), Failure> {
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a, given),
         Command::Shard(a) => shards::run(a),
-        Command::Learn(a) => limits::on_threads(a.threads, || models::learn(a))?,
+        Command::Learn(a) => limits::on_threads(a.threads, || learn::learn(a))?,
         Command::Consensus(a) => consensus::run(a, given),
         // The fit of a model file is a fit by now.
         Command::Refit(_) => Ok(()),

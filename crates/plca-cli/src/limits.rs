@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::args::Arguments;
 use crate::failure::Failure;
 
 /// More threads than any kernel has work for.
@@ -18,8 +17,8 @@ pub(crate) fn unpack() -> Option<u64> {
 }
 
 /// Limits of the process: what its command line and its environment ask for.
-pub(crate) fn set(arguments: &Arguments) -> Result<(), Failure> {
-    if let Some(limit) = arguments.unpack_limit {
+pub(crate) fn set(unpack_limit: Option<u64>) -> Result<(), Failure> {
+    if let Some(limit) = unpack_limit {
         UNPACK.get_or_init(|| limit);
     }
     let threads = std::env::var("RAYON_NUM_THREADS").ok();

@@ -10,11 +10,10 @@ use serde_json::{Value, json};
 
 use crate::args::DataArgs;
 use crate::data::LISTED;
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::limits;
 use crate::models::Kind;
 use crate::models::options::has;
-use crate::outputs::printable;
 use crate::spectrogram::recorded;
 use crate::table::Labels;
 

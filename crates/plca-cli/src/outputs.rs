@@ -9,7 +9,7 @@ use std::time::Instant;
 use plca_io::ModelFile;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::interrupt;
 
 /// Extensions of model files.
@@ -80,22 +80,6 @@ pub(crate) fn distinct(inputs: &[Role<'_>], outputs: &[Role<'_>]) -> Result<(), 
         seen.push((name, path));
     }
     Ok(())
-}
-
-/// A text from a file without what a terminal obeys: `\u001b` in place of the character, as JSON has it.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            // Also what turns the direction of writing, or has no width.
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                shown.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c if c.is_control() => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => shown.push(c),
-        }
-    }
-    shown
 }
 
 /// Why standard error could not be written: the run goes on, and does not end well.

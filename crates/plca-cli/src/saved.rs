@@ -5,10 +5,9 @@ use std::path::Path;
 use plca_io::{Array, IoError, ModelFile};
 pub(crate) use plca_run::Saved;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::limits;
 use crate::models::{Kind, known};
-use crate::outputs::printable;
 
 /// Reads arrays and metadata.
 pub(crate) fn arrays(path: &Path) -> Result<ModelFile, IoError> {

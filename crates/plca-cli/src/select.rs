@@ -1,9 +1,14 @@
 //! `plca select`: a table of scores per number of components.
 
+mod bound;
 mod cv;
+mod kernels;
+mod signed;
 
-use plca_em::{Plca, Selection, best_rank, effective_parameters, not_counts};
-use plca_fit::{Init, Model, Reconstruct, Solver, Status};
+use plca_em::{
+    Nmf, Plca, PlcaVb, Plsa, PlsaVb, Selection, best_rank, effective_parameters, not_counts,
+};
+use plca_fit::{Init, Model, Reconstruct, Solver, State as _, Status};
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -13,11 +18,12 @@ use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fit::{HELD_OUT_STREAM, SHARE, unfinished};
 use crate::limits::{on_threads, reasonable};
-use crate::models;
+use crate::models::made::{of_options, typed, with_priors};
 use crate::models::options::{need_matrix, refuse, refuse_foreign};
+use crate::models::{Kind, SCORED};
 use crate::outputs::{print, warn};
 
-pub(crate) use cv::{Validated, validated};
+use cv::{Validated, validated};
 
 /// Options of `--criterion cv` alone.
 const OF_CV: &[&str] = &[
@@ -74,15 +80,15 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     args.ends.stop().check().map_err(Failure::usage)?;
     let cv = match args.criterion {
         Some(criterion) => criterion == Criterion::Cv,
-        None => models::cross_validates(args.model),
+        None => cross_validates(args.model),
     };
     if cv {
-        return on_threads(args.threads, || models::cross_validate(args))??.report(args);
+        return on_threads(args.threads, || cross_validate(args))??.report(args);
     }
     if let Some(option) = given.iter().find(|option| OF_CV.contains(&&***option)) {
         return Err(Failure::usage(format!("{option} is for --criterion cv")));
     }
-    let mut table = on_threads(args.threads, || models::select(args))??;
+    let mut table = on_threads(args.threads, || scores(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
     if let Some(row) = table.rows.iter().find(wrong) {
         // Numbers that are none are null in JSON.
@@ -93,6 +99,62 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     let unfinished = unfinished(table.cut, args.ends.max_iter, args.ends.tol);
     table.warnings.extend(unfinished);
     report(args, table)
+}
+
+/// The scores of a model.
+fn scores(args: &SelectArgs) -> Result<Table, Failure> {
+    let model = args.model;
+    let request = |rank, shape: &[usize]| {
+        with_priors(model, of_options(&args.options, rank), &args.prior, shape)
+    };
+    match model.name {
+        "plca" | "plsa" | "nmf-kl" => likelihood(args),
+        "siplca" => kernels::scores(args),
+        "plca-vb" => {
+            let make =
+                |rank, shape: &[usize]| typed::<PlcaVb>(model, &request(rank, shape)?, shape);
+            bound::scores(args, make, |state, data| {
+                let plca = Plca::new(state.weights_shape().len());
+                let means = state.means()?;
+                plca.bind(data)?.likelihood(means.parameters())
+            })
+        }
+        "plsa-vb" => {
+            let make = |rank, shape: &[usize]| {
+                need_matrix(&args.data, "plsa-vb", shape)?;
+                typed::<PlsaVb>(model, &request(rank, shape)?, shape)
+            };
+            bound::scores(args, make, |state, data| {
+                let plsa = Plsa::new(state.basis_shape().ncols()).given(state.given());
+                let means = state.means()?;
+                plsa.bind(data)?.likelihood(means.parameters())
+            })
+        }
+        "skellam-vb" => signed::select(args),
+        name => Err(Failure::usage(format!(
+            "{name} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
+            SCORED.join(", ")
+        ))),
+    }
+}
+
+/// Whether `plca select` knows the criterion `cv` of a model, which is then the usual one.
+fn cross_validates(model: Kind) -> bool {
+    ["plca", "plsa", "nmf-kl"].contains(&model.name)
+}
+
+/// The scores of `--criterion cv`.
+fn cross_validate(args: &SelectArgs) -> Result<Validated, Failure> {
+    let model = args.model;
+    let request = |rank| of_options(&args.options, rank);
+    match model.name {
+        "plca" => validated(args, |rank| typed::<Plca>(model, &request(rank), &[0, 0])),
+        "plsa" => validated(args, |rank| typed::<Plsa>(model, &request(rank), &[0, 0])),
+        "nmf-kl" => validated(args, |rank| typed::<Nmf>(model, &request(rank), &[0, 0])),
+        name => Err(Failure::usage(format!(
+            "{name} has no criterion cv, which is for the models plca, plsa and nmf-kl"
+        ))),
+    }
 }
 
 /// The best fit of a model, by its likelihood, from all starts.
@@ -206,7 +268,7 @@ pub(crate) fn table<'a>(
         Criterion::HeldOut => (plca_em::Criterion::HeldOut, "held-out"),
         other @ (Criterion::Elbo | Criterion::Cv) => {
             let other = format!("{other:?}").to_lowercase();
-            let cv = if models::cross_validates(args.model) {
+            let cv = if cross_validates(args.model) {
                 "cv, "
             } else {
                 ""
@@ -228,7 +290,7 @@ pub(crate) fn table<'a>(
         .map_err(|e| e.about(&args.data))?;
     let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     if let Some(why) = not_counts(data).map_err(|e| Failure::by(&args.data, e))? {
-        let remedy = match models::cross_validates(args.model) {
+        let remedy = match cross_validates(args.model) {
             true => "; --criterion cv, which holds out cells, is for them",
             false => "",
         };
@@ -236,7 +298,7 @@ pub(crate) fn table<'a>(
             "the data are {why}; {label} takes them for counts{remedy}"
         ));
     }
-    let remedy = match models::cross_validates(args.model) {
+    let remedy = match cross_validates(args.model) {
         true => "; --criterion cv does not",
         false => "; --criterion held-out does not",
     };

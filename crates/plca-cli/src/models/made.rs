@@ -80,7 +80,7 @@ pub(crate) fn of_line(
 }
 
 /// A model of this type, of settings and priors as they are said.
-pub(super) fn typed<M: Clone + 'static>(
+pub(crate) fn typed<M: Clone + 'static>(
     kind: Kind,
     request: &Request,
     shape: &[usize],
@@ -102,7 +102,7 @@ pub(crate) fn typed_of_line<M: Clone + 'static>(
 }
 
 /// Refuses kernels that could not be held.
-pub(super) fn reasonable(rank: usize, kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
+pub(crate) fn reasonable(rank: usize, kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
     let sizes = shape.iter().zip(kernel);
     let cells = sizes.fold(rank, |n, (i, k)| n.saturating_mul(i.saturating_add(*k)));
     parameters(cells, || {
@@ -111,7 +111,7 @@ pub(super) fn reasonable(rank: usize, kernel: &[usize], shape: &[usize]) -> Resu
 }
 
 /// Refuses a kernel of another order than the data.
-pub(super) fn check_order(kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
+pub(crate) fn check_order(kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
     if kernel.len() == shape.len() {
         return Ok(());
     }
@@ -185,7 +185,7 @@ pub(crate) fn of_options(options: &Options, components: usize) -> Request {
 }
 
 /// Priors of a command line, for data of this shape.
-pub(super) fn with_priors(
+pub(crate) fn with_priors(
     kind: Kind,
     mut request: Request,
     texts: &[String],

@@ -38,7 +38,7 @@ pub(crate) fn of_laws(laws: &[(&str, Law)]) -> String {
 }
 
 /// Names and forms of priors.
-pub(super) fn forms<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
+pub(crate) fn forms<P: ?Sized>(all: &[PriorEntry<P>]) -> String {
     let form = |entry: &PriorEntry<P>| match entry.form {
         "" => entry.name.to_string(),
         // What may be left out may also begin a line.

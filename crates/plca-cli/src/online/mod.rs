@@ -6,7 +6,7 @@ mod unobserved;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use plca_em::{Online, OnlineState, StepSize, Streamed};
+use plca_em::{Online, OnlineState, Plca, Plsa, PlsaVb, StepSize, Streamed};
 use plca_fit::{FitError, Settings, Solver};
 use plca_io::{Array, Element, ModelFile, Sealed};
 use plca_tensor::normalise_columns;
@@ -19,6 +19,7 @@ use crate::checkpoint::settings;
 use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::{leave, metadata};
+use crate::models::Scalar;
 use crate::models::made::typed_of_line;
 use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Trace, folder_of, merge};
@@ -50,8 +51,18 @@ impl Beside {
     }
 }
 
+/// `plca fit --online`.
+pub(crate) fn run<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
+    match args.model.name {
+        "plca" => fit::<T, Plca>(args, |j| format!("factor_{j}"), Beside::Weights),
+        "plsa" => fit::<T, Plsa>(args, |_| "basis".into(), Beside::Marginal),
+        "plsa-vb" => fit::<T, PlsaVb>(args, |_| "basis_shape".into(), Beside::Means),
+        name => refuse(true, "--online", name),
+    }
+}
+
 /// Learns a model of which `name` gives the names of the factors that all blocks share.
-pub(crate) fn fit<T: Element, M: Streamed<T> + Clone + 'static>(
+fn fit<T: Element, M: Streamed<T> + Clone + 'static>(
     args: &FitArgs,
     name: impl Fn(usize) -> String,
     beside: Beside,

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use plca_run::kernel_of;
 
-use super::made::{check_order, of_options, reasonable, typed};
 use crate::args::SelectArgs;
 use crate::failure::Failure;
+use crate::models::made::{check_order, of_options, reasonable, typed};
 use crate::select::{self, Candidate, Table, ranks};
 
 /// Scores of every kernel with every number of components.

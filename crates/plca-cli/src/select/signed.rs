@@ -6,15 +6,12 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 use skellam_snmf::{Snmf, SnmfVb, select_components};
 
-use super::made::{of_options, typed, with_priors};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::limits::reasonable;
+use crate::models::made::{of_options, typed, with_priors};
 use crate::select::{Table, ranks};
-
-/// The rate of the activations without other word.
-pub(super) const RATE: f64 = 1e-3;
 
 /// Scores by the bound.
 pub(super) fn select(args: &SelectArgs) -> Result<Table, Failure> {

@@ -11,8 +11,8 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 use skellam_snmf::{Entries, Hyperparameters, Learner, Prior, Sharing, SnmfVb, SnmfVbState};
 
-use super::made::{of_options, typed, with_priors};
-use super::skellam_vb::RATE;
+use crate::models::made::{of_options, typed, with_priors};
+
 use crate::args::LearnArgs;
 use crate::data::{load_for, warnings};
 use crate::failure::Failure;
@@ -21,12 +21,21 @@ use crate::interrupt;
 use crate::limits::reasonable;
 use crate::outputs::{distinct, report, warn, writable};
 
+/// The rate of the activations without other word.
+const RATE: f64 = 1e-3;
+
 /// What the file of a learner calls it in its metadata.
 const LEARNER: &str = "learner";
 /// Steps of the hyperparameters for each data set: those of a new learner.
 const ITERATIONS: usize = 100;
 
-pub(super) fn learn(args: &LearnArgs) -> Result<(), Failure> {
+pub(crate) fn learn(args: &LearnArgs) -> Result<(), Failure> {
+    if args.model.name != "skellam-vb" {
+        let name = args.model.name;
+        return Err(Failure::usage(format!(
+            "{name} has no hyperparameters to learn; expected skellam-vb"
+        )));
+    }
     let inputs = args.data.iter().map(|data| ("DATA", Some(data)));
     let inputs: Vec<_> = inputs.collect();
     distinct(&inputs, &[("--output", Some(&args.output))])?;
