@@ -14,11 +14,9 @@ use plca_run::Options;
 use serde_json::Value;
 use skellam_snmf::Rate;
 
-use crate::arranged::Places;
 use crate::models::Kind;
-use crate::ranks::World;
-use crate::solver;
-use crate::table::TableArgs;
+use crate::reading::{DataArgs, Sizes, sizes};
+use crate::world::World;
 use plca_em::{Local, StepSize};
 use plca_fit::shards::Stepwise;
 use plca_fit::{Solver, Stop};
@@ -178,10 +176,15 @@ fn solvers() -> impl TypedValueParser<Value = Solver> {
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
+/// Whether a solver extrapolates the iterations of EM.
+fn extrapolates(solver: Solver) -> bool {
+    !matches!(solver, Solver::Em | Solver::Fast | Solver::Auto)
+}
+
 /// A solver that extrapolates EM; `none` is EM itself.
 fn accelerations() -> impl TypedValueParser<Value = Solver> {
     let all = Solver::ALL.iter().copied();
-    let names = all.filter(|solver| solver::extrapolates(*solver));
+    let names = all.filter(|solver| extrapolates(*solver));
     let names = names.map(|solver| PossibleValue::new(solver.name()).help(solver.about()));
     let none = PossibleValue::new("none");
     PossibleValuesParser::new(std::iter::once(none).chain(names)).try_map(|name| match &*name {
@@ -196,14 +199,6 @@ pub(crate) enum Precision {
     F32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MissingCells {
-    /// NaN cells of a dense array are hidden.
-    Nan,
-    /// Cells of a sparse array that are not stored are hidden.
-    Unstored,
-}
-
 /// A number that must be finite and not negative.
 fn tolerance(s: &str) -> Result<f64, String> {
     let x = number(s)?;
@@ -212,15 +207,6 @@ fn tolerance(s: &str) -> Result<f64, String> {
     } else {
         Err(format!("{s} is not a finite number >= 0"))
     }
-}
-
-/// Sizes like `3x8`.
-fn sizes(s: &str) -> Result<Sizes, String> {
-    let size = |n: &str| {
-        n.parse::<usize>()
-            .map_err(|_| format!("`{n}` is not a whole number; sizes are written as in 3x8"))
-    };
-    s.split('x').map(size).collect::<Result<_, _>>().map(Sizes)
 }
 
 fn number(s: &str) -> Result<f64, String> {
@@ -297,43 +283,6 @@ pub(crate) struct OnlineArgs {
     /// Stops earlier when an E-step moves at most the share TOL of the counts of the batch to other components.
     #[arg(long, value_name = "N[,TOL]", requires = "online", value_parser = local, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) local: Option<Local>,
-}
-
-/// Sizes of the modes of a tensor.
-#[derive(Clone, Debug)]
-pub(crate) struct Sizes(pub(crate) Vec<usize>);
-
-/// Data and which of their cells are hidden.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct DataArgs {
-    /// Array of the data's shape, 0 = hidden; or a file of the hidden cells
-    ///
-    /// A dense array (.npy, .npz, .mat, .csv, .tsv), or a sparse one (.mtx, .tns, .npz, .mat) whose stored cells are the hidden ones.
-    #[arg(long, value_name = "FILE", help_heading = DATA)]
-    pub(crate) mask: Option<PathBuf>,
-    /// Which cells count as missing
-    #[arg(long, value_name = "WHICH", help_heading = DATA)]
-    pub(crate) missing: Option<MissingCells>,
-    /// Size of each dimension [default: the largest index]
-    ///
-    /// Of .tns files, and of .svmlight and .ldac, of which 0xM says the number of features alone. With --online: the sizes of every batch.
-    #[arg(long, value_name = "I0xI1x…", value_parser = sizes, help_heading = DATA)]
-    pub(crate) shape: Option<Sizes>,
-    /// .npz, .mat: the array to read, where there are several
-    #[arg(long, value_name = "NAME", help_heading = DATA)]
-    pub(crate) array: Option<String>,
-    /// .svmlight: the first feature, 0 or 1 [default: 0 if there is a 0]
-    ///
-    /// transform takes that of the data of the fit, and --online that of the first batch.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1), help_heading = DATA)]
-    pub(crate) first_index: Option<u32>,
-    /// Of a matrix: its rows are the samples, which models take as columns
-    ///
-    /// Masks and names are turned with the data; places in messages are those after turning.
-    #[arg(long, help_heading = DATA)]
-    pub(crate) transpose: bool,
-    #[command(flatten)]
-    pub(crate) table: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -474,6 +423,21 @@ pub(crate) struct FitArgs {
     pub(crate) world: Option<Arc<World>>,
 }
 
+impl FitArgs {
+    /// The option that asks for extrapolation, if there is one.
+    pub(crate) fn extrapolated(&self) -> Option<&'static str> {
+        match (self.accelerate, extrapolates(self.solver)) {
+            (Solver::Em, false) => None,
+            (Solver::Em, true) => Some("--solver"),
+            _ => Some("--accelerate"),
+        }
+    }
+
+    pub(crate) fn has_priors(&self) -> bool {
+        !self.prior.is_empty() || self.priors.is_some()
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RefitArgs {
     /// The fitted model.
@@ -560,15 +524,6 @@ pub(crate) struct TransformArgs {
     /// Not an option: the output goes to standard output, which has no summary.
     #[arg(skip)]
     pub(crate) piped: bool,
-    /// Not an option: how many indices the data of the fit have along each dimension but that of the observations.
-    #[arg(skip)]
-    pub(crate) sizes: Vec<Option<usize>>,
-    /// Not an option: where the indices go that have the names of the model.
-    #[arg(skip)]
-    pub(crate) places: Vec<Option<Places>>,
-    /// Not an option: what the indices of the data are called.
-    #[arg(skip)]
-    pub(crate) names: Vec<Option<Vec<String>>>,
 }
 
 #[derive(Debug, Args)]

@@ -7,10 +7,10 @@ use plca_io::{Array, DataFile, Element};
 use plca_tensor::Coordinates;
 use serde_json::Value;
 
-use crate::args::{DataArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::models::{Kind, Takes};
 use crate::named::{self, quoted, twice};
+use crate::reading::DataArgs;
 use crate::table::Labels;
 
 /// Where the indices of a dimension go.
@@ -22,6 +22,17 @@ pub(crate) struct Places {
     known: Vec<String>,
     /// Those names of the new data that the model does not have.
     others: Vec<String>,
+}
+
+/// The indices of new data, dimension by dimension.
+#[derive(Debug, Default)]
+pub(crate) struct Indices {
+    /// How many the data of the fit have, but for the observations.
+    pub(crate) sizes: Vec<Option<usize>>,
+    /// Where those go that have the names of the model.
+    pub(crate) places: Vec<Option<Places>>,
+    /// What they are called.
+    pub(crate) names: Vec<Option<Vec<String>>>,
 }
 
 /// For every dimension where its indices go, `None` where they stay; also warnings. `names` are those of the new data, and become those of the model.
@@ -110,16 +121,16 @@ pub(crate) fn places(
 }
 
 /// Gives sparse data the indices that none of their entries has: those that are named, or those of the model. A warning where the format of the file says how many there are.
-pub(crate) fn widened<T>(file: &mut DataFile<T>, args: &TransformArgs) -> Vec<String> {
+pub(crate) fn widened<T>(path: &Path, file: &mut DataFile<T>, of: &Indices) -> Vec<String> {
     let mut warnings = Vec::new();
     let DataFile::Sparse(entries) = file else {
         return warnings;
     };
-    if entries.shape.len() != args.sizes.len() {
+    if entries.shape.len() != of.sizes.len() {
         return warnings;
     }
-    for (d, (n, size)) in entries.shape.iter_mut().zip(&args.sizes).enumerate() {
-        let named = args.places.get(d).and_then(Option::as_ref);
+    for (d, (n, size)) in entries.shape.iter_mut().zip(&of.sizes).enumerate() {
+        let named = of.places.get(d).and_then(Option::as_ref);
         let Some(size) = named
             .map(|places| places.to.len())
             .or(*size)
@@ -127,7 +138,7 @@ pub(crate) fn widened<T>(file: &mut DataFile<T>, args: &TransformArgs) -> Vec<St
         else {
             continue;
         };
-        if named.is_none() && !plca_io::lists_samples(&args.data) {
+        if named.is_none() && !plca_io::lists_samples(path) {
             warnings.push(format!(
                 "the data have {n} of the {size} indices of the model along dimension {d}: they are taken for the first ones, and the others for 0"
             ));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use nalgebra::DMatrix;
 use plca_fit::{Checkpoint, FileLayout, Parameters, Solver, Status};
 use plca_io::{Element, ModelFile};
+use plca_run::models;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skellam_snmf::Replicates;
@@ -212,10 +213,12 @@ pub(crate) fn belongs(
         return Err(Failure::of(path, what));
     }
     let then = &file.metadata["settings"];
-    // What only one of the two has is null for the other.
+    // What only one of the two has is null for the other, but for settings of other models, which files of before wrote too.
+    let foreign = |name: &str| !kind.has(name) && models().iter().any(|other| other.has(name));
     let names = [then, settings].into_iter().filter_map(Value::as_object);
     let names = names.flat_map(serde_json::Map::keys);
-    let other = names.filter(|&name| name != FREE && then[name] != settings[name]);
+    let other =
+        names.filter(|&name| name != FREE && !foreign(name) && then[name] != settings[name]);
     // The solver may follow from another option, which is then the one to name.
     if let Some(name) = other.min_by_key(|&name| name == "solver") {
         let (then, now) = (&then[name], &settings[name]);

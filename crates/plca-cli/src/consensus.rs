@@ -18,7 +18,7 @@ use crate::args::ConsensusArgs;
 use crate::blocks::{Arrays, lacking, matrix};
 use crate::data::load_for;
 use crate::failure::Failure;
-use crate::fit::unfinished;
+use crate::fitted::unfinished;
 use crate::interrupt;
 use crate::limits::{on_threads, reasonable};
 use crate::models::Kind;

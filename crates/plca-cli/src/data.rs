@@ -3,21 +3,42 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use plca_io::{Advice, Array, DataFile, Element, IoError, Mask, ReadOptions, is_absent};
+use plca_io::{
+    Advice, Array, DataFile, Element, IoError, MANIFEST, Mask, ReadOptions, Sealed, is_absent,
+};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
-use crate::args::{DataArgs, MissingCells};
+use crate::args::FitArgs;
 use crate::failure::Failure;
 use crate::limits;
 use crate::models::options::{has, need_matrix};
 use crate::models::{Kind, Takes};
-use crate::named::{is_time, quoted};
+use crate::named::{LISTED, is_time, quoted};
 use crate::precision;
+use crate::reading::{DataArgs, MissingCells};
 use crate::spectrogram::is_sound;
 use crate::table::Labels;
 
 /// Data of any storage.
 pub(crate) type Loaded<T> = Box<dyn Data<T>>;
+
+/// The data's checksum, taken before they are read.
+pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
+    if let Some(sealed) = args.sealed.get() {
+        return Ok(sealed);
+    }
+    let sealed = match args.data.is_dir() {
+        true if !args.data.join(MANIFEST).exists() => {
+            let what = format!(
+                "is a folder without {MANIFEST}; expected a file, or a folder that plca shard wrote"
+            );
+            return Err(Failure::of(&args.data, what));
+        }
+        true => Sealed::of(&args.data.join(MANIFEST))?,
+        false => Sealed::of(&args.data)?,
+    };
+    Ok(args.sealed.get_or_init(|| sealed))
+}
 
 /// Reads data for a model and hides what is missing.
 pub(crate) fn load_for<T: Element>(
@@ -222,7 +243,7 @@ pub(crate) fn transposed(
 }
 
 /// Calls `visit` with the multi-index and the value of every cell, in memory order.
-pub(crate) fn for_each_cell<T: Copy>(array: &Array<T>, mut visit: impl FnMut(&[usize], T)) {
+fn for_each_cell<T: Copy>(array: &Array<T>, mut visit: impl FnMut(&[usize], T)) {
     let shape = &array.shape;
     let mut index = vec![0; shape.len()];
     for &value in &array.values {
@@ -372,9 +393,6 @@ fn hide_sparse<T: Element>(
         }
     })
 }
-
-/// Most indices that a warning lists.
-pub(crate) const LISTED: usize = 8;
 
 /// Indices, or how many they are and the first of them.
 pub(crate) fn listed(indices: &[usize]) -> String {

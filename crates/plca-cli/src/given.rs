@@ -10,13 +10,22 @@ use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision};
 use crate::blocks::{Arrays, matrix};
+use crate::data::sealed;
 use crate::failure::Failure;
-use crate::fit::sealed;
 use crate::limits::{self, reasonable};
 use crate::models::known;
 use crate::models::options::has;
 use crate::named::{self, dimension};
 use crate::precision::check_single;
+
+/// The blocks that are given, and the number of components.
+pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), Failure> {
+    let (mut given, implied) = blocks(args, shape.len())?;
+    let rank = rank(args, implied, shape)?;
+    let foreign = foreign(args, &given)?;
+    given.retain(|name, _| !foreign.contains(name));
+    Ok((given, rank))
+}
 
 /// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
 pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {

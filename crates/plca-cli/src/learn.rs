@@ -16,7 +16,7 @@ use crate::models::made::{of_options, typed, with_priors};
 use crate::args::LearnArgs;
 use crate::data::{load_for, warnings};
 use crate::failure::Failure;
-use crate::fit::unfinished;
+use crate::fitted::unfinished;
 use crate::interrupt;
 use crate::limits::reasonable;
 use crate::outputs::{distinct, report, warn, writable};

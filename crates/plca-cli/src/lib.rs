@@ -15,6 +15,7 @@ mod data;
 mod export;
 mod failure;
 mod fit;
+mod fitted;
 mod given;
 mod help;
 mod inspect;
@@ -28,9 +29,11 @@ mod out_of_core;
 mod outputs;
 mod precision;
 mod ranks;
+mod reading;
 mod refit;
 mod report;
 mod restored;
+mod run;
 mod saved;
 mod select;
 mod separate;
@@ -41,6 +44,7 @@ mod spectrogram;
 mod streams;
 mod table;
 mod transform;
+mod world;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -52,10 +56,10 @@ use clap::{ArgMatches, FromArgMatches};
 
 use args::{Arguments, Command};
 use failure::Failure;
-use ranks::World;
 use streams::Streams;
+use world::World;
 
-pub use ranks::Ranks;
+pub use world::Ranks;
 
 /// Does what the command line of the process says; the status to end with.
 pub fn main() -> ExitCode {

@@ -8,12 +8,11 @@ use plca_io::IoError;
 use plca_tensor::{Data, Real};
 use serde_json::{Value, json};
 
-use crate::args::DataArgs;
-use crate::data::LISTED;
 use crate::failure::{Failure, printable};
 use crate::limits;
 use crate::models::Kind;
 use crate::models::options::has;
+use crate::reading::DataArgs;
 use crate::spectrogram::recorded;
 use crate::table::Labels;
 
@@ -56,6 +55,9 @@ pub(crate) fn of(metadata: &Value, d: usize) -> Option<Vec<String>> {
 pub(crate) fn component(metadata: &Value, z: usize) -> Option<String> {
     Some(printable(metadata["components"][z].as_str()?))
 }
+
+/// Most names, or indices, that a sentence lists.
+pub(crate) const LISTED: usize = 8;
 
 /// Names in a sentence: the first of them, and how many more there are.
 pub(crate) fn quoted(names: &[impl AsRef<str>]) -> String {
@@ -343,6 +345,18 @@ pub(crate) fn columns_as_names<T: Real>(
     Ok(Vec::from_iter((rows >= NAMED_AXIS && named && different).then(|| {
         format!("the first column{name} is taken for data, and its numbers are whole and all different, as names are: if they are names of rows, --labels first-column --header yes")
     })))
+}
+
+/// Warnings where names of a table may have been taken for data, or data for names.
+pub(crate) fn doubts<T: Real>(
+    path: &Path,
+    args: &DataArgs,
+    data: &dyn Data<T>,
+) -> Result<Vec<String>, Failure> {
+    let names = args.read_names(path)?;
+    let mut doubts = doubtful(path, &names, args)?;
+    doubts.extend(columns_as_names(path, args, &names, data)?);
+    Ok(doubts)
 }
 
 /// Whether a number may be a time in seconds or milliseconds since 1970.

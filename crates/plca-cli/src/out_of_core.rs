@@ -5,9 +5,8 @@ use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{DataError, OutOfCore};
 
 use crate::args::FitArgs;
-use crate::data::{Loaded, load_for};
+use crate::data::{Loaded, load_for, sealed};
 use crate::failure::Failure;
-use crate::fit::sealed;
 use crate::interrupt;
 use crate::models::options::{first_given, schedule};
 use crate::outputs::{folder_of, warn, writable};

@@ -5,10 +5,9 @@ use std::path::Path;
 use plca_io::{DataFile, Element, ReadOptions};
 use plca_tensor::{Data, DataError};
 
-use crate::args::DataArgs;
 use crate::blocks::Arrays;
-use crate::data::for_each_cell;
 use crate::failure::Failure;
+use crate::reading::DataArgs;
 
 /// Why data were refused, with the value as it stands in the file where that is finite and only single precision is too small.
 pub(crate) fn refused<T: Element>(path: &Path, args: &DataArgs, e: DataError) -> Failure {
@@ -97,7 +96,11 @@ fn first_below(file: DataFile<f64>) -> Option<String> {
 
 fn visit(file: DataFile<f64>, mut visit: impl FnMut(&[usize], f64)) {
     match file {
-        DataFile::Dense(array) => for_each_cell(&array, visit),
+        DataFile::Dense(array) => {
+            for (at, x) in array.values.iter().enumerate() {
+                visit(&array.index(at), *x);
+            }
+        }
         DataFile::Sparse(entries) => {
             let indices = entries.indices.chunks_exact(entries.shape.len());
             for (index, x) in indices.zip(entries.values) {

@@ -4,12 +4,10 @@
 //! the sums, so that all of them end.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Debug;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use plca_fit::shards::{
@@ -19,126 +17,23 @@ use plca_fit::shards::{
 use plca_fit::{Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status};
 use plca_io::{Manifest, ModelFile, ShardPart, write_atomically};
 use plca_tensor::Data;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::args::{Command, FitArgs};
 use crate::blocks::Arrays;
 use crate::checkpoint::belongs;
+use crate::data::sealed;
 use crate::failure::Failure;
-use crate::fit::{
-    PROGRESS, about_data, described, has_density, has_priors, leave, plain, progress_bar, sealed,
-    stop, summary, unfinished,
-};
+use crate::fitted::{described, leave, plain, summary, unfinished};
 use crate::interrupt;
 use crate::models::Scalar;
 use crate::models::options::{first_given, has, schedule};
 use crate::models::skellam;
 use crate::outputs::{Trace, merge};
-use crate::shards::sharded;
-use crate::shards::{of_folder, settings_of};
-use crate::solver::{self, extrapolated};
-
-/// Processes that fit one model together, each a rank from 0.
-///
-/// One thread of a process at a time calls these, not always the same one. What cannot be done ends the process, and so all of them.
-pub trait Ranks: Debug + Send + Sync {
-    /// The number of this process.
-    fn rank(&self) -> usize;
-    /// How many processes there are.
-    fn count(&self) -> usize;
-    /// Sends a message to another rank, which waits for it by [`receive`](Self::receive); messages come in the order in which they were sent.
-    fn send(&self, to: usize, message: &[u8]);
-    /// The next message from another rank.
-    fn receive(&self, from: usize) -> Vec<u8>;
-    /// The message that rank 0 calls this with, on all ranks; those of others are ignored.
-    fn broadcast(&self, message: Vec<u8>) -> Vec<u8>;
-}
-
-/// All ranks, as one of them sees them.
-#[derive(Debug)]
-pub(crate) struct World {
-    ranks: Box<dyn Ranks>,
-    /// Whether they have talked.
-    met: AtomicBool,
-}
-
-impl World {
-    pub(crate) fn new(ranks: impl Ranks + 'static) -> Self {
-        Self {
-            ranks: Box::new(ranks),
-            met: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether this rank writes and speaks.
-    pub(crate) fn leads(&self) -> bool {
-        self.ranks.rank() == 0
-    }
-
-    /// The outcome of a run. Before they have talked, the failure of one rank becomes that of all, which would wait for it.
-    pub(crate) fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
-        match self.met.load(Ordering::Relaxed) {
-            true => outcome,
-            false => self.agreed(outcome),
-        }
-    }
-
-    /// What this rank has, once no rank has failed.
-    fn agreed<S>(&self, own: Result<S, Failure>) -> Result<S, Failure> {
-        let told = own.as_ref().map(|_| ()).map_err(Failure::clone);
-        self.all(told, |(), ()| Ok(()))?;
-        own
-    }
-
-    /// What all ranks have, joined along a binary tree, the left one of lower ranks; the failure of the lowest rank that has one. It has the same
-    /// bits on all of them.
-    fn all<S: Serialize + DeserializeOwned>(
-        &self,
-        own: Result<S, Failure>,
-        join: impl Fn(S, S) -> Result<S, Failure>,
-    ) -> Result<S, Failure> {
-        self.met.store(true, Ordering::Relaxed);
-        let (rank, count) = (self.ranks.rank(), self.ranks.count());
-        // What cannot be encoded is sent as nothing, which no rank can decode: they all fail.
-        let message = |sum: &Result<S, Failure>| encode(sum).unwrap_or_default();
-        let received = |bytes: &[u8]| decode::<Result<S, Failure>>(bytes).flatten();
-        let (mut sum, mut step) = (own, 1);
-        // Sums of shards are of no fixed length, which reductions of MPI need.
-        while step < count && rank & step == 0 {
-            if rank + step < count {
-                let right = received(&self.ranks.receive(rank + step));
-                sum = sum.and_then(|left| join(left, right?));
-            }
-            step *= 2;
-        }
-        if step < count {
-            self.ranks.send(rank - step, &message(&sum));
-        }
-        let root = match rank {
-            0 => message(&sum),
-            _ => Vec::new(),
-        };
-        received(&self.ranks.broadcast(root))
-    }
-}
-
-fn encode(what: &impl Serialize) -> Result<Vec<u8>, Failure> {
-    let length = postcard::experimental::serialized_size(what);
-    let bytes = length.and_then(|n| postcard::to_extend(what, Vec::with_capacity(n)));
-    bytes.map_err(|e| Failure::new(format_args!("a message of shards: {e}")))
-}
-
-fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Failure> {
-    match postcard::take_from_bytes(bytes) {
-        Ok((what, [])) => Ok(what),
-        // A rank that has ended sooner than others sends another kind of message.
-        _ => Err(Failure::new(
-            "the ranks are not in step: expected one program, the same options and one kind of processor for all",
-        )),
-    }
-}
+use crate::run::{PROGRESS, about_data, has_density, progress_bar, stop};
+use crate::shards::{of_folder, settings_of, sharded};
+use crate::solver;
+use crate::world::{World, decode, encode};
 
 /// Gives a command to this rank. Ranks share the cores of their machines: each has one thread unless it is told otherwise.
 pub(crate) fn given(command: &mut Command, world: &Arc<World>) -> Result<(), Failure> {
@@ -165,7 +60,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     ];
     // Of the extrapolations one alone is made where the shards are.
     let squared = [args.solver, args.accelerate].contains(&Solver::Squarem);
-    let option = first_given(&not_here).or(extrapolated(args).filter(|_| !squared));
+    let option = first_given(&not_here).or(args.extrapolated().filter(|_| !squared));
     if let Some(option) = option {
         let more = match option {
             "--resume" => ": ranks continue from the folder of --checkpoint",
@@ -553,8 +448,8 @@ impl<T: Scalar> Crew<'_, T> {
         let mut summary = summary(args, iterations, fit.status(), objective);
         let whole = self.model.whole(at.borrow().survey());
         let blocks = whole.map_err(|e| self.about(e))?.blocks;
-        let posterior = has_priors(args) && has_density(&blocks);
-        if let Some(name) = plain(args).filter(|_| has_priors(args)) {
+        let posterior = args.has_priors() && has_density(&blocks);
+        if let Some(name) = plain(args).filter(|_| args.has_priors()) {
             let value = elsewhere()?.likelihood(at.borrow().parameters());
             summary[name] = json!(value.map_err(|e| self.ended(e))?);
         }

@@ -16,11 +16,13 @@ use serde_json::{Value, json};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
-use crate::fit::{HELD_OUT_STREAM, SHARE, unfinished};
+use crate::fit::{HELD_OUT_STREAM, SHARE};
+use crate::fitted::unfinished;
 use crate::limits::{on_threads, reasonable};
 use crate::models::made::{of_options, typed, with_priors};
 use crate::models::options::{need_matrix, refuse, refuse_foreign};
 use crate::models::{Kind, SCORED};
+use crate::named;
 use crate::outputs::{print, warn};
 
 use cv::{Validated, validated};
@@ -280,7 +282,7 @@ pub(crate) fn table<'a>(
     };
     let candidates = candidates(data)?;
     let mut warnings = data::warnings(args.model, data);
-    warnings.extend(args.hidden.doubts(&args.data, data)?);
+    warnings.extend(named::doubts(&args.data, &args.hidden, data)?);
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(HELD_OUT_STREAM);
     let selection = Selection::new(data, criterion, SHARE, rng);

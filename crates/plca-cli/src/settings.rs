@@ -19,48 +19,89 @@ const TEMPER: SettingSpec = SettingSpec {
     words: String::words,
 };
 
-/// The settings of all models, each once, with the words that any of them knows.
-fn all() -> Vec<(SettingSpec, Vec<(&'static str, &'static str)>)> {
-    let mut all: Vec<(SettingSpec, Vec<(&'static str, &'static str)>)> = Vec::new();
-    for spec in models().iter().flat_map(|model| model.specs()) {
-        let at = all.iter().position(|(other, _)| other.name == spec.name);
-        let at = at.unwrap_or_else(|| {
-            let spec = if spec.name == TEMPER.name {
-                TEMPER
-            } else {
-                spec
-            };
-            all.push((spec, Vec::new()));
-            all.len() - 1
-        });
-        let known = &mut all[at].1;
-        for choice in spec.choices {
-            if !known.iter().any(|(word, _)| *word == choice.0) {
-                known.push(*choice);
+/// A setting as the options of all models have it.
+struct Shared {
+    spec: SettingSpec,
+    /// The words that any model knows.
+    words: Vec<(&'static str, &'static str)>,
+    /// One line, with the default of each model that has its own.
+    help: String,
+}
+
+/// The settings of all models, each once.
+fn all() -> Vec<Shared> {
+    let mut all: Vec<Shared> = Vec::new();
+    for model in models() {
+        for spec in model.specs() {
+            let of_model = spec.choices;
+            match all.iter_mut().find(|known| known.spec.name == spec.name) {
+                Some(known) => {
+                    known.other_default(model.name, spec.about);
+                    let words = of_model.iter();
+                    let new = |(word, _): &&(_, _)| known.words.iter().all(|(w, _)| w != word);
+                    let new: Vec<_> = words.filter(new).copied().collect();
+                    known.words.extend(new);
+                }
+                None => {
+                    let is_temper = spec.name == TEMPER.name;
+                    let spec = if is_temper { TEMPER } else { spec };
+                    let help = spec.about.split("\n\n").next().unwrap_or_default();
+                    all.push(Shared {
+                        spec,
+                        words: of_model.to_vec(),
+                        help: help.to_string(),
+                    });
+                }
             }
         }
     }
     all
 }
 
-/// Settings of `select` and `learn`; of kernels `select` has several.
-const OF_SELECT: &[&str] = &[
-    "m",
-    "real_data",
-    "given",
-    "domain",
-    "likelihood",
-    "anneal",
-    "impulse_power",
-    "update",
-    "missing_method",
+const DEFAULT: &str = " [default: ";
+
+impl Shared {
+    /// Adds the default of one more model, where it differs from that of the first. What stands before it is of the first model up to a colon.
+    fn other_default(&mut self, model: &str, about: &str) {
+        let default = |about: &str| {
+            let (_, default) = about.split_once(DEFAULT)?;
+            Some(default.split(']').next()?.to_string())
+        };
+        let Some(other) = default(about) else {
+            return;
+        };
+        match self.help.split_once(DEFAULT) {
+            Some((what, first)) if default(self.spec.about).as_ref() != Some(&other) => {
+                let what = what.split(':').next().unwrap_or(what);
+                let first = first.trim_end_matches(']');
+                self.help = format!("{what}{DEFAULT}{first}; {model}: {other}]");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Settings of `select`, with their help where it is not that of `fit`; of kernels it has several.
+const OF_SELECT: &[(&str, &str)] = &[
+    ("m", ""),
+    ("real_data", ""),
+    ("given", ""),
+    ("domain", ""),
+    ("likelihood", ""),
+    ("anneal", ""),
+    ("impulse_power", ""),
+    ("update", "cv: form of the update, as for fit"),
+    (
+        "missing_method",
+        "cv: how EM treats missing cells, as for fit",
+    ),
 ];
 const OF_LEARN: &[&str] = &["m", "real_data"];
 
 fn of_command(name: &str, setting: &str) -> bool {
     match name {
         "fit" => true,
-        "select" => OF_SELECT.contains(&setting),
+        "select" => OF_SELECT.iter().any(|(own, _)| *own == setting),
         "learn" => OF_LEARN.contains(&setting),
         _ => false,
     }
@@ -70,12 +111,18 @@ fn of_command(name: &str, setting: &str) -> bool {
 pub(crate) fn command(command: Command) -> Command {
     let name = command.get_name().to_string();
     let own = all().into_iter();
-    let own = own.filter(|(spec, _)| of_command(&name, spec.name));
-    command.args(own.map(|(spec, choices)| arg(&spec, choices)))
+    let own = own.filter(|shared| of_command(&name, shared.spec.name));
+    command.args(own.map(|shared| {
+        let of_select = OF_SELECT.iter().find(|(own, _)| *own == shared.spec.name);
+        let arg = arg(&shared);
+        match (&*name, of_select) {
+            ("select", Some((_, help))) if !help.is_empty() => arg.help(*help).long_help(None),
+            _ => arg,
+        }
+    }))
 }
 
-fn arg(spec: &SettingSpec, choices: Vec<(&'static str, &'static str)>) -> Arg {
-    let help = spec.about.split("\n\n").next().unwrap_or_default();
+fn arg(Shared { spec, words, help }: &Shared) -> Arg {
     let arg = Arg::new(spec.name)
         .long(spec.name.replace('_', "-"))
         .help(help)
@@ -97,9 +144,13 @@ fn arg(spec: &SettingSpec, choices: Vec<(&'static str, &'static str)>) -> Arg {
         true => arg.value_delimiter(','),
         false => arg,
     };
-    if !choices.is_empty() {
-        let words = choices.into_iter();
-        let words = words.map(|(word, about)| match about {
+    let arg = match spec.name {
+        "rotations" => arg.conflicts_with("angles"),
+        _ => arg,
+    };
+    if !words.is_empty() {
+        let words = words.iter();
+        let words = words.map(|&(word, about)| match about {
             "" => PossibleValue::new(word),
             about => PossibleValue::new(word).help(about),
         });
@@ -123,7 +174,7 @@ fn arg(spec: &SettingSpec, choices: Vec<(&'static str, &'static str)>) -> Arg {
 /// The settings that stand on a command line.
 pub(crate) fn given(command: &str, matches: &ArgMatches) -> Options {
     let mut options = Options::default();
-    for (spec, _) in all() {
+    for Shared { spec, .. } in all() {
         let typed = of_command(command, spec.name)
             && matches.value_source(spec.name) == Some(ValueSource::CommandLine);
         if !typed {

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::args::{FitArgs, Precision, ShardArgs};
 use crate::blocks::Arrays;
 use crate::checkpoint::settings;
-use crate::data::load_for;
+use crate::data::{load_for, sealed};
 use crate::failure::Failure;
-use crate::fit::{fit_on, sealed, start};
+use crate::given::start;
 use crate::interrupt;
 use crate::limits;
 use crate::models::Scalar;
 use crate::models::made::of_line;
 use crate::models::options::{first_given, schedule};
 use crate::outputs::report;
-use crate::ranks;
+use crate::run::fit_on;
 use plca_run::AnyModel;
 
 /// `plca shard`.
@@ -102,9 +102,6 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 
 /// Fits a model to shards: those of a folder, or those that the data are cut into.
 pub(crate) fn fit<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
-    if let Some(world) = &args.world {
-        return ranks::fit::<T>(args, world);
-    }
     // Before anything is read.
     sealed(args)?;
     if !args.data.is_dir() {

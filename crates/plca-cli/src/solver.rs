@@ -8,20 +8,6 @@ use crate::failure::Failure;
 use crate::models::Kind;
 use crate::models::options::first_given;
 
-/// Whether a solver extrapolates the iterations of EM.
-pub(crate) fn extrapolates(solver: Solver) -> bool {
-    !matches!(solver, Solver::Em | Solver::Fast | Solver::Auto)
-}
-
-/// The option that asks for extrapolation, if there is one.
-pub(crate) fn extrapolated(args: &FitArgs) -> Option<&'static str> {
-    match (args.accelerate, extrapolates(args.solver)) {
-        (Solver::Em, false) => None,
-        (Solver::Em, true) => Some("--solver"),
-        _ => Some("--accelerate"),
-    }
-}
-
 /// Refuses a solver that the model does not have.
 pub(crate) fn known(solver: Solver, model: Kind) -> Result<(), Failure> {
     if solver != Solver::Fast || model.separates {

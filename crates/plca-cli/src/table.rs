@@ -3,13 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use plca_io::{Advice, DataFile, Header, IoError, Mask, ReadOptions, Table};
-use plca_tensor::{Data, Real};
+use plca_io::{Advice, Header, Table};
 
-use crate::args::DataArgs;
 use crate::failure::Failure;
-use crate::limits;
-use crate::named;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderLine {
@@ -151,81 +147,5 @@ fn delimiter(s: &str) -> Result<u8, String> {
         b"tab" | b"\\t" => Ok(b'\t'),
         &[byte] if byte.is_ascii() => Ok(byte),
         _ => Err("expected one ASCII character, or `tab`".into()),
-    }
-}
-
-impl DataArgs {
-    /// What is read, NaN included: they are refused by their index where they are not hidden.
-    pub(crate) fn reading(&self) -> ReadOptions {
-        ReadOptions {
-            shape: self.shape.as_ref().map(|s| s.0.clone()),
-            array: self.array.clone(),
-            first_index: self.first_index,
-            unpack_limit: limits::unpack(),
-            allow_nan: true,
-            table: self.table.reading(),
-            ..ReadOptions::default()
-        }
-    }
-
-    /// The number of the first feature in a file whose format has one.
-    pub(crate) fn first_index_of(&self, path: &Path) -> Result<Option<u32>, IoError> {
-        let found = plca_io::first_index(path, limits::unpack())?;
-        Ok(found.map(|found| self.first_index.unwrap_or(found)))
-    }
-
-    /// Data of a file, with --transpose their transpose.
-    pub(crate) fn turned<T>(&self, file: DataFile<T>) -> DataFile<T> {
-        match self.transpose {
-            true => file.transposed(),
-            false => file,
-        }
-    }
-
-    /// The cells of the first line of a table, without that of the names of rows, whatever they are.
-    pub(crate) fn first_line(&self, path: &Path) -> Result<Vec<String>, IoError> {
-        let mut reading = self.reading();
-        reading.table.header = Header::Yes;
-        if reading.table.labels == plca_io::Labels::Entries {
-            reading.table.labels = plca_io::Labels::None;
-        }
-        let mut names = plca_io::read_names(path, &reading)?;
-        Ok(names.pop().flatten().unwrap_or_default())
-    }
-
-    /// What hides cells of data of this shape.
-    pub(crate) fn read_mask(&self, path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
-        if !self.transpose {
-            return plca_io::read_mask(path, shape, limits::unpack());
-        }
-        let in_file: Vec<usize> = shape.iter().rev().copied().collect();
-        let mask = plca_io::read_mask(path, &in_file, limits::unpack())?;
-        Ok(mask.transposed())
-    }
-
-    /// The names of the indices of every dimension of the data.
-    pub(crate) fn read_names(&self, path: &Path) -> Result<Vec<Option<Vec<String>>>, IoError> {
-        let mut names = plca_io::read_names(path, &self.reading())?;
-        if self.transpose {
-            names.reverse();
-        }
-        Ok(names)
-    }
-
-    /// Warnings where names of a table may have been taken for data, or data for names.
-    pub(crate) fn doubts<T: Real>(
-        &self,
-        path: &Path,
-        data: &dyn Data<T>,
-    ) -> Result<Vec<String>, Failure> {
-        let names = self.read_names(path)?;
-        let mut doubts = named::doubtful(path, &names, self)?;
-        doubts.extend(named::columns_as_names(path, self, &names, data)?);
-        Ok(doubts)
-    }
-
-    /// The dimension of the data that the columns of a file are.
-    pub(crate) fn columns(&self) -> usize {
-        usize::from(!self.transpose)
     }
 }

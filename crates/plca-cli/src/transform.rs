@@ -8,11 +8,11 @@ use plca_run::{Answer, Explainer};
 use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
-use crate::arranged::{Arranged, arranged, places, widened};
+use crate::arranged::{Arranged, Indices, arranged, places, widened};
 use crate::blocks::{Arrays, matrix};
 use crate::data::{self, Loaded, observed, read_for};
 use crate::failure::Failure;
-use crate::fit::unfinished;
+use crate::fitted::unfinished;
 use crate::limits::{self, describable, on_threads};
 use crate::models::Kind;
 use crate::models::options::has;
@@ -78,6 +78,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     if uncertain {
         warnings.push("no feature has the number 0: they are taken to begin at 1; --first-index 0 if those of the model begin at 0".into());
     }
+    let mut indices = Indices::default();
     // Kernels are of any place.
     if !has(kind, "--kernel") {
         let settings = &file.metadata["settings"];
@@ -95,7 +96,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             .flatten()
             .enumerate();
         let sizes = sizes.map(|(d, n)| usize::try_from(n.as_u64()?).ok().filter(|_| d != along));
-        args.sizes = sizes.collect();
+        indices.sizes = sizes.collect();
         if let Some(Labels::Names(path)) = &args.hidden.table.labels {
             // Those of a dimension of the model: how many indices it has in the new data is not known yet.
             let mut others = (0..names.len()).filter(|&d| d != along);
@@ -106,19 +107,19 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
             names[d] = Some(labels(path)?);
         }
         let unnamed;
-        (args.places, unnamed) =
+        (indices.places, unnamed) =
             places(&args.data, &mut names, &args.hidden, &file.metadata, along)?;
         warnings.extend(unnamed);
-        if args.hidden.mask.is_some() && args.places.iter().any(Option::is_some) {
+        if args.hidden.mask.is_some() && indices.places.iter().any(Option::is_some) {
             let what =
                 "its names are in another order than the model's, which --mask does not follow";
             return Err(Failure::of(&args.data, what));
         }
     }
-    args.names.clone_from(&names);
+    indices.names.clone_from(&names);
     let components = file.metadata["components"].clone();
     let explainer = kind.explainer(file, args.along)?;
-    let found = explain(kind, &args, &explainer)?;
+    let found = explain(kind, &args, &indices, &explainer)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name);
     let mut metadata = json!({
@@ -164,7 +165,12 @@ fn fits_turned(e: &FitError) -> bool {
 }
 
 /// Transforms new data.
-fn explain(model: Kind, args: &TransformArgs, explainer: &Explainer) -> Result<Found, Failure> {
+fn explain(
+    model: Kind,
+    args: &TransformArgs,
+    indices: &Indices,
+    explainer: &Explainer,
+) -> Result<Found, Failure> {
     if args.each && model.kernels.is_some() {
         return Err(Failure::usage(format!(
             "--each: a file is one recording for {}: transform every file by itself",
@@ -172,12 +178,12 @@ fn explain(model: Kind, args: &TransformArgs, explainer: &Explainer) -> Result<F
         )));
     }
     let mut file = read_for(model, &args.data, &args.hidden)?;
-    let mut warnings = widened(&mut file, args);
+    let mut warnings = widened(&args.data, &mut file, indices);
     let Arranged {
         file,
         left_out,
         warnings: of_names,
-    } = arranged(model, &args.data, file, &args.places)?;
+    } = arranged(model, &args.data, file, &indices.places)?;
     warnings.extend(of_names);
     let data: Loaded<f64> = observed(model, &args.data, &args.hidden, file)?;
     // Of another order it is refused below.
@@ -239,7 +245,7 @@ fn explain(model: Kind, args: &TransformArgs, explainer: &Explainer) -> Result<F
             "data with the sum {impossible} were left out: no component has positive probability there"
         ));
     }
-    warnings.extend(data::without_data(&empty, along, &args.names));
+    warnings.extend(data::without_data(&empty, along, &indices.names));
     if !gap.is_empty() {
         let shape = match explainer.one_gap && !args.each {
             true => Vec::new(),

@@ -21,7 +21,7 @@ pub trait Approximation {
     ///
     /// # Errors
     ///
-    /// [`RunError::Unable`] for a model without one.
+    /// [`RunError::Unable`] for real data, [`RunError::Draw`] for another model without one.
     fn sample(&self, draws: Draws<'_>) -> Result<(), RunError>;
     /// Number of components that can be told apart; 0 if they are not sums of non-negative arrays.
     fn components(&self) -> usize;

@@ -191,7 +191,7 @@ impl Entry {
         (self.axes)(block)
     }
 
-    /// The same of parameters that were found since, as those of a file that says so.
+    /// What other parameters of the same model say of its data, such as those of a later iteration.
     ///
     /// # Errors
     ///
@@ -247,7 +247,8 @@ fn build<K: Kind>(request: &Request, shape: &[usize]) -> Result<Box<dyn AnyModel
         };
         if let Some(other) = value.items().iter().find(|item| !is(item)) {
             let words: Vec<&str> = spec.choices.iter().map(|(word, _)| *word).collect();
-            let what = format!("there are {}", words.join(", "));
+            let model = <K::State<f64> as plca_fit::State>::NAME;
+            let what = format!("{model} has {}", words.join(", "));
             return Err(match other {
                 SettingValue::Text(word) => wrong_value(name, word.clone(), what),
                 _ => wrong(name, what),

@@ -147,8 +147,9 @@ pub(crate) fn of_file<K: Kind>(
     for (name, value) in learnt {
         options.set(name, value.clone());
     }
-    let blocks = prior_blocks::<K>(components, &options, shape)?;
-    let mut model = K::build(components, &options, shape)?;
+    let said_wrong = |e| of_settings(said, e);
+    let blocks = prior_blocks::<K>(components, &options, shape).map_err(said_wrong)?;
+    let mut model = K::build(components, &options, shape).map_err(said_wrong)?;
     let texts = settings["prior"].as_array().into_iter().flatten();
     for text in texts.filter_map(serde_json::Value::as_str) {
         let (name, law) = text.split_once('=').unwrap_or((text, ""));
@@ -159,6 +160,17 @@ pub(crate) fn of_file<K: Kind>(
     }
     model.check()?;
     Ok(model)
+}
+
+/// What is wrong with the settings in a file, which no option of a command can mend.
+pub(crate) fn of_settings(file: &Saved, e: RunError) -> RunError {
+    match e {
+        RunError::Setting { name, value, what } => {
+            let space = if value.is_empty() { "" } else { " " };
+            file.failure(format!("settings.{name}{space}{value}: {what}"))
+        }
+        e => e,
+    }
 }
 
 /// A model of any kind and of both scalars.

@@ -21,7 +21,7 @@ use crate::RunError;
 pub struct Options(BTreeMap<String, SettingValue>);
 
 impl Options {
-    /// Sets what the words of a command line say. A list grows by an item.
+    /// Sets the value that these words of a command line say. Where the setting is a list, they are one more item.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Options {
         Ok(self)
     }
 
-    /// Sets a value; that of a list is an item more.
+    /// Sets a value. Where the setting is a list, the value is appended to it.
     pub fn add(&mut self, spec: &SettingSpec, value: SettingValue) {
         match self.0.get_mut(spec.name) {
             Some(SettingValue::List(items)) if spec.list => items.push(value),

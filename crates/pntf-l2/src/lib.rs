@@ -28,7 +28,6 @@ mod ntf;
 mod observations;
 mod pntf;
 mod projection;
-pub mod propositions;
 mod qp;
 mod sweep;
 

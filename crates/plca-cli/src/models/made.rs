@@ -10,7 +10,6 @@ use crate::args::FitArgs;
 use crate::failure::{Failure, chain};
 use crate::given;
 use crate::limits::parameters;
-use crate::solver::extrapolated;
 
 /// The model that a command line of `fit` asks for.
 pub(crate) fn of_line(
@@ -73,8 +72,10 @@ pub(crate) fn of_line(
     request.frozen = given::frozen(args, shape)?.into_iter().collect();
     entry.build(&request, shape).map_err(|e| match (e, file) {
         // Priors come from a file where there is one.
-        (RunError::Fit(e), Some(path)) => Failure::by(path, e),
-        (RunError::Fit(e), None) => Failure::usage(chain(&e)),
+        (RunError::Fit(e), Some(path)) if !matches!(e, FitError::Conflict { .. }) => {
+            Failure::by(path, e)
+        }
+        (RunError::Fit(e), _) => Failure::usage(chain(&e)),
         (e, _) => e.into(),
     })
 }
@@ -85,7 +86,10 @@ pub(crate) fn typed<M: Clone + 'static>(
     request: &Request,
     shape: &[usize],
 ) -> Result<M, Failure> {
-    let model = kind.build(request, shape)?;
+    let model = kind.build(request, shape).map_err(|e| match e {
+        RunError::Fit(e) => Failure::usage(chain(&e)),
+        e => e.into(),
+    })?;
     let typed = model.any().downcast_ref::<M>().cloned();
     typed.ok_or_else(|| Failure::new("the model is of another type"))
 }
@@ -130,7 +134,7 @@ fn check_powers(args: &FitArgs) -> Result<(), Failure> {
         .filter(|name| args.model.has(name))
         .map(|name| format!("--{}", name.replace('_', "-")))
         .collect();
-    match extrapolated(args) {
+    match args.extrapolated() {
         Some(option) if powers.iter().any(|name| args.options.has(name)) => {
             let powers = known.join(" or ");
             Err(Failure::usage(format!(

@@ -7,7 +7,6 @@ use plca_fit::Cooling;
 use super::{Kind, models};
 use crate::args::FitArgs;
 use crate::failure::Failure;
-use crate::solver::extrapolated;
 
 /// Refuses data that are not a matrix.
 pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(), Failure> {
@@ -64,7 +63,7 @@ pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failur
 /// Refuses the options of `fit` that the model does not have.
 pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     refuse_foreign(args.model, given)?;
-    match extrapolated(args) {
+    match args.extrapolated() {
         Some(option) if !has(args.model, "--accelerate") => refuse(true, option, args.model.name),
         _ => Ok(()),
     }
@@ -98,7 +97,7 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
 /// The schedule of `--temper B,ETA`.
 pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     let (start, eta) = temper(args)?;
-    if let (true, Some(option)) = (start != 1.0 || eta.is_some(), extrapolated(args)) {
+    if let (true, Some(option)) = (start != 1.0 || eta.is_some(), args.extrapolated()) {
         return Err(Failure::usage(format!(
             "{option} cannot be combined with --temper"
         )));

@@ -13,18 +13,18 @@ use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{DataArgs, FitArgs};
+use crate::args::FitArgs;
 use crate::blocks::{Arrays, matrix, take, vector};
 use crate::checkpoint::settings;
 use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
-use crate::fit::{leave, metadata};
+use crate::fitted::{leave, metadata};
 use crate::models::Scalar;
 use crate::models::made::typed_of_line;
 use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Trace, folder_of, merge};
+use crate::reading::DataArgs;
 use crate::restored::Restored;
-use crate::solver::extrapolated;
 use crate::{given, interrupt, named};
 
 use place::Place;
@@ -135,7 +135,7 @@ pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     ];
     let mut given = given.iter().map(String::as_str);
     let option = given.find(|option| OF_ALL_DATA.contains(option));
-    let option = option.or(first_given(&values)).or(extrapolated(args));
+    let option = option.or(first_given(&values)).or(args.extrapolated());
     option.map_or(Ok(()), |option| {
         refuse(true, option, &format!("{} --online", args.model.name))
     })

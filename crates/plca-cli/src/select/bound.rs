@@ -10,6 +10,7 @@ use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::limits::reasonable;
+use crate::named;
 use crate::select::{Table, ranks};
 
 /// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
@@ -45,7 +46,7 @@ pub(super) fn scores<M: Model<f64>>(
         }));
     }
     let mut warnings = data::warnings(args.model, &*data);
-    warnings.extend(args.hidden.doubts(&args.data, &*data)?);
+    warnings.extend(named::doubts(&args.data, &args.hidden, &*data)?);
     warnings.extend(data::transposed(
         args.model,
         &args.data,

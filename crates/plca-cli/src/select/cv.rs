@@ -15,11 +15,12 @@ use crate::args::{Rule, SelectArgs};
 use crate::blocks::Arrays;
 use crate::data::{self, load_for};
 use crate::failure::Failure;
-use crate::fit::unfinished;
+use crate::fitted::unfinished;
 use crate::interrupt;
 use crate::limits::reasonable;
 use crate::models::options::first_given;
 use crate::models::options::{need_matrix, refuse};
+use crate::named;
 use crate::outputs::{print, warn};
 
 /// Arrays of all cells that are held at once: the data, and what is left of them for a fit.
@@ -138,7 +139,7 @@ where
         return Err(Failure::of(path, what));
     }
     let mut warnings = data::warnings(args.model, data);
-    warnings.extend(args.hidden.doubts(path, data)?);
+    warnings.extend(named::doubts(path, &args.hidden, data)?);
     if !data.summary().integers {
         warnings.push(
             "the data are not counts: the scores have the unit of the data, the choice of the rank does not depend on it".into(),

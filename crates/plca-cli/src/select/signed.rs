@@ -11,6 +11,7 @@ use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::limits::reasonable;
 use crate::models::made::{of_options, typed, with_priors};
+use crate::named;
 use crate::select::{Table, ranks};
 
 /// Scores by the bound.
@@ -72,7 +73,7 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
             .any(|c| *c.fit.status() == Status::MaxIterations),
         warnings: [
             data::warnings(args.model, data),
-            args.hidden.doubts(&args.data, data)?,
+            named::doubts(&args.data, &args.hidden, data)?,
         ]
         .concat(),
     })

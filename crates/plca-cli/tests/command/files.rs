@@ -87,6 +87,61 @@ fn what_a_stream_has_not_seen_is_in_arrays() {
     assert!(folder.bytes("old.npz") == folder.bytes("whole.npz"));
 }
 
+/// A checkpoint of an earlier version has the settings of all other models too.
+#[test]
+fn checkpoints_with_settings_of_other_models_go_on() {
+    let folder = Folder::new();
+    folder.text("d.csv", "3,1,4,2\n1,5,9,2\n2,6,5,3\n2,3,1,1\n");
+    let line = "fit plca d.csv --rank 2 --max-iter 8 --tol 0 --quiet";
+    folder.resumes(line, 3);
+    let path = folder.path("c.npz");
+    let mut file = read_checkpoint(&path).unwrap();
+    let settings = file.metadata["settings"].as_object_mut().unwrap();
+    for (name, value) in [
+        ("angles", json!([])),
+        ("given", json!(1)),
+        ("m", json!("inf")),
+        ("mirror", json!(false)),
+        ("kernel", json!(null)),
+    ] {
+        assert!(settings.insert(name.into(), value).is_none(), "{name}");
+    }
+    write_checkpoint(&path, &file).unwrap();
+    folder.ok(&format!("{line} --resume c.npz --output again.npz"));
+    assert!(folder.bytes("again.npz") == folder.bytes("whole.npz"));
+    // Those of the model itself still count.
+    folder.fails(
+        1,
+        &format!("{line} --resume c.npz --missing-method imputation --output x.npz"),
+        &["c.npz", "missing_method"],
+    );
+}
+
+/// What is wrong in the settings of a file is said of the file: no option that was typed could mend it.
+#[test]
+fn wrong_settings_of_files_name_the_file() {
+    let folder = Folder::new();
+    folder.text("s.csv", "3,-1,4\n1,5,-9\n2,6,5\n");
+    for (model, setting, value) in [
+        ("skellam", "m", json!("foo")),
+        ("skellam-cp", "m", json!(0.5)),
+        ("skellam", "real_data", json!(3)),
+    ] {
+        folder.ok(&format!(
+            "fit {model} s.csv --rank 2 --max-iter 2 --output o.npz"
+        ));
+        let mut file = folder.model("o.npz");
+        file.metadata["settings"][setting] = value;
+        write_model(folder.path("o.npz"), &file, false).unwrap();
+        let expected = ["o.npz: settings.", setting];
+        folder.fails(1, "transform o.npz s.csv --output x.npz", &expected);
+        // Nothing else asks here for the draws of a cell.
+        if (model, setting) == ("skellam", "m") {
+            folder.fails(1, "reconstruct o.npz --output x.npy", &expected);
+        }
+    }
+}
+
 /// One matrix in many tables: the same parameters.
 #[test]
 fn tables_are_read_as_they_are_said_to_be() {

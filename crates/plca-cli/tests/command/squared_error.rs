@@ -462,11 +462,11 @@ fn column_by_column_updates_end_lower() {
     for (line, known) in [
         (
             "ntf-l2 v.csv --update sequential",
-            "there are multiplicative, hals",
+            "ntf-l2 has multiplicative, hals",
         ),
         (
             "nmf-kl v.csv --update hals",
-            "there are simultaneous, sequential",
+            "nmf-kl has simultaneous, sequential",
         ),
     ] {
         folder.fails(2, &format!("fit {line} --rank 2 --output o.npz"), &[known]);

@@ -206,11 +206,7 @@ const USES: &[Use] = &[
     (
         "fit tiplca d.csv --rank 2 --kernel 2x2 --rotations 4 --angles 10,20 -o o.npz",
         2,
-        &[
-            "--angles: cannot be used with rotations",
-            "cannot be used with",
-            "--angles",
-        ],
+        &["--rotations", "cannot be used with", "--angles"],
     ),
     (
         "select kmeans d.csv --ranks 2..3",

@@ -1,4 +1,4 @@
-//! Every model: what is said of it besides its settings and its arithmetic. A model is a file, and one line of `models!`.
+//! Every model: what is said of it besides its settings and its arithmetic. A model is an `impl Kind` and one line of `models!`.
 
 use crate::Entry;
 

@@ -13,7 +13,7 @@ use skellam_snmf::{
 
 use crate::approximation::{Draws, Fitted};
 use crate::explain::{along, whole};
-use crate::kind::{Extents, Kind, named, of_file};
+use crate::kind::{Extents, Kind, named, of_file, of_settings};
 use crate::options::{kernel_of, wrong_value};
 use crate::{Answer, Approximation, Explainer, Law, Options, RunError, Saved, Scalar, Takes};
 
@@ -51,12 +51,13 @@ impl Kind for Snmf {
 }
 
 /// The rate of a gamma law by variational Bayes that is not said.
-pub(super) const RATE: f64 = 1e-3;
+const RATE: f64 = 1e-3;
 
 /// How the model of a file took its data.
 fn replicates(file: &Saved) -> Result<Replicates, RunError> {
     let specs = <Snmf as Named>::specs();
-    let m = Options::of_json(file.settings(), &specs).get("m")?;
+    let m = Options::of_json(file.settings(), &specs).get("m");
+    let m = m.map_err(|e| of_settings(file, e))?;
     // Files of Python say nothing where it is the limit.
     Ok(m.unwrap_or(Replicates::Limit))
 }

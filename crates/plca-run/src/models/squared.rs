@@ -10,7 +10,7 @@ use pntf_l2::{NtfState, PntfState};
 use crate::approximation::Fitted;
 use crate::explain::along;
 use crate::kind::{Kind, named};
-use crate::options::wrong;
+use crate::options::wrong_value;
 use crate::{Approximation, Explainer, Options, RunError, Saved, Scalar, Takes};
 
 impl Kind for Pntf {
@@ -32,11 +32,12 @@ impl Kind for Pntf {
         let sparse = options.get::<BTreeMap<String, f64>>("sparsity")?;
         if let Some(other) = sparse
             .iter()
-            .flat_map(|all| all.keys())
-            .find(|name| !known.contains(name))
+            .flat_map(|all| all.iter())
+            .find(|(name, _)| !known.contains(name))
         {
-            let what = format!("no block `{other}`; there are {}", known.join(", "));
-            return Err(wrong("sparsity", what));
+            let (name, mu) = other;
+            let what = format!("no block `{name}`; there are {}", known.join(", "));
+            return Err(wrong_value("sparsity", format!("{name}={mu}"), what));
         }
         named(Self::new(k), options)
     }

@@ -10,7 +10,6 @@ mod neighbours;
 mod nndsvd;
 mod penalties;
 mod projection;
-mod propositions;
 mod qp;
 mod sparsity;
 mod support;

@@ -91,7 +91,7 @@ fn squares_out_of_range_are_refused() {
     // Those of single precision are numbers in double precision.
     let ding = Ding::new(4);
     let end = |size: f64| {
-        *run(&ding, &data::<f64>(8, |x| x * size), Solver::Em)
+        *run(&ding, &data::<f32>(8, |x| x * size), Solver::Em)
             .unwrap()
             .0
             .last()

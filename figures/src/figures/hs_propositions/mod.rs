@@ -1,14 +1,16 @@
 //! HS, propositions 1 to 3 and the corollary, with the specification's corrections, drawn and checked.
 
+mod statements;
+
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::uniform;
 use plca_tensor::{DenseTensor, Order};
-use pntf_l2::propositions::{
+use pntf_l2::{Model, Pntf, PntfState, Stop};
+
+use self::statements::{
     l2_deviation_bound, limiting_relative_deviation, one_sided_noise, rank_one_relative_entropy,
     row_noise_bound,
 };
-use pntf_l2::{Model, Pntf, PntfState, Stop};
-
 use super::support::{dirichlet, largest, rng};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
