@@ -27,7 +27,7 @@ pub(crate) struct Places {
 /// The indices of new data, dimension by dimension.
 #[derive(Debug, Default)]
 pub(crate) struct Indices {
-    /// How many the data of the fit have, but for the observations.
+    /// How many the data of the fit have, those of observations left out.
     pub(crate) sizes: Vec<Option<usize>>,
     /// Where those go that have the names of the model.
     pub(crate) places: Vec<Option<Places>>,

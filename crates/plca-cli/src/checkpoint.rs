@@ -213,7 +213,7 @@ pub(crate) fn belongs(
         return Err(Failure::of(path, what));
     }
     let then = &file.metadata["settings"];
-    // What only one of the two has is null for the other, but for settings of other models, which files of before wrote too.
+    // What only one of the two has is null for the other; settings of other models, which files of before wrote too, count as nothing.
     let foreign = |name: &str| !kind.has(name) && models().iter().any(|other| other.has(name));
     let names = [then, settings].into_iter().filter_map(Value::as_object);
     let names = names.flat_map(serde_json::Map::keys);
