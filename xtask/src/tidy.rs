@@ -2,9 +2,10 @@
 //!
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
 //! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, found cases that no test reads, words
-//! that the glossary replaces, and formulas that cannot be rendered.
+//! that the glossary replaces, formulas that cannot be rendered, files that import one another in a circle, and what is too large.
 
 mod formulas;
+mod shape;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -455,6 +456,10 @@ pub(crate) fn run() -> Result<bool> {
     wrong.extend(stray_cases(&tracked));
     let glossary = root.join("docs/GLOSSARY.md");
     let words = replaced_words(&std::fs::read_to_string(glossary)?);
+    let sources = tracked.iter().filter(|path| path.ends_with(".rs"));
+    let sources =
+        sources.filter_map(|path| Some((*path, std::fs::read_to_string(root.join(path)).ok()?)));
+    wrong.extend(shape::wrong(sources)?);
     for path in tracked {
         // Pictures and archives are not text; a tracked file may be deleted in the work tree.
         if let Ok(content) = std::fs::read_to_string(root.join(path)) {
