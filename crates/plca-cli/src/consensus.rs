@@ -6,13 +6,11 @@ mod usage;
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::{ConsensusError, SettingValue, Spectra, neighbours, usage_order};
+use plca_fit::{ConsensusError, Spectra, neighbours, usage_order};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::{DenseTensor, Order, check_counts};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
-
-use plca_run::{AnyModel, Options};
 
 use crate::args::ConsensusArgs;
 use crate::blocks::{Arrays, lacking, matrix};
@@ -20,58 +18,17 @@ use crate::data::load_for;
 use crate::failure::Failure;
 use crate::fitted::unfinished;
 use crate::interrupt;
-use crate::limits::{on_threads, reasonable};
+use crate::limits::{on_threads, ranks, reasonable};
 use crate::models::Kind;
-use crate::models::made::of_options;
-use crate::models::models;
 use crate::models::options::{need_matrix, refuse_foreign};
 use crate::named;
 use crate::outputs::{MODEL_FILES, distinct, tell, warn, writable};
-use crate::select::ranks;
 use crate::solver;
 use runs::Runs;
 use usage::{Source, least_divergence, least_squares};
 
 /// Random numbers of the clusters, apart from those of any start and of what `fit` holds out.
 const CLUSTER_STREAM: u64 = u64::MAX - 1;
-
-/// A model whose components many fits may agree on, the block whose columns are the spectra, and the dimension of the samples.
-pub(crate) struct Candidate {
-    pub(crate) model: Box<dyn AnyModel>,
-    pub(crate) block: &'static str,
-    pub(crate) samples: usize,
-}
-
-impl Candidate {
-    /// The model with this number of components.
-    pub(crate) fn new(
-        args: &ConsensusArgs,
-        kind: Kind,
-        components: usize,
-    ) -> Result<Self, Failure> {
-        let Some(block) = kind.spectra else {
-            let all = models().iter().filter(|other| other.spectra.is_some());
-            let all: Vec<&str> = all.map(|other| other.name).collect();
-            return Err(Failure::usage(format!(
-                "{} has no consensus; expected one of {}",
-                kind.name,
-                all.join(", ")
-            )));
-        };
-        let mut options = Options::default();
-        let mut samples = 1;
-        if kind.has("given") {
-            samples = args.given.unwrap_or(1).into();
-            options.set("given", SettingValue::Number(samples as f64));
-        }
-        let request = of_options(&options, components);
-        Ok(Self {
-            model: kind.build(&request, &[0, 0])?,
-            block,
-            samples,
-        })
-    }
-}
 
 /// Fits, or reads fits; `given` are the options that stand on the command line.
 pub(crate) fn run(args: &ConsensusArgs, given: &[String]) -> Result<(), Failure> {

@@ -72,3 +72,24 @@ pub(crate) fn parameters(count: usize, what: impl FnOnce() -> String) -> Result<
     let refused = |e| Failure::usage(format!("{}: {e}", what()));
     room.map(drop).map_err(refused)
 }
+
+/// More ranks than anyone can wait for.
+const MOST_RANKS: usize = 100_000;
+
+/// The numbers of components of `--ranks`: `2..12`, both ends included, or `2,4,8`.
+pub(crate) fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
+    let bad = || {
+        Failure::usage(format!(
+            "--ranks {spec}: expected A..B or A,B,C with 1 <= A <= B <= {MOST_RANKS}"
+        ))
+    };
+    let number = |s: &str| {
+        let n = s.trim().parse::<usize>().ok();
+        n.filter(|n| (1..=MOST_RANKS).contains(n)).ok_or_else(bad)
+    };
+    let ranks: Vec<usize> = match spec.split_once("..") {
+        Some((a, b)) => (number(a)?..=number(b.trim_start_matches('='))?).collect(),
+        None => spec.split(',').map(number).collect::<Result<_, _>>()?,
+    };
+    (!ranks.is_empty()).then_some(ranks).ok_or_else(bad)
+}

@@ -1,13 +1,11 @@
 //! The table of models.
 
 use nalgebra::DMatrix;
-use plca_fit::{
-    Axes, FileLayout, FitError, Freeze, Frozen, Index, Parameters, SettingSpec, SettingValue,
-};
+use plca_fit::{Axes, FileLayout, Freeze, Frozen, Parameters, SettingSpec, SettingValue};
 use plca_io::{Array, ModelFile, block_of};
 use plca_priors::PriorSpec;
 
-use crate::kind::{Extents, Kind};
+use crate::kind::{Extents, Kind, prior_blocks};
 use crate::options::{wrong, wrong_value};
 use crate::{AnyModel, Approximation, Explainer, Law, Options, PriorBlock, RunError, Saved, Takes};
 
@@ -276,49 +274,4 @@ fn extents<K: Kind>(
     let model = K::build(components, options, shape)?;
     model.check()?;
     Ok(model.extents(shape)?)
-}
-
-pub(crate) fn prior_blocks<K: Kind>(
-    components: usize,
-    options: &Options,
-    shape: &[usize],
-) -> Result<Vec<PriorBlock>, RunError> {
-    let model = K::build(components, options, shape)?;
-    let extents = model.extents(shape)?;
-    let given = options.get::<usize>("given")?;
-    let signed = options.get::<usize>("signed_mode")?;
-    let block = |(name, law): (String, Law)| {
-        let axes =
-            <K::State<f64> as plca_fit::State>::axes(&name).ok_or_else(|| no_block(&name))?;
-        // Labels are those of samples in the last mode.
-        let axes = match (given, signed) {
-            (Some(0), _) => axes.of_modes(|mode| 1 - mode),
-            (_, Some(signed)) if axes.layout() == FileLayout::Sides => axes.of_modes(|_| signed),
-            _ => axes,
-        };
-        let cells = extents.iter().find(|(block, _)| *block == name);
-        let cells = cells.map(|(_, extents)| extents.clone());
-        let count = |index| match index {
-            Index::Component => components,
-            Index::Mode(mode) => shape.get(mode).copied().unwrap_or(0),
-            Index::Sides(mode) => shape.get(mode).map_or(0, |n| 2 * n),
-            Index::One => 1,
-            _ => cells.iter().flatten().product(),
-        };
-        Ok(PriorBlock {
-            size: (count(axes.0), count(axes.1)),
-            layout: axes.layout(),
-            extents: cells.clone().unwrap_or_default(),
-            name,
-            law,
-        })
-    };
-    model.laws(shape.len()).into_iter().map(block).collect()
-}
-
-fn no_block(name: &str) -> FitError {
-    FitError::UnknownBlock {
-        name: name.to_string(),
-        expected: Vec::new(),
-    }
 }

@@ -5,13 +5,13 @@ use std::fmt::Debug;
 
 use plca_fit::shards::Sharded;
 use plca_fit::{
-    FitError, Freeze, Model, Named, Reconstruct, SettingSpec, SettingValue, Settings, State,
+    FileLayout, FitError, Freeze, Index, Model, Named, Reconstruct, SettingSpec, SettingValue,
+    Settings, State,
 };
 use plca_priors::PriorSpec;
 
-use crate::entry::prior_blocks;
 use crate::options::wrong;
-use crate::{Approximation, Explainer, Law, Options, RunError, Saved, Scalar};
+use crate::{Approximation, Explainer, Law, Options, PriorBlock, RunError, Saved, Scalar};
 
 /// What data a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +170,51 @@ pub(crate) fn of_settings(file: &Saved, e: RunError) -> RunError {
             file.failure(format!("settings.{name}{space}{value}: {what}"))
         }
         e => e,
+    }
+}
+
+/// The blocks of a model that may have priors, for data of this shape.
+pub(crate) fn prior_blocks<K: Kind>(
+    components: usize,
+    options: &Options,
+    shape: &[usize],
+) -> Result<Vec<PriorBlock>, RunError> {
+    let model = K::build(components, options, shape)?;
+    let extents = model.extents(shape)?;
+    let given = options.get::<usize>("given")?;
+    let signed = options.get::<usize>("signed_mode")?;
+    let block = |(name, law): (String, Law)| {
+        let axes = <K::State<f64> as State>::axes(&name).ok_or_else(|| no_block(&name))?;
+        // Labels are those of samples in the last mode.
+        let axes = match (given, signed) {
+            (Some(0), _) => axes.of_modes(|mode| 1 - mode),
+            (_, Some(signed)) if axes.layout() == FileLayout::Sides => axes.of_modes(|_| signed),
+            _ => axes,
+        };
+        let cells = extents.iter().find(|(block, _)| *block == name);
+        let cells = cells.map(|(_, extents)| extents.clone());
+        let count = |index| match index {
+            Index::Component => components,
+            Index::Mode(mode) => shape.get(mode).copied().unwrap_or(0),
+            Index::Sides(mode) => shape.get(mode).map_or(0, |n| 2 * n),
+            Index::One => 1,
+            _ => cells.iter().flatten().product(),
+        };
+        Ok(PriorBlock {
+            size: (count(axes.0), count(axes.1)),
+            layout: axes.layout(),
+            extents: cells.clone().unwrap_or_default(),
+            name,
+            law,
+        })
+    };
+    model.laws(shape.len()).into_iter().map(block).collect()
+}
+
+fn no_block(name: &str) -> FitError {
+    FitError::UnknownBlock {
+        name: name.to_string(),
+        expected: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nalgebra::DMatrix;
-use plca_fit::{FitError, Init, Solver, Status};
+use plca_fit::{FitError, Init, SettingValue, Solver, Status};
 use plca_io::ModelFile;
 use plca_tensor::Data;
 use plca_tensor::parallel::apart;
@@ -17,13 +17,51 @@ use serde_json::{Value, json};
 
 use crate::args::ConsensusArgs;
 use crate::blocks::{matrix, needed};
-use plca_run::Scalar;
+use plca_run::{AnyModel, Options, Scalar};
 
-use crate::consensus::Candidate;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::models::Kind;
+use crate::models::made::of_options;
+use crate::models::{Kind, models};
 use crate::outputs::merge;
+
+/// A model whose components many fits may agree on, the block whose columns are the spectra, and the dimension of the samples.
+pub(crate) struct Candidate {
+    pub(crate) model: Box<dyn AnyModel>,
+    pub(crate) block: &'static str,
+    pub(crate) samples: usize,
+}
+
+impl Candidate {
+    /// The model with this number of components.
+    pub(crate) fn new(
+        args: &ConsensusArgs,
+        kind: Kind,
+        components: usize,
+    ) -> Result<Self, Failure> {
+        let Some(block) = kind.spectra else {
+            let all = models().iter().filter(|other| other.spectra.is_some());
+            let all: Vec<&str> = all.map(|other| other.name).collect();
+            return Err(Failure::usage(format!(
+                "{} has no consensus; expected one of {}",
+                kind.name,
+                all.join(", ")
+            )));
+        };
+        let mut options = Options::default();
+        let mut samples = 1;
+        if kind.has("given") {
+            samples = args.given.unwrap_or(1).into();
+            options.set("given", SettingValue::Number(samples as f64));
+        }
+        let request = of_options(&options, components);
+        Ok(Self {
+            model: kind.build(&request, &[0, 0])?,
+            block,
+            samples,
+        })
+    }
+}
 
 /// All fits of a sweep.
 pub(crate) struct Runs<'a> {

@@ -27,7 +27,7 @@ use crate::reading::DataArgs;
 use crate::restored::Restored;
 use crate::{given, interrupt, named};
 
-use place::Place;
+use place::{Of, Place};
 use unobserved::Unobserved;
 
 /// What a file has besides the blocks that all batches share.
@@ -266,7 +266,7 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let args = self.args;
         let mut place = match &args.resume {
-            Some(path) => self.resume(path)?,
+            Some(path) => Place::read(path, &self.of())?,
             None => self.begin(learner, given)?,
         };
         let passes = args.stream.passes.unwrap_or(1);
@@ -318,7 +318,7 @@ impl Run<'_> {
                 if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                     && (interrupted || place.state.batches.is_multiple_of(every))
                 {
-                    let file = self.checkpoint(&place);
+                    let file = place.file(self.shared(&place.state), &self.of());
                     interrupt::writing(|| plca_io::write_checkpoint(path, &file))?;
                 }
                 if interrupted {
@@ -419,6 +419,17 @@ impl Run<'_> {
             unobserved: Unobserved::default(),
             restored: Restored::default(),
         })
+    }
+
+    /// What its places on disk belong to.
+    fn of(&self) -> Of<'_> {
+        Of {
+            model: self.args.model,
+            settings: &self.settings,
+            checksum: &self.checksum,
+            names: &self.names,
+            order: self.shape.len(),
+        }
     }
 
     /// The blocks of the state that a model file has.

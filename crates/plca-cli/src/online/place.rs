@@ -5,13 +5,13 @@ use std::path::Path;
 use nalgebra::DMatrix;
 use plca_em::OnlineState;
 use plca_io::{Array, Element, ModelFile};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Run;
 use super::unobserved::Unobserved;
-use crate::blocks::{lacking, matrix, needed, vector};
+use crate::blocks::{Arrays, lacking, matrix, needed, vector};
 use crate::checkpoint::belongs;
 use crate::failure::Failure;
+use crate::models::Kind;
 use crate::restored::Restored;
 
 /// Where a stream stands.
@@ -30,15 +30,25 @@ pub(super) struct Place<T: Element> {
     pub(super) restored: Restored,
 }
 
+/// The stream that a place belongs to.
+pub(super) struct Of<'a> {
+    pub(super) model: Kind,
+    pub(super) settings: &'a Value,
+    pub(super) checksum: &'a str,
+    /// Of the factors that the batches share.
+    pub(super) names: &'a [String],
+    /// Dimensions of the data.
+    pub(super) order: usize,
+}
+
 const PLACE: &str = "place";
 const SUMS: &str = "sums";
 const STATISTICS: &str = "statistics_";
 
-impl Run<'_> {
-    /// All that the stream goes on from.
-    pub(super) fn checkpoint<T: Element>(&self, place: &Place<T>) -> ModelFile {
-        let state = &place.state;
-        let mut arrays = self.shared(state);
+impl<T: Element> Place<T> {
+    /// All that the stream goes on from, beside the `arrays` that the batches share.
+    pub(super) fn file(&self, mut arrays: Arrays, of: &Of<'_>) -> ModelFile {
+        let state = &self.state;
         arrays.insert("weights".into(), vector(&state.weights));
         for (j, s) in state.statistics.iter().enumerate() {
             arrays.insert(format!("{STATISTICS}{j}"), matrix(s));
@@ -48,28 +58,28 @@ impl Run<'_> {
             state.seen,
             state.pass,
             state.total,
-            place.passes as f64,
-            place.blocks as f64,
-            place.ln_lik[0],
-            place.ln_lik[1],
+            self.passes as f64,
+            self.blocks as f64,
+            self.ln_lik[0],
+            self.ln_lik[1],
         ];
         let list = |values: Vec<f64>| Array::new(vec![values.len()], values);
         arrays.insert(PLACE.into(), list(numbers));
-        arrays.insert(SUMS.into(), list(place.sums.clone()));
-        arrays.extend(place.unobserved.save());
+        arrays.insert(SUMS.into(), list(self.sums.clone()));
+        arrays.extend(self.unobserved.save());
         let metadata = json!({
-            "model": self.args.model.name,
-            "settings": self.settings,
-            "data": { "sha256": self.checksum },
-            "checkpoint": { "restored": place.restored },
+            "model": of.model.name,
+            "settings": of.settings,
+            "data": { "sha256": of.checksum },
+            "checkpoint": { "restored": self.restored },
         });
         ModelFile { arrays, metadata }
     }
 
     /// Reads a checkpoint made under these settings from data of this checksum.
-    pub(super) fn resume<T: Element>(&self, path: &Path) -> Result<Place<T>, Failure> {
+    pub(super) fn read(path: &Path, of: &Of<'_>) -> Result<Self, Failure> {
         let file = plca_io::read_checkpoint(path)?;
-        belongs(path, &file, self.args.model, &self.settings, &self.checksum)?;
+        belongs(path, &file, of.model, of.settings, of.checksum)?;
         let saved = &file.metadata["checkpoint"];
         let restored = Restored::load(&saved["restored"]);
         let mut arrays = file.arrays;
@@ -86,10 +96,9 @@ impl Run<'_> {
         };
         let mut block = |name: &str| needed::<T>(path, &mut arrays, name);
         let weights = block("weights")?.column(0).into_owned();
-        let count = self.shape.len() - 1;
-        let statistics = (0..count).map(|j| block(&format!("{STATISTICS}{j}")));
+        let statistics = (0..of.order - 1).map(|j| block(&format!("{STATISTICS}{j}")));
         let statistics: Vec<DMatrix<T>> = statistics.collect::<Result<_, _>>()?;
-        let factors = self.names.iter().map(|name| block(name));
+        let factors = of.names.iter().map(|name| block(name));
         let factors = factors.collect::<Result<_, _>>()?;
         let state = OnlineState {
             weights,
@@ -101,7 +110,7 @@ impl Run<'_> {
             total,
         };
         state.check().map_err(|e| Failure::by(path, e))?;
-        Ok(Place {
+        Ok(Self {
             state,
             passes: passes as u64,
             blocks: at as usize,

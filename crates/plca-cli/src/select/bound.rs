@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
-use crate::limits::reasonable;
+use crate::limits::{ranks, reasonable};
 use crate::named;
-use crate::select::{Table, ranks};
+use crate::select::table::Table;
 
 /// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
 pub(super) fn scores<M: Model<f64>>(

@@ -10,13 +10,13 @@ use plca_fit::{Fit, FitError, Init, Model, Reconstruct, Run, Solver};
 use plca_tensor::{DataError, Mask};
 use serde_json::{Value, json};
 
-use super::ranks;
 use crate::args::{Rule, SelectArgs};
 use crate::blocks::Arrays;
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fitted::unfinished;
 use crate::interrupt;
+use crate::limits::ranks;
 use crate::limits::reasonable;
 use crate::models::options::first_given;
 use crate::models::options::{need_matrix, refuse};

@@ -8,8 +8,9 @@ use plca_run::kernel_of;
 
 use crate::args::SelectArgs;
 use crate::failure::Failure;
+use crate::limits::ranks;
 use crate::models::made::{check_order, of_options, reasonable, typed};
-use crate::select::{self, Candidate, Table, ranks};
+use crate::select::table::{Candidate, Table, fitted, table};
 
 /// Scores of every kernel with every number of components.
 pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
@@ -17,7 +18,7 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
     if args.kernel.is_empty() {
         return Err(Failure::usage("--kernel is needed"));
     }
-    select::table(args, |data| {
+    table(args, |data| {
         let shape = data.shape();
         let candidate = |(kernel, rank): (&[usize], usize)| -> Result<Candidate<'a>, Failure> {
             check_order(kernel, shape)?;
@@ -33,7 +34,7 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
                 size: json!({ "rank": rank, "kernel": kernel }),
                 // [SPEC 9] never more than the cells less one
                 parameters: shifted_parameters(cells, rank, false).min(all - 1),
-                fit: Box::new(move |data| select::fitted(args, &shifted, Solver::Em, data)),
+                fit: Box::new(move |data| fitted(args, &shifted, Solver::Em, data)),
             })
         };
         let kernels = args.kernel.iter().map(|k| k.0.as_slice());

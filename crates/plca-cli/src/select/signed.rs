@@ -9,10 +9,10 @@ use skellam_snmf::{Snmf, SnmfVb, select_components};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
-use crate::limits::reasonable;
+use crate::limits::{ranks, reasonable};
 use crate::models::made::{of_options, typed, with_priors};
 use crate::named;
-use crate::select::{Table, ranks};
+use crate::select::table::Table;
 
 /// Scores by the bound.
 pub(super) fn select(args: &SelectArgs) -> Result<Table, Failure> {
