@@ -545,7 +545,7 @@ fn order<'py>(
     }
     let table = table?;
     let result = PyDict::new(py);
-    let column = |of: fn(&run::Row) -> f64| PyArray1::from_iter(py, table.rows.iter().map(of));
+    let column = |of: fn(&models::Row) -> f64| PyArray1::from_iter(py, table.rows.iter().map(of));
     result.set_item("score", column(|row| row.score))?;
     result.set_item("log_likelihood", column(|row| row.ln_lik))?;
     result.set_item("parameters", column(|row| row.parameters as f64))?;

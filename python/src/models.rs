@@ -24,7 +24,13 @@ use plca_run::{AnyModel, Request};
 use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::options::{Named, Options, Setting};
-use crate::run::Row;
+
+/// The score of a number of components, smaller is better, and what it follows from.
+pub(crate) struct Row {
+    pub(crate) score: f64,
+    pub(crate) ln_lik: f64,
+    pub(crate) parameters: usize,
+}
 
 /// What is known of a model.
 pub(crate) trait Kind: Sized {
@@ -109,7 +115,7 @@ pub(crate) fn made<K: Kind>(
     let Some(entry) = plca_run::model(K::NAME) else {
         return wrong(format!("no model is called '{}'", K::NAME));
     };
-    let request = options.request::<K>(entry, k, shape)?;
+    let request = options.request(entry, K::penalise, k, shape)?;
     Ok(entry.build(&request, shape)?)
 }
 
@@ -301,7 +307,7 @@ macro_rules! explains {
             mode: usize,
             how: Transform,
         ) -> Result<Explained<Parameters<T>>, Refused> {
-            options.none::<Self>()?;
+            options.none(Self::NAME)?;
             Ok(state.transform(data, &$lie(how, mode))?.untyped())
         }
     };
@@ -363,7 +369,7 @@ macro_rules! samples_events {
             draws: Option<u64>,
             seed: u64,
         ) -> Result<Drawn, Refused> {
-            options.none::<Self>()?;
+            options.none(Self::NAME)?;
             $(let state = &state.$means()?;)?
             events(state, draws, seed)
         }
@@ -401,7 +407,7 @@ impl Kind for Plca {
         mode: usize,
         how: &Transform,
     ) -> Result<Option<Each>, Refused> {
-        options.none::<Self>()?;
+        options.none(Self::NAME)?;
         Ok(Some(state.transform_each(data, &how.clone().along(mode))?))
     }
 }

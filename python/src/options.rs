@@ -11,7 +11,6 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::data::array_of;
 use crate::error::{Refused, bad, wrong};
-use crate::models::Kind;
 
 /// A value of a setting.
 #[derive(Debug)]
@@ -135,14 +134,15 @@ impl Options {
     }
 
     /// Refuses all settings, of what the settings of a model have no say in.
-    pub(crate) fn none<K: Kind>(&self) -> Result<(), Refused> {
-        self.only(&[], &format!("the model {}", K::NAME))
+    pub(crate) fn none(&self, model: &str) -> Result<(), Refused> {
+        self.only(&[], &format!("the model {model}"))
     }
 
-    /// What they ask of a model.
-    pub(crate) fn request<K: Kind>(
+    /// What they ask of a model, which reads its penalties itself.
+    pub(crate) fn request(
         &self,
         entry: &Entry,
+        penalise: fn(&mut Request, &Named) -> Result<(), Refused>,
         components: usize,
         shape: &[usize],
     ) -> Result<Request, Refused> {
@@ -158,7 +158,7 @@ impl Options {
         for (name, setting) in &self.0 {
             match name.as_str() {
                 "freeze" => request.frozen = frozen(entry, named(name, setting)?)?,
-                "penalty" => K::penalise(&mut request, named(name, setting)?)?,
+                "penalty" => penalise(&mut request, named(name, setting)?)?,
                 "prior" if !entry.laws().is_empty() => priors = Some(named(name, setting)?),
                 _ => match specs.iter().find(|spec| keyword(spec.name) == name) {
                     Some(spec) => request.options.set(spec.name, value(name, setting)?),

@@ -7,7 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Refused, wrong};
-use crate::run;
+
+/// Whether a run came to its end.
+fn converged(status: &Status) -> bool {
+    matches!(
+        status,
+        Status::Converged | Status::Stationary | Status::Settled
+    )
+}
 
 /// Whether a prior of these blocks adds a density to the objective.
 pub(crate) fn is_posterior<T: Real>(blocks: &[BlockSpec<T>]) -> bool {
@@ -55,7 +62,7 @@ impl Outcome {
         let py = result.py();
         result.set_item("iterations", self.iterations)?;
         result.set_item("status", self.status.to_string())?;
-        result.set_item("converged", run::converged(&self.status))?;
+        result.set_item("converged", converged(&self.status))?;
         result.set_item("objective", self.objective)?;
         result.set_item("likelihood", self.likelihood)?;
         result.set_item("posterior", self.posterior)?;

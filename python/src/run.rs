@@ -18,7 +18,7 @@ use plca::tensor::{Data, Order, Real, unobserved};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Bound, Drawn, Job, Kind, Learnt, Lesson, build, made};
+use crate::models::{Bound, Drawn, Job, Kind, Learnt, Lesson, Row, build, made};
 use crate::options::Options;
 use crate::starts::{Fitted, Starts};
 use crate::supervise::Control;
@@ -51,14 +51,6 @@ pub(crate) fn stop(options: &Options, default: Stop) -> Result<Stop, Refused> {
 /// The solver of a name.
 pub(crate) fn solver(name: &str) -> Result<Solver, Refused> {
     Ok(name.parse()?)
-}
-
-/// Whether a run came to its end.
-pub(crate) fn converged(status: &Status) -> bool {
-    matches!(
-        status,
-        Status::Converged | Status::Stationary | Status::Settled
-    )
 }
 
 /// The start of a name.
@@ -380,13 +372,6 @@ pub(crate) struct Choosing<'a> {
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
     pub(crate) control: &'a Control,
-}
-
-/// The score of a number of components, smaller is better, and what it follows from.
-pub(crate) struct Row {
-    pub(crate) score: f64,
-    pub(crate) ln_lik: f64,
-    pub(crate) parameters: usize,
 }
 
 /// The scores, and whether the data are counts.

@@ -18,7 +18,6 @@ const CIRCLES: &[(&str, &[usize])] = &[
     ("crates/plca-tensor/src", &[2, 3, 9]),
     ("crates/pntf-l2/src", &[2, 2, 2, 2]),
     ("crates/skellam-snmf/src", &[2, 4]),
-    ("python/src", &[5]),
 ];
 
 /// Fields that a struct has at most.
