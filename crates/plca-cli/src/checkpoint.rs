@@ -214,7 +214,8 @@ pub(crate) fn belongs(
     }
     let then = &file.metadata["settings"];
     // What only one of the two has is null for the other; settings of other models, which files of before wrote too, count as nothing.
-    let foreign = |name: &str| !kind.has(name) && models().iter().any(|other| other.has(name));
+    let has = |of: &Kind, name: &str| of.specs().iter().any(|spec| spec.name == name);
+    let foreign = |name: &str| !has(&kind, name) && models().iter().any(|other| has(&other, name));
     let names = [then, settings].into_iter().filter_map(Value::as_object);
     let names = names.flat_map(serde_json::Map::keys);
     let other =

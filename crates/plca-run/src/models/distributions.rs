@@ -71,7 +71,6 @@ impl Kind for Plsa {
     // The marginal and the scale always come from the data and the fit.
     const FREE: Option<&'static [&'static str]> = Some(&["basis", "mixture"]);
     const MATRIX: bool = true;
-    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("given", "1")];
     const SEPARATES: bool = true;
 
     fn specs() -> Vec<SettingSpec> {
@@ -130,17 +129,7 @@ impl Kind for PlcaVb {
         let model: Self = of_file(&said, (k, &shape), &[])?;
         let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
         let blocks = ["weights_shape", "weights", &factor, &means];
-        Ok(Explainer::of_each(
-            (along, k),
-            &blocks,
-            move |data, how, each| {
-                let how = how.along(along);
-                Ok(match each {
-                    true => Answer::Each(model.transform_each(&learnt, data, &how)?),
-                    false => model.transform(&learnt, data, &how)?.untyped().into(),
-                })
-            },
-        ))
+        explainer!(model, learnt, along, k, &blocks)
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -159,7 +148,6 @@ impl Kind for PlsaVb {
     const LAWS: &'static [(&'static str, Law)] =
         &[("basis", Law::Dirichlet), ("mixture", Law::Dirichlet)];
     const MATRIX: bool = true;
-    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("given", "1")];
     const OBJECTIVE: [&'static str; 2] = ["elbo"; 2];
 
     fn explainer(mut file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {

@@ -45,6 +45,23 @@ macro_rules! sharded {
     };
 }
 
+/// How a model explains new data along a dimension, all together or each observation alone.
+macro_rules! explainer {
+    ($model:ident, $learnt:ident, $along:ident, $components:expr, $blocks:expr) => {
+        Ok(Explainer::of_each(
+            ($along, $components),
+            $blocks,
+            move |data, how, each| {
+                let how = how.along($along);
+                Ok(match each {
+                    true => Answer::Each($model.transform_each(&$learnt, data, &how)?),
+                    false => $model.transform(&$learnt, data, &how)?.untyped().into(),
+                })
+            },
+        ))
+    };
+}
+
 /// Every model, by the file that has it.
 macro_rules! models {
     ($($file:ident: $($model:ident),*;)*) => {

@@ -183,17 +183,7 @@ impl Kind for SignedCp {
         let factor = format!("factor_{along}");
         let blocks: Vec<String> = vec!["weights".to_string(), factor];
         let blocks: Vec<&str> = blocks.iter().map(String::as_str).collect();
-        Ok(Explainer::of_each(
-            (along, k),
-            &blocks,
-            move |data, how, each| {
-                let how = how.along(along);
-                Ok(match each {
-                    true => Answer::Each(model.transform_each(&learnt, data, &how)?),
-                    false => model.transform(&learnt, data, &how)?.untyped().into(),
-                })
-            },
-        ))
+        explainer!(model, learnt, along, k, &blocks)
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -257,17 +247,7 @@ impl Kind for SignedCpVb {
             .flat_map(|block| ["", "_shape", "_rate"].map(|of| format!("{block}{of}")))
             .collect();
         let blocks: Vec<&str> = blocks.iter().map(String::as_str).collect();
-        Ok(Explainer::of_each(
-            (along, k),
-            &blocks,
-            move |data, how, each| {
-                let how = how.along(along);
-                Ok(match each {
-                    true => Answer::Each(model.transform_each(&learnt, data, &how)?),
-                    false => model.transform(&learnt, data, &how)?.untyped().into(),
-                })
-            },
-        ))
+        explainer!(model, learnt, along, k, &blocks)
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
