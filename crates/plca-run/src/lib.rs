@@ -24,3 +24,8 @@ pub use options::{Options, kernel_of};
 pub use priors::{Law, PriorBlock, broadcast};
 pub use saved::Saved;
 pub use scalar::Scalar;
+
+// The example of the page runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
