@@ -337,7 +337,10 @@ impl Setting for Anneal {
                 alpha0: f64::of(alpha0)?,
                 over: f64::of(over)?,
             }),
-            items => Err(format!("{} numbers, expected ALPHA0,T", items.len())),
+            items => Err(format!(
+                "{} numbers, expected a power, or a power and the iterations until it is 1",
+                items.len()
+            )),
         }
     }
 

@@ -108,7 +108,12 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
 /// A model by its settings alone.
 pub(crate) fn named<M: Named>(mut model: M, options: &Options) -> Result<M, RunError> {
     for (name, value) in options.iter() {
-        model.set(name, value).map_err(|what| wrong(name, what))?;
+        let known = model.set(name, value).map_err(|what| wrong(name, what))?;
+        // Models with one treatment of missing cells have nothing to set.
+        debug_assert!(
+            known || name == MISSING,
+            "{name} is listed and has no field"
+        );
     }
     Ok(model)
 }

@@ -146,7 +146,8 @@ fn of_json(json: &Value) -> Option<SettingValue> {
 fn to_json(value: &SettingValue, whole: bool) -> Value {
     match value {
         SettingValue::Flag(flag) => Value::Bool(*flag),
-        SettingValue::Number(x) if whole => Value::from(*x as u64),
+        // What is none of these is left as it is, for whoever reads it to refuse.
+        SettingValue::Number(x) if whole && *x == (*x as u64) as f64 => Value::from(*x as u64),
         SettingValue::Number(x) => Value::from(*x),
         SettingValue::Text(text) => Value::String(text.clone()),
         SettingValue::List(items) => {

@@ -37,13 +37,13 @@ pub(crate) fn of_line(
         ..Request::default()
     };
     // Settings are the command line's fault, what follows that of the data, of files or of priors.
-    entry.build(&request, shape).map_err(|e| match e {
+    let plain = entry.build(&request, shape).map_err(|e| match e {
         RunError::Shape(e) => Failure::by(&args.data, e),
         RunError::Fit(FitError::Setting {
             name,
             value,
             expected,
-        }) if entry.has(name) => {
+        }) if args.options.has(name) => {
             let option = name.replace('_', "-");
             Failure::usage(format!("--{option} {value}: expected {expected}"))
         }
@@ -61,15 +61,16 @@ pub(crate) fn of_line(
         .map(|(name, all)| (*name, &all[..]))
         .collect();
     given::stacks(args, shape.len(), rank, &each)?;
-    let blocks = entry
-        .prior_blocks(rank, &request.options, shape)
-        .map_err(about)?;
     let file = args.priors.as_deref();
-    request.priors = match blocks.is_empty() {
-        true => Vec::new(),
-        false => priors(&args.prior, file, &blocks)?,
-    };
+    if args.has_priors() {
+        let blocks = entry.prior_blocks(rank, &request.options, shape);
+        let blocks = blocks.map_err(about)?;
+        request.priors = priors(&args.prior, file, &blocks)?;
+    }
     request.frozen = given::frozen(args, shape)?.into_iter().collect();
+    if request.priors.is_empty() && request.frozen.is_empty() {
+        return Ok(plain);
+    }
     entry.build(&request, shape).map_err(|e| match (e, file) {
         // Priors come from a file where there is one.
         (RunError::Fit(e), Some(path)) if !matches!(e, FitError::Conflict { .. }) => {

@@ -145,7 +145,7 @@ impl Setting for Given {
     }
 
     fn words(words: &str) -> Result<SettingValue, String> {
-        let value = usize::words(words)?;
+        let value = usize::words(words).map_err(|_| format!("{words} is not in 0..=1"))?;
         Self::of(&value).map(|_| value)
     }
 }
