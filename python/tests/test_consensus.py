@@ -14,7 +14,7 @@ from scipy import sparse
 from plcakit import ConsensusNMF, _core
 from plcakit.datasets import make_corpus
 
-GOLDEN = Path(__file__).parents[2] / "testdata" / "golden" / "consensus.json"
+GOLDEN = Path(__file__).parents[2] / "crates" / "testdata" / "golden" / "consensus.json"
 
 
 def counts():

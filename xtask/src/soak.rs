@@ -4,7 +4,7 @@
 //! `cargo test`. A run is one property in one process with a seed of its own and a number of cases, which proptest takes from
 //! `PROPTEST_RNG_SEED` and `PROPTEST_CASES`. The property that has had the least time is next, until the time is over.
 //!
-//! With a tally the cases of earlier calls count: `soak --package plca --only four_laws --hours 0 --cases 30000 --tally testdata/soak.json` goes on
+//! With a tally the cases of earlier calls count: `soak --package plca --only four_laws --hours 0 --cases 30000 --tally crates/testdata/soak.json` goes on
 //! where it was stopped, until every property has had as many. What was counted for other sources does not count.
 
 use std::collections::BTreeMap;

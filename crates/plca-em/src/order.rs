@@ -160,7 +160,7 @@ mod tests {
     // [SPEC 9]
     #[test]
     fn counts_match_the_reference() {
-        let golden = include_str!("../../../testdata/golden/free_parameters.json");
+        let golden = include_str!("../../testdata/golden/free_parameters.json");
         let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
         let mut checked = [0, 0];
         for case in golden["cases"].as_array().unwrap() {

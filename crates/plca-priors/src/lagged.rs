@@ -224,7 +224,7 @@ mod tests {
     // [EXT 7]
     #[test]
     fn steps_match_the_reference() {
-        let golden = include_str!("../../../testdata/golden/neighbours.json");
+        let golden = include_str!("../../testdata/golden/neighbours.json");
         let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
         let matrix = |v: &serde_json::Value| {
             let size = |i: usize| v["shape"][i].as_u64().unwrap() as usize;

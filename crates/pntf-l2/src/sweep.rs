@@ -212,7 +212,7 @@ mod tests {
     // [EXT 8]
     #[test]
     fn sparse_columns_match_the_reference() {
-        let golden = include_str!("../../../testdata/golden/quadratic_sparsity.json");
+        let golden = include_str!("../../testdata/golden/quadratic_sparsity.json");
         let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
         let cases = golden["cases"].as_array().unwrap().iter();
         let mut checked = 0;

@@ -44,7 +44,7 @@ pub(super) const SEEDS: [u64; 7] = [0, 4, 10, 26, 55, 123, 138];
 
 /// Hyperparameters of a seed in a scenario, and which entry uses which.
 pub(super) fn hyperparameters(seed: u64, scenario: usize) -> Result<Hyperparameters> {
-    let text = include_str!("../../../testdata/golden/table2_hyperparameters.json");
+    let text = include_str!("../../../crates/testdata/golden/table2_hyperparameters.json");
     let table: Table2 = serde_json::from_str(text)?;
     let case = table.cases.into_iter().find(|c| c.hyper_seed == seed);
     let case = case.ok_or_else(|| format!("table II has no seed {seed}"))?;

@@ -189,7 +189,7 @@ impl<'a> Visit<'a> for Seen {
 
 /// The source folder of a crate that this rule is for, and the module of a file in it.
 fn module(path: &str) -> Option<(&str, Vec<String>)> {
-    let library = ["crates/", "python/src/", "mpi/src/"];
+    let library = ["crates/", "python/src/", "tools/mpi/src/"];
     let (root, file) = path.split_once("/src/")?;
     if !library.iter().any(|start| path.starts_with(start)) || file.contains("tests") {
         return None;

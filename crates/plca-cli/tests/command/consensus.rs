@@ -54,7 +54,7 @@ impl Sample<'_> {
 
 #[test]
 fn golden() {
-    for case in cases(include_str!("../../../../testdata/golden/consensus.json")) {
+    for case in cases(include_str!("../../../testdata/golden/consensus.json")) {
         let name = case["name"].as_str().unwrap();
         let folder = Folder::new();
         let arrays = ["spectra", "X"].map(|name| (name, array(&case[name])));

@@ -9,7 +9,7 @@ use crate::golden::{array, cases, put};
 
 fn folds(kind: &str) -> Vec<Value> {
     let cases = cases(include_str!(
-        "../../../../testdata/golden/selection/folds.json"
+        "../../../testdata/golden/selection/folds.json"
     ));
     let cases: Vec<Value> = cases.into_iter().filter(|c| c["kind"] == kind).collect();
     assert!(!cases.is_empty());

@@ -83,7 +83,7 @@ pub(crate) fn trajectory(
 // [EXT 1]
 #[test]
 fn frozen_entries_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/frozen_components.json");
+    let text = include_str!("../../../testdata/golden/frozen_components.json");
     let ours = |name: &str| match name {
         "pz" => "weights".to_string(),
         name => name.to_string(),
@@ -194,7 +194,7 @@ fn what_cannot_be_frozen_is_named() {
 // [EXT 3]
 #[test]
 fn variational_bayes_matches_the_reference() {
-    let text = include_str!("../../../../testdata/golden/variational_bayes.json");
+    let text = include_str!("../../../testdata/golden/variational_bayes.json");
     let ours = |name: &str| name.to_string();
     let mut checked = 0;
     for case in cases(text)
@@ -274,7 +274,7 @@ fn posteriors_explain_new_documents_and_choose_their_number() {
 // [EXT 7]
 #[test]
 fn neighbours_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/neighbours.json");
+    let text = include_str!("../../../testdata/golden/neighbours.json");
     let ours = |name: &str| name.to_string();
     let mut checked = 0;
     for case in cases(text).iter().filter(|case| case["kind"] == "samples") {
@@ -336,7 +336,7 @@ fn neighbours_match_the_reference() {
 // [EXT 6]
 #[test]
 fn signed_tensors_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/skellam_cp.json");
+    let text = include_str!("../../../testdata/golden/skellam_cp.json");
     let mut checked = 0;
     for case in &cases(text) {
         let folder = Folder::new();
@@ -500,7 +500,7 @@ fn signed_kernels_are_annealed() {
 // [EXT 2]
 #[test]
 fn transformed_kernels_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/index_maps.json");
+    let text = include_str!("../../../testdata/golden/index_maps.json");
     let ours = |name: &str| match name {
         "pz" => "weights".to_string(),
         name => name.to_string(),
@@ -560,7 +560,7 @@ fn transformed_kernels_match_the_reference() {
 // [EXT 5]
 #[test]
 fn shifted_signed_kernels_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/skellam_shift.json");
+    let text = include_str!("../../../testdata/golden/skellam_shift.json");
     let ours = |name: &str| name.to_string();
     let mut checked = 0;
     for case in &cases(text) {

@@ -132,8 +132,8 @@ pub(crate) fn check(
 #[test]
 fn plca_trajectories_match_the_reference() {
     for text in [
-        include_str!("../../../../testdata/golden/plca.json"),
-        include_str!("../../../../testdata/golden/plca_tempered.json"),
+        include_str!("../../../testdata/golden/plca.json"),
+        include_str!("../../../testdata/golden/plca_tempered.json"),
     ] {
         for case in cases(text) {
             let folder = Folder::new();
@@ -167,7 +167,7 @@ fn plca_trajectories_match_the_reference() {
 
 #[test]
 fn plsa_trajectories_and_fold_in_match_the_reference() {
-    for case in cases(include_str!("../../../../testdata/golden/plsa.json")) {
+    for case in cases(include_str!("../../../testdata/golden/plsa.json")) {
         let folder = Folder::new();
         let given = u8::from(case["direction"] == "x1|x2");
         init(&folder, &plsa_blocks(&case["init"]));
@@ -206,7 +206,7 @@ fn plsa_trajectories_and_fold_in_match_the_reference() {
 
 #[test]
 fn nmf_trajectories_match_the_reference() {
-    for case in cases(include_str!("../../../../testdata/golden/nmf_kl.json")) {
+    for case in cases(include_str!("../../../testdata/golden/nmf_kl.json")) {
         let folder = Folder::new();
         put(&folder, "v.npy", &case["V"]);
         sparse(&folder, &case["V"]);
@@ -236,7 +236,7 @@ fn nmf_trajectories_match_the_reference() {
 
 #[test]
 fn masked_trajectories_match_the_reference() {
-    for case in cases(include_str!("../../../../testdata/golden/missing.json")) {
+    for case in cases(include_str!("../../../testdata/golden/missing.json")) {
         let folder = Folder::new();
         put(&folder, "v.npy", &case["V"]);
         put(&folder, "m.npy", &case["mask"]);

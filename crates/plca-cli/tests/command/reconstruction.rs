@@ -52,7 +52,7 @@ fn a_wholly_hidden_column_has_no_mass_under_plsa() {
 #[test]
 fn files_of_earlier_versions_are_read() {
     let folder = Folder::new();
-    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/models");
     let mut files = 0;
     for entry in std::fs::read_dir(&kept).unwrap() {
         let path = entry.unwrap().path();

@@ -46,7 +46,7 @@ fn options(case: &Value) -> String {
 
 #[test]
 fn trajectories_match_the_reference() {
-    let all = cases(include_str!("../../../../testdata/golden/siplca.json"));
+    let all = cases(include_str!("../../../testdata/golden/siplca.json"));
     assert_eq!(all.len(), 11);
     for case in &all {
         let folder = Folder::new();

@@ -96,7 +96,7 @@ fn check(
 
 #[test]
 fn em_trajectories_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/trajectories_em.json");
+    let text = include_str!("../../../testdata/golden/trajectories_em.json");
     let start = [("atoms", "theta0"), ("activations", "lambda0")];
     let blocks = [("atoms", "theta"), ("activations", "lambda")];
     check(text, "skellam", &start, &blocks, "objective");
@@ -104,7 +104,7 @@ fn em_trajectories_match_the_reference() {
 
 #[test]
 fn variational_trajectories_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/trajectories_vbem.json");
+    let text = include_str!("../../../testdata/golden/trajectories_vbem.json");
     let start = [
         ("atoms_shape", "alpha_hat0"),
         ("activations_shape", "a_hat0"),

@@ -82,14 +82,14 @@ fn trajectories(model: &str, text: &str, least: usize) {
 
 #[test]
 fn pntf_trajectories_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/pntf.json");
+    let text = include_str!("../../../testdata/golden/pntf.json");
     trajectories("pntf", text, 5);
 }
 
 // [EXT 8]
 #[test]
 fn sparse_trajectories_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/quadratic_sparsity.json");
+    let text = include_str!("../../../testdata/golden/quadratic_sparsity.json");
     trajectories("pntf", text, 4);
     let folder = Folder::with_counts();
     let fit = "fit pntf d.csv --rank 2 --output p.npz";
@@ -118,7 +118,7 @@ fn sparse_trajectories_match_the_reference() {
 
 #[test]
 fn multiplicative_trajectories_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/lee_seung_l2.json");
+    let text = include_str!("../../../testdata/golden/lee_seung_l2.json");
     trajectories("ntf-l2", text, 2);
 }
 

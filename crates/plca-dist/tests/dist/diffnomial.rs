@@ -34,7 +34,7 @@ fn side(pairs: &Value, s: usize) -> Vec<f64> {
 /// The golden table. [SKELLAM 2] [SKELLAM eq. 7] [SKELLAM eq. 9]
 #[test]
 fn golden_table() {
-    let file = include_str!("../../../../testdata/golden/diffnomial.json");
+    let file = include_str!("../../../testdata/golden/diffnomial.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {

@@ -52,7 +52,7 @@ fn stated_errors_hold() {
 /// The golden table of the inverse. [SKELLAM 10]
 #[test]
 fn golden_table() {
-    let file = include_str!("../../../../testdata/golden/inv_digamma.json");
+    let file = include_str!("../../../testdata/golden/inv_digamma.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let (y, want) = (number(&case["y"]), number(&case["x"]));

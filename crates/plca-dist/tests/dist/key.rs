@@ -16,7 +16,7 @@ fn list(value: &Value) -> Vec<u64> {
 
 #[test]
 fn keys_match_the_reference() {
-    let text = include_str!("../../../../testdata/golden/selection/keys.json");
+    let text = include_str!("../../../testdata/golden/selection/keys.json");
     let file: Value = serde_json::from_str(text).unwrap();
     let mut checked = [0, 0];
     for case in file["cases"].as_array().unwrap() {

@@ -42,7 +42,7 @@ fn stated_errors_hold() {
 #[test]
 fn golden_table() {
     let golden: Value =
-        serde_json::from_str(include_str!("../../../../testdata/golden/lambert_w.json")).unwrap();
+        serde_json::from_str(include_str!("../../../testdata/golden/lambert_w.json")).unwrap();
     let mut seen = 0;
     for case in golden["cases"].as_array().unwrap() {
         for row in case["rows"].as_array().unwrap() {

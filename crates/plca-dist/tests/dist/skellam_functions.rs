@@ -44,7 +44,7 @@ fn stated_errors_hold() {
 /// The golden tables. [SKELLAM 1] [SKELLAM 4] [SKELLAM 5] [SKELLAM eq. 7] [SKELLAM eq. 31]
 #[test]
 fn golden_tables() {
-    let file = include_str!("../../../../testdata/golden/skellam_logpmf.json");
+    let file = include_str!("../../../testdata/golden/skellam_logpmf.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let [v, p, q, want] = ["v", "lp", "lm", "logpmf"].map(|k| number(&case[k]));
@@ -55,7 +55,7 @@ fn golden_tables() {
         );
         assert!(error <= 45.0, "{error} eps: {case}");
     }
-    let file = include_str!("../../../../testdata/golden/divergence.json");
+    let file = include_str!("../../../testdata/golden/divergence.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let [v, p, q, want] = ["v", "lp", "lm", "D"].map(|k| number(&case[k]));
@@ -67,7 +67,7 @@ fn golden_tables() {
             assert!(error <= 9.0, "{error} eps: {got} {case}");
         }
     }
-    let file = include_str!("../../../../testdata/golden/ratio_G.json");
+    let file = include_str!("../../../testdata/golden/ratio_G.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let [p, q, v1, v_inf] = ["lp", "lm", "v1", "vinf"].map(|k| number(&case[k]));

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{cases, exactly, floats, whole};
 
-const GOLDEN: &str = include_str!("../../../../testdata/golden/variational_bayes.json");
+const GOLDEN: &str = include_str!("../../../testdata/golden/variational_bayes.json");
 
 fn block<T: Real>(v: &Value) -> DMatrix<T> {
     let sizes = whole(&v["shape"]);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::support::{cases, exactly, floats, whole};
 
-const GOLDEN: &str = include_str!("../../../../testdata/golden/frozen_components.json");
+const GOLDEN: &str = include_str!("../../../testdata/golden/frozen_components.json");
 
 /// A block; one of more than two dimensions holds a component in every array.
 fn block(v: &Value) -> DMatrix<f64> {

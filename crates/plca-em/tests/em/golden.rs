@@ -9,7 +9,7 @@ use serde_json::Value;
 
 fn golden(name: &str) -> Value {
     let path = format!(
-        "{}/../../testdata/golden/{name}.json",
+        "{}/../testdata/golden/{name}.json",
         env!("CARGO_MANIFEST_DIR")
     );
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()

@@ -63,7 +63,7 @@ fn near(a: &NmfState<f64>, b: &NmfState<f64>, tolerance: f64) -> bool {
 fn scikit_learn_starts_alike() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/golden/sklearn_nndsvd.json"
+        "/../testdata/golden/sklearn_nndsvd.json"
     );
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     for case in golden["cases"].as_array().unwrap() {

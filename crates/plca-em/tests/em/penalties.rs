@@ -49,7 +49,7 @@ fn of_scikit_learn(case: &Value, alpha: &str, size: usize) -> Penalty {
 fn scikit_learn_makes_the_same_iterations() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/golden/sklearn_nmf_penalties.json"
+        "/../testdata/golden/sklearn_nmf_penalties.json"
     );
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let cases = golden["cases"].as_array().unwrap();

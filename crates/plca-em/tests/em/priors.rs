@@ -16,7 +16,7 @@ use super::support::{Prior, after, exactly};
 
 fn cases(file: &str, kind: &str) -> Vec<Value> {
     let path = format!(
-        "{}/../../testdata/golden/{file}.json",
+        "{}/../testdata/golden/{file}.json",
         env!("CARGO_MANIFEST_DIR")
     );
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

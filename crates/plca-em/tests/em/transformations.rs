@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{cases, floats, whole};
 
 fn of_kind(kind: &str) -> Vec<Value> {
-    let mut all = cases(include_str!("../../../../testdata/golden/index_maps.json"));
+    let mut all = cases(include_str!("../../../testdata/golden/index_maps.json"));
     all.retain(|case| case["kind"] == kind);
     all
 }

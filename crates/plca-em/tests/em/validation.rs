@@ -12,7 +12,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
 fn cases(kind: &str) -> Vec<Value> {
-    let text = include_str!("../../../../testdata/golden/selection/folds.json");
+    let text = include_str!("../../../testdata/golden/selection/folds.json");
     let file: Value = serde_json::from_str(text).unwrap();
     let cases = file["cases"].as_array().unwrap().iter();
     let cases: Vec<Value> = cases.filter(|case| case["kind"] == kind).cloned().collect();

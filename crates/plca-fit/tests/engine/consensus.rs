@@ -45,7 +45,7 @@ fn check(found: &Consensus, case: &Value, name: &str) {
 
 #[test]
 fn golden() {
-    let golden = include_str!("../../../../testdata/golden/consensus.json");
+    let golden = include_str!("../../../testdata/golden/consensus.json");
     let golden: Value = serde_json::from_str(golden).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
@@ -74,7 +74,7 @@ fn golden() {
 
 #[test]
 fn the_bits_do_not_depend_on_the_number_of_threads() {
-    let golden = include_str!("../../../../testdata/golden/consensus.json");
+    let golden = include_str!("../../../testdata/golden/consensus.json");
     let golden: Value = serde_json::from_str(golden).unwrap();
     let case = &golden["cases"][1];
     let of = |threads: usize| {

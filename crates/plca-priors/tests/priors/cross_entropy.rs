@@ -22,7 +22,7 @@ fn matrix(v: &Value) -> DMatrix<f64> {
 
 fn cases(kind: &str) -> Vec<Value> {
     let golden: Value = serde_json::from_str(include_str!(
-        "../../../../testdata/golden/cross_entropy.json"
+        "../../../testdata/golden/cross_entropy.json"
     ))
     .unwrap();
     let all = golden["cases"].as_array().unwrap().clone();

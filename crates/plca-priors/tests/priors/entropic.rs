@@ -48,7 +48,7 @@ fn objective(counts: &[f64], theta: &[f64], beta: f64) -> f64 {
 #[test]
 fn reference_vectors() {
     let golden: Value = serde_json::from_str(include_str!(
-        "../../../../testdata/golden/entropic_mstep.json"
+        "../../../testdata/golden/entropic_mstep.json"
     ))
     .unwrap();
     for case in golden["cases"].as_array().unwrap() {

@@ -17,7 +17,7 @@ fn numbers(v: &Value) -> Vec<f64> {
 #[test]
 fn dirichlet_m_step() {
     let golden: Value = serde_json::from_str(include_str!(
-        "../../../../testdata/golden/dirichlet_mstep.json"
+        "../../../testdata/golden/dirichlet_mstep.json"
     ))
     .unwrap();
     for case in golden["cases"].as_array().unwrap() {

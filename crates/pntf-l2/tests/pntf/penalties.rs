@@ -26,7 +26,7 @@ fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
 fn scikit_learn_makes_the_same_iterations() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/golden/sklearn_nmf_penalties.json"
+        "/../testdata/golden/sklearn_nmf_penalties.json"
     );
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let cases = golden["cases"].as_array().unwrap().iter();

@@ -46,7 +46,7 @@ fn replicates(case: &Value) -> Replicates {
 /// [SKELLAM 4] [SKELLAM 5] [SKELLAM eq. 13] [SKELLAM eq. 15-16] [SKELLAM eq. 26] [SKELLAM eq. 27] [SKELLAM eq. 30]
 #[test]
 fn em_trajectories() {
-    let file = include_str!("../../../../testdata/golden/trajectories_em.json");
+    let file = include_str!("../../../testdata/golden/trajectories_em.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {
@@ -101,7 +101,7 @@ fn assert_posterior(got: &Posterior<f64>, want: &Posterior<f64>, rtol: f64, what
 /// [SKELLAM 6] [SKELLAM 7] [SKELLAM eq. 41-42]
 #[test]
 fn vbem_trajectories() {
-    let file = include_str!("../../../../testdata/golden/trajectories_vbem.json");
+    let file = include_str!("../../../testdata/golden/trajectories_vbem.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {
@@ -177,7 +177,7 @@ fn assert_statistics(got: &Statistics, want: &Value, rtol: f64, what: &str) {
 /// [SKELLAM 8] [SKELLAM eq. 45-51]
 #[test]
 fn batch_hyperparameters() {
-    let file = include_str!("../../../../testdata/golden/hyper_batch.json");
+    let file = include_str!("../../../testdata/golden/hyper_batch.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {
@@ -214,7 +214,7 @@ fn batch_hyperparameters() {
 /// [SKELLAM 6] [SKELLAM 8] [SKELLAM eq. 45-51]
 #[test]
 fn online_hyperparameters() {
-    let file = include_str!("../../../../testdata/golden/hyper_online.json");
+    let file = include_str!("../../../testdata/golden/hyper_online.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {

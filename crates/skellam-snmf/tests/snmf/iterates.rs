@@ -10,7 +10,7 @@ use skellam_snmf::{Ding, Learner, Prior, Replicates, SignedCp, Snmf, SnmfState, 
 use crate::support::number;
 
 fn golden() -> Value {
-    let file = include_str!("../../../../testdata/golden/iterates_skellam.json");
+    let file = include_str!("../../../testdata/golden/iterates_skellam.json");
     serde_json::from_str(file).unwrap()
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{cases, floats, whole};
 
-const GOLDEN: &str = include_str!("../../../../../testdata/golden/variational_bayes.json");
+const GOLDEN: &str = include_str!("../../../../testdata/golden/variational_bayes.json");
 
 const ETA: f64 = 0.3;
 const ALPHA: f64 = 0.5;

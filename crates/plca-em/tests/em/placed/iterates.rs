@@ -1,4 +1,4 @@
-//! Known iterates: runs of other code of the same models, `testdata/golden/iterates_shifted.json`.
+//! Known iterates: runs of other code of the same models, `crates/testdata/golden/iterates_shifted.json`.
 
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ macro_rules! set {
 fn runs_end_where_they_did() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/golden/iterates_shifted.json"
+        "/../testdata/golden/iterates_shifted.json"
     );
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let cases = file["cases"].as_array().unwrap();

@@ -12,7 +12,7 @@ use super::support::{EVALUATIONS, complete, rng};
 
 fn cases(name: &str) -> Vec<Value> {
     let path = format!(
-        "{}/../../testdata/golden/{name}.json",
+        "{}/../testdata/golden/{name}.json",
         env!("CARGO_MANIFEST_DIR")
     );
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The documentation as a folder of pages, to open from disk or to serve: `cargo run --manifest-path site/Cargo.toml`.
+//! The documentation as a folder of pages, to open from disk or to serve: `cargo run --manifest-path tools/site/Cargo.toml`.
 //!
 //! `SUMMARY.md` lists the pages, which stay where they are in the repository: their links work on its host too. In the site a link to a file that
 //! is no page of it leads to the host. A formula that cannot be rendered, a broken link and anything that would be loaded from a network end the
@@ -44,10 +44,10 @@ fn options(root: &Path) -> Result<Options> {
 fn config(out: &Path) -> Result<Config> {
     let mut config = Config::default();
     let settings = serde_json::json!({
-        "theme": "site/theme",
+        "theme": "tools/site/theme",
         "default-theme": "light",
         "preferred-dark-theme": "navy",
-        "additional-css": ["site/theme/site.css"],
+        "additional-css": ["tools/site/theme/site.css"],
         "git-repository-url": env!("CARGO_PKG_REPOSITORY"),
         "smart-punctuation": false,
         "input-404": "",
@@ -83,7 +83,7 @@ fn clear(out: &Path) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let Options { out, api } = options(root)?;
     let summary = pages::summary(root)?;
     let mut book = MDBook::load_with_config_and_summary(root, config(&out)?, summary)?;

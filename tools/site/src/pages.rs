@@ -11,9 +11,9 @@ use crate::formulas;
 
 /// `SUMMARY.md`, whose links are from its own folder, as seen from the root.
 pub(crate) fn summary(root: &Path) -> Result<Summary> {
-    let file = root.join("site/SUMMARY.md");
+    let file = root.join("tools/site/SUMMARY.md");
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    parse_summary(&text.replace("](../", "]("))
+    parse_summary(&text.replace("](../../", "]("))
 }
 
 /// A script of Python as a page: what it says of itself, its picture if there is one, and itself.

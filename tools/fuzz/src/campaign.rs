@@ -71,7 +71,7 @@ pub fn begin() {
     let end = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let file = panic.location().map_or("", |place| place.file());
-        let is_ours = ["crates/", "fuzz/"]
+        let is_ours = ["crates/", "tools/fuzz/"]
             .iter()
             .any(|folder| file.starts_with(folder));
         if is_ours || !plca_io::is_guarded() {

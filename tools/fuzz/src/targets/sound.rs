@@ -16,7 +16,7 @@ pub(super) const WAV: Target = Target {
 pub(super) const FLAC: Target = Target {
     name: "flac",
     asserts: SOUND,
-    seeds: || vec![include_bytes!("../../../crates/plca-media/testdata/tone.flac").to_vec()],
+    seeds: || vec![include_bytes!("../../../../crates/plca-media/testdata/tone.flac").to_vec()],
     run: |input| sound("input.flac", input),
 };
 
