@@ -83,7 +83,10 @@ fn clear(out: &Path) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
     let Options { out, api } = options(root)?;
     let summary = pages::summary(root)?;
     let mut book = MDBook::load_with_config_and_summary(root, config(&out)?, summary)?;

@@ -30,10 +30,8 @@ fn stated_errors_hold() {
 /// The golden tables. [SKELLAM 10] [DLMF 10.39.9] [DLMF 10.41]
 #[test]
 fn golden_tables() {
-    let golden: Value = serde_json::from_str(include_str!(
-        "../../../testdata/golden/bessel_ratio.json"
-    ))
-    .unwrap();
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../testdata/golden/bessel_ratio.json")).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let (nu, z) = (number(&case["nu"]), number(&case["z"]));
         let error = error_in_eps(

@@ -21,10 +21,8 @@ fn matrix(v: &Value) -> DMatrix<f64> {
 }
 
 fn cases(kind: &str) -> Vec<Value> {
-    let golden: Value = serde_json::from_str(include_str!(
-        "../../../testdata/golden/cross_entropy.json"
-    ))
-    .unwrap();
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../testdata/golden/cross_entropy.json")).unwrap();
     let all = golden["cases"].as_array().unwrap().clone();
     all.into_iter()
         .filter(|c| c["name"].as_str().unwrap().starts_with(kind))

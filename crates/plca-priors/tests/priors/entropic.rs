@@ -47,10 +47,8 @@ fn objective(counts: &[f64], theta: &[f64], beta: f64) -> f64 {
 /// The global maximiser [SPEC 6] to 32 digits, for both signs of the strength and all configurations.
 #[test]
 fn reference_vectors() {
-    let golden: Value = serde_json::from_str(include_str!(
-        "../../../testdata/golden/entropic_mstep.json"
-    ))
-    .unwrap();
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../testdata/golden/entropic_mstep.json")).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let (counts, beta) = (numbers(&case["counts"]), case["beta"].as_f64().unwrap());
         for (got, want) in step(&counts, beta).iter().zip(numbers(&case["theta"])) {
