@@ -600,6 +600,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """What new data are explained by that extend the data of the fit along this mode."""
         data = self._describe(X, observed)
         how = {
+            "components": self.n_components_,
             "options": self._transform_options(data["shape"], along),
             "along": along,
             "each": each,

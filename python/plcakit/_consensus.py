@@ -286,7 +286,8 @@ class ConsensusNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         else:
             blocks = {"factor_0": anything, "factor_1": np.ascontiguousarray(components.T)}
         metadata = json.dumps({"model": model, "blocks": list(blocks)})
-        how = {"options": {}, "along": 0, "each": False, "solver": "auto", "stop": stop, "threads": threads(self.n_jobs)}
+        how = {"components": len(components), "options": {}, "along": 0, "each": False}
+        how = {**how, "solver": "auto", "stop": stop, "threads": threads(self.n_jobs)}
         return _core.transform(model, blocks, metadata, describe(X), how)
 
     def _squared_error(self, X: Data, components: Array) -> float:

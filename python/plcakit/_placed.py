@@ -114,5 +114,9 @@ class KernelMixture(PlacedModel):
     def _answer(self, blocks: Blocks) -> Array:
         return blocks["impulses"]
 
+    def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
+        # The kernels that were learnt, whatever the settings are now.
+        return {"kernel": list(self._blocks["kernels"].shape[1:])}
+
     def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])

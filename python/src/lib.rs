@@ -2,7 +2,6 @@
 
 mod data;
 mod error;
-mod models;
 mod options;
 mod outcome;
 mod run;
@@ -15,20 +14,17 @@ use std::path::PathBuf;
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
 use plca::em::{Criterion, CrossValidation, OnlineState, RankRow, RankRule, best_rank};
-use plca::fit::{Solver, Spectra, Stop, Transform};
+use plca::fit::{Impossible, Spectra, Stop, Transform};
 use plca::io::{Array, ModelFile};
+use plca_run::{Entry, Score, Stream};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use data::{Held, Input, Scalar, View, array_of, to_python};
+use data::{Held, Input, Scalar, array_of, to_python};
 use error::{Refused, bad};
-use models::Drawn;
-use options::Options;
-use run::{
-    Arrays, Choosing, Evident, Explaining, Fitting, Learning, Likely, Reconstructing, Sampling,
-    Sweeping, Validating,
-};
-use supervise::{Control, supervise};
+use options::{Options, entry};
+use run::{Arrays, Choice, Drawn};
+use supervise::supervise;
 
 /// A dict of arrays.
 fn arrays(dict: &Bound<'_, PyDict>) -> PyResult<Arrays> {
@@ -77,6 +73,22 @@ struct Plan<'py> {
     threads: usize,
 }
 
+impl Plan<'_> {
+    fn of<T: Scalar>(&self) -> PyResult<run::Plan<T>> {
+        Ok(run::Plan {
+            components: self.components,
+            options: Options::of(&self.options)?,
+            start: arrays(&self.start)?,
+            init: run::init(&self.init)?,
+            seed: self.seed,
+            starts: self.starts,
+            solver: run::solver(&self.solver)?,
+            stop: run::stop(&Options::of(&self.stop)?, Stop::default())?,
+            likelihood: self.likelihood,
+        })
+    }
+}
+
 /// Fits a model; `plan` says how, `watch(start, iteration, objective)` may end a run by answering something true.
 ///
 /// What a signal or `watch` raised is returned as `error`, beside the state that was reached.
@@ -102,26 +114,9 @@ fn fit_as<'py, T: Scalar>(
     plan: Plan<'py>,
     watch: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let stop = run::stop(&Options::of(&plan.stop)?, Stop::default())?;
-    let (solver, start) = (run::solver(&plan.solver)?, arrays(&plan.start)?);
-    let (data, options) = (held.view()?, Options::of(&plan.options)?);
-    let (components, init) = (plan.components, run::init(&plan.init)?);
-    let (seed, starts, likelihood) = (plan.seed, plan.starts, plan.likelihood);
+    let (entry, data, made) = (entry(model)?, held.view()?, plan.of()?);
     let (fitted, failure) = supervise(py, plan.threads, watch, |control| {
-        let job = Fitting {
-            data,
-            components,
-            options,
-            start,
-            init,
-            seed,
-            starts,
-            solver,
-            stop,
-            likelihood,
-            control,
-        };
-        models::with(model, job)
+        run::fit(entry, data, made, control)
     })?;
     let fitted = match (fitted, failure) {
         (Ok(fitted), failure) => {
@@ -166,31 +161,15 @@ fn sweep_as<'py, T: Scalar>(
     plan: Plan<'py>,
     block: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let stop = run::stop(&Options::of(&plan.stop)?, Stop::default())?;
-    let solver = run::solver(&plan.solver)?;
-    let (data, options) = (held.view()?, Options::of(&plan.options)?);
-    let (components, init) = (plan.components, run::init(&plan.init)?);
-    let (seed, starts) = (plan.seed, plan.starts);
+    let (entry, data, made) = (entry(model)?, held.view()?, plan.of()?);
     let (swept, failure) = supervise(py, plan.threads, None, |control| {
-        let job = Sweeping {
-            data,
-            components,
-            options,
-            block: block.to_string(),
-            init,
-            seed,
-            starts,
-            solver,
-            stop,
-            control,
-        };
-        models::with(model, job)
+        run::sweep(entry, data, (made, block), control)
     })?;
     if let Some(failure) = failure {
         return Err(failure);
     }
     let swept = swept?;
-    let shape = [starts as usize * components, swept.size];
+    let shape = [plan.starts as usize * plan.components, swept.size];
     let columns = PyArray1::from_vec(py, swept.columns).reshape(shape)?;
     let result = PyDict::new(py);
     result.set_item("spectra", columns)?;
@@ -270,6 +249,7 @@ fn consensus<'py>(
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct How<'py> {
+    components: usize,
     options: Bound<'py, PyDict>,
     along: usize,
     each: bool,
@@ -303,21 +283,22 @@ fn transform_as<'py, T: Scalar>(
     how: How<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stop = run::stop(&Options::of(&how.stop)?, Transform::default().stop)?;
-    let solver = run::solver(&how.solver)?;
-    let (data, options) = (held.view()?, Options::of(&how.options)?);
-    let along = how.along;
+    let (entry, data, options) = (entry(model)?, held.view()?, Options::of(&how.options)?);
+    let explain = Transform::default().impossible(Impossible::Drop);
+    let explain = explain
+        .solver(run::solver(&how.solver)?)
+        .stop(stop)
+        .along(how.along);
+    let (components, each) = (how.components, how.each);
     let (found, failure) = supervise(py, how.threads, None, |control| {
-        let job = Explaining {
-            data,
+        let explain = explain.interrupt(control.interrupt());
+        run::explain(
+            entry,
             learnt,
-            options,
-            along,
-            each: how.each,
-            solver,
-            stop,
-            interrupt: control.interrupt(),
-        };
-        models::with(model, job)
+            data,
+            (&options, components),
+            (&explain, each),
+        )
     })?;
     if let Some(failure) = failure {
         return Err(failure);
@@ -408,27 +389,22 @@ fn learn_as<'py, T: Scalar>(
     before: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let known = before.map(known::<T>).transpose()?;
-    let (data, options) = (held.view()?, Options::of(&lesson.options)?);
-    let (components, seed, total) = (lesson.components, lesson.seed, lesson.total);
-    let drawn = lesson.drawn;
+    let (entry, data, options) = (entry(model)?, held.view()?, Options::of(&lesson.options)?);
+    let (components, seed) = (lesson.components, lesson.seed);
+    let mut how = Stream {
+        total: lesson.total,
+        drawn: lesson.drawn,
+        ..Stream::default()
+    };
     let (learnt, failure) = supervise(py, lesson.threads, None, |control| {
-        let job = Learning {
-            data,
-            options,
-            components,
-            seed,
-            known,
-            total,
-            drawn,
-            interrupt: control.interrupt(),
-        };
-        models::with(model, job)
+        how.interrupt = Some(control.interrupt());
+        run::learn(entry, data, (&options, components, seed), known, &how)
     })?;
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let learnt = learnt?;
-    let (state, dict) = (learnt.known, PyDict::new(py));
+    let (state, batch) = learnt?;
+    let dict = PyDict::new(py);
     let counts = [state.batches as f64, state.seen, state.pass, state.total];
     dict.set_item("counts", PyArray1::from_slice(py, &counts))?;
     let weights = state.weights.as_slice().to_vec();
@@ -446,11 +422,12 @@ fn learn_as<'py, T: Scalar>(
     }
     let result = PyDict::new(py);
     result.set_item("known", dict)?;
-    result.set_item("arrays", to_dict::<T>(py, &learnt.batch.arrays)?)?;
-    result.set_item("metadata", learnt.batch.metadata.to_string())?;
-    result.set_item("log_likelihood", learnt.ln_lik)?;
-    result.set_item("iterations", learnt.iterations)?;
-    result.set_item("restored", learnt.restored)?;
+    let file = entry.file(&batch.state.widened());
+    result.set_item("arrays", to_dict::<T>(py, &file.arrays)?)?;
+    result.set_item("metadata", file.metadata.to_string())?;
+    result.set_item("log_likelihood", batch.ln_lik)?;
+    result.set_item("iterations", batch.iterations)?;
+    result.set_item("restored", batch.restored)?;
     result.set_item("batches", state.batches)?;
     Ok(result)
 }
@@ -458,7 +435,7 @@ fn learn_as<'py, T: Scalar>(
 /// How fits with several numbers of components are made.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Choice<'py> {
+struct Chosen<'py> {
     components: Vec<usize>,
     options: Bound<'py, PyDict>,
     seed: u64,
@@ -468,40 +445,16 @@ struct Choice<'py> {
     threads: usize,
 }
 
-/// The same as Rust has it.
-struct Chosen {
-    components: Vec<usize>,
-    options: Options,
-    seed: u64,
-    starts: u32,
-    solver: Solver,
-    stop: Stop,
-}
-
-impl Chosen {
-    fn of(choice: Choice<'_>) -> PyResult<Self> {
-        let stop = run::stop(&Options::of(&choice.stop)?, Stop::default())?;
-        Ok(Self {
-            components: choice.components,
-            options: Options::of(&choice.options)?,
-            seed: choice.seed,
-            starts: choice.starts,
-            solver: run::solver(&choice.solver)?,
-            stop,
-        })
-    }
-
-    fn on<'a>(self, data: View<'a, f64>, control: &'a Control) -> Choosing<'a> {
-        Choosing {
-            data,
-            components: self.components,
-            options: self.options,
+impl Chosen<'_> {
+    fn of(&self) -> PyResult<Choice> {
+        Ok(Choice {
+            components: self.components.clone(),
+            options: Options::of(&self.options)?,
             seed: self.seed,
             starts: self.starts,
-            solver: self.solver,
-            stop: self.stop,
-            control,
-        }
+            solver: run::solver(&self.solver)?,
+            stop: run::stop(&Options::of(&self.stop)?, Stop::default())?,
+        })
     }
 }
 
@@ -514,7 +467,7 @@ fn order<'py>(
     model: &str,
     data: &Bound<'py, PyDict>,
     criterion: &str,
-    choice: Choice<'py>,
+    choice: Chosen<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let Input::Double(held) = Input::of(data)? else {
         return bad("`values`: expected an array of float64");
@@ -530,29 +483,27 @@ fn order<'py>(
             ));
         }
     };
-    let (threads, data) = (choice.threads, held.view()?);
-    let chosen = Chosen::of(choice)?;
-    let ranks = chosen.components.clone();
-    let (table, failure) = supervise(py, threads, None, |control| {
-        let choosing = chosen.on(data, control);
-        match likely {
-            Some(criterion) => models::with(model, Likely(choosing, criterion)),
-            None => models::with(model, Evident(choosing)),
-        }
+    let (entry, data, chosen) = (entry(model)?, held.view()?, choice.of()?);
+    let ranks = choice.components;
+    let (table, failure) = supervise(py, choice.threads, None, |control| match likely {
+        Some(criterion) => chosen.by_likelihood(entry, data, criterion, control),
+        None => chosen.by_bound(entry, data, control),
     })?;
     if let Some(failure) = failure {
         return Err(failure);
     }
     let table = table?;
     let result = PyDict::new(py);
-    let column = |of: fn(&models::Row) -> f64| PyArray1::from_iter(py, table.rows.iter().map(of));
+    let column = |of: fn(&Score) -> f64| {
+        PyArray1::from_iter(py, table.rows.iter().map(|row| of(&row.score)))
+    };
     result.set_item("score", column(|row| row.score))?;
     result.set_item("log_likelihood", column(|row| row.ln_lik))?;
     result.set_item("parameters", column(|row| row.parameters as f64))?;
     result.set_item("counts", table.counts)?;
     result.set_item("doubt", table.doubt.map(|why| why.to_string()))?;
     let scores = ranks.into_iter().zip(&table.rows);
-    let scores: Vec<_> = scores.map(|(rank, row)| (rank, row.score)).collect();
+    let scores: Vec<_> = scores.map(|(rank, row)| (rank, row.score.score)).collect();
     result.set_item("best", best_rank(&scores))?;
     Ok(result)
 }
@@ -588,7 +539,7 @@ fn validate<'py>(
     model: &str,
     data: &Bound<'py, PyDict>,
     folding: Folding,
-    choice: Choice<'py>,
+    choice: Chosen<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let Input::Double(held) = Input::of(data)? else {
         return bad("`values`: expected an array of float64");
@@ -600,16 +551,14 @@ fn validate<'py>(
         .seed(choice.seed)
         .zeros(folding.zeros)
         .smoothing(folding.smoothing);
-    let (threads, data) = (choice.threads, held.view()?);
-    let chosen = Chosen::of(choice)?;
-    let (validated, failure) = supervise(py, threads, None, |control| {
-        let choosing = chosen.on(data, control);
-        models::with(model, Validating(choosing, settings))
+    let (entry, data, chosen) = (entry(model)?, held.view()?, choice.of()?);
+    let (validated, failure) = supervise(py, choice.threads, None, |control| {
+        chosen.cross_validated(entry, data, &settings, control)
     })?;
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let validated = validated?;
+    let (validated, counts) = validated?;
     let (table, rows) = (&validated.table, validated.table.rows());
     let result = PyDict::new(py);
     let column = |of: &dyn Fn(&RankRow) -> Option<f64>| {
@@ -644,7 +593,7 @@ fn validate<'py>(
     let far = rows.iter().filter(|row| row.scores.far);
     let far: Vec<usize> = far.map(|row| row.scores.rank).collect();
     result.set_item("far", far)?;
-    result.set_item("counts", validated.counts)?;
+    result.set_item("counts", counts)?;
     Ok(result)
 }
 
@@ -659,21 +608,22 @@ fn reconstruct<'py>(
     single: bool,
     component: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let learnt = learnt(blocks, metadata)?;
-    let job = Reconstructing { learnt, component };
+    let (entry, file) = (entry(model)?, learnt(blocks, metadata)?);
     match single {
-        true => cells::<f32>(py, model, job),
-        false => cells::<f64>(py, model, job),
+        true => cells::<f32>(py, entry, file, component),
+        false => cells::<f64>(py, entry, file, component),
     }
 }
 
 fn cells<'py, T: Scalar>(
     py: Python<'py>,
-    model: &str,
-    job: Reconstructing,
+    entry: &Entry,
+    file: ModelFile,
+    component: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let found: Result<(Vec<usize>, Vec<T>), Refused> = py.detach(|| models::with(model, job));
-    let (shape, values) = found?;
+    let (shape, values) = py
+        .detach(|| T::cells(entry, file, component))
+        .map_err(Refused::from)?;
     Ok(PyArray1::from_vec(py, values)
         .reshape(&shape[..])?
         .into_any())
@@ -691,13 +641,12 @@ fn sample<'py>(
     draws: Option<u64>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let job = Sampling {
-        learnt: learnt(blocks, metadata)?,
-        options: Options::of(options)?,
-        draws,
-        seed,
-    };
-    let drawn: Result<_, Refused> = py.detach(|| models::with(model, job));
+    let (entry, file, options) = (
+        entry(model)?,
+        learnt(blocks, metadata)?,
+        Options::of(options)?,
+    );
+    let drawn = py.detach(|| run::sample(entry, file, &options, (draws, seed)));
     let (shape, drawn) = drawn?;
     let result = PyDict::new(py);
     match drawn {
@@ -706,10 +655,11 @@ fn sample<'py>(
             let indices = PyArray1::from_vec(py, indices).reshape([events, shape.len()])?;
             result.set_item("indices", indices)?;
         }
-        Drawn::Cells(cells) => {
-            let values = cells.transpose().as_slice().to_vec();
-            let values = PyArray1::from_vec(py, values).reshape([cells.nrows(), cells.ncols()])?;
-            result.set_item("values", values)?;
+        Drawn::Cells(values) => {
+            result.set_item(
+                "values",
+                PyArray1::from_vec(py, values).reshape(&shape[..])?,
+            )?;
         }
     }
     result.set_item("shape", shape)?;

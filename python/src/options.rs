@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use plca::fit::{Frozen, Setting as SettingOf, SettingValue};
 use plca::io::Array;
-use plca::priors::PriorSpec;
-use plca_run::{Entry, Law, PriorBlock, Request, RunError, Takes};
+use plca::priors::{Penalty, PriorSpec};
+use plca_run::{AnyModel, Entry, Law, PriorBlock, Request, RunError, Takes};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use serde_json::Value;
 
 use crate::data::array_of;
 use crate::error::{Refused, bad, wrong};
@@ -133,16 +135,32 @@ impl Options {
         }
     }
 
-    /// Refuses all settings, of what the settings of a model have no say in.
-    pub(crate) fn none(&self, model: &str) -> Result<(), Refused> {
-        self.only(&[], &format!("the model {model}"))
-    }
-
-    /// What they ask of a model, which reads its penalties itself.
-    pub(crate) fn request(
+    /// The model that they ask for, with this number of components and for data of this shape.
+    pub(crate) fn model(
         &self,
         entry: &Entry,
-        penalise: fn(&mut Request, &Named) -> Result<(), Refused>,
+        components: usize,
+        shape: &[usize],
+    ) -> Result<Box<dyn AnyModel>, Refused> {
+        Ok(entry.build(&self.request(entry, components, shape)?, shape)?)
+    }
+
+    /// The same where they are settings of the model alone, as its file says them.
+    pub(crate) fn in_file(&self, entry: &Entry) -> Result<Value, Refused> {
+        let (specs, mut options) = (entry.specs(), plca_run::Options::default());
+        for (name, setting) in &self.0 {
+            match specs.iter().find(|spec| keyword(spec.name) == name) {
+                Some(spec) => options.set(spec.name, value(name, setting)?),
+                None => return no_setting(&format!("the model {}", entry.name), name),
+            }
+        }
+        Ok(Value::Object(options.to_json(&specs)))
+    }
+
+    /// What they ask of a model.
+    fn request(
+        &self,
+        entry: &Entry,
         components: usize,
         shape: &[usize],
     ) -> Result<Request, Refused> {
@@ -158,7 +176,7 @@ impl Options {
         for (name, setting) in &self.0 {
             match name.as_str() {
                 "freeze" => request.frozen = frozen(entry, named(name, setting)?)?,
-                "penalty" => penalise(&mut request, named(name, setting)?)?,
+                "penalty" => penalise(entry, &mut request, named(name, setting)?)?,
                 "prior" if !entry.laws().is_empty() => priors = Some(named(name, setting)?),
                 _ => match specs.iter().find(|spec| keyword(spec.name) == name) {
                     Some(spec) => request.options.set(spec.name, value(name, setting)?),
@@ -218,6 +236,45 @@ fn value(name: &str, setting: &Setting) -> Result<SettingValue, Refused> {
         )),
         _ => wrong(format!("`given` is {}, expected a text", setting.kind())),
     }
+}
+
+/// The model of a name.
+pub(crate) fn entry(name: &str) -> Result<&'static Entry, Refused> {
+    plca_run::model(name).ok_or_else(|| {
+        let known = plca_run::models().iter().map(|entry| entry.name);
+        let known = known.collect::<Vec<_>>().join(", ");
+        Refused::Value(format!(
+            "no model is called '{name}', expected one of {known}"
+        ))
+    })
+}
+
+/// Penalties that are not priors in Python: the weights of quadratic sparsity of a model that has it, or a linear and a quadratic weight.
+fn penalise(entry: &Entry, request: &mut Request, penalties: &Named) -> Result<(), Refused> {
+    let mut sparsity = Vec::new();
+    for (name, weights) in penalties {
+        let refused = |what: String| Refused::Value(format!("`penalty` of '{name}': {what}"));
+        match (weights.number(), weights.list().as_deref()) {
+            // All digits that there are.
+            (Some(mu), _) if entry.has("sparsity") => {
+                sparsity.push(SettingValue::Text(format!("{name}={mu}")));
+            }
+            (_, Some(&[linear, quadratic])) if entry.penalties => {
+                let penalty = Penalty::new(linear, quadratic);
+                let penalty = penalty.map_err(|e| refused(e.to_string()))?;
+                request.priors.push((name.clone(), penalty.into()));
+            }
+            _ if entry.has("sparsity") => return Err(refused("expected a number".into())),
+            _ if entry.penalties => return Err(refused("expected two numbers".into())),
+            _ => return no_setting(&format!("the model {}", entry.name), "penalty"),
+        }
+    }
+    if !sparsity.is_empty() {
+        request
+            .options
+            .set("sparsity", SettingValue::List(sparsity));
+    }
+    Ok(())
 }
 
 /// What is frozen, by block.
@@ -287,6 +344,9 @@ impl From<RunError> for Refused {
     fn from(e: RunError) -> Self {
         match e {
             RunError::Fit(e) | RunError::Shape(e) => e.into(),
+            RunError::Fold { source, .. } => source.into(),
+            RunError::Parts(e) => e.into(),
+            RunError::Room(e) => e.into(),
             RunError::Setting { name, value, what } => {
                 let is = if value.is_empty() { "" } else { " is " };
                 Self::Value(format!("`{}`{is}{value}: {what}", keyword(&name)))

@@ -2,23 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
-use plca::em::{
-    Criterion, CrossValidation, NotCounts, OfFold, OnlineState, RankTable, Selection, not_counts,
-};
-use plca::fit::{
-    Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver, Status,
-    Stop, Transform, far_hidden_cell,
-};
-use plca::io::{Array, ModelFile, block_of, room};
+use plca::em::{Batch, Criterion, CrossValidation, NotCounts, OnlineState, Selection, not_counts};
+use plca::fit::{Fill, Init, Parameters, Solver, Status, Stop, Transform, far_hidden_cell};
+use plca::io::{Array, ModelFile, room};
 use plca::tensor::parallel::apart;
-use plca::tensor::{Data, Order, Real, unobserved};
+use plca::tensor::{Data, Real, unobserved};
+use plca_run::{Answer, AnyModel, Draws, Entry, Saved, Scored, Sizes, Stream, Validated};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
-use crate::models::{Bound, Drawn, Job, Kind, Learnt, Lesson, Row, build, made};
 use crate::options::Options;
 use crate::starts::{Fitted, Starts};
 use crate::supervise::Control;
@@ -79,9 +72,8 @@ pub(crate) fn reasonable(k: usize, shape: &[usize]) -> Result<(), Refused> {
     })
 }
 
-/// A fit from one or several starts.
-pub(crate) struct Fitting<'a, T: Scalar> {
-    pub(crate) data: View<'a, T>,
+/// How a run is made.
+pub(crate) struct Plan<T: Scalar> {
     pub(crate) components: usize,
     pub(crate) options: Options,
     pub(crate) start: Arrays,
@@ -92,55 +84,47 @@ pub(crate) struct Fitting<'a, T: Scalar> {
     pub(crate) stop: Stop,
     /// Whether the objective without priors is asked for, too.
     pub(crate) likelihood: bool,
-    pub(crate) control: &'a Control,
 }
 
-impl<T: Scalar> Job<T> for Fitting<'_, T> {
-    type Output = Fitted;
-
-    fn run<K: Kind>(self) -> Result<Fitted, Refused> {
-        let data = self.data.tensor()?;
-        reasonable(self.components, data.shape())?;
-        let model = made::<K>(&self.options, self.components, data.shape())?;
-        let mut init = self.init;
-        for (name, array) in &self.start {
-            let block = block_of::<K::State<T>>(name, array).map_err(Refused::Value)?;
-            init = init.block(name.as_str(), block.map(T::lit));
-        }
-        let starts = Starts {
-            init,
-            seed: self.seed,
-            count: self.starts,
-            solver: self.solver,
-            stop: self.stop,
-            likelihood: self.likelihood,
-            control: self.control,
-        };
-        let mut fitted = starts.best::<K::State<T>>(T::of(&*model), &*data)?;
-        fitted.far = far_hidden_cell(&*data, || {
-            let state = state::<K, T>(fitted.file.clone())?;
-            let cells = state.reconstruct()?.into_parts().1;
-            Ok::<_, Refused>(cells.into_iter().map(Real::to_f64).collect())
-        })?;
-        if !data.is_complete() {
-            fitted.unobserved = unobserved(&*data)?;
-        }
-        Ok(fitted)
+impl<T: Scalar> Plan<T> {
+    fn model(&self, entry: &Entry, shape: &[usize]) -> Result<Box<dyn AnyModel>, Refused> {
+        reasonable(self.components, shape)?;
+        self.options.model(entry, self.components, shape)
     }
 }
 
-/// Fits from several starts that share nothing, of which one block is kept.
-pub(crate) struct Sweeping<'a, T: Scalar> {
-    pub(crate) data: View<'a, T>,
-    pub(crate) components: usize,
-    pub(crate) options: Options,
-    pub(crate) block: String,
-    pub(crate) init: Init<T>,
-    pub(crate) seed: u64,
-    pub(crate) starts: u32,
-    pub(crate) solver: Solver,
-    pub(crate) stop: Stop,
-    pub(crate) control: &'a Control,
+/// A fit from one or several starts.
+pub(crate) fn fit<T: Scalar>(
+    entry: &Entry,
+    data: View<'_, T>,
+    plan: Plan<T>,
+    control: &Control,
+) -> Result<Fitted, Refused> {
+    let data = data.tensor()?;
+    let model = plan.model(entry, data.shape())?;
+    let mut init = plan.init;
+    for (name, array) in &plan.start {
+        let block = entry.block(name, array).map_err(Refused::Value)?;
+        init = init.block(name.as_str(), block.map(T::lit));
+    }
+    let starts = Starts {
+        init,
+        seed: plan.seed,
+        count: plan.starts,
+        solver: plan.solver,
+        stop: plan.stop,
+        likelihood: plan.likelihood,
+        control,
+    };
+    let mut fitted = starts.best(entry, T::of(&*model).model(), &*data)?;
+    fitted.far = far_hidden_cell(&*data, || {
+        let cells = T::cells(entry, fitted.file.clone(), None)?.1;
+        Ok::<_, Refused>(cells.into_iter().map(Real::to_f64).collect())
+    })?;
+    if !data.is_complete() {
+        fitted.unobserved = unobserved(&*data)?;
+    }
+    Ok(fitted)
 }
 
 /// What a sweep found.
@@ -153,60 +137,48 @@ pub(crate) struct Swept {
     pub(crate) iterations: Vec<u64>,
 }
 
-impl<T: Scalar> Job<T> for Sweeping<'_, T> {
-    type Output = Swept;
-
-    fn run<K: Kind>(self) -> Result<Swept, Refused> {
-        let data = self.data.tensor()?;
-        reasonable(self.components, data.shape())?;
-        let model = made::<K>(&self.options, self.components, data.shape())?;
-        let one = |start: usize| -> Result<_, Refused> {
-            // Each of thousands would still make an iteration.
-            if self.control.interrupt().is_raised() {
-                return wrong("interrupted");
-            }
-            // Start r is that of the command: stream r of the seed.
-            let mut rng = plca::seed(self.seed);
-            rng.set_stream(start as u64);
-            let run = T::of(&*model).on(&*data)?;
-            let run = run.solver(self.solver).stop(self.stop.clone());
-            let run = run.observe(self.control.interrupt());
-            let fit = run.run(self.init.clone(), &mut rng)?;
-            let (objective, iterations) = (fit.objective(), fit.iterations() as u64);
-            if !objective.is_finite() {
-                return wrong(format!(
-                    "X: the objective of start {start} became {objective}"
-                ));
-            }
-            let state = fit.into_state().widened();
-            match state.block(&self.block) {
-                Some(block) => Ok((block.clone(), objective, iterations)),
-                None => wrong(format!("the model has no block '{}'", self.block)),
-            }
-        };
-        let found = apart(self.starts as usize, one).into_iter();
-        let found = found.collect::<Result<Vec<_>, _>>()?;
-        let columns = found.iter().flat_map(|(block, ..)| block.iter().copied());
-        Ok(Swept {
-            columns: columns.collect(),
-            size: found.first().map_or(0, |(block, ..)| block.nrows()),
-            objectives: found.iter().map(|(_, objective, _)| *objective).collect(),
-            iterations: found.iter().map(|(.., iterations)| *iterations).collect(),
-        })
-    }
-}
-
-/// New data under a learnt state.
-pub(crate) struct Explaining<'a, T> {
-    pub(crate) data: View<'a, T>,
-    pub(crate) learnt: ModelFile,
-    pub(crate) options: Options,
-    pub(crate) along: usize,
-    /// Whether every observation is a batch of one.
-    pub(crate) each: bool,
-    pub(crate) solver: Solver,
-    pub(crate) stop: Stop,
-    pub(crate) interrupt: Interrupt,
+/// Fits from several starts that share nothing, of which one block is kept.
+pub(crate) fn sweep<T: Scalar>(
+    entry: &Entry,
+    data: View<'_, T>,
+    (plan, block): (Plan<T>, &str),
+    control: &Control,
+) -> Result<Swept, Refused> {
+    let data = data.tensor()?;
+    let model = plan.model(entry, data.shape())?;
+    let one = |start: usize| -> Result<_, Refused> {
+        // Each of thousands would still make an iteration.
+        if control.interrupt().is_raised() {
+            return wrong("interrupted");
+        }
+        // Start r is that of the command: stream r of the seed.
+        let mut rng = plca::seed(plan.seed);
+        rng.set_stream(start as u64);
+        let run = T::of(&*model).model().on(&*data)?;
+        let run = run.solver(plan.solver).stop(plan.stop.clone());
+        let run = run.observe(control.interrupt());
+        let fit = run.run(plan.init.clone(), &mut rng)?;
+        let (objective, iterations) = (fit.objective(), fit.iterations() as u64);
+        if !objective.is_finite() {
+            return wrong(format!(
+                "X: the objective of start {start} became {objective}"
+            ));
+        }
+        let state = fit.into_state().widened();
+        match state.block(block) {
+            Some(block) => Ok((block.clone(), objective, iterations)),
+            None => wrong(format!("the model has no block '{block}'")),
+        }
+    };
+    let found = apart(plan.starts as usize, one).into_iter();
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    let columns = found.iter().flat_map(|(block, ..)| block.iter().copied());
+    Ok(Swept {
+        columns: columns.collect(),
+        size: found.first().map_or(0, |(block, ..)| block.nrows()),
+        objectives: found.iter().map(|(_, objective, _)| *objective).collect(),
+        iterations: found.iter().map(|(.., iterations)| *iterations).collect(),
+    })
 }
 
 /// What the new data are explained by.
@@ -234,24 +206,26 @@ fn observed<T: Scalar>(data: &dyn Data<T>) -> Result<f64, Refused> {
     })
 }
 
-impl<T: Scalar> Job<T> for Explaining<'_, T> {
-    type Output = Found;
-
-    fn run<K: Kind>(self) -> Result<Found, Refused> {
-        let data = self.data.tensor()?;
-        let state = state::<K, T>(self.learnt)?;
-        let how = Transform::default().impossible(Impossible::Drop);
-        let how = how.solver(self.solver).stop(self.stop);
-        let how = how.interrupt(self.interrupt);
-        if self.each
-            && let Some(each) = K::explain_each(&self.options, &state, &*data, self.along, &how)?
-        {
+/// What new data under the blocks of a fit are; with `each`, every observation as a batch of one.
+pub(crate) fn explain<T: Scalar>(
+    entry: &Entry,
+    learnt: ModelFile,
+    data: View<'_, T>,
+    (options, components): (&Options, usize),
+    (how, each): (&Transform, bool),
+) -> Result<Found, Refused> {
+    let data = data.tensor()?;
+    let model = options.model(entry, components, data.shape())?;
+    let answer = T::of(&*model).explain(learnt, &*data, how, each)?;
+    let (total, observed) = (data.total(), observed(&*data)?);
+    Ok(match answer {
+        Answer::Each(each) => {
             let rows = each.blocks.into_iter();
             let rows = rows.map(|(name, rows)| {
                 let shape = vec![rows.nrows(), rows.ncols()];
                 (name, Array::new(shape, rows.transpose().data.into()))
             });
-            return Ok(Found {
+            Found {
                 arrays: rows.collect(),
                 gap: each.gap,
                 dropped: each.dropped,
@@ -259,103 +233,89 @@ impl<T: Scalar> Job<T> for Explaining<'_, T> {
                 objective: each.objective,
                 iterations: each.ended.iterations,
                 status: each.ended.status,
-                total: data.total(),
-                observed: observed(&*data)?,
-            });
+                total,
+                observed,
+            }
         }
-        let explained = K::explain(&self.options, &state, &*data, self.along, how)?;
-        let fit = &explained.fit;
-        // Of the state of any model: names and values of blocks are those of files.
-        let at = fit.state().widened();
-        Ok(Found {
-            arrays: ModelFile::of_parameters::<K::State<T>>(&at).arrays,
-            objective: fit.objective(),
-            iterations: fit.iterations(),
-            status: fit.status().clone(),
-            gap: explained.gap,
-            dropped: explained.dropped,
-            empty: explained.empty,
-            total: data.total(),
-            observed: observed(&*data)?,
-        })
+        Answer::Together(explained) => {
+            let fit = &explained.fit;
+            Found {
+                // Of the state of any model: names and values of blocks are those of files.
+                arrays: entry.file(&fit.state().widened()).arrays,
+                objective: fit.objective(),
+                iterations: fit.iterations(),
+                status: fit.status().clone(),
+                gap: explained.gap,
+                dropped: explained.dropped,
+                empty: explained.empty,
+                total,
+                observed,
+            }
+        }
+    })
+}
+
+/// What was drawn from the law of a fit.
+pub(crate) enum Drawn {
+    /// Events, of which every index is listed.
+    Events(Vec<u32>),
+    /// A number for every cell, in C order.
+    Cells(Vec<f64>),
+}
+
+/// Draws from the law of a fit: events, or the sum of arrays; one array by default.
+pub(crate) fn sample(
+    entry: &Entry,
+    mut learnt: ModelFile,
+    options: &Options,
+    (draws, seed): (Option<u64>, u64),
+) -> Result<(Vec<usize>, Drawn), Refused> {
+    learnt.metadata["settings"] = options.in_file(entry)?;
+    let fitted = entry.approximation(Saved::new(Path::new("the model"), learnt))?;
+    let (shape, rng) = (fitted.shape(), &mut plca::seed(seed));
+    if let Some(events) = fitted.events(draws, rng)? {
+        return Ok((shape, Drawn::Events(events)));
     }
+    let mut cells = room::<f64>(&shape)?;
+    cells.resize(shape.iter().product(), 0.0);
+    let mut into = Array::new(shape, cells);
+    let number = draws.unwrap_or(1);
+    fitted.sample(Draws {
+        number,
+        rng,
+        into: &mut into,
+    })?;
+    Ok((into.shape, Drawn::Cells(into.values)))
 }
 
-/// The state that arrays and metadata are.
-fn state<K: Kind, T: Scalar>(file: ModelFile) -> Result<K::State<T>, Refused> {
-    let state = file.state::<K::State<T>>(Path::new("the model"));
-    state.map_err(|e| Refused::Value(e.to_string()))
-}
+/// What is known after a batch, and what it taught.
+pub(crate) type Learnt<T> = (OnlineState<T>, Batch<Parameters<T>>);
 
-/// The approximation of the data by a state, or by one component of it.
-pub(crate) struct Reconstructing {
-    pub(crate) learnt: ModelFile,
-    pub(crate) component: Option<usize>,
-}
-
-impl<T: Scalar> Job<T> for Reconstructing {
-    type Output = (Vec<usize>, Vec<T>);
-
-    fn run<K: Kind>(self) -> Result<(Vec<usize>, Vec<T>), Refused> {
-        let state = state::<K, T>(self.learnt)?;
-        room::<T>(&state.shape())?;
-        let tensor = match self.component {
-            None => state.reconstruct()?,
-            Some(z) => state.component(z)?,
-        };
-        let (shape, values, order) = tensor.into_parts();
-        debug_assert_eq!(order, Order::RowMajor);
-        Ok((shape, values))
-    }
-}
-
-/// Data drawn from the law of a state.
-pub(crate) struct Sampling {
-    pub(crate) learnt: ModelFile,
-    pub(crate) options: Options,
-    pub(crate) draws: Option<u64>,
-    pub(crate) seed: u64,
-}
-
-impl Job<f64> for Sampling {
-    type Output = (Vec<usize>, Drawn);
-
-    fn run<K: Kind>(self) -> Result<(Vec<usize>, Drawn), Refused> {
-        let state = state::<K, f64>(self.learnt)?;
-        let drawn = K::sample(&self.options, &state, self.draws, self.seed)?;
-        Ok((state.shape(), drawn))
-    }
-}
-
-/// One more batch of a stream.
-pub(crate) struct Learning<'a, T: Scalar> {
-    pub(crate) data: View<'a, T>,
-    pub(crate) options: Options,
-    pub(crate) components: usize,
-    pub(crate) seed: u64,
-    pub(crate) known: Option<OnlineState<T>>,
-    pub(crate) total: Option<f64>,
-    pub(crate) drawn: bool,
-    pub(crate) interrupt: Interrupt,
-}
-
-impl<T: Scalar> Job<T> for Learning<'_, T> {
-    type Output = Learnt<T>;
-
-    fn run<K: Kind>(self) -> Result<Learnt<T>, Refused> {
-        let data = self.data.tensor()?;
-        reasonable(self.components, data.shape())?;
-        let lesson = Lesson {
-            components: self.components,
-            seed: self.seed,
-            known: self.known,
-            total: self.total,
-            drawn: self.drawn,
-            data: &*data,
-            interrupt: self.interrupt,
-        };
-        K::learn::<T>(&self.options, lesson)
-    }
+/// Learns from one more batch; `known` is `None` at the start of a stream.
+pub(crate) fn learn<T: Scalar>(
+    entry: &Entry,
+    data: View<'_, T>,
+    (options, components, seed): (&Options, usize, u64),
+    known: Option<OnlineState<T>>,
+    how: &Stream,
+) -> Result<Learnt<T>, Refused> {
+    let data = data.tensor()?;
+    reasonable(components, data.shape())?;
+    let model = options.model(entry, components, data.shape())?;
+    let Some(learner) = T::of(&*model).streamed(how) else {
+        let name = entry.name;
+        return wrong(format!("the model {name} does not learn batch by batch"));
+    };
+    let mut known = match known {
+        Some(known) => known,
+        None => {
+            let mut sizes = data.shape().to_vec();
+            sizes.remove(learner.along(sizes.len()));
+            learner.init(&sizes, &mut plca::seed(seed))?
+        }
+    };
+    let batch = learner.learn(&mut known, &*data)?;
+    Ok((known, batch))
 }
 
 /// Random numbers of what is held out, as of the command, and how much that is.
@@ -363,161 +323,108 @@ const HELD_OUT_STREAM: u64 = u64::MAX;
 const SHARE: f64 = 0.1;
 
 /// Fits with several numbers of components, to be compared.
-pub(crate) struct Choosing<'a> {
-    pub(crate) data: View<'a, f64>,
+pub(crate) struct Choice {
     pub(crate) components: Vec<usize>,
     pub(crate) options: Options,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
-    pub(crate) control: &'a Control,
 }
 
 /// The scores, and whether the data are counts.
 pub(crate) struct Table {
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<Scored>,
     pub(crate) counts: bool,
     /// Why whole numbers are hardly counts.
     pub(crate) doubt: Option<NotCounts>,
 }
 
-/// Scores by likelihoods.
-pub(crate) struct Likely<'a>(pub(crate) Choosing<'a>, pub(crate) Criterion);
+impl Table {
+    fn of(rows: Vec<Scored>, data: &dyn Data<f64>) -> Result<Self, Refused> {
+        Ok(Self {
+            rows,
+            counts: data.summary().integers,
+            doubt: not_counts(data)?,
+        })
+    }
+}
 
-impl Job<f64> for Likely<'_> {
-    type Output = Table;
+impl Choice {
+    fn models(&self, entry: &Entry, shape: &[usize]) -> Result<Vec<Box<dyn AnyModel>>, Refused> {
+        let model = |&k: &usize| {
+            reasonable(k, shape)?;
+            self.options.model(entry, k, shape)
+        };
+        self.components.iter().map(model).collect()
+    }
 
-    fn run<K: Kind>(self) -> Result<Table, Refused> {
-        let Self(choosing, criterion) = self;
-        let data = choosing.data.tensor()?;
-        let mut rng = plca::seed(choosing.seed);
+    fn sizes<'a>(
+        &self,
+        models: &'a [Box<dyn AnyModel>],
+        interrupted: &'a (dyn Fn() -> bool + Sync),
+    ) -> Sizes<'a> {
+        Sizes {
+            models,
+            solver: self.solver,
+            stop: self.stop.clone(),
+            restarts: self.starts,
+            seed: self.seed,
+            interrupted,
+        }
+    }
+
+    /// Scores by likelihoods.
+    pub(crate) fn by_likelihood(
+        self,
+        entry: &Entry,
+        data: View<'_, f64>,
+        criterion: Criterion,
+        control: &Control,
+    ) -> Result<Table, Refused> {
+        let data = data.tensor()?;
+        let mut rng = plca::seed(self.seed);
         rng.set_stream(HELD_OUT_STREAM);
         let selection = Selection::new(&*data, criterion, SHARE, rng);
         let selection = selection.map_err(|e| Refused::Value(format!("X: {e}")))?;
-        let starts = Starts {
-            init: Init::default(),
-            seed: choosing.seed,
-            count: choosing.starts,
-            solver: choosing.solver,
-            stop: choosing.stop,
-            likelihood: false,
-            control: choosing.control,
-        };
-        let row = |&k: &usize| {
-            reasonable(k, data.shape())?;
-            let model = build::<K, f64>(&choosing.options, k, data.shape())?;
-            let Some(parameters) = K::parameters(&model, data.shape())? else {
-                let name = K::NAME;
-                return wrong(format!(
-                    "the model {name} has no likelihood to choose components by"
-                ));
-            };
-            let train = selection.train();
-            let fitted = starts.best::<K::State<f64>>(&model, train)?;
-            if choosing.control.interrupt().is_raised() {
-                return Err(FitError::Interrupted.into());
-            }
-            let (ln_lik, total) = (fitted.outcome.objective, train.total());
-            let state = state::<K, f64>(fitted.file)?;
-            let density = |index: &[usize]| state.cell(index) / total;
-            Ok(Row {
-                score: selection.score(ln_lik, parameters, &density)?,
-                ln_lik,
-                parameters,
-            })
-        };
-        let rows = choosing.components.iter().map(row);
-        Ok(Table {
-            rows: rows.collect::<Result<_, _>>()?,
-            counts: data.summary().integers,
-            doubt: not_counts(&*data)?,
-        })
+        let models = self.models(entry, data.shape())?;
+        let stop = control.interrupt();
+        let interrupted = || stop.is_raised();
+        let rows = self
+            .sizes(&models, &interrupted)
+            .by_likelihood(entry, &selection)?;
+        Table::of(rows, &*data)
     }
-}
 
-/// Cross-validated scores.
-pub(crate) struct Validating<'a>(pub(crate) Choosing<'a>, pub(crate) CrossValidation);
-
-/// Cross-validated scores, the seconds that the fits of every number of components took, and whether the data are counts.
-pub(crate) struct Validated {
-    pub(crate) table: RankTable,
-    pub(crate) seconds: BTreeMap<usize, f64>,
-    pub(crate) counts: bool,
-}
-
-impl Job<f64> for Validating<'_> {
-    type Output = Validated;
-
-    fn run<K: Kind>(self) -> Result<Validated, Refused> {
-        let Self(choosing, settings) = self;
-        let data = choosing.data.tensor()?;
-        let shape = data.shape();
-        let make = |k: usize| {
-            reasonable(k, shape)?;
-            build::<K, f64>(&choosing.options, k, shape)
-        };
-        let seconds = Mutex::new(BTreeMap::new());
-        let interrupt = choosing.control.interrupt();
-        let fit = |fold: OfFold, run: Run<'_, K::State<f64>>| -> Result<Fit<_>, Refused> {
-            let begun = Instant::now();
-            let run = run.solver(choosing.solver).stop(choosing.stop.clone());
-            let run = run.observe(interrupt.clone());
-            let fit = run.run(Init::default(), &mut fold.draws())?;
-            if interrupt.is_raised() {
-                return Err(FitError::Interrupted.into());
-            }
-            let mut seconds = seconds.lock().unwrap_or_else(PoisonError::into_inner);
-            *seconds.entry(fold.rank).or_insert(0.0) += begun.elapsed().as_secs_f64();
-            Ok(fit)
-        };
-        // Ranks that are not fitted are looked at too.
-        for &k in &choosing.components {
-            make(k)?;
-        }
-        let table = settings.run(&*data, &choosing.components, &make, &fit)?;
-        Ok(Validated {
-            table,
-            seconds: seconds.into_inner().unwrap_or_else(PoisonError::into_inner),
-            counts: data.summary().integers,
-        })
+    /// Scores by bounds of the evidence.
+    pub(crate) fn by_bound(
+        self,
+        entry: &Entry,
+        data: View<'_, f64>,
+        control: &Control,
+    ) -> Result<Table, Refused> {
+        let data = data.tensor()?;
+        let models = self.models(entry, data.shape())?;
+        let stop = control.interrupt();
+        let interrupted = || stop.is_raised();
+        let rows = self.sizes(&models, &interrupted).by_bound(&*data)?;
+        Table::of(rows, &*data)
     }
-}
 
-/// Scores by bounds of the evidence.
-pub(crate) struct Evident<'a>(pub(crate) Choosing<'a>);
-
-impl Job<f64> for Evident<'_> {
-    type Output = Table;
-
-    fn run<K: Kind>(self) -> Result<Table, Refused> {
-        let Self(choosing) = self;
-        let data = choosing.data.tensor()?;
-        // As of the command: one start after the other, of all numbers of components, from one stream.
-        let mut rng = plca::seed(choosing.seed);
-        let mut rows = Vec::new();
-        for &k in &choosing.components {
-            reasonable(k, data.shape())?;
-            let model = build::<K, f64>(&choosing.options, k, data.shape())?;
-            let run = Model::on(&model, &*data)?;
-            let run = run.solver(choosing.solver).stop(choosing.stop.clone());
-            let run = run.restarts(choosing.starts);
-            let run = run.observe(choosing.control.interrupt());
-            let fit = run.run(Init::default(), &mut rng)?;
-            if choosing.control.interrupt().is_raised() {
-                return Err(FitError::Interrupted.into());
-            }
-            rows.push(K::evidence(Bound {
-                model: &model,
-                state: fit.state(),
-                objective: fit.objective(),
-                data: &*data,
-            })?);
-        }
-        Ok(Table {
-            rows,
-            counts: data.summary().integers,
-            doubt: not_counts(&*data)?,
-        })
+    /// Cross-validated scores, and whether the data are counts.
+    pub(crate) fn cross_validated(
+        self,
+        entry: &Entry,
+        data: View<'_, f64>,
+        folds: &CrossValidation,
+        control: &Control,
+    ) -> Result<(Validated, bool), Refused> {
+        let data = data.tensor()?;
+        let models = self.models(entry, data.shape())?;
+        let stop = control.interrupt();
+        let interrupted = || stop.is_raised();
+        let sizes = self.sizes(&models, &interrupted);
+        let found = sizes.cross_validated(entry, (&*data, folds), &BTreeMap::new())?;
+        Ok((found, data.summary().integers))
     }
 }

@@ -16,8 +16,9 @@ use plca::fit::shards::{
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
 };
-use plca::io::{ModelFile, ShardPart};
+use plca::io::ShardPart;
 use plca::tensor::Data;
+use plca_run::Entry;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -27,8 +28,7 @@ use serde::de::DeserializeOwned;
 
 use crate::data::{Held, Scalar, item};
 use crate::error::{Refused, wrong};
-use crate::models::{self, Job, Kind, made};
-use crate::options::Options;
+use crate::options::{Options, entry};
 use crate::outcome::{Outcome, is_posterior};
 use crate::run;
 use crate::supervise::supervise;
@@ -165,36 +165,11 @@ pub(crate) struct Sheet<'py> {
     threads: usize,
 }
 
-/// What makes an array file of parameters of all data.
-type File = fn(&Parameters<f64>) -> ModelFile;
-
 /// The same without Python.
 struct Known {
     model: String,
     components: usize,
     options: Options,
-}
-
-struct On<'a, F> {
-    known: Known,
-    shape: &'a [usize],
-    then: F,
-}
-
-impl<T: Scalar, O, F> Job<T> for On<'_, F>
-where
-    F: FnOnce(&dyn Sharded<T>, File) -> Result<O, Refused>,
-{
-    type Output = O;
-
-    fn run<K: Kind>(self) -> Result<O, Refused> {
-        let known = &self.known;
-        let model = made::<K>(&known.options, known.components, self.shape)?;
-        match T::sharded(&*model) {
-            Some(sharded) => (self.then)(sharded, ModelFile::of_parameters::<K::State<T>>),
-            None => wrong(format!("the model {} cannot be fitted to shards", K::NAME)),
-        }
-    }
 }
 
 impl Sheet<'_> {
@@ -212,11 +187,17 @@ impl Known {
     fn on<T: Scalar, O>(
         self,
         shape: &[usize],
-        then: impl FnOnce(&dyn Sharded<T>, File) -> Result<O, Refused>,
+        then: impl FnOnce(&dyn Sharded<T>, &Entry) -> Result<O, Refused>,
     ) -> Result<O, Refused> {
-        let name = self.model.clone();
-        let known = self;
-        models::with(&name, On { known, shape, then })
+        let entry = entry(&self.model)?;
+        let model = self.options.model(entry, self.components, shape)?;
+        match T::of(&*model).sharded() {
+            Some(sharded) => then(sharded, entry),
+            None => wrong(format!(
+                "the model {} cannot be fitted to shards",
+                entry.name
+            )),
+        }
     }
 }
 
@@ -749,9 +730,9 @@ fn gather<'py, T: Scalar>(
     let locals = decoded::<T>(locals).map(|found| Ok(found?.1));
     let locals = locals.collect::<Result<Vec<_>, Refused>>()?;
     let shape = shared.survey().shape.clone();
-    let file = sheet.known()?.on::<T, _>(&shape, |model, file| {
+    let file = sheet.known()?.on::<T, _>(&shape, |model, entry| {
         let at = model.gather(&shared, &locals)?.widened();
-        Ok(file(&match scale.is_empty() {
+        Ok(entry.file(&match scale.is_empty() {
             true => at,
             false => at.with_fact("scale", scale),
         }))

@@ -11,10 +11,11 @@ use std::thread;
 
 use plca::fit::{
     AnyModel, Checkpoint, Event, FarCell, Fit, FitError, Init, Iteration, Parameters, Progress,
-    Sense, Solver, State, Status, Stop,
+    Sense, Solver, Status, Stop,
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;
+use plca_run::Entry;
 use rayon::ThreadPoolBuilder;
 
 use crate::data::Scalar;
@@ -47,7 +48,12 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    fn of<S: State>(fit: &Fit<Parameters<S::Scalar>>, outcome: Outcome, maximised: bool) -> Self {
+    fn of<T: Scalar>(
+        entry: &Entry,
+        fit: &Fit<Parameters<T>>,
+        outcome: Outcome,
+        maximised: bool,
+    ) -> Self {
         let events = fit.events().iter().filter_map(|event| match event {
             Event::SupportRestored { block, .. } => Some(block.clone()),
             _ => None,
@@ -58,7 +64,7 @@ impl Fitted {
             far: None,
             unobserved: Vec::new(),
             maximised,
-            file: ModelFile::of_parameters::<S>(&fit.state().widened()),
+            file: entry.file(&fit.state().widened()),
         }
     }
 
@@ -110,9 +116,10 @@ impl Ends {
 }
 
 impl<T: Scalar> Starts<'_, T> {
-    /// The best end of all starts, of a model of the state `S`. Where a callback ends one, those after it do not count.
-    pub(crate) fn best<S: State<Scalar = T>>(
+    /// The best end of all starts. Where a callback ends one, those after it do not count.
+    pub(crate) fn best(
         &self,
+        entry: &Entry,
         model: &dyn AnyModel<T>,
         data: &dyn Data<T>,
     ) -> Result<Fitted, Refused> {
@@ -124,7 +131,7 @@ impl<T: Scalar> Starts<'_, T> {
             if last.load(Relaxed) < start || start > 0 && stop.is_raised() {
                 return false;
             }
-            let end = self.end::<S>(start, &last, model, data);
+            let end = self.end((start, &last), entry, model, data);
             if end.is_err() {
                 last.fetch_min(start, Relaxed);
             }
@@ -136,10 +143,10 @@ impl<T: Scalar> Starts<'_, T> {
         ends.best(last.into_inner())
     }
 
-    fn end<S: State<Scalar = T>>(
+    fn end(
         &self,
-        start: u32,
-        last: &AtomicU32,
+        (start, last): (u32, &AtomicU32),
+        entry: &Entry,
         model: &dyn AnyModel<T>,
         data: &dyn Data<T>,
     ) -> Result<Fitted, Refused> {
@@ -188,7 +195,7 @@ impl<T: Scalar> Starts<'_, T> {
         if self.likelihood {
             outcome.likelihood = Some(model.bind(data)?.likelihood(fit.state())?);
         }
-        Ok(Fitted::of::<S>(&fit, outcome, maximised))
+        Ok(Fitted::of(entry, &fit, outcome, maximised))
     }
 }
 

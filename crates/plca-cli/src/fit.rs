@@ -123,7 +123,7 @@ fn fit<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
             Some((cooling, parts.map_err(|e| Failure::by(&args.data, e))?))
         }
     };
-    let model = T::of(&*model);
+    let model = T::of(&*model).model();
     fit_on(args, &*data, model, given, cooling, settings(args, rank)?)
 }
 

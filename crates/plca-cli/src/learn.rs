@@ -11,7 +11,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 use skellam_snmf::{Entries, Hyperparameters, Learner, Prior, Sharing, SnmfVb, SnmfVbState};
 
-use crate::models::made::{of_options, typed, with_priors};
+use crate::models::made::{made, of_options, with_priors};
 
 use crate::args::LearnArgs;
 use crate::data::{load_for, warnings};
@@ -57,8 +57,11 @@ pub(crate) fn learn(args: &LearnArgs) -> Result<(), Failure> {
         };
         let about = |e: FitError| Failure::by(path, e);
         let request = of_options(&args.options, args.rank);
-        let model: SnmfVb = typed(args.model, &request, data.shape())?;
-        let fit = fitted(args, &model, learner, &*data).map_err(about)?;
+        let model = made(args.model, &request, data.shape())?;
+        let Some(model) = model.any().downcast_ref::<SnmfVb>() else {
+            return Err(Failure::new("the model is of another type"));
+        };
+        let fit = fitted(args, model, learner, &*data).map_err(about)?;
         cut |= *fit.status() == Status::MaxIterations;
         bounds.push(fit.objective());
         learner.learn(&fit.state().posterior()).map_err(about)?;

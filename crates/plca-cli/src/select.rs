@@ -3,24 +3,22 @@
 mod bound;
 mod cv;
 mod kernels;
-mod signed;
 mod table;
 
-use plca_em::{Nmf, Plca, PlcaVb, Plsa, PlsaVb, best_rank, effective_parameters};
-use plca_fit::{Model, Solver, State as _};
+use plca_em::best_rank;
+use plca_fit::Solver;
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
 use crate::failure::Failure;
 use crate::fitted::unfinished;
-use crate::limits::{on_threads, ranks, reasonable};
+use crate::limits::{on_threads, ranks};
 use crate::models::SCORED;
-use crate::models::made::{of_options, typed, with_priors};
 use crate::models::options::{need_matrix, refuse_foreign};
 use crate::outputs::{print, warn};
 
-use cv::{Validated, validated};
-use table::{Candidate, Table, cross_validates, fitted, table};
+use cv::validated;
+use table::{Table, cross_validates, models, plca, table};
 
 /// Options of `--criterion cv` alone.
 const OF_CV: &[&str] = &[
@@ -47,7 +45,7 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
         None => cross_validates(args.model),
     };
     if cv {
-        return on_threads(args.threads, || cross_validate(args))??.report(args);
+        return on_threads(args.threads, || validated(args))??.report(args);
     }
     if let Some(option) = given.iter().find(|option| OF_CV.contains(&&***option)) {
         return Err(Failure::usage(format!("{option} is for --criterion cv")));
@@ -67,34 +65,10 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
 
 /// The scores of a model.
 fn scores(args: &SelectArgs) -> Result<Table, Failure> {
-    let model = args.model;
-    let request = |rank, shape: &[usize]| {
-        with_priors(model, of_options(&args.options, rank), &args.prior, shape)
-    };
-    match model.name {
+    match args.model.name {
         "plca" | "plsa" | "nmf-kl" => likelihood(args),
         "siplca" => kernels::scores(args),
-        "plca-vb" => {
-            let make =
-                |rank, shape: &[usize]| typed::<PlcaVb>(model, &request(rank, shape)?, shape);
-            bound::scores(args, make, |state, data| {
-                let plca = Plca::new(state.weights_shape().len());
-                let means = state.means()?;
-                plca.bind(data)?.likelihood(means.parameters())
-            })
-        }
-        "plsa-vb" => {
-            let make = |rank, shape: &[usize]| {
-                need_matrix(&args.data, "plsa-vb", shape)?;
-                typed::<PlsaVb>(model, &request(rank, shape)?, shape)
-            };
-            bound::scores(args, make, |state, data| {
-                let plsa = Plsa::new(state.basis_shape().ncols()).given(state.given());
-                let means = state.means()?;
-                plsa.bind(data)?.likelihood(means.parameters())
-            })
-        }
-        "skellam-vb" => signed::select(args),
+        "plca-vb" | "plsa-vb" | "skellam-vb" => bound::scores(args),
         name => Err(Failure::usage(format!(
             "{name} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
             SCORED.join(", ")
@@ -102,40 +76,18 @@ fn scores(args: &SelectArgs) -> Result<Table, Failure> {
     }
 }
 
-/// The scores of `--criterion cv`.
-fn cross_validate(args: &SelectArgs) -> Result<Validated, Failure> {
-    let model = args.model;
-    let request = |rank| of_options(&args.options, rank);
-    match model.name {
-        "plca" => validated(args, |rank| typed::<Plca>(model, &request(rank), &[0, 0])),
-        "plsa" => validated(args, |rank| typed::<Plsa>(model, &request(rank), &[0, 0])),
-        "nmf-kl" => validated(args, |rank| typed::<Nmf>(model, &request(rank), &[0, 0])),
-        name => Err(Failure::usage(format!(
-            "{name} has no criterion cv, which is for the models plca, plsa and nmf-kl"
-        ))),
-    }
-}
-
 /// Scores from the likelihood of PLCA, of which PLSA and KL-NMF are other parameters. With hidden cells too: `s P(x, y)`,
 /// `s(y) P(x | y)` and `W H` are all non-negative matrices of rank `K`, and the likelihoods the best over the scales, so their
 /// maxima are one number.
-pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
-    let ranks = ranks(&args.ranks)?;
-    table(args, |data| {
+fn likelihood(args: &SelectArgs) -> Result<Table, Failure> {
+    let (ranks, plca) = (ranks(&args.ranks)?, plca()?);
+    table(args, (plca, Solver::Auto), |shape| {
         let name = args.model.name;
         if name != "plca" {
-            need_matrix(&args.data, name, data.shape())?;
+            need_matrix(&args.data, name, shape)?;
         }
-        let candidate = |&rank: &usize| -> Result<Candidate<'a>, Failure> {
-            reasonable("--ranks", rank, data.shape())?;
-            let plca = Plca::new(rank);
-            Ok(Candidate {
-                size: json!({ "rank": rank }),
-                parameters: effective_parameters(data.shape(), rank),
-                fit: Box::new(move |data| fitted(args, &plca, Solver::Auto, data)),
-            })
-        };
-        ranks.iter().map(candidate).collect()
+        let labels = ranks.iter().map(|rank| json!({ "rank": rank })).collect();
+        Ok((models(plca, args, &ranks, shape)?, labels))
     })
 }
 

@@ -128,7 +128,8 @@ pub(crate) fn sharded<'a, T: Scalar>(
     model: &'a dyn AnyModel,
 ) -> Result<&'a dyn Sharded<T>, Failure> {
     let name = args.model.name;
-    T::sharded(model).ok_or_else(|| Failure::usage(format!("{name} cannot be fitted to shards")))
+    let sharded = T::of(model).sharded();
+    sharded.ok_or_else(|| Failure::usage(format!("{name} cannot be fitted to shards")))
 }
 
 /// The model of the data in a folder, the blocks that are given and the number of components.

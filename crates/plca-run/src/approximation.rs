@@ -1,5 +1,6 @@
 //! What a fitted model says of its data.
 
+use plca_dist::draw_poisson;
 use plca_fit::{Factored, Reconstruct};
 use plca_io::Array;
 use plca_tensor::Cp;
@@ -17,6 +18,20 @@ pub trait Approximation {
     ///
     /// Arrays that no memory holds.
     fn cells(&self) -> Result<Vec<f64>, RunError>;
+    /// One cell.
+    fn cell(&self, index: &[usize]) -> f64;
+
+    /// Draws events of its law, this number or a Poisson number with its sum as the mean: the index of each. `None` where its law is not one of events.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Room`] for more than any memory holds, [`RunError::Parts`] for a model without mass.
+    fn events(
+        &self,
+        number: Option<u64>,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Option<Vec<u32>>, RunError>;
+
     /// Draws from its law.
     ///
     /// # Errors
@@ -52,8 +67,7 @@ impl Draws<'_> {
         while left > 0 {
             let draws = left.min(BATCH);
             left -= draws;
-            let events = plca_em::sample_counts(model, draws as usize, rng);
-            let events = events.map_err(|e| RunError::Draw(e.to_string()))?;
+            let events = plca_em::sample_counts(model, draws as usize, rng)?;
             for index in events.indices.chunks_exact(into.shape.len()) {
                 let place = index.iter().zip(&into.shape);
                 into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
@@ -69,7 +83,11 @@ pub(crate) struct Fitted<S> {
     /// Whether its components are non-negative and add up to it.
     additive: bool,
     law: Box<Law<S>>,
+    events: Events<S>,
 }
+
+/// What draws events: this number, or a Poisson number.
+type Events<S> = fn(&S, Option<u64>, &mut ChaCha8Rng) -> Result<Option<Vec<u32>>, RunError>;
 
 type Law<S> = dyn Fn(&S, Draws<'_>) -> Result<(), RunError>;
 
@@ -83,6 +101,7 @@ impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
             state,
             additive: false,
             law: Box::new(law),
+            events: |_, _, _| Ok(None),
         })
     }
 
@@ -108,10 +127,30 @@ impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
 impl<S: Factored<Scalar = f64>> Fitted<S> {
     /// A state whose law is a distribution of events.
     pub(crate) fn factored(state: S) -> Box<Self> {
-        Self::sum(state, |state, draws| {
-            state.with_scaled(|cp, _| draws.of(cp))
-        })
+        let law = |state: &S, draws: Draws<'_>| state.with_scaled(|cp, _| draws.of(cp));
+        let mut fitted = Self::sum(state, law);
+        fitted.events = events;
+        fitted
     }
+}
+
+fn events<S: Factored<Scalar = f64>>(
+    state: &S,
+    number: Option<u64>,
+    rng: &mut ChaCha8Rng,
+) -> Result<Option<Vec<u32>>, RunError> {
+    state.with_scaled(|cp, scale| {
+        let number = match number {
+            Some(number) => number,
+            None => {
+                let drawn = draw_poisson(scale * cp.mass(), rng);
+                drawn.map_err(|e| RunError::Draw(e.to_string()))?
+            }
+        };
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        plca_io::room::<u32>(&[number, cp.factors.len()])?;
+        Ok(Some(plca_em::sample_counts(cp, number, rng)?.indices))
+    })
 }
 
 impl<S: Reconstruct<Scalar = f64>> Approximation for Fitted<S> {
@@ -121,6 +160,18 @@ impl<S: Reconstruct<Scalar = f64>> Approximation for Fitted<S> {
 
     fn cells(&self) -> Result<Vec<f64>, RunError> {
         Ok(self.state.reconstruct()?.into_parts().1)
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.state.cell(index)
+    }
+
+    fn events(
+        &self,
+        number: Option<u64>,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Option<Vec<u32>>, RunError> {
+        (self.events)(&self.state, number, rng)
     }
 
     fn sample(&self, draws: Draws<'_>) -> Result<(), RunError> {

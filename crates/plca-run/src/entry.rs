@@ -1,13 +1,22 @@
 //! The table of models.
 
+use std::path::Path;
+
 use nalgebra::DMatrix;
-use plca_fit::{Axes, FileLayout, Freeze, Frozen, Parameters, SettingSpec, SettingValue};
+use plca_fit::{
+    Axes, FileLayout, Freeze, Frozen, Parameters, Reconstruct as _, SettingSpec, SettingValue,
+};
 use plca_io::{Array, ModelFile, block_of};
 use plca_priors::PriorSpec;
+use plca_tensor::Order;
 
 use crate::kind::{Extents, Kind, prior_blocks};
 use crate::options::{wrong, wrong_value};
-use crate::{AnyModel, Approximation, Explainer, Law, Options, PriorBlock, RunError, Saved, Takes};
+use crate::select::{Validate, validate};
+use crate::{
+    AnyModel, Approximation, Cells, Explainer, Law, Options, PriorBlock, RunError, Saved, Scalar,
+    Takes,
+};
 
 /// What is asked of a model.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +33,8 @@ pub struct Request {
 
 /// What makes a model of a request for data of a shape.
 type Build = fn(&Request, &[usize]) -> Result<Box<dyn AnyModel>, RunError>;
+/// What a file says of the data, or what one component adds.
+type CellsOf<T> = fn(ModelFile, Option<usize>) -> Result<Cells<T>, RunError>;
 /// What follows from a number of components, settings and the shape of data.
 type Of<O> = fn(usize, &Options, &[usize]) -> Result<O, RunError>;
 
@@ -44,6 +55,8 @@ pub struct Entry {
     pub kernels: Option<&'static str>,
     /// The block whose columns many fits may agree on.
     pub spectra: Option<&'static str>,
+    /// Whether its blocks take penalties that are no priors.
+    pub penalties: bool,
     /// Whether the solver `fast` may fit it.
     pub separates: bool,
     defaults: &'static [(&'static str, &'static str)],
@@ -60,6 +73,8 @@ pub struct Entry {
     axes: fn(&str) -> Option<Axes>,
     file: fn(&Parameters<f64>) -> ModelFile,
     block: fn(&str, &Array<f64>) -> Result<DMatrix<f64>, String>,
+    pub(crate) cells: (CellsOf<f64>, CellsOf<f32>),
+    pub(crate) validate: Validate,
 }
 
 impl Entry {
@@ -72,6 +87,7 @@ impl Entry {
             matrix: K::MATRIX,
             kernels: K::KERNELS,
             spectra: K::SPECTRA,
+            penalties: K::PENALTIES,
             separates: K::SEPARATES,
             defaults: K::DEFAULTS,
             objective: K::OBJECTIVE,
@@ -87,6 +103,8 @@ impl Entry {
             axes: <K::State<f64> as plca_fit::State>::axes,
             file: ModelFile::of_parameters::<K::State<f64>>,
             block: block_of::<K::State<f64>>,
+            cells: (cells::<K, f64>, cells::<K, f32>),
+            validate: validate::<K>,
         }
     }
 
@@ -274,4 +292,15 @@ fn extents<K: Kind>(
     let model = K::build(components, options, shape)?;
     model.check()?;
     Ok(model.extents(shape)?)
+}
+
+fn cells<K: Kind, T: Scalar>(
+    file: ModelFile,
+    component: Option<usize>,
+) -> Result<Cells<T>, RunError> {
+    let state: K::State<T> = file.state(Path::new("the model"))?;
+    plca_io::room::<T>(&state.shape())?;
+    let (shape, values, order) = state.cells(component)?.into_parts();
+    debug_assert_eq!(order, Order::RowMajor);
+    Ok((shape, values))
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use plca_em::{EmError, OfFold};
 use plca_fit::FitError;
-use plca_io::IoError;
+use plca_io::{IoError, NoRoom};
 
 /// Why there is no such model, or why it does not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +53,30 @@ pub enum RunError {
     /// A file that cannot be read.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// An array that no memory holds.
+    #[error(transparent)]
+    Room(#[from] NoRoom),
     /// What the model itself refuses.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// What a fit to a part of the data refuses.
+    #[error("rank {}, fold {}: {source}", fold.rank, fold.fold)]
+    Fold {
+        /// The part.
+        fold: OfFold,
+        /// What is refused.
+        source: FitError,
+    },
+    /// Data of which no part can be held out.
+    #[error(transparent)]
+    Parts(EmError),
+}
+
+impl From<EmError> for RunError {
+    fn from(e: EmError) -> Self {
+        match e {
+            EmError::Fit(e) => Self::Fit(e),
+            e => Self::Parts(e),
+        }
+    }
 }

@@ -1,22 +1,23 @@
 //! New data under a learnt state.
 
 use plca_fit::{Each, Explained, FitError, Parameters, Transform};
-use plca_tensor::{Data, MAX_ORDER};
+use plca_tensor::{Data, MAX_ORDER, Real};
 
 use crate::RunError;
+use crate::kind::Kind;
 use crate::options::wrong_value;
 
 /// What new data are explained by.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Answer<T: Real = f64> {
     /// By a state of all observations.
-    Together(Box<Explained<Parameters<f64>>>),
+    Together(Box<Explained<Parameters<T>>>),
     /// By a row for every observation.
     Each(Each),
 }
 
-impl From<Explained<Parameters<f64>>> for Answer {
-    fn from(all: Explained<Parameters<f64>>) -> Self {
+impl<T: Real> From<Explained<Parameters<T>>> for Answer<T> {
+    fn from(all: Explained<Parameters<T>>) -> Self {
         Self::Together(Box::new(all))
     }
 }
@@ -36,6 +37,8 @@ pub struct Explainer {
     pub one_gap: bool,
     /// Whether the objective is a bound of which the perplexity follows.
     pub bounds: bool,
+    /// The shape of the data of the fit, where new data may differ along their dimension alone.
+    shape: Option<Vec<usize>>,
     explain: Box<Explain>,
 }
 
@@ -49,23 +52,12 @@ impl std::fmt::Debug for Explainer {
 }
 
 impl Explainer {
-    /// One that explains all observations together, whether or not each is asked for alone.
-    pub(crate) fn new(
+    /// Of a model and what it has learnt: the dimension of the observations, how many numbers each has, and the blocks that describe them.
+    pub(crate) fn new<K: Kind>(
+        model: K,
+        learnt: K::State<f64>,
         (along, numbers): (usize, usize),
         blocks: &[&str],
-        explain: impl Fn(&dyn Data<f64>, Transform) -> Result<Explained<Parameters<f64>>, FitError>
-        + 'static,
-    ) -> Self {
-        Self::of_each((along, numbers), blocks, move |data, how, _| {
-            Ok(Answer::Together(Box::new(explain(data, how)?)))
-        })
-    }
-
-    /// One that can explain each observation alone.
-    pub(crate) fn of_each(
-        (along, numbers): (usize, usize),
-        blocks: &[&str],
-        explain: impl Fn(&dyn Data<f64>, Transform, bool) -> Result<Answer, FitError> + 'static,
     ) -> Self {
         Self {
             along,
@@ -73,13 +65,23 @@ impl Explainer {
             blocks: blocks.iter().map(ToString::to_string).collect(),
             one_gap: false,
             bounds: false,
-            explain: Box::new(explain),
+            shape: None,
+            explain: Box::new(move |data, how, each| {
+                model.explain(&learnt, data, &how.along(along), each)
+            }),
         }
     }
 
     pub(crate) fn by_bounds(self) -> Self {
         Self {
             bounds: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn with_shape(self, shape: Vec<usize>) -> Self {
+        Self {
+            shape: Some(shape),
             ..self
         }
     }
@@ -102,6 +104,20 @@ impl Explainer {
         how: Transform,
         each: bool,
     ) -> Result<Answer, FitError> {
+        if let Some(shape) = &self.shape {
+            let (got, others) = (data.shape(), |d: usize| d != self.along);
+            let differs = |d: usize| others(d) && got[d] != shape[d];
+            if got.len() != shape.len() || (0..got.len()).any(differs) {
+                let size = |d: usize| match others(d) {
+                    true => shape[d].to_string(),
+                    false => "any".into(),
+                };
+                return Err(FitError::DataShape {
+                    got: got.to_vec(),
+                    expected: (0..shape.len()).map(size).collect(),
+                });
+            }
+        }
         (self.explain)(data, how, each)
     }
 }
@@ -133,4 +149,11 @@ pub(crate) fn whole(asked: Option<usize>, what: &str) -> Result<(), RunError> {
         Some(_) => Err(crate::options::wrong("along", what)),
         None => Ok(()),
     }
+}
+
+/// The same without a dimension, for models of which new data have one place to lie in.
+pub(crate) fn without_dimension(how: &Transform) -> Transform {
+    let mut how = how.clone();
+    how.along = None;
+    how
 }

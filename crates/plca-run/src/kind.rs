@@ -2,16 +2,22 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::path::Path;
 
 use plca_fit::shards::Sharded;
 use plca_fit::{
-    FileLayout, FitError, Freeze, Index, Model, Named, Reconstruct, SettingSpec, SettingValue,
-    Settings, State,
+    FileLayout, FitError, Freeze, Index, Model, Named, Parameters, Reconstruct, SettingSpec,
+    SettingValue, Settings, State, Transform,
 };
+use plca_io::ModelFile;
 use plca_priors::PriorSpec;
+use plca_tensor::Data;
 
 use crate::options::wrong;
-use crate::{Approximation, Explainer, Law, Options, PriorBlock, RunError, Saved, Scalar};
+use crate::{
+    Answer, Approximation, Explainer, Law, Learner, Options, PriorBlock, RunError, Saved, Scalar,
+    Score, Stream, Typed,
+};
 
 /// What data a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +62,8 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
     const KERNELS: Option<&'static str> = None;
     /// The block whose columns many fits may agree on.
     const SPECTRA: Option<&'static str> = None;
+    /// Whether its blocks take penalties that are no priors.
+    const PENALTIES: bool = false;
     /// Whether `fast` may fit it.
     const SEPARATES: bool = false;
 
@@ -86,6 +94,37 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
         Ok(Vec::new())
     }
 
+    /// New data under what was learnt, its observations all together or, with `each`, as batches of one.
+    fn explain<T: Scalar>(
+        &self,
+        learnt: &Self::State<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+        each: bool,
+    ) -> Result<Answer<T>, FitError> {
+        let _ = (learnt, data, how, each);
+        Err(FitError::Conflict {
+            what: format!("{} has no transform", <Self::State<f64> as State>::NAME),
+        })
+    }
+
+    /// The number of free parameters, of models whose likelihood may choose the number of components.
+    fn free_parameters(&self, shape: &[usize]) -> Result<Option<usize>, FitError> {
+        let _ = shape;
+        Ok(None)
+    }
+
+    /// The score of a fit of this bound, of models whose bound of the evidence may choose the number of components.
+    fn evidence(
+        &self,
+        learnt: &Self::State<f64>,
+        bound: f64,
+        data: &dyn Data<f64>,
+    ) -> Result<Option<Score>, FitError> {
+        let _ = (learnt, bound, data);
+        Ok(None)
+    }
+
     /// How a state in a file explains new data, whose observations lie along the dimension that is asked for.
     fn explainer(file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {
         let _ = asked;
@@ -99,8 +138,17 @@ pub(crate) trait Kind: Settings + Freeze + Clone + Debug + 'static {
     /// The model for data of a scalar.
     fn typed<T: Scalar>(&self) -> &Self::Model<T>;
 
+    /// The same by value.
+    fn into_typed<T: Scalar>(self) -> Self::Model<T>;
+
     /// The same as one of shards.
     fn sharded<T: Scalar>(&self) -> Option<&dyn Sharded<T>> {
+        None
+    }
+
+    /// The same as one of streams.
+    fn streamed<T: Scalar>(&self, how: &Stream) -> Option<Box<dyn Learner<T>>> {
+        let _ = how;
         None
     }
 }
@@ -223,20 +271,40 @@ fn no_block(name: &str) -> FitError {
     }
 }
 
+/// What a model does not do.
+pub(crate) fn unable<K: Kind>(what: &str) -> RunError {
+    RunError::Unable {
+        model: <K::State<f64> as State>::NAME,
+        what: what.to_string(),
+    }
+}
+
 /// A model of any kind and of both scalars.
-pub trait AnyModel: Debug + Send + Sync {
+pub trait AnyModel: Typed<f64> + Typed<f32> + Debug + Send + Sync {
     /// The number of components, `K`.
     fn components(&self) -> usize;
+
     /// The model as one of any type, for whoever knows which it is.
     fn any(&self) -> &dyn Any;
-    #[doc(hidden)]
-    fn double(&self) -> &dyn plca_fit::AnyModel<f64>;
-    #[doc(hidden)]
-    fn single(&self) -> &dyn plca_fit::AnyModel<f32>;
-    #[doc(hidden)]
-    fn sharded_double(&self) -> Option<&dyn Sharded<f64>>;
-    #[doc(hidden)]
-    fn sharded_single(&self) -> Option<&dyn Sharded<f32>>;
+
+    /// The number of free parameters that its likelihood is weighed against.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Unable`] for a model whose likelihood chooses no number of components.
+    fn free_parameters(&self, shape: &[usize]) -> Result<usize, RunError>;
+
+    /// The score of a fit of this bound of the evidence.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Unable`] for a model without such a bound.
+    fn evidence(
+        &self,
+        learnt: Parameters<f64>,
+        bound: f64,
+        data: &dyn Data<f64>,
+    ) -> Result<Score, RunError>;
 }
 
 impl<K: Kind> AnyModel for K {
@@ -248,19 +316,44 @@ impl<K: Kind> AnyModel for K {
         self
     }
 
-    fn double(&self) -> &dyn plca_fit::AnyModel<f64> {
-        self.typed::<f64>()
+    fn free_parameters(&self, shape: &[usize]) -> Result<usize, RunError> {
+        let found = Kind::free_parameters(self, shape)?;
+        found.ok_or_else(|| unable::<K>("has no likelihood to choose components by"))
     }
 
-    fn single(&self) -> &dyn plca_fit::AnyModel<f32> {
-        self.typed::<f32>()
+    fn evidence(
+        &self,
+        learnt: Parameters<f64>,
+        bound: f64,
+        data: &dyn Data<f64>,
+    ) -> Result<Score, RunError> {
+        let learnt = K::State::<f64>::wrap(learnt)?;
+        let score = Kind::evidence(self, &learnt, bound, data)?;
+        score.ok_or_else(|| unable::<K>("has no bound of its evidence to choose components by"))
+    }
+}
+
+impl<T: Scalar, K: Kind> Typed<T> for K {
+    fn model(&self) -> &dyn plca_fit::AnyModel<T> {
+        self.typed::<T>()
     }
 
-    fn sharded_double(&self) -> Option<&dyn Sharded<f64>> {
-        self.sharded()
+    fn sharded(&self) -> Option<&dyn Sharded<T>> {
+        Kind::sharded(self)
     }
 
-    fn sharded_single(&self) -> Option<&dyn Sharded<f32>> {
-        self.sharded()
+    fn streamed(&self, how: &Stream) -> Option<Box<dyn Learner<T>>> {
+        Kind::streamed(self, how)
+    }
+
+    fn explain(
+        &self,
+        learnt: ModelFile,
+        data: &dyn Data<T>,
+        how: &Transform,
+        each: bool,
+    ) -> Result<Answer<T>, RunError> {
+        let learnt: K::State<T> = learnt.state(Path::new("the model"))?;
+        Ok(Kind::explain(self, &learnt, data, how, each)?)
     }
 }

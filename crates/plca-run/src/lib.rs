@@ -13,6 +13,8 @@ mod options;
 mod priors;
 mod saved;
 mod scalar;
+mod select;
+mod stream;
 
 pub use approximation::{Approximation, Draws};
 pub use entry::{Entry, Request};
@@ -23,7 +25,9 @@ pub use models::{model, models};
 pub use options::{Options, kernel_of};
 pub use priors::{Law, PriorBlock, broadcast};
 pub use saved::Saved;
-pub use scalar::Scalar;
+pub use scalar::{Cells, Scalar, Typed};
+pub use select::{Score, Scored, Sizes, Validated};
+pub use stream::{Learner, Stream};
 
 // The example of the page runs.
 #[cfg(doctest)]

@@ -30,7 +30,7 @@ fn fitted<T: Scalar>(entry: &Entry, request: &Request) -> f64 {
     let model = entry.build(request, &SHAPE).unwrap();
     assert_eq!(model.components(), 2);
     let data = data::<T>();
-    let run = T::of(&*model).on(&data).unwrap();
+    let run = T::of(&*model).model().on(&data).unwrap();
     let run = run.stop(Stop::default().max_iter(3).tol(None));
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     run.run(Init::default(), &mut rng).unwrap().objective()
@@ -147,7 +147,7 @@ fn blocks_with_priors_have_their_shapes() {
         let blocks = entry.prior_blocks(2, &plain.options, &SHAPE).unwrap();
         let model = entry.build(&plain, &SHAPE).unwrap();
         let data = data::<f64>();
-        let bound = f64::of(&*model).bind(&data).unwrap();
+        let bound = f64::of(&*model).model().bind(&data).unwrap();
         for block in blocks {
             let found = bound
                 .blocks()
@@ -165,7 +165,7 @@ fn blocks_with_priors_have_their_shapes() {
             with.priors = vec![(block.name.clone(), prior)];
             let model = entry.build(&with, &SHAPE).unwrap();
             assert!(
-                f64::of(&*model).bind(&data).is_ok(),
+                f64::of(&*model).model().bind(&data).is_ok(),
                 "{} {}",
                 entry.name,
                 block.name
@@ -184,7 +184,7 @@ fn frozen_blocks_are_those_of_a_start() {
         let data = data::<f64>();
         // Nothing gives it.
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let run = f64::of(&*model).on(&data).unwrap();
+        let run = f64::of(&*model).model().on(&data).unwrap();
         let refused = run.run(Init::default(), &mut rng).unwrap_err().to_string();
         assert!(refused.contains(&block), "{}: {refused}", entry.name);
     }

@@ -37,7 +37,6 @@ const LARGE: &[(&str, &str)] = &[
     ("crates/plca-cli/src/ranks.rs", "run"),
     ("crates/plca-cli/src/report.rs", "page"),
     ("crates/plca-cli/src/run.rs", "start"),
-    ("crates/plca-cli/src/select/cv.rs", "scored"),
     ("crates/plca-cli/src/separate.rs", "run"),
     ("crates/plca-cli/src/separate.rs", "sources"),
     ("crates/plca-cli/src/transform.rs", "transform"),

@@ -158,7 +158,10 @@ impl Runs<'_> {
         // Start r of `plca fit`.
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
         rng.set_stream(restart);
-        let run = f64::of(&*candidate.model).on(self.data).map_err(about)?;
+        let run = f64::of(&*candidate.model)
+            .model()
+            .on(self.data)
+            .map_err(about)?;
         let run = run
             .solver(self.solver())
             .stop(self.args.ends.stop())

@@ -81,29 +81,16 @@ pub(crate) fn of_line(
     })
 }
 
-/// A model of this type, of settings and priors as they are said.
-pub(crate) fn typed<M: Clone + 'static>(
+/// The model of a request, whose settings are the command line's fault.
+pub(crate) fn made(
     kind: Kind,
     request: &Request,
     shape: &[usize],
-) -> Result<M, Failure> {
-    let model = kind.build(request, shape).map_err(|e| match e {
+) -> Result<Box<dyn AnyModel>, Failure> {
+    kind.build(request, shape).map_err(|e| match e {
         RunError::Fit(e) => Failure::usage(chain(&e)),
         e => e.into(),
-    })?;
-    let typed = model.any().downcast_ref::<M>().cloned();
-    typed.ok_or_else(|| Failure::new("the model is of another type"))
-}
-
-/// The model of this type of a command line of `fit`.
-pub(crate) fn typed_of_line<M: Clone + 'static>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<M, Failure> {
-    let model = of_line(args, rank, shape)?;
-    let typed = model.any().downcast_ref::<M>().cloned();
-    typed.ok_or_else(|| Failure::new("the model is of another type"))
+    })
 }
 
 /// Refuses kernels that could not be held.
@@ -196,7 +183,9 @@ pub(crate) fn with_priors(
     texts: &[String],
     shape: &[usize],
 ) -> Result<Request, Failure> {
-    let blocks = kind.prior_blocks(request.components, &request.options, shape)?;
-    request.priors = priors(texts, None, &blocks)?;
+    if !texts.is_empty() {
+        let blocks = kind.prior_blocks(request.components, &request.options, shape)?;
+        request.priors = priors(texts, None, &blocks)?;
+    }
     Ok(request)
 }

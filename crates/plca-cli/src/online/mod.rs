@@ -6,9 +6,10 @@ mod unobserved;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use plca_em::{Online, OnlineState, Plca, Plsa, PlsaVb, StepSize, Streamed};
-use plca_fit::{FitError, Settings, Solver};
+use plca_em::{OnlineState, StepSize};
+use plca_fit::{FitError, Solver};
 use plca_io::{Array, Element, ModelFile, Sealed};
+use plca_run::{Learner, Stream};
 use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fitted::{leave, metadata};
 use crate::models::Scalar;
-use crate::models::made::typed_of_line;
+use crate::models::made::of_line;
 use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Trace, folder_of, merge};
 use crate::reading::DataArgs;
@@ -54,15 +55,15 @@ impl Beside {
 /// `plca fit --online`.
 pub(crate) fn run<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
     match args.model.name {
-        "plca" => fit::<T, Plca>(args, |j| format!("factor_{j}"), Beside::Weights),
-        "plsa" => fit::<T, Plsa>(args, |_| "basis".into(), Beside::Marginal),
-        "plsa-vb" => fit::<T, PlsaVb>(args, |_| "basis_shape".into(), Beside::Means),
+        "plca" => fit::<T>(args, |j| format!("factor_{j}"), Beside::Weights),
+        "plsa" => fit::<T>(args, |_| "basis".into(), Beside::Marginal),
+        "plsa-vb" => fit::<T>(args, |_| "basis_shape".into(), Beside::Means),
         name => refuse(true, "--online", name),
     }
 }
 
 /// Learns a model of which `name` gives the names of the factors that all blocks share.
-fn fit<T: Element, M: Streamed<T> + Clone + 'static>(
+fn fit<T: Scalar>(
     args: &FitArgs,
     name: impl Fn(usize) -> String,
     beside: Beside,
@@ -79,22 +80,32 @@ fn fit<T: Element, M: Streamed<T> + Clone + 'static>(
     let shape = first.shape().to_vec();
     let (mut given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, &shape)?;
-    let model: M = typed_of_line(args, rank, &shape)?;
-    let along = model.streamed(shape.len());
+    let model = of_line(args, rank, &shape)?;
+    let how = Stream {
+        step: args.stream.online.unwrap_or_default(),
+        local: args.stream.local.unwrap_or_default(),
+        drawn: args.init.is_none(),
+        ..Stream::default()
+    };
+    let Some(learner) = T::of(&*model).streamed(&how) else {
+        return refuse(true, "--online", args.model.name);
+    };
+    let along = learner.along(shape.len());
     let settings = stream_settings(args, rank)?;
-    let mut learner = Online::new(model)
-        .step(args.stream.online.unwrap_or_default())
-        .local(args.stream.local.unwrap_or_default());
-    if beside == Beside::Means {
-        // [EXT 3] D: where it grows with the first pass, the first batches count for little beside the start.
-        let mut documents = shape[along];
-        for file in &files[1..] {
-            let batch = file.load::<T>(args)?;
-            documents += batch.shape().get(along).copied().unwrap_or(0);
+    let learner = match beside {
+        Beside::Means => {
+            // [EXT 3] D: where it grows with the first pass, the first batches count for little beside the start.
+            let mut documents = shape[along];
+            for file in &files[1..] {
+                let batch = file.load::<T>(args)?;
+                documents += batch.shape().get(along).copied().unwrap_or(0);
+            }
+            let total = Some(documents as f64);
+            T::of(&*model).streamed(&Stream { total, ..how })
         }
-        learner = learner.total(documents as f64);
+        _ => None,
     }
-    let learner = learner.drawn(args.init.is_none());
+    .unwrap_or(learner);
     learner.check()?;
     let called = files[0].names(&shape, along)?;
     let told = given::arrange(args, &settings, &called, &mut given)?;
@@ -111,7 +122,7 @@ fn fit<T: Element, M: Streamed<T> + Clone + 'static>(
         settings,
         started,
     };
-    run.run(&learner, first, given)
+    run.run(&*learner, first, given)
 }
 
 /// Options that have no meaning block by block.
@@ -258,9 +269,9 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run<T: Element, M: Streamed<T>>(
+    fn run<T: Element>(
         &self,
-        learner: &Online<M>,
+        learner: &dyn Learner<T>,
         first: Loaded<T>,
         given: Arrays,
     ) -> Result<(), Failure> {
@@ -294,7 +305,7 @@ impl Run<'_> {
                     Some(block) => block,
                     None => file.load(args)?,
                 };
-                let learnt = learner.partial_fit(&mut place.state, &*block);
+                let learnt = learner.learn(&mut place.state, &*block);
                 let learnt = learnt.map_err(|e| self.refused_block(file, e))?;
                 if place.passes == 0 {
                     self.check_names(file, block.shape())?;
@@ -380,9 +391,9 @@ impl Run<'_> {
     }
 
     /// The start: the blocks given, and the others drawn from the seed.
-    fn begin<T: Element, M: Streamed<T>>(
+    fn begin<T: Element>(
         &self,
-        learner: &Online<M>,
+        learner: &dyn Learner<T>,
         mut given: Arrays,
     ) -> Result<Place<T>, Failure> {
         let mut sizes = self.shape.clone();

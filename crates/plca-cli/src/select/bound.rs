@@ -1,24 +1,19 @@
-//! What `plca-vb` and `plsa-vb` share: scores by the bound.
+//! Scores by the bound of the evidence.
 
-use plca_em::nominal_parameters;
-use plca_fit::{FitError, Init, Model, Status};
-use plca_tensor::Data;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use plca_fit::{Solver, Status};
+use plca_run::Scored;
 use serde_json::json;
 
+use super::table::{Table, models, sizes};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
-use crate::limits::{ranks, reasonable};
+use crate::limits::ranks;
+use crate::models::options::need_matrix;
 use crate::named;
-use crate::select::table::Table;
 
-/// Scores by the bound, of the best of all starts; `make` makes the model with this number of components for data of a shape.
-pub(super) fn scores<M: Model<f64>>(
-    args: &SelectArgs,
-    make: impl Fn(usize, &[usize]) -> Result<M, Failure>,
-    ln_lik: impl Fn(&M::State, &dyn Data<f64>) -> Result<f64, FitError>,
-) -> Result<Table, Failure> {
+/// Scores by the bound, of the best of all starts.
+pub(super) fn scores(args: &SelectArgs) -> Result<Table, Failure> {
     let name = args.model.name;
     if args.criterion.is_some_and(|c| c != Criterion::Elbo) {
         return Err(Failure::usage(format!(
@@ -26,25 +21,19 @@ pub(super) fn scores<M: Model<f64>>(
         )));
     }
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
-    let about = |e| Failure::by(&args.data, e);
-    let (mut rows, mut cut) = (Vec::new(), false);
-    // As for skellam-vb: one start after the other, of all numbers of components, from one stream.
-    let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-    for rank in ranks(&args.ranks)? {
-        reasonable("--ranks", rank, data.shape())?;
-        let model = make(rank, data.shape())?;
-        let run = model.on(&*data).map_err(about)?.stop(args.ends.stop());
-        let run = run.restarts(u32::try_from(args.restarts).unwrap_or(u32::MAX));
-        let fit = run.run(Init::default(), &mut rng).map_err(about)?;
-        cut |= *fit.status() == Status::MaxIterations;
-        // [EXT 3] ELBO + ln K!, of which smaller negatives are better
-        let labels: f64 = (1..=rank).map(|k| (k as f64).ln()).sum();
-        rows.push(json!({
-            "rank": rank, "score": -(fit.objective() + labels),
-            "log_likelihood": ln_lik(fit.state(), &*data).map_err(about)?,
-            "parameters": nominal_parameters(data.shape(), rank), "elbo": fit.objective(),
-        }));
+    if args.model.matrix {
+        need_matrix(&args.data, name, data.shape())?;
     }
+    let models = models(args.model, args, &ranks(&args.ranks)?, data.shape())?;
+    let found = sizes(args, &models, Solver::Auto, &|| false).by_bound(&*data);
+    let found = found.map_err(|e| Failure::from(e).about(&args.data))?;
+    let cut = found.iter().any(|of| of.status == Status::MaxIterations);
+    let row = |of: Scored| {
+        json!({
+            "rank": of.components, "score": of.score.score, "log_likelihood": of.score.ln_lik,
+            "parameters": of.score.parameters, "elbo": of.objective,
+        })
+    };
     let mut warnings = data::warnings(args.model, &*data);
     warnings.extend(named::doubts(&args.data, &args.hidden, &*data)?);
     warnings.extend(data::transposed(
@@ -56,7 +45,7 @@ pub(super) fn scores<M: Model<f64>>(
     Ok(Table {
         criterion: "elbo",
         sample_size: data.observed().map_err(|e| Failure::by(&args.data, e))?,
-        rows,
+        rows: found.into_iter().map(row).collect(),
         cut,
         warnings,
     })

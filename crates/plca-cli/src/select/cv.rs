@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
-use plca_em::{CrossValidation, EmError, OfFold, Plca, RankRow, RankRule, RankTable};
-use plca_fit::{Fit, FitError, Init, Model, Reconstruct, Run, Solver};
+use plca_em::{CrossValidation, EmError, RankRow, RankRule, RankTable};
+use plca_fit::{FitError, Init, Solver};
+use plca_run::{RunError, Validated as Found};
 use plca_tensor::{DataError, Mask};
 use serde_json::{Value, json};
 
+use super::table::{cross_validates, models, plca, sizes};
 use crate::args::{Rule, SelectArgs};
 use crate::blocks::Arrays;
 use crate::data::{self, load_for};
@@ -17,9 +17,8 @@ use crate::failure::Failure;
 use crate::fitted::unfinished;
 use crate::interrupt;
 use crate::limits::ranks;
-use crate::limits::reasonable;
-use crate::models::options::first_given;
-use crate::models::options::{need_matrix, refuse};
+use crate::models::Kind;
+use crate::models::options::{first_given, need_matrix, refuse};
 use crate::named;
 use crate::outputs::{print, warn};
 
@@ -40,38 +39,24 @@ pub(crate) struct Validated {
     warnings: Vec<String>,
 }
 
-/// Cross-validated scores of a model, which `make` makes with this number of components. Unless an option says how it is to be fitted, all models are fitted as
-/// PLCA, of which they are other forms, and have one table.
-pub(crate) fn validated<M>(
-    args: &SelectArgs,
-    make: impl Fn(usize) -> Result<M, Failure> + Sync,
-) -> Result<Validated, Failure>
-where
-    M: Model<f64, State: Reconstruct>,
-{
+/// What is fitted. Unless an option says how, all models are fitted as PLCA, of which they are other forms, and have one table.
+fn fitted_as(args: &SelectArgs) -> Result<Kind, Failure> {
     let how = &args.validation;
-    let of_em = !matches!(how.solver, Solver::Auto | Solver::Fast) || args.ends.tol == 0.0;
-    match of_em
+    let as_it_is = !matches!(how.solver, Solver::Auto | Solver::Fast)
+        || args.ends.tol == 0.0
         || how.init.is_some()
         || args.options.has("update")
-        || args.options.has("missing_method")
-    {
-        true => scored(args, make),
-        false => scored(args, |rank| Ok(Plca::new(rank))),
+        || args.options.has("missing_method");
+    match as_it_is {
+        true => Ok(args.model),
+        false => plca(),
     }
 }
 
-fn scored<M>(
-    args: &SelectArgs,
-    make: impl Fn(usize) -> Result<M, Failure> + Sync,
-) -> Result<Validated, Failure>
-where
-    M: Model<f64, State: Reconstruct>,
-{
-    let (name, how, path) = (args.model.name, &args.validation, &args.data);
-    refuse(!args.prior.is_empty(), "--prior for select", name)?;
-    let ranks = ranks(&args.ranks)?;
-    let settings = CrossValidation::default()
+/// How cells are held out.
+fn folds(args: &SelectArgs) -> Result<CrossValidation, Failure> {
+    let how = &args.validation;
+    let folds = CrossValidation::default()
         .folds(how.folds)
         .repeats(how.repeats)
         .starts(match how.init {
@@ -83,18 +68,30 @@ where
         .smoothing(how.smooth)
         // Keys take the indices of the file.
         .turned(args.hidden.transpose);
-    settings.check().map_err(refused)?;
+    folds.check().map_err(refused)?;
+    Ok(folds)
+}
+
+/// Cross-validated scores of a model.
+pub(super) fn validated(args: &SelectArgs) -> Result<Validated, Failure> {
+    let (name, how, path) = (args.model.name, &args.validation, &args.data);
+    if !cross_validates(args.model) {
+        return Err(Failure::usage(format!(
+            "{name} has no criterion cv, which is for the models plca, plsa and nmf-kl"
+        )));
+    }
+    let kind = fitted_as(args)?;
+    refuse(!args.prior.is_empty(), "--prior for select", name)?;
+    let (ranks, settings) = (ranks(&args.ranks)?, folds(args)?);
     let solver = solver(args)?;
     // What its settings refuse is refused before anything is read.
-    make(ranks[0])?;
+    models(kind, args, &ranks[..1], &[0, 0])?;
     let data = load_for::<f64>(args.model, path, &args.hidden)?;
     let data = &*data;
     if name != "plca" {
         need_matrix(path, name, data.shape())?;
     }
-    for &rank in &ranks {
-        reasonable("--ranks", rank, data.shape())?;
-    }
+    let models = models(kind, args, &ranks, data.shape())?;
     if how.zeros.is_none() && data.summary().mask != Mask::Observed {
         let cells = [&[COPIES], data.shape()].concat();
         plca_io::room::<f64>(&cells).map_err(|e| Failure::of(path, e).and(ZEROS))?;
@@ -111,28 +108,22 @@ where
         Some(path) => starts(args, path, &ranks, data.shape().len())?,
         None => BTreeMap::new(),
     };
-    let seconds = Mutex::new(BTreeMap::new());
-    let fit = |fold: OfFold, run: Run<'_, M::State>| -> Result<Fit<M::State>, Failure> {
-        let begun = Instant::now();
-        let init = starts.get(&fold.rank).cloned().unwrap_or_default();
-        let run = run.solver(solver).stop(args.ends.stop());
-        let run = run.observe(interrupt::Requested);
-        let fit = run.run(init, &mut fold.draws());
-        if interrupt::requested() {
-            return Err(interrupt::failure());
-        }
-        let of = format!("rank {}, fold {}: ", fold.rank, fold.fold);
-        let fit = fit.map_err(|e| match (&e, &how.init) {
-            (FitError::Shape { .. }, Some(init)) => Failure::from(e).within(&of).about(init),
-            _ => Failure::from(e).within(&of),
-        })?;
-        let mut seconds = seconds.lock().unwrap_or_else(PoisonError::into_inner);
-        *seconds.entry(fold.rank).or_insert(0.0) += begun.elapsed().as_secs_f64();
-        Ok(fit)
-    };
     interrupt::iterating();
-    let table = settings.run(data, &ranks, &make, &fit);
-    let table = table.map_err(|e| e.about(path))?;
+    let fits = sizes(args, &models, solver, &interrupt::requested);
+    let found = fits.cross_validated(kind, (data, &settings), &starts);
+    let Found { table, seconds } = found.map_err(|e| match (e, &how.init) {
+        (RunError::Fit(FitError::Interrupted), _) => interrupt::failure(),
+        (RunError::Parts(e), _) => Failure::from(e).about(path),
+        (RunError::Fold { fold, source }, init) => {
+            let of = format!("rank {}, fold {}: ", fold.rank, fold.fold);
+            let path = match (&source, init) {
+                (FitError::Shape { .. }, Some(init)) => init,
+                _ => path,
+            };
+            Failure::from(source).within(&of).about(path)
+        }
+        (e, _) => Failure::from(e).about(path),
+    })?;
     let wrong = |row: &&RankRow| row.score.is_some_and(|score| !score.is_finite());
     if let Some(row) = table.rows().iter().find(wrong) {
         let what = format!("rank {}: the score cv is not finite", row.scores.rank);
@@ -148,7 +139,7 @@ where
     warnings.extend(doubts(args, &table, data.shape()));
     Ok(Validated {
         table,
-        seconds: seconds.into_inner().unwrap_or_else(PoisonError::into_inner),
+        seconds,
         warnings,
     })
 }

@@ -1,8 +1,8 @@
 //! The table of scores by likelihoods, and the models of several sizes that it compares.
 
 use plca_em::{Selection, not_counts};
-use plca_fit::{Init, Model, Reconstruct, Solver, Status};
-use plca_tensor::Data;
+use plca_fit::{Solver, Status};
+use plca_run::{AnyModel, Options, Scored, Sizes};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -10,7 +10,9 @@ use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fit::{HELD_OUT_STREAM, SHARE};
+use crate::limits::reasonable;
 use crate::models::Kind;
+use crate::models::made::{made, of_options, with_priors};
 use crate::models::options::refuse;
 use crate::named;
 
@@ -31,82 +33,55 @@ pub(crate) fn cross_validates(model: Kind) -> bool {
     ["plca", "plsa", "nmf-kl"].contains(&model.name)
 }
 
-/// The best fit of a model, by its likelihood, from all starts.
-pub(crate) fn fitted<M>(
+/// The models of several numbers of components, for data of this shape.
+pub(super) fn models(
+    kind: Kind,
     args: &SelectArgs,
-    model: &M,
-    solver: Solver,
-    data: &dyn Data<f64>,
-) -> Result<Fitted, Failure>
-where
-    M: Model<f64, State: Reconstruct + 'static>,
-{
-    let start = |start| {
-        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-        rng.set_stream(start);
-        let run = model.on(data)?.solver(solver).stop(args.ends.stop());
-        run.run(Init::default(), &mut rng)
+    ranks: &[usize],
+    shape: &[usize],
+) -> Result<Vec<Box<dyn AnyModel>>, Failure> {
+    let model = |&rank: &usize| {
+        reasonable("--ranks", rank, shape)?;
+        // Of the model that was asked for alone.
+        let request = match kind.name == args.model.name {
+            true => with_priors(kind, of_options(&args.options, rank), &args.prior, shape)?,
+            false => of_options(&Options::default(), rank),
+        };
+        made(kind, &request, shape)
     };
-    let mut best = start(0)?;
-    for other in 1..args.restarts {
-        let fit = start(other)?;
-        if fit.compared() > best.compared() {
-            best = fit;
-        }
-    }
-    Ok(Fitted {
-        ln_lik: best.objective(),
-        cut: *best.status() == Status::MaxIterations,
-        density: density(best.into_state(), data),
-    })
+    ranks.iter().map(model).collect()
 }
 
-/// A model of one size.
-pub(crate) struct Candidate<'a> {
-    /// What its row of the table says of it: `rank`, perhaps `kernel`.
-    pub(crate) size: Value,
-    pub(crate) parameters: usize,
-    /// The best fit to some data.
-    pub(crate) fit: Box<Best<'a>>,
-}
-
-type Best<'a> = dyn Fn(&dyn Data<f64>) -> Result<Fitted, Failure> + 'a;
-
-/// A fit, as far as scores need it.
-pub(crate) struct Fitted {
-    /// Log-likelihood of the data that were fitted.
-    pub(crate) ln_lik: f64,
-    /// It was ended by `--max-iter`.
-    pub(crate) cut: bool,
-    /// Probability of a cell among those that were observed.
-    pub(crate) density: Box<Density>,
-}
-
-type Density = dyn Fn(&[usize]) -> f64;
-
-/// The density of a fitted state.
-fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
-    let total = data.total();
-    Box::new(move |index| state.cell(index) / total)
-}
-
-impl Candidate<'_> {
-    /// A row of the table, and whether its fit was cut.
-    fn row(&self, selection: &Selection<'_, ChaCha8Rng>) -> Result<(Value, bool), Failure> {
-        let fitted = (self.fit)(selection.train())?;
-        let score = selection.score(fitted.ln_lik, self.parameters, &fitted.density)?;
-        let mut row = self.size.clone();
-        row["score"] = json!(score);
-        row["log_likelihood"] = json!(fitted.ln_lik);
-        row["parameters"] = json!(self.parameters);
-        Ok((row, fitted.cut))
+/// How models of several sizes are fitted.
+pub(super) fn sizes<'a>(
+    args: &SelectArgs,
+    models: &'a [Box<dyn AnyModel>],
+    solver: Solver,
+    interrupted: &'a (dyn Fn() -> bool + Sync),
+) -> Sizes<'a> {
+    Sizes {
+        models,
+        solver,
+        stop: args.ends.stop(),
+        restarts: u32::try_from(args.restarts).unwrap_or(u32::MAX),
+        seed: args.seed,
+        interrupted,
     }
 }
 
-/// Scores of the candidates for the data, by likelihoods.
-pub(crate) fn table<'a>(
-    args: &'a SelectArgs,
-    candidates: impl FnOnce(&dyn Data<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
+/// PLCA, of which PLSA and KL-NMF are other parameters.
+pub(super) fn plca() -> Result<Kind, Failure> {
+    plca_run::model("plca").ok_or_else(|| Failure::new("there is no plca"))
+}
+
+/// Models of several sizes, and what their rows of the table say of each: `rank`, perhaps `kernel`.
+type Candidates = (Vec<Box<dyn AnyModel>>, Vec<Value>);
+
+/// Scores by likelihoods of a model, in the sizes of which `candidates` has the models for data of a shape.
+pub(crate) fn table(
+    args: &SelectArgs,
+    (model, solver): (Kind, Solver),
+    candidates: impl FnOnce(&[usize]) -> Result<Candidates, Failure>,
 ) -> Result<Table, Failure> {
     let name = args.model.name;
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
@@ -129,17 +104,21 @@ pub(crate) fn table<'a>(
             )));
         }
     };
-    let candidates = candidates(data)?;
+    let (models, mut rows) = candidates(data.shape())?;
     let mut warnings = data::warnings(args.model, data);
     warnings.extend(named::doubts(&args.data, &args.hidden, data)?);
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(HELD_OUT_STREAM);
     let selection = Selection::new(data, criterion, SHARE, rng);
     let selection = selection.map_err(|e| Failure::by(&args.data, e))?;
-    let rows = (candidates.iter().map(|c| c.row(&selection)))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| e.about(&args.data))?;
-    let (rows, cut): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let found = sizes(args, &models, solver, &|| false).by_likelihood(model, &selection);
+    let found = found.map_err(|e| Failure::from(e).about(&args.data))?;
+    let cut = found.iter().any(|of| of.status == Status::MaxIterations);
+    for (row, Scored { score, .. }) in rows.iter_mut().zip(&found) {
+        row["score"] = json!(score.score);
+        row["log_likelihood"] = json!(score.ln_lik);
+        row["parameters"] = json!(score.parameters);
+    }
     if let Some(why) = not_counts(data).map_err(|e| Failure::by(&args.data, e))? {
         let remedy = match cross_validates(args.model) {
             true => "; --criterion cv, which holds out cells, is for them",
@@ -171,7 +150,7 @@ pub(crate) fn table<'a>(
         criterion: label,
         sample_size: data.total(),
         rows,
-        cut: cut.contains(&true),
+        cut,
         warnings,
     })
 }

@@ -24,7 +24,7 @@ mod stream;
 mod streamed;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Constraint, FitError, Interrupt, Settings};
+use plca_fit::{Constraint, FitError, Interrupt, Parameters, Settings, State};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -121,7 +121,26 @@ pub struct Batch<S> {
     pub restored: Vec<String>,
 }
 
+impl<S: State> Batch<S> {
+    /// The same with plain parameters as its state: one type for all models.
+    pub fn untyped(self) -> Batch<Parameters<S::Scalar>> {
+        Batch {
+            state: self.state.parameters().clone(),
+            ln_lik: self.ln_lik,
+            mass: self.mass,
+            rho: self.rho,
+            iterations: self.iterations,
+            restored: self.restored,
+        }
+    }
+}
+
 impl<M> Online<M> {
+    /// The model that is learnt.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
     /// A random start for batches whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as
     /// those of the batch model. The shapes of a model by variational Bayes are drawn uniformly between 0.5 and 1.5: see [`drawn`](Self::drawn()).
     ///

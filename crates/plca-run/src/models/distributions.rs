@@ -1,22 +1,35 @@
 //! PLCA, PLSA and KL-NMF.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Given, NmfState, PlcaState, PlcaVbState, PlsaState, PlsaVbState};
+use plca_em::{
+    Given, NmfState, PlcaState, PlcaVbState, PlsaState, PlsaVbState, effective_parameters,
+    nominal_parameters,
+};
 pub(super) use plca_em::{Nmf, Plca, PlcaVb, Plsa, PlsaVb};
 use plca_fit::shards::Sharded;
-use plca_fit::{Explained, Named, SettingSpec, SettingValue};
+use plca_fit::{
+    Explained, FitError, Model as _, Named, SettingSpec, SettingValue, State as _, Transform,
+};
 use plca_priors::PriorSpec;
+use plca_tensor::Data;
 
 use crate::approximation::Fitted;
-use crate::explain::along;
+use crate::explain::{along, without_dimension};
 use crate::kind::{Kind, named, of_file, with_imputation};
-use crate::{Answer, Approximation, Explainer, Law, Options, RunError, Saved, Scalar};
+use crate::{
+    Answer, Approximation, Explainer, Law, Learner, Options, RunError, Saved, Scalar, Score, Stream,
+};
 
 impl Kind for Plca {
     types!(PlcaState);
     by_name!(k => Plca::new(k));
     priors!();
     sharded!();
+    streamed!();
+    explains!(
+        |_model, learnt, data, how| learnt.transform(data, how)?,
+        each: learnt.transform_each(data, how)?
+    );
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str = "Symmetric PLCA of any order";
     const RUNS: &'static str =
@@ -43,14 +56,11 @@ impl Kind for Plca {
         let even = DVector::from_element(k, 1.0 / k as f64);
         let state = PlcaState::new(even, factors).map_err(|e| file.failure(e))?;
         let blocks = ["weights", &format!("factor_{along}"), "scale"];
-        let explainer = Explainer::of_each((along, k), &blocks, move |data, how, each| {
-            let how = how.along(along);
-            Ok(match each {
-                true => Answer::Each(state.transform_each(data, &how)?),
-                false => state.transform(data, &how)?.untyped().into(),
-            })
-        });
-        Ok(explainer.with_one_gap())
+        Ok(Explainer::new(Self::new(k), state, (along, k), &blocks).with_one_gap())
+    }
+
+    fn free_parameters(&self, shape: &[usize]) -> Result<Option<usize>, FitError> {
+        Ok(Some(effective_parameters(shape, self.components)))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -62,6 +72,8 @@ impl Kind for Plsa {
     types!(PlsaState);
     priors!();
     sharded!();
+    streamed!();
+    explains!(|_model, learnt, data, how| learnt.transform(data, &without_dimension(how))?);
     const SPECTRA: Option<&'static str> = Some("basis");
     const ABOUT: &'static str = "Asymmetric PLSA of a matrix";
     const RUNS: &'static str =
@@ -90,13 +102,21 @@ impl Kind for Plsa {
         let one = DMatrix::from_element(k, 1, 1.0 / k as f64);
         let state = PlsaState::new(given, basis, one, vec![1.0]).map_err(|e| file.failure(e))?;
         let blocks = ["mixture", "scale"];
-        Ok(Explainer::new((along, k), &blocks, move |data, how| {
-            Ok(state.transform(data, &how)?.untyped())
-        }))
+        Ok(Explainer::new(Self::new(k), state, (along, k), &blocks))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
         Ok(Fitted::factored(file.state::<PlsaState<f64>>()?))
+    }
+}
+
+/// [EXT 3] ELBO + ln K!, of which smaller negatives are better.
+fn of_bound(components: usize, bound: f64, ln_lik: f64, shape: &[usize]) -> Score {
+    let labels: f64 = (1..=components).map(|k| (k as f64).ln()).sum();
+    Score {
+        score: -(bound + labels),
+        ln_lik,
+        parameters: nominal_parameters(shape, components),
     }
 }
 
@@ -113,6 +133,10 @@ impl Kind for PlcaVb {
     by_name!(k => PlcaVb::new(k));
     priors!();
     sharded!();
+    explains!(
+        |model, learnt, data, how| model.transform(learnt, data, how)?,
+        each: model.transform_each(learnt, data, how)?
+    );
     const ABOUT: &'static str = "Symmetric PLCA of any order, by variational Bayes";
     const RUNS: &'static str = "prior priors fix accelerate shards";
     const LAWS: &'static [(&'static str, Law)] =
@@ -129,7 +153,18 @@ impl Kind for PlcaVb {
         let model: Self = of_file(&said, (k, &shape), &[])?;
         let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
         let blocks = ["weights_shape", "weights", &factor, &means];
-        explainer!(model, learnt, along, k, &blocks)
+        Ok(Explainer::new(model, learnt, (along, k), &blocks))
+    }
+
+    fn evidence(
+        &self,
+        learnt: &PlcaVbState<f64>,
+        bound: f64,
+        data: &dyn Data<f64>,
+    ) -> Result<Option<Score>, FitError> {
+        let (plca, means) = (Plca::new(self.components), learnt.means()?);
+        let ln_lik = plca.bind(data)?.likelihood(means.parameters())?;
+        Ok(Some(of_bound(self.components, bound, ln_lik, data.shape())))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -143,6 +178,7 @@ impl Kind for PlsaVb {
     by_name!(k => PlsaVb::new(k));
     priors!();
     sharded!();
+    streamed!();
     const ABOUT: &'static str = "Asymmetric PLSA of a matrix, by variational Bayes (LDA)";
     const RUNS: &'static str = "prior priors fix accelerate shards online";
     const LAWS: &'static [(&'static str, Law)] =
@@ -163,20 +199,36 @@ impl Kind for PlsaVb {
         let mode = [("given", SettingValue::Number(given.mode() as f64))];
         let model: Self = of_file(&file, (k, &shape), &mode)?;
         let blocks = ["mixture_shape", "mixture"];
-        let explainer = Explainer::new((along, k), &blocks, move |data, how| {
-            let explained = model.transform(&learnt, data, &how)?.untyped();
-            // Topics are not written, and may be large.
-            let forget = |j: usize, block: &mut DMatrix<f64>| {
-                if j == 0 {
-                    *block = DMatrix::from_element(1, k, 1.0);
-                }
-            };
-            Ok(Explained {
-                fit: explained.fit.change(|at| at.change(forget))?,
-                ..explained
-            })
-        });
-        Ok(explainer.by_bounds())
+        Ok(Explainer::new(model, learnt, (along, k), &blocks).by_bounds())
+    }
+
+    fn explain<T: Scalar>(
+        &self,
+        learnt: &PlsaVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+        _each: bool,
+    ) -> Result<Answer<T>, FitError> {
+        let explained = self.transform(learnt, data, how)?.untyped();
+        // Topics are not part of the answer, and may be large.
+        let forget = |j: usize, block: &mut DMatrix<T>| {
+            if j == 0 {
+                *block = DMatrix::from_element(1, self.components, T::one());
+            }
+        };
+        let fit = explained.fit.change(|at| at.change(forget))?;
+        Ok(Explained { fit, ..explained }.into())
+    }
+
+    fn evidence(
+        &self,
+        learnt: &PlsaVbState<f64>,
+        bound: f64,
+        data: &dyn Data<f64>,
+    ) -> Result<Option<Score>, FitError> {
+        let plsa = Plsa::new(self.components).given(learnt.given());
+        let ln_lik = plsa.bind(data)?.likelihood(learnt.means()?.parameters())?;
+        Ok(Some(of_bound(self.components, bound, ln_lik, data.shape())))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -190,6 +242,13 @@ impl Kind for Nmf {
     by_name!(k => Nmf::new(k));
     priors!();
     sharded!();
+    streamed!();
+    explains!(|model, learnt, data, how| {
+        let mut explained = model.transform(learnt, data, how)?;
+        // Activations of 0 explain what is 0.
+        explained.empty.clear();
+        explained
+    });
     const SPECTRA: Option<&'static str> = Some("w");
     const ABOUT: &'static str = "KL-NMF of a matrix";
     const RUNS: &'static str =
@@ -203,16 +262,8 @@ impl Kind for Nmf {
         let along = along(asked, 1, |d| d < 2)?;
         let state: NmfState<f64> = file.state()?;
         let k = state.w().ncols();
-        Ok(Explainer::new(
-            (along, k),
-            &[["w", "h"][along]],
-            move |data, how| {
-                let mut explained = state.transform(data, &how.along(along))?.untyped();
-                // Activations of 0 explain what is 0.
-                explained.empty.clear();
-                Ok(explained)
-            },
-        ))
+        let blocks = [["w", "h"][along]];
+        Ok(Explainer::new(Self::new(k), state, (along, k), &blocks))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {

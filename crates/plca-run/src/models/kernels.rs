@@ -1,20 +1,25 @@
 //! Kernels that are placed on the data.
 
 use plca_dist::random::Categorical;
-use plca_em::{IndexMaps, Likelihood, Positions, ShiftedState, Transformation, TransformedState};
+use plca_em::{
+    IndexMaps, Likelihood, Positions, ShiftedState, Transformation, TransformedState,
+    shifted_parameters,
+};
 pub(super) use plca_em::{Shifted, Transformed};
-use plca_fit::{Anneal, FitError, Named, Reconstruct, SettingSpec};
+use plca_fit::{Anneal, FitError, Named, Reconstruct, SettingSpec, Transform};
 use plca_priors::PriorSpec;
+use plca_tensor::Data;
 
 use crate::approximation::{Draws, Fitted};
-use crate::explain::{along, whole};
+use crate::explain::{along, whole, without_dimension};
 use crate::kind::{Extents, Kind, named, with_imputation};
 use crate::options::{wrong, wrong_value};
-use crate::{Approximation, Explainer, Law, Options, RunError, Saved, Scalar};
+use crate::{Answer, Approximation, Explainer, Law, Options, RunError, Saved, Scalar};
 
 impl Kind for Shifted {
     types!(ShiftedState);
     priors!();
+    explains!(|_model, learnt, data, how| learnt.transform(data, &without_dimension(how))?);
     const ABOUT: &'static str = "Shift-invariant PLCA of any order";
     const RUNS: &'static str = "kkt_tol prior priors fix freeze_entries accelerate";
     const LAWS: &'static [(&'static str, Law)] = &[
@@ -48,24 +53,20 @@ impl Kind for Shifted {
         let along = along(asked, order - 1, |d| d < order)?;
         let others = places.iter().enumerate().filter(|&(d, _)| d != along);
         let each = others.fold(state.weights().len(), |n, (_, &m)| n.saturating_mul(m));
-        let learnt = state.shape();
-        let blocks = ["weights", "impulses", "scale"];
-        let explainer = Explainer::new((along, each), &blocks, move |data, how| {
-            let got = data.shape();
-            let other = |d: usize| d != along && got[d] != learnt[d];
-            if got.len() != order || (0..order).any(other) {
-                let size = |d: usize| match d == along {
-                    true => "any".into(),
-                    false => learnt[d].to_string(),
-                };
-                return Err(FitError::DataShape {
-                    got: got.to_vec(),
-                    expected: (0..order).map(size).collect(),
-                });
-            }
-            Ok(state.transform(data, &how)?.untyped())
-        });
-        Ok(explainer.with_one_gap())
+        let (k, blocks) = (state.weights().len(), ["weights", "impulses", "scale"]);
+        let model = Self::new(k, geometry.kernel_shape().to_vec());
+        let shape = state.shape();
+        let explainer = Explainer::new(model, state, (along, each), &blocks);
+        Ok(explainer.with_one_gap().with_shape(shape))
+    }
+
+    fn free_parameters(&self, shape: &[usize]) -> Result<Option<usize>, FitError> {
+        let geometry = self.geometry(shape)?;
+        let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
+        let all = shape.iter().fold(1usize, |all, &n| all.saturating_mul(n));
+        // Never more than the cells less one.
+        let parameters = shifted_parameters(cells, self.components, false);
+        Ok(Some(parameters.min(all - 1)))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -140,6 +141,7 @@ fn draw<S: Reconstruct<Scalar = f64>>(state: &S, draws: Draws<'_>) -> Result<(),
 impl Kind for Transformed {
     types!(TransformedState);
     priors!();
+    explains!(|_model, learnt, data, how| learnt.transform(data, &without_dimension(how))?);
     const ABOUT: &'static str = "PLCA invariant to rotations, scales, mirroring and shifts";
     const RUNS: &'static str = "kkt_tol prior priors fix freeze_entries accelerate";
     const LAWS: &'static [(&'static str, Law)] = <Shifted as Kind>::LAWS;
@@ -171,10 +173,8 @@ impl Kind for Transformed {
         let state: TransformedState<f64> = file.state()?;
         let k = state.weights().len();
         let blocks = ["weights", "impulses"];
-        let explainer = Explainer::new((0, k), &blocks, move |data, how| {
-            Ok(state.transform(data, &how)?.untyped())
-        });
-        Ok(explainer.with_one_gap())
+        let model = Self::new(k, state.maps().clone());
+        Ok(Explainer::new(model, state, (0, k), &blocks).with_one_gap())
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {

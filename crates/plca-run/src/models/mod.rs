@@ -11,6 +11,10 @@ macro_rules! types {
         fn typed<T: Scalar>(&self) -> &Self {
             self
         }
+
+        fn into_typed<T: Scalar>(self) -> Self {
+            self
+        }
     };
 }
 
@@ -45,20 +49,31 @@ macro_rules! sharded {
     };
 }
 
-/// How a model explains new data along a dimension, all together or each observation alone.
-macro_rules! explainer {
-    ($model:ident, $learnt:ident, $along:ident, $components:expr, $blocks:expr) => {
-        Ok(Explainer::of_each(
-            ($along, $components),
-            $blocks,
-            move |data, how, each| {
-                let how = how.along($along);
-                Ok(match each {
-                    true => Answer::Each($model.transform_each(&$learnt, data, &how)?),
-                    false => $model.transform(&$learnt, data, &how)?.untyped().into(),
-                })
-            },
-        ))
+/// A model of streams.
+macro_rules! streamed {
+    () => {
+        fn streamed<T: Scalar>(&self, how: &Stream) -> Option<Box<dyn Learner<T>>> {
+            Some(how.of(self.clone()))
+        }
+    };
+}
+
+/// How a model explains new data under what it has learnt: all observations together, and `each` as a batch of one where that is something else.
+macro_rules! explains {
+    (|$model:ident, $learnt:ident, $data:ident, $how:ident| $all:expr $(, each: $each:expr)?) => {
+        fn explain<T: Scalar>(
+            &self,
+            $learnt: &Self::State<T>,
+            $data: &dyn Data<T>,
+            $how: &Transform,
+            each: bool,
+        ) -> Result<Answer<T>, FitError> {
+            let ($model, _) = (self, each);
+            $(if each {
+                return Ok(Answer::Each($each));
+            })?
+            Ok($all.untyped().into())
+        }
     };
 }
 

@@ -1,8 +1,11 @@
 //! Data of either sign.
 
 use plca_fit::shards::Sharded;
-use plca_fit::{FitError, Named, Reconstruct as _, SettingSpec, SettingValue};
+use plca_fit::{
+    FitError, Model as _, Named, Reconstruct as _, SettingSpec, SettingValue, State as _, Transform,
+};
 use plca_priors::PriorSpec;
+use plca_tensor::Data;
 pub(super) use skellam_snmf::{
     Ding, KMeans, ShiftedSnmf, ShiftedSnmfVb, SignedCp, SignedCpVb, Snmf, SnmfVb,
 };
@@ -12,16 +15,19 @@ use skellam_snmf::{
 };
 
 use crate::approximation::{Draws, Fitted};
-use crate::explain::{along, whole};
+use crate::explain::{along, whole, without_dimension};
 use crate::kind::{Extents, Kind, named, of_file, of_settings};
 use crate::options::{kernel_of, wrong_value};
-use crate::{Answer, Approximation, Explainer, Law, Options, RunError, Saved, Scalar, Takes};
+use crate::{
+    Answer, Approximation, Explainer, Law, Options, RunError, Saved, Scalar, Score, Takes,
+};
 
 impl Kind for Snmf {
     types!(SnmfState);
     // Its objective has the normalisers of its priors, of flat ones too.
     by_name!(k => Snmf::new(k).priors(Prior::flat()));
     priors!();
+    explains!(|model, learnt, data, how| model.transform(learnt, data, how)?);
     sharded!();
     const ABOUT: &'static str = "Skellam semi-NMF of a matrix of either sign, by EM";
     const RUNS: &'static str = "transpose prior priors fix freeze_entries accelerate shards";
@@ -37,11 +43,7 @@ impl Kind for Snmf {
         let learnt: SnmfState<f64> = file.state()?;
         let k = learnt.components();
         let model: Self = of_file(&said, (k, &learnt.shape()), &[])?;
-        Ok(Explainer::new(
-            (1, k),
-            &["activations"],
-            move |data, how| Ok(model.transform(&learnt, data, &how)?.untyped()),
-        ))
+        Ok(Explainer::new(model, learnt, (1, k), &["activations"]))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -49,6 +51,9 @@ impl Kind for Snmf {
         Ok(rates(file.state()?, m))
     }
 }
+
+/// What describes an observation by its posterior.
+const POSTERIOR: &[&str] = &["activations", "activations_shape", "activations_rate"];
 
 /// The rate of a gamma law by variational Bayes that is not said.
 const RATE: f64 = 1e-3;
@@ -85,6 +90,7 @@ impl Kind for SnmfVb {
     types!(SnmfVbState);
     by_name!(k => SnmfVb::new(k));
     priors!();
+    explains!(|model, learnt, data, how| model.transform(learnt, data, how)?);
     sharded!();
     const ABOUT: &'static str = "Skellam semi-NMF of a matrix of either sign, by variational Bayes";
     const RUNS: &'static str = "transpose prior priors fix freeze_entries accelerate shards";
@@ -100,11 +106,25 @@ impl Kind for SnmfVb {
         let learnt: SnmfVbState<f64> = file.state()?;
         let k = learnt.components();
         let model: Self = of_file(&said, (k, &learnt.shape()), &[])?;
-        Ok(Explainer::new(
-            (1, k),
-            &["activations", "activations_shape", "activations_rate"],
-            move |data, how| Ok(model.transform(&learnt, data, &how)?.untyped()),
-        ))
+        Ok(Explainer::new(model, learnt, (1, k), POSTERIOR))
+    }
+
+    fn evidence(
+        &self,
+        learnt: &SnmfVbState<f64>,
+        bound: f64,
+        data: &dyn Data<f64>,
+    ) -> Result<Option<Score>, FitError> {
+        let k = self.components;
+        let snmf = Snmf::new(k)
+            .replicates(self.replicates)
+            .real_data(self.real_data);
+        let (snmf, means) = (snmf.bind(data)?, learnt.means()?);
+        Ok(Some(Score {
+            score: -self.score(bound),
+            ln_lik: snmf.likelihood(means.parameters())?,
+            parameters: k * (2 * data.shape()[0] - 1 + data.shape()[1]),
+        }))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -146,6 +166,10 @@ fn check_modes(options: &Options, order: usize) -> Result<(), RunError> {
 impl Kind for SignedCp {
     types!(SignedCpState);
     priors!();
+    explains!(
+        |model, learnt, data, how| model.transform(learnt, data, how)?,
+        each: model.transform_each(learnt, data, how)?
+    );
     const ABOUT: &'static str =
         "Skellam factorization of a tensor of either sign with one signed mode, by EM";
     const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
@@ -183,7 +207,7 @@ impl Kind for SignedCp {
         let factor = format!("factor_{along}");
         let blocks: Vec<String> = vec!["weights".to_string(), factor];
         let blocks: Vec<&str> = blocks.iter().map(String::as_str).collect();
-        explainer!(model, learnt, along, k, &blocks)
+        Ok(Explainer::new(model, learnt, (along, k), &blocks))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -213,6 +237,10 @@ fn modes(signed: usize, scale: Option<usize>) -> Vec<(&'static str, SettingValue
 impl Kind for SignedCpVb {
     types!(SignedCpVbState);
     priors!();
+    explains!(
+        |model, learnt, data, how| model.transform(learnt, data, how)?,
+        each: model.transform_each(learnt, data, how)?
+    );
     const ABOUT: &'static str = "Skellam factorization of a tensor of either sign with one signed mode, by variational Bayes";
     const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
     const TAKES: Takes = Takes::Signed;
@@ -247,7 +275,7 @@ impl Kind for SignedCpVb {
             .flat_map(|block| ["", "_shape", "_rate"].map(|of| format!("{block}{of}")))
             .collect();
         let blocks: Vec<&str> = blocks.iter().map(String::as_str).collect();
-        explainer!(model, learnt, along, k, &blocks)
+        Ok(Explainer::new(model, learnt, (along, k), &blocks))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -264,6 +292,9 @@ impl Kind for ShiftedSnmf {
     types!(ShiftedSnmfState);
     by_name!(k => ShiftedSnmf::new(k, Vec::new()));
     priors!();
+    explains!(|model, learnt, data, how| {
+        model.transform(learnt, data, &without_dimension(how))?
+    });
     const ABOUT: &'static str =
         "Shift-invariant Skellam semi-NMF of data of either sign and any order, by EM";
     const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
@@ -286,11 +317,7 @@ impl Kind for ShiftedSnmf {
         // New data may have other places: only priors that are one number hold for them.
         let kernel = [("kernel", kernel_of(learnt.kernel_shape()))];
         let model: Self = of_file(&said, (k, &learnt.shape()), &kernel)?;
-        Ok(Explainer::new(
-            (0, k),
-            &["activations"],
-            move |data, how| Ok(model.transform(&learnt, data, &how)?.untyped()),
-        ))
+        Ok(Explainer::new(model, learnt, (0, k), &["activations"]))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
@@ -302,6 +329,9 @@ impl Kind for ShiftedSnmfVb {
     types!(ShiftedSnmfVbState);
     by_name!(k => ShiftedSnmfVb::new(k, Vec::new()));
     priors!();
+    explains!(|model, learnt, data, how| {
+        model.transform(learnt, data, &without_dimension(how))?
+    });
     const ABOUT: &'static str = "Shift-invariant Skellam semi-NMF of data of either sign and any order, by variational Bayes";
     const RUNS: &'static str = "prior priors fix accelerate";
     const TAKES: Takes = Takes::Signed;
@@ -323,11 +353,7 @@ impl Kind for ShiftedSnmfVb {
         // New data may have other places: only priors that are one number hold for them.
         let kernel = [("kernel", kernel_of(learnt.kernel_shape()))];
         let model: Self = of_file(&said, (k, &learnt.shape()), &kernel)?;
-        Ok(Explainer::new(
-            (0, k),
-            &["activations", "activations_shape", "activations_rate"],
-            move |data, how| Ok(model.transform(&learnt, data, &how)?.untyped()),
-        ))
+        Ok(Explainer::new(model, learnt, (0, k), POSTERIOR))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {

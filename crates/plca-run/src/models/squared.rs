@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plca_fit::{Named, Reconstruct as _, SettingSpec, State as _};
+use plca_fit::{FitError, Named, Reconstruct as _, SettingSpec, State as _, Transform};
 use plca_priors::PriorSpec;
+use plca_tensor::Data;
 pub(super) use pntf_l2::{Ntf, Pntf};
 use pntf_l2::{NtfState, PntfState};
 
@@ -11,10 +12,11 @@ use crate::approximation::Fitted;
 use crate::explain::along;
 use crate::kind::{Kind, named};
 use crate::options::wrong_value;
-use crate::{Approximation, Explainer, Options, RunError, Saved, Scalar, Takes};
+use crate::{Answer, Approximation, Explainer, Options, RunError, Saved, Scalar, Takes};
 
 impl Kind for Pntf {
     types!(PntfState);
+    explains!(|_model, learnt, data, how| learnt.transform(data, how)?);
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str =
         "Factorization of any order under squared error, weights and factors on the simplex";
@@ -48,9 +50,10 @@ impl Kind for Pntf {
         let state: PntfState<f64> = file.state()?;
         let k = state.weights().len();
         Ok(Explainer::new(
+            Self::new(k),
+            state,
             (along, k),
             &["mixture"],
-            move |data, how| Ok(state.transform(data, &how.along(along))?.untyped()),
         ))
     }
 
@@ -61,8 +64,10 @@ impl Kind for Pntf {
 
 impl Kind for Ntf {
     types!(NtfState);
+    explains!(|model, learnt, data, how| model.transform(learnt, data, how)?);
     by_name!(k => Ntf::new(k));
     priors!();
+    const PENALTIES: bool = true;
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str =
         "Non-negative factorization of any order under squared error (Lee and Seung)";
@@ -75,9 +80,7 @@ impl Kind for Ntf {
         let along = along(asked, order - 1, |d| d < order)?;
         let state: NtfState<f64> = file.state()?;
         let (factor, k) = (format!("factor_{along}"), state.components());
-        Ok(Explainer::new((along, k), &[&factor], move |data, how| {
-            Ok(state.transform(data, &how.along(along))?.untyped())
-        }))
+        Ok(Explainer::new(Self::new(k), state, (along, k), &[&factor]))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
