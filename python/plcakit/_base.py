@@ -48,6 +48,7 @@ COMMON: dict[str, Any] = {
     "prior": [dict, None],
     "freeze": [str, tuple, list, set, dict],
     "check_every": [Interval(numbers.Integral, 1, None, closed="left")],
+    "time_limit": [Interval(numbers.Real, 0, None, closed="neither"), None],
     "callback": [callable, None],
     "verbose": ["verbose"],
 }
@@ -104,6 +105,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     prior: Priors
     freeze: Freeze
     check_every: int
+    time_limit: float | None
     callback: Callback | None
     verbose: int
     solver: str
@@ -385,7 +387,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return X, observed
 
     def _stop(self) -> dict[str, float]:
-        return {"tol": float(self.tol), "max_iter": int(self.max_iter), "check_every": int(self.check_every)}
+        limit = {} if self.time_limit is None else {"time_limit": float(self.time_limit)}
+        return {"tol": float(self.tol), "max_iter": int(self.max_iter), "check_every": int(self.check_every), **limit}
 
     def _watch(self) -> Watch | None:
         if self.callback is None and not self.verbose:
@@ -442,6 +445,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "per unit of data and iteration: raise max_iter or tol, or take another solver",
                 ConvergenceWarning,
             )
+        if result["status"] == "time_limit":
+            warn(f"{name} reached time_limit={self.time_limit} after {self.n_iter_} iterations, before it converged", ConvergenceWarning)
 
     def _instead(self, block: str) -> str:
         """What there is in the place of a prior that is too strong for the data."""

@@ -40,6 +40,8 @@ freeze : str, sequence of str or dict, default=()
     for each component, or a boolean array of the block's shape in ``start`` for single entries.
 check_every : int, default=10
     Iterations between checks of the objective, by `tol` and by `callback`.
+time_limit : float or None, default=None
+    The seconds that a fit may take, all its starts together; then ``stop_reason_`` is ``"time_limit"``. The result depends on the machine.
 callback : callable or None, default=None
     Called as ``callback(iteration, objective)`` at every check; a true return value ends the fit. While a start is computed that takes several steps,
     such as ``init="nndsvd"`` or that of ``method="vb"``, it is called before each with 0 and NaN. With `n_init` above 1 the calls of starts
@@ -94,7 +96,7 @@ def _group(*names: str) -> str:
 _PARTS.update(
     {
         "starts": _group("random_state", "n_init", "n_jobs", "warm_start"),
-        "watch": _group("freeze", "check_every", "callback", "verbose"),
+        "watch": _group("freeze", "check_every", "time_limit", "callback", "verbose"),
         "ended": _group("n_components_", "n_iter_", "converged_", "stop_reason_", "trace_"),
         "features": _group("n_features_in_", "feature_names_in_"),
         "fitted": "Returns\n-------\nself : object\n    The fitted estimator.",

@@ -80,6 +80,7 @@ class NMF(MixtureModel):
         Blocks that keep the values of the start, or with a dict the components of a block that do: ``"w"`` and ``"h"``; under squared error
         ``"factor_0"``, which is `W`, and ``"factor_1"``, which is `H` transposed. A start has the same names.
     %(check_every)s
+    %(time_limit)s
     %(callback)s
     %(verbose)s
 
@@ -152,6 +153,7 @@ class NMF(MixtureModel):
         prior: Priors = None,
         freeze: Freeze = (),
         check_every: int = 10,
+        time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

@@ -102,6 +102,7 @@ class PNTF(ProductModel):
         warm_start: bool = False,
         freeze: Freeze = (),
         check_every: int = 10,
+        time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

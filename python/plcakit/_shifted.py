@@ -107,6 +107,7 @@ class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
         prior: Priors = None,
         freeze: Freeze = (),
         check_every: int = 10,
+        time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

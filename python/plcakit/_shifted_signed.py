@@ -113,6 +113,7 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
         prior: Priors = None,
         freeze: Freeze = (),
         check_every: int = 10,
+        time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

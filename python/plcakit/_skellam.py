@@ -174,6 +174,7 @@ class SkellamSNMF(SignedModel, MixtureModel):
         prior: Priors = None,
         freeze: Freeze = (),
         check_every: int = 10,
+        time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

@@ -182,6 +182,7 @@ class TransformInvariantPLCA(KernelMixture):
         prior: Priors = None,
         freeze: Freeze = (),
         check_every: int = 10,
+        time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:

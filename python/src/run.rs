@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use plca::em::{Batch, Criterion, CrossValidation, NotCounts, OnlineState, Selection, not_counts};
 use plca::fit::{Fill, Init, Parameters, Solver, Status, Stop, Transform, far_hidden_cell};
@@ -21,7 +22,13 @@ pub(crate) type Arrays = BTreeMap<String, Array<f64>>;
 
 /// What says when a run ends, by name.
 pub(crate) fn stop(options: &Options, default: Stop) -> Result<Stop, Refused> {
-    let known = ["max_iter", "tol", "residual_tol", "check_every"];
+    let known = [
+        "max_iter",
+        "tol",
+        "residual_tol",
+        "check_every",
+        "time_limit",
+    ];
     options.only(&known, "this stop rule")?;
     let mut stop = default;
     if let Some(most) = options.count("max_iter")? {
@@ -36,6 +43,11 @@ pub(crate) fn stop(options: &Options, default: Stop) -> Result<Stop, Refused> {
     }
     if let Some(every) = options.count("check_every")? {
         stop.check_every = every;
+    }
+    if let Some(seconds) = options.number("time_limit")? {
+        let limit = Duration::try_from_secs_f64(seconds);
+        let refused = |_| Refused::Value(format!("`time_limit` is {seconds}, expected seconds"));
+        stop.time_limit = Some(limit.map_err(refused)?);
     }
     stop.check().map_err(|e| Refused::Value(e.to_string()))?;
     Ok(stop)

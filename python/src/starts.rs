@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use plca::fit::{
-    AnyModel, Checkpoint, Event, FarCell, Fit, FitError, Init, Iteration, Parameters, Progress,
-    Sense, Solver, Status, Stop,
+    AnyModel, Checkpoint, Deadline, Event, FarCell, Fit, FitError, Init, Iteration, Parameters,
+    Progress, Sense, Solver, Status, Stop,
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;
@@ -125,13 +125,14 @@ impl<T: Scalar> Starts<'_, T> {
     ) -> Result<Fitted, Refused> {
         let ends = Mutex::new(Ends::default());
         let last = AtomicU32::new(u32::MAX);
-        let stop = self.control.interrupt();
+        let (stop, limit) = (self.control.interrupt(), self.stop.deadline());
         side_by_side(self.count.max(1), |start| {
             // Where all is to end the first start still says where it would have begun.
-            if last.load(Relaxed) < start || start > 0 && stop.is_raised() {
+            let late = start > 0 && (stop.is_raised() || limit.is_past());
+            if last.load(Relaxed) < start || late {
                 return false;
             }
-            let end = self.end((start, &last), entry, model, data);
+            let end = self.end((start, &last, limit), entry, model, data);
             if end.is_err() {
                 last.fetch_min(start, Relaxed);
             }
@@ -145,7 +146,7 @@ impl<T: Scalar> Starts<'_, T> {
 
     fn end(
         &self,
-        (start, last): (u32, &AtomicU32),
+        (start, last, limit): (u32, &AtomicU32, Deadline),
         entry: &Entry,
         model: &dyn AnyModel<T>,
         data: &dyn Data<T>,
@@ -189,7 +190,9 @@ impl<T: Scalar> Starts<'_, T> {
             }
             answer
         };
-        let run = run.solver(self.solver).stop(self.stop.clone());
+        let mut stop = self.stop.clone();
+        stop.time_limit = limit.left();
+        let run = run.solver(self.solver).stop(stop);
         let fit = run.observe(observer).resume(Checkpoint::new(at))?;
         let mut outcome = Outcome::of(&fit, posterior)?;
         if self.likelihood {

@@ -125,3 +125,21 @@ def test_no_job_is_none(X):
             model.set_params(n_jobs=0)
             call(X)
     assert np.array_equal(model.set_params(n_jobs=10**9).fit(X).components_, PLSA(2, random_state=0).fit(X).components_)
+
+
+@pytest.mark.parametrize("model", ALL, ids=repr)
+def test_a_time_limit_ends_all_starts(model, X):
+    from sklearn.base import clone
+
+    plain, patient = fitted(model, X, n_init=2), fitted(model, X, n_init=2, time_limit=1e6)
+    assert plain.objective_ == patient.objective_
+    endless = clone(model).set_params(tol=0, max_iter=10**9, n_init=4, time_limit=1e-9)
+    with pytest.warns(UserWarning, match="time_limit"):
+        endless.fit(X)
+    assert endless.stop_reason_ == "time_limit" and not endless.converged_
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, np.nan, "soon"])
+def test_a_time_limit_is_above_0(X, limit):
+    with pytest.raises(ValueError, match="time_limit"):
+        NMF(3, time_limit=limit).fit(X)

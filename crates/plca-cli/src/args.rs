@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
@@ -209,6 +210,13 @@ fn tolerance(s: &str) -> Result<f64, String> {
     }
 }
 
+/// A time above 0.
+fn seconds(s: &str) -> Result<Duration, String> {
+    let time = Duration::try_from_secs_f64(number(s)?);
+    let time = time.ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| format!("{s} is not a number of seconds above 0"))
+}
+
 fn number(s: &str) -> Result<f64, String> {
     s.parse().map_err(|_| format!("`{s}` is not a number"))
 }
@@ -382,6 +390,11 @@ pub(crate) struct FitArgs {
     /// Iterations between checks of the objective
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = STOPPING, allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub(crate) check_every: usize,
+    /// Seconds that the fit may take, all its starts together
+    ///
+    /// Then the best of what there is is kept, after a warning. The result depends on the machine: the summary has the number of iterations, which --max-iter repeats.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true, help_heading = STOPPING)]
+    pub(crate) time_limit: Option<Duration>,
     /// Model file to write: .npz or .safetensors
     #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output: PathBuf,

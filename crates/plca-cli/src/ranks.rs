@@ -56,6 +56,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--init", args.init.is_some()),
         ("--restarts", args.restarts != 1),
         ("--resume", args.resume.is_some()),
+        ("--time-limit", args.time_limit.is_some()),
         ("--temper B,ETA", schedule(args)?.is_some()),
     ];
     // Of the extrapolations one alone is made where the shards are.

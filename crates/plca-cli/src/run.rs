@@ -8,8 +8,8 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::HeldOut;
 use plca_fit::{
-    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration,
-    Progress, Sense, Status, Stop, far_hidden_cell,
+    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Deadline, Event, FitError, Init,
+    Iteration, Progress, Sense, Status, Stop, far_hidden_cell,
 };
 use plca_io::{Element, ModelFile};
 use plca_tensor::{Data, DataError};
@@ -87,6 +87,7 @@ pub(crate) fn stop(args: &FitArgs) -> Result<Stop, Failure> {
     stop = stop.check_every(args.check_every);
     stop.tol = Some(args.tol).filter(|&tol| tol > 0.0);
     stop.residual_tol = args.kkt_tol;
+    stop.time_limit = args.time_limit;
     stop.check().map_err(Failure::usage)?;
     Ok(stop)
 }
@@ -129,9 +130,13 @@ impl<T: Scalar> Run<'_, T> {
             let what = format!("stands at iteration {there}, beyond --max-iter {most}");
             return Err(Failure::of(path, what));
         }
+        let limit = self.stop.deadline();
         for start in place.start..starts {
+            if place.best.is_some() && limit.is_past() {
+                break;
+            }
             let from = place.running.take();
-            let ended = self.start(start, from, place.best.as_ref(), trace)?;
+            let ended = self.start((start, limit), from, place.best.as_ref(), trace)?;
             let better = |best: &Ended<T>| ended.outcome.score > best.outcome.score;
             if place.best.as_ref().is_none_or(better) {
                 place.best = Some(ended);
@@ -184,7 +189,7 @@ impl<T: Scalar> Run<'_, T> {
     /// Runs one start to its end.
     fn start(
         &self,
-        start: u64,
+        (start, limit): (u64, Deadline),
         from: Option<(Checkpoint<T>, Restored)>,
         best: Option<&Ended<T>>,
         trace: &mut Trace<'_>,
@@ -204,7 +209,9 @@ impl<T: Scalar> Run<'_, T> {
         interrupt::iterating();
         let sense = run.algorithm().sense();
         let posterior = has_density(run.algorithm().blocks()) || args.options.has("sparsity");
-        let mut run = run.solver(solver).stop(self.stop.clone());
+        let mut stop = self.stop.clone();
+        stop.time_limit = limit.left();
+        let mut run = run.solver(solver).stop(stop);
         if let Some((cooling, parts)) = &self.cooling {
             run = run.cool(*cooling, &parts.train, &parts.held);
         }
@@ -321,6 +328,12 @@ impl<T: Scalar> Run<'_, T> {
         let fixed = free.iter().all(|name| args.fix.contains(name));
         let cut = outcome.status == Status::MaxIterations && !fixed;
         warnings.extend(unfinished(cut, args.max_iter, args.tol));
+        if outcome.status == Status::TimeLimit {
+            let iterations = outcome.iterations;
+            warnings.push(format!(
+                "--time-limit ended the run after {iterations} iterations, before it converged"
+            ));
+        }
         let mut model = args.model.file(&best.widened());
         if !args.fix.iter().any(|fixed| fixed.starts_with("kernels")) {
             warnings.extend(points(&model));

@@ -133,6 +133,7 @@ const OF_ALL_DATA: &[&str] = &[
     "--max-iter",
     "--tol",
     "--check-every",
+    "--time-limit",
     "--kkt-tol",
     "--missing-method",
 ];

@@ -485,3 +485,38 @@ fn rates_have_priors() {
         &["w=rate:-1", "linear", "-1"],
     );
 }
+
+#[test]
+fn a_time_limit_ends_a_fit_of_any_model_and_changes_nothing_else() {
+    let folder = Folder::with_counts();
+    for entry in plca_run::models() {
+        let name = entry.name;
+        let kernel = if entry.kernels.is_some() {
+            "--kernel 2x2"
+        } else {
+            ""
+        };
+        let line = format!("fit {name} d.csv --rank 2 {kernel} --max-iter 40 --restarts 2 --quiet");
+        folder.ok(&format!("{line} --output a.npz"));
+        folder.ok(&format!("{line} --output b.npz --time-limit 1e6"));
+        assert_eq!(folder.model("a.npz").arrays, folder.model("b.npz").arrays);
+        let line = format!("fit {name} d.csv --rank 2 {kernel} --tol 0 --max-iter 1000000000");
+        let run = folder.run(&format!("{line} --output c.npz --time-limit 1e-9 --json"));
+        let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        // Some models have nothing left to do before they are cut.
+        if summary["stop_reason"] != "settled" {
+            assert_eq!(summary["stop_reason"], "time_limit", "{name}: {summary}");
+            let told = String::from_utf8_lossy(&run.stderr);
+            assert!(
+                told.contains("--time-limit ended the run"),
+                "{name}: {told}"
+            );
+        }
+    }
+    for wrong in ["0", "-1", "x", "inf", "nan"] {
+        let line = format!("fit plca d.csv --rank 2 --output o.npz --time-limit {wrong}");
+        folder.fails(2, &line, &["--time-limit"]);
+    }
+    let line = "fit plca d.csv --rank 2 --output o.npz --online 0.7,1 --time-limit 1";
+    folder.fails(2, line, &["--time-limit"]);
+}
