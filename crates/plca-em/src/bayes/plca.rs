@@ -85,7 +85,7 @@ impl PlcaVb {
         how: &Transform,
     ) -> Result<Explained<PlcaVbState<T>>, FitError> {
         self.check()?;
-        let factors: Vec<_> = learnt.factors_shape().collect();
+        let factors = learnt.factors_shape();
         let along = how.mode(factors.len())?;
         let k = learnt.weights_shape().len();
         let kept = factors.iter().enumerate();
@@ -120,7 +120,7 @@ impl PlcaVb {
         let fit: Fit<PlcaVbState<T>> = bounded(&em, start, how)?;
         let restore = |j: usize, block: &mut DMatrix<T>| {
             if j > 0 && j - 1 != along {
-                block.clone_from(factors[j - 1]);
+                block.clone_from(&factors[j - 1]);
             }
         };
         Ok(Explained {
@@ -144,7 +144,7 @@ impl PlcaVb {
         how: &Transform,
     ) -> Result<Each, FitError> {
         self.check()?;
-        let along = how.mode(learnt.factors_shape().count())?;
+        let along = how.mode(learnt.factors_shape().len())?;
         let mut config = self.clone();
         config.components = learnt.weights_shape().len();
         config.blocks = self.blocks.unfrozen();
@@ -267,7 +267,7 @@ pub struct PlcaVbState<T: Real>(Parameters<T>);
 plca_fit::serialised!(PlcaVbState);
 by_means!(
     PlcaVbState,
-    |state| state.factors_shape().map(|f| f.nrows()).collect(),
+    |state| state.factors_shape().iter().map(|f| f.nrows()).collect(),
     state.weights_shape().len()
 );
 
@@ -296,13 +296,15 @@ impl<T: Real> PlcaVbState<T> {
     ///
     /// If there is no such mode.
     pub fn factor_shape(&self, mode: usize) -> &DMatrix<T> {
-        let factor = self.factors_shape().nth(mode);
-        factor.unwrap_or_else(|| no_mode(mode, self.factors_shape().count()))
+        let factors = self.factors_shape();
+        factors
+            .get(mode)
+            .unwrap_or_else(|| no_mode(mode, factors.len()))
     }
 
     /// The shapes of the factors of all modes, in the order of the modes.
-    pub fn factors_shape(&self) -> impl Iterator<Item = &DMatrix<T>> {
-        self.0.matrices()[1..].iter()
+    pub fn factors_shape(&self) -> &[DMatrix<T>] {
+        &self.0.matrices()[1..]
     }
 
     /// The posterior means: shapes divided by the sums of their columns.

@@ -86,9 +86,8 @@ impl<T: Real> NmfState<T> {
     /// [`FitError::Conflict`] for a PLCA of another order, [`FitError::Shape`] for another number of sums than components, [`FitError::Empty`] where
     /// a component with weight is to sum to 0, [`FitError::Value`].
     pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, FitError> {
-        let factors: Vec<_> = plca.factors().collect();
-        let &[first, second] = &factors[..] else {
-            let order = factors.len();
+        let [first, second] = plca.factors() else {
+            let order = plca.factors().len();
             return conflict(format!("NMF is for matrices, the PLCA has order {order}"));
         };
         let weights = plca.weights();

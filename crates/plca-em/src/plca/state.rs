@@ -56,13 +56,15 @@ impl<T: Real> PlcaState<T> {
     ///
     /// If there is no such mode.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
-        let factor = self.factors().nth(mode);
-        factor.unwrap_or_else(|| no_mode(mode, self.factors().count()))
+        let factors = self.factors();
+        factors
+            .get(mode)
+            .unwrap_or_else(|| no_mode(mode, factors.len()))
     }
 
     /// The factors of all modes, each `I_j x K` with columns that sum to 1, in the order of the modes.
-    pub fn factors(&self) -> impl Iterator<Item = &DMatrix<T>> {
-        self.0.blocks().skip(1).map(|(_, factor)| factor)
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        &self.0.matrices()[1..]
     }
 
     /// Transforms new data along one mode: the factors of the other modes are kept, and the weights are those of the new data.
@@ -75,8 +77,8 @@ impl<T: Real> PlcaState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let along = how.mode(self.factors().count())?;
-        let factors = self.factors().enumerate();
+        let along = how.mode(self.factors().len())?;
+        let factors = self.factors().iter().enumerate();
         let factors = factors.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
         let factors: Vec<_> = factors.collect();
         let (part, dropped) = possible(data, &factors, how.impossible)?;
@@ -126,8 +128,8 @@ impl<T: Real> PlcaState<T> {
     ///
     /// As [`transform`](Self::transform).
     pub fn transform_each(&self, data: &dyn Data<T>, how: &Transform) -> Result<Each, FitError> {
-        let along = how.mode(self.factors().count())?;
-        let factors = self.factors().enumerate();
+        let along = how.mode(self.factors().len())?;
+        let factors = self.factors().iter().enumerate();
         let factors = factors.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
         let factors: Vec<_> = factors.collect();
         // The first cell of all that is to be refused.

@@ -147,7 +147,7 @@ fn models_that_are_equal_stay_so() {
     let a = after(&plca, &data, &start, Solver::Fast, 15).unwrap();
     let b = after(&nmf, &data, &matched, Solver::Fast, 15).unwrap();
     let product = b.state().to_plca().unwrap();
-    for (x, y) in a.state().factors().zip(product.factors()) {
+    for (x, y) in a.state().factors().iter().zip(product.factors()) {
         assert!((x - y).amax() < 1e-9, "{x} {y}");
     }
 }

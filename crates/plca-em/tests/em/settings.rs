@@ -100,7 +100,7 @@ fn masked_updates_have_no_scale() -> Result<(), FitError> {
     let product = NmfState::new(start.factor(0) * &weights * s, start.factor(1).transpose())?;
     let product = after(&nmf, &**data, &product, Solver::Em, 20)?;
     let (image, got) = (product.state().to_plca()?, after_steps(&**data, 20)?);
-    for (image, got) in image.factors().zip(got.factors()) {
+    for (image, got) in image.factors().iter().zip(got.factors()) {
         assert!((image - got).amax() <= 1e-12, "{image} {got}");
     }
     Ok(())

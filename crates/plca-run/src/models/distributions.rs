@@ -125,7 +125,7 @@ impl Kind for PlcaVb {
         let said = file.said();
         let learnt: PlcaVbState<f64> = file.state()?;
         let k = learnt.weights_shape().len();
-        let shape: Vec<usize> = learnt.factors_shape().map(|f| f.nrows()).collect();
+        let shape: Vec<usize> = learnt.factors_shape().iter().map(|f| f.nrows()).collect();
         let model: Self = of_file(&said, (k, &shape), &[])?;
         let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
         let blocks = ["weights_shape", "weights", &factor, &means];

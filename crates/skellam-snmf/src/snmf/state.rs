@@ -55,7 +55,7 @@ impl<T: Real> SnmfState<T> {
     }
 
     /// A copy of the atoms and activations as plain matrices: what hyperparameters are learnt from where factors are known.
-    pub fn factors(&self) -> Factors<T> {
+    pub fn to_factors(&self) -> Factors<T> {
         let [plus, minus] = split(self.atoms());
         Factors {
             plus,

@@ -209,7 +209,7 @@ impl SnmfVb {
             ("atoms", means.atoms().shape(), atoms),
             ("activations", means.activations().shape(), activations),
         ])?;
-        let factors = means.factors();
+        let factors = means.to_factors();
         let sides = [&factors.plus, &factors.minus];
         let lost = unsupported(&counts.data.cells, sides, &factors.activations);
         if let Some((at, value)) = lost {
