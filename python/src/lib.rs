@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use nalgebra::{DMatrix, DVector};
 use numpy::{PyArray1, PyArrayMethods};
 use plca::em::{Criterion, CrossValidation, OnlineState, RankRow, RankRule, best_rank};
-use plca::fit::{Solver, Spectra, Stop, Transform};
+use plca::fit::{Solver, Stop, Transform, consensus::Spectra};
 use plca::io::{Array, ModelFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -8,8 +8,8 @@ use plca::em::{
     effective_parameters, nominal_parameters, sample_counts, shifted_parameters,
 };
 use plca::fit::{
-    Each, Explained, Factored, FitError, Interrupt, Model, Parameters, Reconstruct, SettingValue,
-    State, Transform,
+    Explained, Factored, FitError, Interrupt, Model, Parameters, Reconstruct, State, Transform,
+    explain::Each, setting::SettingValue,
 };
 use plca::io::{ModelFile, room};
 use plca::l2::{Ntf, NtfState, Pntf, PntfState};

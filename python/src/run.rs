@@ -9,8 +9,8 @@ use plca::em::{
     Criterion, CrossValidation, NotCounts, OfFold, OnlineState, RankTable, Selection, not_counts,
 };
 use plca::fit::{
-    Fill, Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver, Status,
-    Stop, Transform, far_hidden_cell,
+    Fit, FitError, Impossible, Init, Interrupt, Model, Reconstruct, Run, Solver, Status, Stop,
+    Transform, far::far_hidden_cell, nndsvd::Fill,
 };
 use plca::io::{Array, ModelFile, block_of, room};
 use plca::tensor::parallel::apart;

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use plca::fit::{
-    AnyModel, Checkpoint, Event, FarCell, Fit, FitError, Init, Iteration, Parameters, Progress,
-    Sense, Solver, State, Status, Stop,
+    AnyModel, Checkpoint, Event, Fit, FitError, Init, Iteration, Parameters, Progress, Sense,
+    Solver, State, Status, Stop, far::FarCell,
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;

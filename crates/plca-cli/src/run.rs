@@ -8,8 +8,8 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::HeldOut;
 use plca_fit::{
-    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Event, FitError, Init, Iteration,
-    Progress, Sense, Status, Stop, far_hidden_cell,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Progress, Sense,
+    Status, Stop, blocks::BlockSpec, far::far_hidden_cell,
 };
 use plca_io::{Element, ModelFile};
 use plca_tensor::{Data, DataError};

@@ -1,7 +1,11 @@
 //! The table of models.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, FileLayout, Freeze, Frozen, Parameters, SettingSpec, SettingValue};
+use plca_fit::{
+    Parameters,
+    blocks::{Axes, FileLayout, Frozen},
+    setting::{Freeze, SettingSpec, SettingValue},
+};
 use plca_io::{Array, ModelFile, block_of};
 use plca_priors::PriorSpec;
 

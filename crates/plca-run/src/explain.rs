@@ -1,6 +1,6 @@
 //! New data under a learnt state.
 
-use plca_fit::{Each, Explained, FitError, Parameters, Transform};
+use plca_fit::{Explained, FitError, Parameters, Transform, explain::Each};
 use plca_tensor::{Data, MAX_ORDER};
 
 use crate::RunError;

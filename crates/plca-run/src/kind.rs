@@ -5,8 +5,9 @@ use std::fmt::Debug;
 
 use plca_fit::shards::Sharded;
 use plca_fit::{
-    FileLayout, FitError, Freeze, Index, Model, Named, Reconstruct, SettingSpec, SettingValue,
-    Settings, State,
+    FitError, Model, Reconstruct, Settings, State,
+    blocks::{FileLayout, Index},
+    setting::{Freeze, Named, SettingSpec, SettingValue},
 };
 use plca_priors::PriorSpec;
 

@@ -7,7 +7,9 @@ use nalgebra::DMatrix;
 use plca_dist::random::exponential;
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::laws::check_threads;
-use plca_fit::{Checkpoint, Factored, Fit, FitError, Init, Memory, Model, Solver, State, Stop};
+use plca_fit::{
+    Checkpoint, Factored, Fit, FitError, Init, Model, Solver, State, Stop, solver::Memory,
+};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

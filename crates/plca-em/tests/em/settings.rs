@@ -7,7 +7,7 @@ use plca_em::{
     Geometry, Given, Likelihood, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
     ShiftedState, Support, Update,
 };
-use plca_fit::{Checkpoint, FitError, Init, Memory, Model, Settings, Solver, State};
+use plca_fit::{Checkpoint, FitError, Init, Model, Settings, Solver, State, solver::Memory};
 use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -3,8 +3,8 @@
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, NmfState, PlcaState, PlcaVbState, PlsaState, PlsaVbState};
 pub(super) use plca_em::{Nmf, Plca, PlcaVb, Plsa, PlsaVb};
+use plca_fit::setting::{Named, SettingSpec, SettingValue};
 use plca_fit::shards::Sharded;
-use plca_fit::{Explained, Named, SettingSpec, SettingValue};
 use plca_priors::PriorSpec;
 
 use crate::approximation::Fitted;
@@ -164,17 +164,15 @@ impl Kind for PlsaVb {
         let model: Self = of_file(&file, (k, &shape), &mode)?;
         let blocks = ["mixture_shape", "mixture"];
         let explainer = Explainer::new((along, k), &blocks, move |data, how| {
-            let explained = model.transform(&learnt, data, &how)?.untyped();
+            let mut explained = model.transform(&learnt, data, &how)?.untyped();
             // Topics are not written, and may be large.
             let forget = |j: usize, block: &mut DMatrix<f64>| {
                 if j == 0 {
                     *block = DMatrix::from_element(1, k, 1.0);
                 }
             };
-            Ok(Explained {
-                fit: explained.fit.change(|at| at.change(forget))?,
-                ..explained
-            })
+            explained.fit = explained.fit.change(|at| at.change(forget))?;
+            Ok(explained)
         });
         Ok(explainer.by_bounds())
     }

@@ -3,7 +3,10 @@
 use plca_dist::random::Categorical;
 use plca_em::{IndexMaps, Likelihood, Positions, ShiftedState, Transformation, TransformedState};
 pub(super) use plca_em::{Shifted, Transformed};
-use plca_fit::{Anneal, FitError, Named, Reconstruct, SettingSpec};
+use plca_fit::{
+    Anneal, FitError, Reconstruct,
+    setting::{Named, SettingSpec},
+};
 use plca_priors::PriorSpec;
 
 use crate::approximation::{Draws, Fitted};

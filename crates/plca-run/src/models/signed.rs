@@ -1,7 +1,10 @@
 //! Data of either sign.
 
 use plca_fit::shards::Sharded;
-use plca_fit::{FitError, Named, Reconstruct as _, SettingSpec, SettingValue};
+use plca_fit::{
+    FitError, Reconstruct as _,
+    setting::{Named, SettingSpec, SettingValue},
+};
 use plca_priors::PriorSpec;
 pub(super) use skellam_snmf::{
     Ding, KMeans, ShiftedSnmf, ShiftedSnmfVb, SignedCp, SignedCpVb, Snmf, SnmfVb,

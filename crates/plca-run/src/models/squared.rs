@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plca_fit::{Named, Reconstruct as _, SettingSpec, State as _};
+use plca_fit::{
+    Reconstruct as _, State as _,
+    setting::{Named, SettingSpec},
+};
 use plca_priors::PriorSpec;
 pub(super) use pntf_l2::{Ntf, Pntf};
 use pntf_l2::{NtfState, PntfState};
