@@ -2,8 +2,10 @@
 //!
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
 //! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, found cases that no test reads, words
-//! that the glossary replaces, formulas that cannot be rendered, files that import one another in a circle, and what is too large.
+//! that the glossary replaces, formulas that cannot be rendered, a prelude that grows, examples of a model
+//! crate that need another crate, files that import one another in a circle, and what is too large.
 
+mod api;
 mod formulas;
 mod shape;
 
@@ -470,6 +472,7 @@ pub(crate) fn run() -> Result<bool> {
             wrong.extend(text(path, &content));
             wrong.extend(replaced(path, &content, &words));
             wrong.extend(formulas::wrong(path, &content));
+            wrong.extend(api::wrong(path, &content)?);
             if has_idle_tests(&root.join(path), &content, &untested) {
                 wrong.push(format!(
                     "{path}: tests of a library that has `test = false`"
