@@ -17,7 +17,6 @@ use crate::EmError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct HeldOut<'a, T: Real> {
     /// The part that a model is fitted to.
     pub train: Part<'a, T>,

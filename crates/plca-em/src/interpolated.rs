@@ -11,7 +11,6 @@ use rand::Rng;
 /// assert!(cell.base > 0.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Judged {
     /// The value that was held out.
     pub value: f64,
