@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use plca::em::EmError;
-use plca::fit::{ConsensusError, FitError};
+use plca::fit::{FitError, consensus::ConsensusError};
 use plca::io::{IoError, NoRoom};
 use plca::tensor::DataError;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};

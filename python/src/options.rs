@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plca::fit::{Frozen, Setting as SettingOf, SettingValue};
+use plca::fit::{
+    blocks::Frozen,
+    setting::{Setting as SettingOf, SettingValue},
+};
 use plca::io::Array;
 use plca::priors::{Penalty, PriorSpec};
 use plca_run::{AnyModel, Entry, Law, PriorBlock, Request, RunError, Takes};

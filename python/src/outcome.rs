@@ -1,7 +1,7 @@
 //! What a fit came to, for Python: the same of data in one piece and of shards.
 
 use numpy::PyArray1;
-use plca::fit::{BlockSpec, Fit, Parameters, Status};
+use plca::fit::{Fit, Parameters, Status, blocks::BlockSpec};
 use plca::tensor::Real;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

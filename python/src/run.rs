@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use plca::em::{Batch, Criterion, CrossValidation, NotCounts, OnlineState, Selection, not_counts};
-use plca::fit::{Fill, Init, Parameters, Solver, Status, Stop, Transform, far_hidden_cell};
+use plca::fit::far::far_hidden_cell;
+use plca::fit::nndsvd::Fill;
+use plca::fit::{Init, Parameters, Solver, Status, Stop, Transform};
 use plca::io::{Array, ModelFile, room};
 use plca::tensor::parallel::apart;
 use plca::tensor::{Data, Real, unobserved};

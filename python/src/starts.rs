@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use plca::fit::far::FarCell;
 use plca::fit::{
-    AnyModel, Checkpoint, Deadline, Event, FarCell, Fit, FitError, Init, Iteration, Parameters,
-    Progress, Sense, Solver, Status, Stop,
+    AnyModel, Checkpoint, Deadline, Event, Fit, FitError, Init, Iteration, Parameters, Progress,
+    Sense, Solver, Status, Stop,
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;

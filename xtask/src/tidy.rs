@@ -2,8 +2,10 @@
 //!
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
 //! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, found cases that no test reads, words
-//! that the glossary replaces, formulas that cannot be rendered, files that import one another in a circle, and what is too large.
+//! that the glossary replaces, formulas that cannot be rendered, a prelude that grows, examples of a model
+//! crate that need another crate, files that import one another in a circle, and what is too large.
 
+mod api;
 mod formulas;
 mod shape;
 
@@ -195,6 +197,10 @@ fn packages(metadata: &Value) -> Vec<String> {
             };
             if refused {
                 wrong.push(format!("{name}: must not depend on {to}"));
+            }
+            let exact = format!("={}", field(package, "version"));
+            if internal.contains(&to) && field(dependency, "req") != exact {
+                wrong.push(format!("{name}: must depend on {to} in version {exact}"));
             }
         }
     }
@@ -466,6 +472,7 @@ pub(crate) fn run() -> Result<bool> {
             wrong.extend(text(path, &content));
             wrong.extend(replaced(path, &content, &words));
             wrong.extend(formulas::wrong(path, &content));
+            wrong.extend(api::wrong(path, &content)?);
             if has_idle_tests(&root.join(path), &content, &untested) {
                 wrong.push(format!(
                     "{path}: tests of a library that has `test = false`"
@@ -488,7 +495,7 @@ mod tests {
     fn one(name: &str, dependencies: &[(&str, Option<&str>)]) -> Vec<String> {
         let dependencies: Vec<_> = dependencies
             .iter()
-            .map(|(name, kind)| json!({"name": name, "kind": kind}))
+            .map(|(name, kind)| json!({"name": name, "kind": kind, "req": "=0.1.0"}))
             .collect();
         let names = [
             "plca-tensor",
@@ -503,7 +510,7 @@ mod tests {
             .filter(|other| **other != name)
             .map(|n| json!({"name": n, "license": "MIT", "description": "d", "dependencies": []}))
             .collect();
-        all.push(json!({"name": name, "license": "MIT", "description": "d", "dependencies": dependencies}));
+        all.push(json!({"name": name, "version": "0.1.0", "license": "MIT", "description": "d", "dependencies": dependencies}));
         packages(&json!({ "packages": all }))
     }
 
@@ -524,6 +531,25 @@ mod tests {
     fn packages_are_counted_once() {
         let tree = "a v1.0.0 (/x)\nb v2.1.0 (proc-macro)\nb v2.1.0 (*)\n\nb v1.9.0\n";
         assert_eq!(count_packages(tree), 3);
+    }
+
+    #[test]
+    fn crates_of_the_workspace_ask_for_one_version_of_each_other() {
+        let asks = |name: &str, req: &str| {
+            let edge = json!({"name": name, "kind": null, "req": req});
+            let all = json!({ "packages": [
+                {"name": "plca-dist", "version": "0.1.0", "license": "MIT", "description": "d", "dependencies": []},
+                {"name": "plca-tensor", "version": "0.1.0", "license": "MIT", "description": "d", "dependencies": [edge]},
+            ]});
+            packages(&all)
+        };
+        assert_eq!(asks("plca-dist", "=0.1.0"), [""; 0]);
+        assert_eq!(asks("rand", "^0.10"), [""; 0]);
+        let refused = asks("plca-dist", "^0.1.0");
+        assert_eq!(
+            refused,
+            ["plca-tensor: must depend on plca-dist in version =0.1.0"]
+        );
     }
 
     #[test]

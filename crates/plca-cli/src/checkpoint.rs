@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
-use plca_fit::{Checkpoint, FileLayout, Parameters, Solver, Status};
+use plca_fit::{Checkpoint, Parameters, Solver, Status, blocks::FileLayout};
 use plca_io::{Element, ModelFile};
 use plca_run::models;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};

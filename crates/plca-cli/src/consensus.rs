@@ -6,7 +6,7 @@ mod usage;
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::{ConsensusError, Spectra, neighbours, usage_order};
+use plca_fit::consensus::{ConsensusError, Spectra, neighbours, usage_order};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::{DenseTensor, Order, check_counts};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

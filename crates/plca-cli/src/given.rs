@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::Frozen;
+use plca_fit::blocks::Frozen;
 use plca_io::{Array, DataFile, ModelFile, ReadOptions};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use plca_fit::Axes;
+use plca_fit::blocks::Axes;
 use plca_io::IoError;
 use plca_tensor::{Data, Real};
 use serde_json::{Value, json};

@@ -7,9 +7,11 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::HeldOut;
+use plca_fit::blocks::BlockSpec;
+use plca_fit::far::far_hidden_cell;
 use plca_fit::{
-    Algorithm, AnyModel, BlockSpec, Checkpoint, Cooling, Deadline, Event, FitError, Init,
-    Iteration, Progress, Sense, Status, Stop, far_hidden_cell,
+    Algorithm, AnyModel, Checkpoint, Cooling, Deadline, Event, FitError, Init, Iteration, Progress,
+    Sense, Status, Stop,
 };
 use plca_io::{Element, ModelFile};
 use plca_tensor::{Data, DataError};

@@ -303,7 +303,7 @@ impl Learnt {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let fit = run.run(&start, &mut rng).map_err(about)?;
         let state = fit.into_state();
-        Ok(state.factors().next().cloned().unwrap_or_default())
+        Ok(state.factor(0).clone())
     }
 }
 
@@ -369,7 +369,7 @@ fn sources(
             let start = free.init(&data, Init::default(), &mut rng);
             let start = start.map_err(about)?;
             let plca = Plca::new(all).freeze_components("factor_0", 0..known);
-            let mut start = start.factors().next().cloned().unwrap_or_default();
+            let mut start = start.factor(0).clone();
             start.columns_mut(0, known).copy_from(&w);
             let init = Init::default().block("factor_0", start);
             let run = plca.on(&data).and_then(|run| run.run(init, &mut rng));
@@ -379,9 +379,7 @@ fn sources(
     let (told, state) = (told(&fit), fit.into_state());
     let k = state.weights().len();
     let weights: Vec<f64> = state.weights().to_vec();
-    let mut factors = state.factors();
-    let mut factor = || factors.next().cloned().unwrap_or_default();
-    let (w, h) = (factor(), factor());
+    let (w, h) = (state.factor(0).clone(), state.factor(1).clone());
     Ok(Parts {
         told,
         names,

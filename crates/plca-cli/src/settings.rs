@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use plca_fit::{Setting, SettingSpec, SettingValue};
+use plca_fit::setting::{Setting, SettingSpec, SettingValue};
 use plca_run::{Options, models};
 
 /// The power of the model, and the schedule that lowers it.

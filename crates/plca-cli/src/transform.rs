@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use plca_fit::{Ended, FitError, Impossible, Solver, Status, Transform};
+use plca_fit::{FitError, Impossible, Solver, Status, Transform, explain::Ended};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_run::{Answer, Explainer};
 use serde_json::{Value, json};

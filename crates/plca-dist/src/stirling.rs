@@ -45,13 +45,6 @@ pub fn ln_gamma(x: f64) -> Result<f64, DistError> {
 }
 
 /// [`ln_gamma`] of a positive number.
-#[cfg(feature = "distributions")]
-pub(crate) fn ln_gamma_of(x: f64) -> f64 {
-    special::Gamma::ln_gamma(x).0
-}
-
-// The routine that `special` calls.
-#[cfg(not(feature = "distributions"))]
 pub(crate) fn ln_gamma_of(x: f64) -> f64 {
     libm::lgamma_r(x).0
 }

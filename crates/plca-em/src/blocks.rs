@@ -1,7 +1,7 @@
 //! How far a block of parameters is from stationary, the same in all models.
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Frozen};
+use plca_fit::blocks::{BlockSpec, Frozen};
 use plca_tensor::Real;
 
 /// Passes over the coordinates of a sample that bring its block near the optimum, from where the last iteration has left it.

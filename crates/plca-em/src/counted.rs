@@ -78,12 +78,12 @@ impl std::fmt::Display for NotCounts {
 ///
 /// ```
 /// use plca_em::{NotCounts, not_counts};
-/// use plca_tensor::{DenseTensor, Order};
+/// use plca_em::tensor::{DenseTensor, Order};
 /// // Each of 1 to 5 as often as the others.
 /// let ratings = (0..600).map(|n| f64::from(n * n % 7 % 5 + 1)).collect();
 /// let ratings = DenseTensor::<f64>::new(vec![30, 20], ratings, Order::RowMajor)?;
 /// assert!(matches!(not_counts(&ratings)?, Some(NotCounts::Values { .. })));
-/// # Ok::<(), plca_tensor::DataError>(())
+/// # Ok::<(), plca_em::tensor::DataError>(())
 /// ```
 pub fn not_counts(data: &dyn Data<f64>) -> Result<Option<NotCounts>, DataError> {
     if !data.summary().integers {
@@ -119,11 +119,11 @@ const PRINTED: f64 = 1e-3;
 /// # Examples
 ///
 /// ```
-/// use plca_tensor::{DenseTensor, Order};
+/// use plca_em::tensor::{DenseTensor, Order};
 /// let data = |values: Vec<f64>| DenseTensor::new(vec![2, 2], values, Order::RowMajor);
 /// assert_eq!(plca_em::shares(&data(vec![0.25, 0.75, 0.5, 0.5])?)?, Some(1.0));
 /// assert_eq!(plca_em::shares(&data(vec![1.0, 3.0, 2.0, 2.0])?)?, None);
-/// # Ok::<(), plca_tensor::DataError>(())
+/// # Ok::<(), plca_em::tensor::DataError>(())
 /// ```
 pub fn shares<T: Real>(data: &dyn Data<T>) -> Result<Option<f64>, DataError> {
     if data.summary().integers || !data.is_complete() {

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Ended, Explained, Fit, FitError, Parameters, State, Transform, begin, certify,
+    Algorithm, Explained, Fit, FitError, Parameters, State, Transform,
+    explain::{Ended, begin, certify},
 };
 use plca_tensor::Real;
 
@@ -17,12 +18,7 @@ pub(crate) fn explained<'a, S: State>(
 ) -> Result<Explained<S>, FitError> {
     let start = even(&*algorithm, &learnt)?;
     let (fit, gap) = certify::<S>(algorithm, start, how, gap)?;
-    Ok(Explained {
-        fit: restored(fit, learnt)?,
-        gap,
-        dropped,
-        empty,
-    })
+    Ok(Explained::new(restored(fit, learnt)?, gap, dropped, empty))
 }
 
 /// The fit that ends where observations were explained one by one: `write` writes the blocks that are not learnt, each by its place.

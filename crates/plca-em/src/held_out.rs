@@ -10,10 +10,9 @@ use crate::EmError;
 ///
 /// ```
 /// use plca_em::{HeldOut, hold_out};
-/// use plca_tensor::{DenseTensor, Data, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{DenseTensor, Data, Order};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
-/// let HeldOut { train, held } = hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let HeldOut { train, held } = hold_out(&v, 0.2, &mut plca_em::seed(0))?;
 /// assert_eq!((train.shape(), train.total() + held.total()), (&[2, 2][..], 100.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -39,10 +38,9 @@ pub struct HeldOut<'a, T: Real> {
 ///
 /// ```
 /// use plca_em::hold_out;
-/// use plca_tensor::{DenseTensor, Data, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{DenseTensor, Data, Order};
 /// let v = DenseTensor::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
-/// let parts = hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let parts = hold_out(&v, 0.2, &mut plca_em::seed(0))?;
 /// assert_eq!(parts.train.total() + parts.held.total(), 100.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -101,15 +99,15 @@ where
 ///
 /// ```
 /// use plca_em::hold_out_cells;
-/// use plca_tensor::{DenseTensor, Data, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{DenseTensor, Data, Order};
 /// let v = DenseTensor::<f64>::new(vec![2, 3], vec![0.5, 1.5, 0.0, 2.5, 0.5, 3.0], Order::RowMajor)?;
-/// let parts = hold_out_cells(&v, 0.4, &mut ChaCha8Rng::seed_from_u64(1))?;
+/// let parts = hold_out_cells(&v, 0.4, &mut plca_em::seed(1))?;
 /// let held: f64 = parts.held.iter().map(|(_, value)| value).sum();
 /// assert_eq!((parts.train.is_complete(), parts.train.total() + held), (false, 8.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct HeldCells<T> {
     /// The data that a model is fitted to.
     pub train: DenseTensor<T>,

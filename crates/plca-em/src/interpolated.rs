@@ -40,9 +40,8 @@ impl Judged {
 ///
 /// ```
 /// use plca_em::{Judged, held_out_perplexity};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let cell = |value, model| Judged { value, model, base: 0.25 };
-/// let rng = || ChaCha8Rng::seed_from_u64(0);
+/// let rng = || plca_em::seed(0);
 /// // The counts are where the model says; where it says nothing; one of a hundred is.
 /// let right = held_out_perplexity(&[cell(500.0, 0.5), cell(500.0, 0.5)], &mut rng());
 /// let wrong = held_out_perplexity(&[cell(500.0, 0.0), cell(500.0, 0.0)], &mut rng());
@@ -70,9 +69,8 @@ pub fn held_out_perplexity<R: Rng + ?Sized>(cells: &[Judged], rng: &mut R) -> f6
 ///
 /// ```
 /// use plca_em::{Judged, held_out_divergence};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let cells = |model: f64| (0..100).map(|n| Judged { value: f64::from(n % 3), model: f64::from(n % 3) * model, base: 1.0 }).collect::<Vec<_>>();
-/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let mut rng = plca_em::seed(0);
 /// assert!(held_out_divergence(&cells(1.0), &mut rng) < 0.1);
 /// let none = held_out_divergence(&cells(0.0), &mut rng);
 /// assert!(none.is_finite() && none > 0.4);

@@ -12,10 +12,12 @@
 //! All models take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`], and all use
 //! the engine of [`plca_fit`]. Results are bit-identical for any number of threads.
 //!
+//! What signatures use is here too: [`tensor`] for data, [`priors`], [`nalgebra`] and [`seed`] for random numbers.
+//!
 //! ```
-//! use plca_em::{Model, Plca};
-//! use plca_tensor::{DenseTensor, Order};
-//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//! use plca_em::priors::Dirichlet;
+//! use plca_em::tensor::{DenseTensor, Order};
+//! use plca_em::{Model, Plca, seed};
 //!
 //! // Two blocks: two components explain them exactly.
 //! let v = DenseTensor::new(vec![4, 4], vec![
@@ -24,7 +26,8 @@
 //!     0.0, 0.0, 1.0, 1.0,
 //!     0.0, 0.0, 1.0, 1.0,
 //! ], Order::RowMajor)?;
-//! let fit = Plca::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
+//! let plca = Plca::new(2).prior("factor_1", Dirichlet::symmetric(1.5)?);
+//! let fit = plca.fit(&v, &mut seed(1))?;
 //! let mut weights = fit.state().weights().to_vec();
 //! weights.sort_by(f64::total_cmp);
 //! assert!((weights[0] - 0.2).abs() < 1e-6 && (weights[1] - 0.8).abs() < 1e-6);
@@ -38,14 +41,13 @@
 //!
 //! ```
 //! use plca_em::{Init, Model, Plca, Solver, Stop};
-//! use plca_tensor::{DenseTensor, Order};
-//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//! use plca_em::tensor::{DenseTensor, Order};
 //!
 //! let v = DenseTensor::new(vec![3, 3], vec![5.0, 1.0, 2.0, 1.0, 4.0, 3.0, 2.0, 2.0, 9.0], Order::RowMajor)?;
 //! let plca = Plca::new(2);
 //! let fit = |solver| {
 //!     let run = plca.on(&v)?.solver(solver).stop(Stop::default().tol(1e-10));
-//!     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(1))
+//!     run.run(Init::default(), &mut plca_em::seed(1))
 //! };
 //! assert!(fit(Solver::Squarem)?.iterations() < fit(Solver::Em)?.iterations());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -77,6 +79,10 @@ mod shifted;
 mod transformed;
 mod validation;
 
+pub use nalgebra;
+pub use plca_priors as priors;
+pub use plca_tensor as tensor;
+
 pub use bayes::{PlcaVb, PlcaVbState, PlsaVb, PlsaVbState};
 pub use counted::{NotCounts, not_counts, shares};
 pub use error::EmError;
@@ -91,7 +97,7 @@ pub use plca::{Missing, Plca, PlcaState};
 pub use plca_fit::{
     Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError,
     Impossible, Init, Interrupt, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run,
-    Sense, Settings, Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
+    Sense, Settings, Solver, Start, State, Status, Stop, StopError, TracePoint, Transform, seed,
 };
 pub use plca_priors::{Entries, PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaState};

@@ -89,6 +89,7 @@ pub fn shifted_parameters(cells: [usize; 2], components: usize, fixed_kernels: b
 /// assert!(two.bic < one.bic);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ModelOrder {
     /// Akaike's criterion, `-2 L + 2 p`.
     pub aic: f64,

@@ -22,8 +22,8 @@ use crate::EmError;
 /// # Examples
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_tensor::{Factor, Cp};
+/// use plca_em::nalgebra::{self, dmatrix};
+/// use plca_em::tensor::{Factor, Cp};
 /// let (w, h) = (dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.5; 0.5, 0.5]);
 /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
 /// assert_eq!(plca_em::posterior(&model, &[1, 0]), Some(vec![0.0, 1.0]));
@@ -53,12 +53,11 @@ pub fn posterior<T: Real>(model: &Cp<'_, T>, index: &[usize]) -> Option<Vec<f64>
 /// # Examples
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_tensor::{Cp, Data, Factor, SparseTensor};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::nalgebra::{self, dmatrix};
+/// use plca_em::tensor::{Cp, Data, Factor, SparseTensor};
 /// let (w, h) = (dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![0.5, 0.0; 0.5, 1.0]);
 /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
-/// let events = plca_em::sample_counts(&model, 1000, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let events = plca_em::sample_counts(&model, 1000, &mut plca_em::seed(0))?;
 /// assert_eq!(SparseTensor::new(events)?.total(), 1000.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

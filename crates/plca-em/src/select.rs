@@ -35,12 +35,11 @@ enum Held<'a> {
 ///
 /// ```
 /// use plca_em::{Criterion, Model, Plca, Reconstruct, Selection, effective_parameters};
-/// use plca_tensor::{Data, DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{Data, DenseTensor, Order};
 /// // Two blocks, which are two components.
 /// let cell = |n: usize| if (n / 6 < 3) == (n % 6 < 3) { 30.0 } else { 0.0 };
 /// let v = DenseTensor::<f64>::new(vec![6, 6], (0..36).map(cell).collect(), Order::RowMajor)?;
-/// let rng = || ChaCha8Rng::seed_from_u64(0);
+/// let rng = || plca_em::seed(0);
 /// for criterion in [Criterion::Bic, Criterion::Aic, Criterion::HeldOut] {
 ///     let selection = Selection::new(&v, criterion, 0.1, rng())?;
 ///     let train = selection.train();

@@ -2,8 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Progress, Sense, Separable, Start,
-    Stepped,
+    Algorithm, FitError, Parameters, Progress, Sense, Start,
+    blocks::BlockSpec,
+    em::{Em, Expectation, Stepped},
+    separable::Separable,
 };
 use plca_tensor::Real;
 use rand::Rng;

@@ -36,7 +36,7 @@ pub enum Axis {
 /// What the rows and what the columns of a block count.
 ///
 /// ```
-/// use plca_fit::{Axes, Axis, FileLayout, Index};
+/// use plca_fit::blocks::{Axes, Axis, FileLayout, Index};
 /// let mixture = Axes(Index::Component, Index::Mode(1));
 /// assert_eq!((mixture.components(), mixture.samples(1)), (Axis::Rows, Axis::Columns));
 /// assert_eq!((mixture.layout(), mixture.mode()), (FileLayout::Matrix, Some(1)));

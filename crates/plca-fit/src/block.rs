@@ -102,6 +102,7 @@ pub struct BlockSpec<T: Real> {
 /// The divisor of the counts of a block of rates.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Exposure<T: Real> {
     /// One number for every component; of blocks without components ([`Axis::None`]) for every column.
     PerComponent(Vec<T>),

@@ -18,7 +18,7 @@ use super::{
 /// threads. A time limit is for all observations together.
 ///
 /// ```
-/// use plca_fit::{Transform, each};
+/// use plca_fit::{explain::each, Transform};
 /// use plca_tensor::{DenseTensor, Order};
 /// let v = DenseTensor::<f64>::new(vec![2, 3], vec![3.0, 1.0, 2.0, 0.0, 4.0, 2.0], Order::RowMajor)?;
 /// let sums = each(&v, 1, &Transform::default(), |_, column, _| Ok(Some(column.total())))?;
@@ -208,6 +208,7 @@ impl<O> Alone<O> {
 
 /// Observations explained each as a batch of one, of a model that normalises over a batch.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Each {
     /// What describes an observation, by its name: a row for every observation.
     pub blocks: Vec<(String, DMatrix<f64>)>,

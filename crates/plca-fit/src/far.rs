@@ -26,7 +26,7 @@ pub struct FarCell {
 /// million cells are passed over.
 ///
 /// ```
-/// use plca_fit::{FitError, far_hidden_cell};
+/// use plca_fit::{far::far_hidden_cell, FitError};
 /// use plca_tensor::{DenseTensor, Order};
 /// let v = DenseTensor::masked(vec![2, 2], vec![1.0, 2.0, 3.0, f64::NAN], Order::RowMajor)?;
 /// let far = far_hidden_cell(&v, || Ok::<_, FitError>(vec![1.0, 2.0, 3.0, 900.0]))?;

@@ -8,6 +8,7 @@ use super::{FitError, Memory, Parameters, State, Status};
 /// The value of the objective at one point of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct TracePoint {
     /// Iterations done, 0 for the start; those before a resumption included.
     pub iteration: usize,

@@ -85,7 +85,7 @@ impl<T: Real> Init<T> {
     ///
     /// ```
     /// use plca_em::{Model, Nmf};
-    /// use plca_fit::{Fill, Init};
+    /// use plca_fit::{nndsvd::Fill, Init};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 3.0, 4.0, 4.0], Order::RowMajor)?;

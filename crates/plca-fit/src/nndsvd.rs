@@ -10,6 +10,7 @@ use super::{FitError, Progress, in_unit};
 
 /// The values of the entries that [`Init::nndsvd`](super::Init::nndsvd) leaves at 0. Multiplicative updates never move an entry from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Fill {
     /// They stay 0.
     #[default]

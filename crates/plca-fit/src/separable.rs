@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 
-use super::{BlockSpec, FitError, Parameters, Product};
+use super::{BlockSpec, FitError, Parameters};
+
+pub use super::solver::fast::{Product, transpose_to};
 
 /// A model of which every factor, the others fixed, falls apart into one problem for each row: what coordinate descent asks for.
 pub trait Separable<T: Real>: Debug {

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use super::Anneal;
 
+pub use super::settings::{BlockSettings, Freeze};
+
 /// A value that has no type yet.
 ///
 /// ```
-/// use plca_fit::{Setting, SettingValue};
+/// use plca_fit::setting::{Setting, SettingValue};
 /// let words = <Vec<usize> as Setting>::words("3x8")?;
 /// assert_eq!(words, SettingValue::List(vec![SettingValue::Number(3.0), SettingValue::Number(8.0)]));
 /// assert_eq!(Vec::<usize>::of(&words)?, [3, 8]);
@@ -146,15 +148,15 @@ pub trait Named: Sized {
 #[macro_export]
 macro_rules! by_name {
     ($model:ident { $($field:ident: $spec:expr;)* }) => {
-        impl $crate::Named for $model {
-            fn specs() -> Vec<$crate::SettingSpec> {
-                vec![$($crate::SettingSpec::new(|model: &Self| &model.$field, $spec)),*]
+        impl $crate::setting::Named for $model {
+            fn specs() -> Vec<$crate::setting::SettingSpec> {
+                vec![$($crate::setting::SettingSpec::new(|model: &Self| &model.$field, $spec)),*]
             }
 
             #[allow(unused_variables, reason = "some models have none")]
-            fn set(&mut self, name: &str, value: &$crate::SettingValue) -> Result<bool, String> {
+            fn set(&mut self, name: &str, value: &$crate::setting::SettingValue) -> Result<bool, String> {
                 $(if name == $spec[0] {
-                    self.$field = $crate::Setting::of(&value.under(name))?;
+                    self.$field = $crate::setting::Setting::of(&value.under(name))?;
                     return Ok(true);
                 })*
                 Ok(false)
@@ -185,15 +187,15 @@ impl<S: Choice> Setting for Vec<S> {
 #[macro_export]
 macro_rules! choices {
     ($type:ty { $($word:literal = $case:path: $about:literal;)* }) => {
-        impl $crate::Choice for $type {}
+        impl $crate::setting::Choice for $type {}
 
-        impl $crate::Setting for $type {
+        impl $crate::setting::Setting for $type {
             const CHOICES: &'static [(&'static str, &'static str)] = &[$(($word, $about)),*];
 
-            fn of(value: &$crate::SettingValue) -> Result<Self, String> {
+            fn of(value: &$crate::setting::SettingValue) -> Result<Self, String> {
                 match value {
-                    $($crate::SettingValue::Text(text) if text == $word => Ok($case),)*
-                    other => Err($crate::no_choice(other, Self::CHOICES)),
+                    $($crate::setting::SettingValue::Text(text) if text == $word => Ok($case),)*
+                    other => Err($crate::setting::no_choice(other, Self::CHOICES)),
                 }
             }
         }

@@ -193,7 +193,7 @@ macro_rules! settings {
             pub components: usize,
             $($(#[doc = "As given to [`new`](Self::new)."] pub $given: $given_type,)*)?
             $(#[doc = concat!("What [`", stringify!($field), "`](Self::", stringify!($field), "()) sets.")] $see $field: $type,)*
-            pub(crate) blocks: $crate::BlockSettings,
+            pub(crate) blocks: $crate::setting::BlockSettings,
         }
 
         impl $model {
@@ -203,7 +203,7 @@ macro_rules! settings {
                     components,
                     $($($given,)*)?
                     $($field: $default,)*
-                    blocks: $crate::BlockSettings::default(),
+                    blocks: $crate::setting::BlockSettings::default(),
                 }
             }
 
@@ -211,7 +211,7 @@ macro_rules! settings {
 
             /// Freezes a block: it keeps the values that the start gives.
             pub fn freeze(self, block: impl Into<String>) -> Self {
-                $crate::Freeze::frozen(self, &block.into(), $crate::Frozen::Whole)
+                $crate::setting::Freeze::frozen(self, &block.into(), $crate::blocks::Frozen::Whole)
             }
 
             /// Freezes some components of a block, counted from 0: they keep the values that the start gives, and the others are learnt.
@@ -221,7 +221,7 @@ macro_rules! settings {
                 components: impl IntoIterator<Item = usize>,
             ) -> Self {
                 let components = components.into_iter().collect();
-                $crate::Freeze::frozen(self, &block.into(), $crate::Frozen::Components(components))
+                $crate::setting::Freeze::frozen(self, &block.into(), $crate::blocks::Frozen::Components(components))
             }
 
             /// Freezes the entries of a block whose flag in a matrix of its shape is set: they keep the values that the start gives. In a column that
@@ -231,12 +231,12 @@ macro_rules! settings {
                 block: impl Into<String>,
                 entries: ::nalgebra::DMatrix<bool>,
             ) -> Self {
-                $crate::Freeze::frozen(self, &block.into(), $crate::Frozen::Entries(entries))
+                $crate::setting::Freeze::frozen(self, &block.into(), $crate::blocks::Frozen::Entries(entries))
             }
         }
 
-        impl $crate::Freeze for $model {
-            fn frozen(mut self, block: &str, what: $crate::Frozen) -> Self {
+        impl $crate::setting::Freeze for $model {
+            fn frozen(mut self, block: &str, what: $crate::blocks::Frozen) -> Self {
                 self.blocks.freeze(block.into(), what);
                 self
             }

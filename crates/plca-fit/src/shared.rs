@@ -32,10 +32,10 @@ macro_rules! share {
     ($($model:ident),* $(,)?) => {$(
         #[cfg(debug_assertions)]
         const _: () = {
-            type Both = ($crate::Uses<f32, $model>, $crate::Uses<f64, $model>);
+            type Both = ($crate::shared::Uses<f32, $model>, $crate::shared::Uses<f64, $model>);
             #[used]
             static USES: Option<Both> = match option_env!("PLCA_SHARE") {
-                Some(_) => Some(($crate::uses, $crate::uses)),
+                Some(_) => Some(($crate::shared::uses, $crate::shared::uses)),
                 None => None,
             };
         };

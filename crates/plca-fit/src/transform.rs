@@ -26,6 +26,7 @@ use super::{
 /// The treatment of counts that no learnt component can explain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Impossible {
     /// The data are refused, with the first such cell.
     #[default]
@@ -104,6 +105,7 @@ impl Transform {
 /// `L` is the log-likelihood of an observation, of all the data for PLCA, `L*` the largest that it can have, and `v` the sum of the counts;
 /// `g_z` is the derivative of `L` by the share of component `z`, divided by `v`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Explained<S: State> {
     /// The learnt blocks with those of the new data, and how the run came to them.
     pub fit: Fit<S>,
@@ -116,14 +118,19 @@ pub struct Explained<S: State> {
 }
 
 impl<S: State> Explained<S> {
+    /// What a model of your own returns: the fit, its gaps, the sum of what was left out, and the observations without a count.
+    pub fn new(fit: Fit<S>, gap: Vec<f64>, dropped: f64, empty: Vec<usize>) -> Self {
+        Self {
+            fit,
+            gap,
+            dropped,
+            empty,
+        }
+    }
+
     /// The same result with plain parameters as its state: one type for all models.
     pub fn untyped(self) -> Explained<Parameters<S::Scalar>> {
-        Explained {
-            fit: self.fit.untyped(),
-            gap: self.gap,
-            dropped: self.dropped,
-            empty: self.empty,
-        }
+        Explained::new(self.fit.untyped(), self.gap, self.dropped, self.empty)
     }
 }
 
@@ -165,6 +172,7 @@ pub fn certify<S: State>(
 
 /// The free factor of a product whose other factors are learnt, every observation's part of it solved on its own.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Solved<T: Real> {
     /// The factor, `K x I`, in units of the data times the powers of two below.
     pub factor: DMatrix<T>,

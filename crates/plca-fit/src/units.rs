@@ -23,7 +23,7 @@ pub fn levels(level: f64, factors: usize) -> Vec<f64> {
 /// `squares 2^(2 exponent)`: the sum of the squares of numbers in their own unit, from that of the same numbers divided by `2^exponent`.
 ///
 /// ```
-/// use plca_fit::squares_in_unit;
+/// use plca_fit::units::squares_in_unit;
 /// assert_eq!(squares_in_unit("it", 3.0, 2)?, 48.0);
 /// let error = squares_in_unit("it", 3.0, -600).unwrap_err();
 /// assert_eq!(error.to_string(), "it is about 1e-361, beyond the range of numbers: scale the data");
@@ -57,7 +57,7 @@ pub fn in_unit<T: Real>(block: &DMatrix<T>, exponent: i32) -> DMatrix<T> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::{Axis, components_in_unit};
+/// use plca_fit::{blocks::Axis, units::components_in_unit};
 /// let block = dmatrix![1.0, 2.0; 3.0, 4.0];
 /// let first = |z: usize| i32::from(z == 0);
 /// assert_eq!(components_in_unit(&block, Axis::Columns, first), dmatrix![2.0, 2.0; 6.0, 4.0]);

@@ -45,6 +45,7 @@ pub struct Manifest {
 /// What a manifest says of a shard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ShardEntry {
     /// The name of its file in the folder.
     pub file: String,

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::{FileLayout, FitError, Parameters, SCALE, State};
+use plca_fit::{
+    FitError, Parameters, State,
+    blocks::{FileLayout, SCALE},
+};
 use plca_tensor::Real;
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::{
-    Axes, FileLayout, Freeze, Frozen, Parameters, Reconstruct as _, SettingSpec, SettingValue,
-};
+use plca_fit::blocks::{Axes, FileLayout, Frozen};
+use plca_fit::setting::{Freeze, SettingSpec, SettingValue};
+use plca_fit::{Parameters, Reconstruct as _};
 use plca_io::{Array, ModelFile, block_of};
 use plca_priors::PriorSpec;
 use plca_tensor::Order;

@@ -1,6 +1,7 @@
 //! New data under a learnt state.
 
-use plca_fit::{Each, Explained, FitError, Parameters, Transform};
+use plca_fit::explain::Each;
+use plca_fit::{Explained, FitError, Parameters, Transform};
 use plca_tensor::{Data, MAX_ORDER, Real};
 
 use crate::RunError;

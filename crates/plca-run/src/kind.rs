@@ -4,11 +4,10 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 
+use plca_fit::blocks::{FileLayout, Index};
+use plca_fit::setting::{Freeze, Named, SettingSpec, SettingValue};
 use plca_fit::shards::Sharded;
-use plca_fit::{
-    FileLayout, FitError, Freeze, Index, Model, Named, Parameters, Reconstruct, SettingSpec,
-    SettingValue, Settings, State, Transform,
-};
+use plca_fit::{FitError, Model, Parameters, Reconstruct, Settings, State, Transform};
 use plca_io::ModelFile;
 use plca_priors::PriorSpec;
 use plca_tensor::Data;

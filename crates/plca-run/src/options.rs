@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plca_fit::{Setting, SettingSpec, SettingValue};
+use plca_fit::setting::{Setting, SettingSpec, SettingValue};
 use serde_json::{Map, Value};
 
 use crate::RunError;

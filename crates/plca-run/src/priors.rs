@@ -1,6 +1,6 @@
 //! Blocks that may have priors, and how priors are read.
 
-use plca_fit::FileLayout;
+use plca_fit::blocks::FileLayout;
 use plca_io::Array;
 use plca_priors::{Entries, PriorError, PriorSpec, Priors, RatePriors};
 

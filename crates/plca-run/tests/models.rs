@@ -1,6 +1,6 @@
 //! Every model by its name, of both scalars.
 
-use plca_fit::{Frozen, Init, SettingValue, Stop};
+use plca_fit::{Init, Stop, blocks::Frozen, setting::SettingValue};
 use plca_priors::PriorSpec;
 use plca_run::{Entry, Options, Request, RunError, Scalar, Takes, kernel_of, model, models};
 use plca_tensor::{DenseTensor, Order};

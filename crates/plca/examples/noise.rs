@@ -11,6 +11,7 @@ use std::f64::consts::TAU;
 use plca::io::{DataFile, read_data};
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
+use plca::skellam::Ding;
 use plca::skellam::{Replicates, SignedCp, SnmfVb};
 
 type Found<T> = Result<T, Box<dyn Error>>;

@@ -5,6 +5,7 @@ pub use nalgebra;
 pub use plca_dist as dist;
 pub use plca_em as em;
 pub use plca_fit as fit;
+pub use plca_fit::seed;
 #[cfg(feature = "io")]
 pub use plca_io as io;
 #[cfg(feature = "media")]
@@ -16,48 +17,19 @@ pub use pntf_l2 as l2;
 #[cfg(feature = "skellam")]
 pub use skellam_snmf as skellam;
 
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-
-/// The random numbers of a seed: the same in every version and on every machine.
-///
-/// ```
-/// use plca::prelude::*;
-/// let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
-/// let model = Plca::new(1);
-/// assert_eq!(model.fit(&v, &mut plca::seed(0))?.objective(), model.fit(&v, &mut plca::seed(0))?.objective());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn seed(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
-
-/// What most programs need: `use plca::prelude::*`.
+/// What most programs need: `use plca::prelude::*`. Everything else has a path, such as `plca::em::PlsaVb` or `plca::priors::Entropic`.
 pub mod prelude {
-    pub use plca_em::{
-        Criterion, Evaluation, Geometry, Given, Online, OnlineState, Selection, Support,
-    };
-    pub use plca_em::{
-        Nmf, NmfState, Plca, PlcaState, PlcaVb, PlcaVbState, Plsa, PlsaState, PlsaVb, PlsaVbState,
-        Shifted, ShiftedState, Transformed, TransformedState,
-    };
+    pub use plca_em::{Nmf, Plca, Plsa, Shifted};
     pub use plca_fit::{
-        Anneal, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError, Impossible, Init,
-        Interrupt, Iteration, Model, Observer, Parameters, Reconstruct, Run, Settings, Solver,
-        State, Status, Stop, Transform,
+        Fit, FitError, Init, Iteration, Model, Reconstruct, Settings, Solver, State, Stop,
+        Transform,
     };
-    pub use plca_priors::{
-        CrossEntropy, Dirichlet, Entries, Entropic, Gamma, Lagged, LogisticNormal, Neighbours,
-        Penalty, RatePrior, Schedule, Scheduled, SimplexPrior,
-    };
-    pub use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
+    pub use plca_priors::Dirichlet;
+    pub use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
     #[cfg(feature = "l2")]
-    pub use pntf_l2::{ColumnNmf, ColumnNmfState, MixtureState, Ntf, NtfState, Pntf, PntfState};
+    pub use pntf_l2::{Ntf, Pntf};
     #[cfg(feature = "skellam")]
-    pub use skellam_snmf::{
-        Ding, DingState, KMeans, KMeansState, Replicates, ShiftedSnmf, ShiftedSnmfState,
-        ShiftedSnmfVb, ShiftedSnmfVbState, SignedCp, SignedCpState, SignedCpVb, SignedCpVbState,
-        Snmf, SnmfState, SnmfVb, SnmfVbState,
-    };
+    pub use skellam_snmf::{SignedCp, Snmf};
 }
 
 /// The pages whose blocks of Rust are doctests.

@@ -8,6 +8,19 @@ use plca::em::{IndexMaps, Sense};
 use plca::prelude::*;
 use plca::tensor::strategies::KeptBlocks;
 use plca::tensor::{OutOfCore, Part};
+use plca::{
+    em::{
+        NmfState, PlcaState, PlcaVb, PlcaVbState, PlsaState, PlsaVb, ShiftedState, Transformed,
+        TransformedState,
+    },
+    fit::Status,
+    l2::{ColumnNmf, ColumnNmfState, NtfState, PntfState},
+    skellam::{
+        Ding, DingState, KMeans, KMeansState, ShiftedSnmf, ShiftedSnmfVb, SignedCpState,
+        SignedCpVb, SnmfState, SnmfVb, SnmfVbState,
+    },
+    tensor::Real,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -8,7 +8,13 @@ use plca::prelude::*;
 use plca::priors::{Entropic, Schedule, Scheduled};
 use plca::skellam::{Replicates, ShiftedSnmf, ShiftedSnmfVb, SignedCpVb};
 use plca::tensor::strategies::Table;
-use plca_fit::Frozen;
+use plca::{
+    em::{PlcaVb, PlsaVb},
+    l2::ColumnNmf,
+    skellam::{Ding, KMeans, SnmfVb},
+    tensor::Real,
+};
+use plca_fit::blocks::Frozen;
 use plca_fit::laws::{Claims, Renewal, Rounding, check_model};
 
 const SHAPE: [usize; 2] = [5, 4];

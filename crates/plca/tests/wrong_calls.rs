@@ -13,6 +13,13 @@ use plca::prelude::*;
 use plca::priors::PriorError;
 use plca::skellam::Posterior;
 use plca::tensor::{Cp, DataError, Factor, Modes, Request};
+use plca::{
+    em::{Criterion, PlcaState, Selection},
+    fit::{Checkpoint, Interrupt, Status},
+    l2::PntfState,
+    priors::Entropic,
+    skellam::{Replicates, SnmfVb, SnmfVbState},
+};
 
 /// What a call says that is refused.
 type Said = Result<(), String>;

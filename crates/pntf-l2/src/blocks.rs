@@ -1,7 +1,10 @@
 //! What the models share: given, frozen and extrapolated blocks.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Constraint, FitError, Frozen, Parameters};
+use plca_fit::{
+    FitError, Parameters,
+    blocks::{Axis, BlockSpec, Constraint, Frozen},
+};
 use plca_tensor::arrange::Products;
 use plca_tensor::{Data, DataError, Real};
 

@@ -26,8 +26,9 @@
 
 use nalgebra::{DMatrix, DVectorView};
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Explained, Factored, FitError, Frozen, Model,
-    Parameters, Sense, Settings, State, Stepped, Transform,
+    Algorithm, Explained, Factored, FitError, Model, Parameters, Sense, Settings, State, Transform,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Frozen},
+    em::Stepped,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
@@ -53,11 +54,10 @@ plca_fit::settings! {
     /// [`ColumnNmf::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{ColumnNmf, Model};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
-    /// let fit = ColumnNmf::new(2).fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = ColumnNmf::new(2).fit(&g, &mut pntf_l2::seed(0))?;
     /// assert!(fit.objective() < 1e-12 && (fit.state().v().column(2).sum() - 1.0).abs() < 1e-15);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -314,7 +314,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 /// `ḡ_j` is column `j` of the data divided by its sum, `v_j` column `j` of `V`.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use pntf_l2::nalgebra::{self, dmatrix};
 /// use pntf_l2::{ColumnNmfState, Reconstruct};
 /// let state = ColumnNmfState::new(dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5; 0.5])?;
 /// assert_eq!(state.cell(&[0, 0]), 0.75);

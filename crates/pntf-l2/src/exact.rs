@@ -17,8 +17,10 @@ use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Interrupt, Parameters, Sense, State,
-    Stepped, Transform, begin, check_shape, uncertified,
+    Algorithm, Explained, FitError, Interrupt, Parameters, Sense, State, Transform,
+    blocks::{Axis, BlockSpec, Frozen},
+    em::Stepped,
+    explain::{begin, check_shape, uncertified},
 };
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{Data, Factor, Real, times_power_of_two};
@@ -180,12 +182,12 @@ pub(crate) fn explain<T: Real, S: State<Scalar = T>>(
     let fit = uncertified::<S>(Box::new(exact.clone()), start, how)?;
     let judged = exact.judged(fit.state().parameters())?;
     let errors = judged.iter().map(|&[error, _]| error).collect();
-    Ok(Explained {
-        fit: fit.change(|at| *at = at.clone().with_fact(ERRORS, errors))?,
-        gap: judged.iter().map(|&[_, gap]| gap).collect(),
-        dropped: 0.0,
+    Ok(Explained::new(
+        fit.change(|at| *at = at.clone().with_fact(ERRORS, errors))?,
+        judged.iter().map(|&[_, gap]| gap).collect(),
+        0.0,
         empty,
-    })
+    ))
 }
 
 /// `‖g - A x‖²` from `‖g‖²` and `½ ‖A x‖² - g·A x`; below 0 it is rounding.

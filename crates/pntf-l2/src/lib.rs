@@ -15,6 +15,20 @@
 //! # Ok::<(), pntf_l2::ProjectionError>(())
 //! ```
 //!
+//! What signatures use is here too: [`tensor`] for data, [`priors`], [`nalgebra`] and [`seed`] for random numbers.
+//!
+//! ```
+//! use pntf_l2::priors::Penalty;
+//! use pntf_l2::tensor::{DenseTensor, Order};
+//! use pntf_l2::{Model, Ntf, seed};
+//! let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;
+//! let sparse = Penalty::new(0.5, 0.0)?;
+//! let shrunk = Ntf::new(1).prior("factor_0", sparse).prior("factor_1", sparse);
+//! let amount = |model: Ntf| Ok::<_, Box<dyn std::error::Error>>(model.fit(&v, &mut seed(0))?.state().factor(0).sum());
+//! assert!(amount(shrunk)? < amount(Ntf::new(1))?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # When not to use this crate
 //!
 //! For counts: their noise is not the same in every cell, see `plca-em`.
@@ -31,13 +45,17 @@ mod projection;
 mod qp;
 mod sweep;
 
+pub use nalgebra;
+pub use plca_priors as priors;
+pub use plca_tensor as tensor;
+
 pub use columns::{ColumnNmf, ColumnNmfState};
 pub use mixture::MixtureState;
 pub use ntf::{Ntf, NtfState, NtfUpdate};
 pub use plca_fit::{
     Checkpoint, Event, Explained, Factored, Fit, FitError, Init, Interrupt, Iteration, Model, Need,
     Observer, Parameters, Reconstruct, Run, Settings, Solver, Start, State, Status, Stop,
-    StopError, TracePoint, Transform,
+    StopError, TracePoint, Transform, seed,
 };
 pub use pntf::{Pntf, PntfState};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};

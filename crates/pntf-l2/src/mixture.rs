@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Axes, BlockSpec, Blocks, Explained, Factored, FitError, Parameters, State, Transform,
+    Explained, Factored, FitError, Parameters, State, Transform,
+    blocks::{Axes, BlockSpec, Blocks},
 };
 use plca_tensor::{Data, Factor, Real, times_power_of_two};
 
@@ -29,7 +30,7 @@ const ALONG: &str = "along";
 /// `factor_1`, …, `U_j` for every mode but that of the observations.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use pntf_l2::nalgebra::{self, dmatrix};
 /// use pntf_l2::{MixtureState, Reconstruct};
 /// let state = MixtureState::new(1, dmatrix![0.25; 0.75], vec![dmatrix![1.0, 0.0; 0.0, 1.0]])?;
 /// assert_eq!((state.shape(), state.cell(&[1, 0])), (vec![2, 1], 0.75));

@@ -10,10 +10,13 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, Axis, BlockSpec, Blocks, Constraint, Draw, Ended, Explained, Factored, Fit,
-    FitError, Frozen, Model, Parameters, Progress, Sense, Settings, Start, State, Stepped,
-    Transform, begin, check_shape, components_in_unit, each, in_unit, levels, nndsvd, no_mode,
-    squares_in_unit, uncertified,
+    Algorithm, Explained, Factored, Fit, FitError, Model, Parameters, Progress, Sense, Settings,
+    Start, State, Transform,
+    blocks::{Axes, Axis, BlockSpec, Blocks, Constraint, Draw, Frozen, no_mode},
+    em::Stepped,
+    explain::{Ended, begin, check_shape, each, uncertified},
+    nndsvd::nndsvd,
+    units::{components_in_unit, in_unit, levels, squares_in_unit},
 };
 use plca_priors::{Penalty, PriorSpec};
 use plca_tensor::arrange::Products;
@@ -37,16 +40,15 @@ use crate::sweep::{check_grams, contracted, descend, gram, grams, hadamard, wide
 /// their Grams `UᵀU`, and `u_t` column `t` of `U_j`.
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_tensor::{DenseTensor, Order};
+/// use pntf_l2::nalgebra::{self, dmatrix};
+/// use pntf_l2::tensor::{DenseTensor, Order};
 /// use pntf_l2::{Model, Ntf, NtfState, NtfUpdate, Stop};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let start = NtfState::new(vec![dmatrix![0.0; 1.0], dmatrix![1.0]])?;
 /// let first = |update| -> Result<_, Box<dyn std::error::Error>> {
 ///     let ntf = Ntf::new(1).update(update);
 ///     let run = ntf.on(&g)?.stop(Stop::default().max_iter(1));
-///     Ok(run.run(&start, &mut ChaCha8Rng::seed_from_u64(0))?.state().factor(0).clone())
+///     Ok(run.run(&start, &mut pntf_l2::seed(0))?.state().factor(0).clone())
 /// };
 /// assert_eq!(first(NtfUpdate::Multiplicative)?, dmatrix![0.0; 1.0]);  // the 0 stays
 /// assert_eq!(first(NtfUpdate::Hals)?, dmatrix![3.0; 1.0]);
@@ -84,12 +86,11 @@ plca_fit::settings! {
     /// [`Ntf::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{Model, Ntf, NtfUpdate};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let g = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
     /// let ntf = Ntf::new(1).update(NtfUpdate::Hals);
-    /// let fit = ntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = ntf.fit(&g, &mut pntf_l2::seed(0))?;
     /// assert!(fit.objective() < 1e-12);                                   // rank 1: an exact fit
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -140,9 +141,9 @@ impl Ntf {
     /// changes no more ([`NtfUpdate::Hals`]), and there are no gaps.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use plca_priors::Penalty;
+    /// use pntf_l2::nalgebra::{self, dmatrix};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
+    /// use pntf_l2::priors::Penalty;
     /// use pntf_l2::{Ntf, NtfState, Transform};
     /// let learnt = NtfState::new(vec![dmatrix![1.0], dmatrix![2.0; 0.0]])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 3.0, 1.0], Order::RowMajor)?;
@@ -204,12 +205,12 @@ impl Ntf {
         }
         let algorithm = ntf.bind(data)?;
         let at = begin(&*algorithm, blocks)?;
-        Ok(Explained {
-            fit: ended.fit(&*algorithm, at)?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty: Vec::new(),
-        })
+        Ok(Explained::new(
+            ended.fit(&*algorithm, at)?,
+            Vec::new(),
+            0.0,
+            Vec::new(),
+        ))
     }
 }
 
@@ -631,7 +632,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 /// ```
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use pntf_l2::nalgebra::{self, dmatrix};
 /// use pntf_l2::{Factored, NtfState};
 /// let state = NtfState::new(vec![dmatrix![2.0; 1.0], dmatrix![3.0; 0.5]])?;
 /// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 1.0);
@@ -685,8 +686,8 @@ impl<T: Real> NtfState<T> {
     /// the squared error of an observation is at most above the least.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::nalgebra::{self, dmatrix};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{NtfState, Transform};
     /// let learnt = NtfState::new(vec![dmatrix![2.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![4.0, 3.0, 1.0, -1.0], Order::RowMajor)?;

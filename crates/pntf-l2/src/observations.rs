@@ -1,7 +1,7 @@
 //! What the problems of new observations are made of.
 
 use nalgebra::DMatrix;
-use plca_fit::{FitError, squares_in_unit};
+use plca_fit::{FitError, units::squares_in_unit};
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{Data, Real, arrange, exponent, times_power_of_two};
 

@@ -1,7 +1,7 @@
 //! Updates inside one mode, column after column.
 
 use nalgebra::{DMatrix, DMatrixView, DMatrixViewMut};
-use plca_fit::{FitError, check_room};
+use plca_fit::{FitError, blocks::check_room};
 use plca_tensor::Real;
 use plca_tensor::parallel::{both, wide};
 

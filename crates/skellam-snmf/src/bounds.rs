@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Frozen};
+use plca_fit::blocks::{Axis, BlockSpec, Frozen};
 use plca_tensor::Real;
 
 /// What free entries of a block sum to at most.

@@ -13,7 +13,7 @@ use plca_tensor::{Real, SignedModel};
 /// those of a fit are an [`SnmfState`](crate::SnmfState).
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
 /// use skellam_snmf::Factors;
 /// let factors = Factors { plus: dmatrix![0.5; 0.0], minus: dmatrix![0.0; 0.5], activations: dmatrix![4.0, 8.0] };
 /// assert_eq!(factors.plus.sum() + factors.minus.sum(), 1.0);

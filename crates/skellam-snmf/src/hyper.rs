@@ -32,7 +32,7 @@ const LARGEST: f64 = 1e12;
 /// [`All`](Self::All) and [`PerComponent`](Self::PerComponent) store no map. Activations then may have any number of columns.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
 /// use skellam_snmf::{Entries, Groups, Hyperparameters, Sharing};
 /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0, 3.0], rate: vec![0.5] };
 /// let prior = |shape| hyper.prior(&Sharing { shape, ..Sharing::all(4, 2) }).map(|p| p.shape);
@@ -42,6 +42,7 @@ const LARGEST: f64 = 1e12;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Groups {
     /// Every entry uses hyperparameter 0.
     All,
@@ -125,7 +126,7 @@ impl Groups {
 /// `φ` is the map of `plus` and `minus`, `d` that of `shape` and `e` that of `rate`. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
 /// use skellam_snmf::{Entries, Groups, Hyperparameters, Sharing};
 /// let rows = Groups::Each(dmatrix![0; 1]);                            // an α for each row, both sides alike
 /// let sharing = Sharing { plus: rows.clone(), minus: rows, ..Sharing::all(2, 1) };
@@ -156,7 +157,7 @@ impl Sharing {
     /// For `f` rows, `k` components and any number of columns. The `α` are in row-major order of `F x K x 2`, `T⁺` before `T⁻`.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Groups, Sharing};
     /// let sharing = Sharing::by_component(2, 2);
     /// assert_eq!(sharing.plus, Groups::Each(dmatrix![0, 2; 4, 6]));
@@ -197,7 +198,7 @@ impl Sharing {
     /// The factors of [`SignedCpVb`](crate::SignedCpVb) beside its atoms are of this kind. There are no shapes and no rates.
     ///
     /// ```
-    /// use nalgebra::{DMatrix, dmatrix};
+    /// use skellam_snmf::nalgebra::{self, DMatrix, dmatrix};
     /// use skellam_snmf::{Entries, Hyperparameters, Learner, Posterior, Rate, Sharing};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![], rate: vec![] };
     /// let mut learner = Learner::new(Sharing::factor(2, 1), start, Rate::Average)?;
@@ -326,7 +327,7 @@ pub struct Hyperparameters {
 /// [`Hyperparameters::improve`] learns from it. Each costs `O(F K + K N)` at most.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
 /// use skellam_snmf::{Factors, Sharing, Statistics};
 /// let factors = Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
 /// let s = Statistics::of_known(&factors, &Sharing::all(1, 1))?;
@@ -336,6 +337,7 @@ pub struct Hyperparameters {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Statistics {
     /// The sums `e = Σ E[ln H]`, one for every shape. `[SKELLAM eq. 47]`
     pub ln_activations: Vec<f64>,
@@ -467,7 +469,7 @@ impl Hyperparameters {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Hyperparameters, Sharing, Statistics};
     /// let mut hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let factors = Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
@@ -558,7 +560,7 @@ impl Statistics {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Posterior, Sharing, Statistics};
     /// let q = Posterior { plus: dmatrix![1.0], minus: dmatrix![1.0], shape: dmatrix![3.0], rate: dmatrix![2.0] };
     /// let s = Statistics::of(&q, &Sharing::all(1, 1))?;
@@ -584,7 +586,7 @@ impl Statistics {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Sharing, Statistics};
     /// let sharing = Sharing::all(1, 1);
     /// let known = |plus, minus| Factors { plus: dmatrix![plus], minus: dmatrix![minus], activations: dmatrix![1.0] };

@@ -9,9 +9,13 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Explained, FitError, Frozen, Model, Parameters,
-    Progress, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
-    in_unit,
+    Algorithm, Explained, FitError, Model, Parameters, Progress, Reconstruct, Sense, Settings,
+    State, Transform,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Frozen},
+    em::Stepped,
+    explain::check_shape,
+    separable::Separable,
+    units::in_unit,
 };
 use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use rand::Rng;
@@ -22,19 +26,19 @@ use crate::signed::{along_columns, explained};
 /// The choice of the first centres: always different samples.
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::Model;
-/// use plca_tensor::DenseTensor;
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::Model;
+/// use skellam_snmf::tensor::DenseTensor;
 /// use skellam_snmf::{KMeans, Seeding};
 /// let v = DenseTensor::try_from(dmatrix![0.0, 2.0, 10.0])?;
 /// for seeding in [Seeding::PlusPlus, Seeding::Random] {
-///     let fit = KMeans::new(3).seeding(seeding).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+///     let fit = KMeans::new(3).seeding(seeding).fit(&v, &mut skellam_snmf::seed(0))?;
 ///     assert_eq!(fit.objective(), 0.0);                               // every sample is a centre
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Seeding {
     /// Samples, each with probability proportional to its squared distance from the centres so far (k-means++).
     #[default]
@@ -56,12 +60,11 @@ plca_fit::settings! {
     /// [`KMeans::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::KMeans;
     /// let v = DenseTensor::new(vec![1, 4], vec![0.0, 9.0, 1.0, 11.0], Order::RowMajor)?;
-    /// let fit = KMeans::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = KMeans::new(2).fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert_eq!(fit.objective(), 2.5);                                       // means 0.5 and 10
     /// assert_eq!(fit.state().label(0), fit.state().label(2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

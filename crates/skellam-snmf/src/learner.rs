@@ -14,7 +14,7 @@ use crate::{Factors, Hyperparameters, Posterior, Prior, Sharing, Statistics};
 /// `s` are the [`Statistics`] so far and `s_t` those of the data set.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
 /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
 /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
@@ -27,6 +27,7 @@ use crate::{Factors, Hyperparameters, Posterior, Prior, Sharing, Statistics};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Rate {
     /// `1/t`: the mean over all data sets.
     Average,
@@ -47,15 +48,14 @@ pub enum Rate {
 /// [`Hyperparameters::improve`].
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::Model;
-/// use plca_tensor::DenseTensor;
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::Model;
+/// use skellam_snmf::tensor::DenseTensor;
 /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfVb};
 ///
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
 /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;
-/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let mut rng = skellam_snmf::seed(0);
 /// for data in [dmatrix![9.0, 20.0, 3.0; -4.0, -9.0, -1.0], dmatrix![6.0, 8.0, 12.0; -5.0, -2.0, -7.0]] {
 ///     let vb = SnmfVb::new(1).priors(learner.prior()?);
 ///     let fit = vb.fit(&DenseTensor::try_from(data)?, &mut rng)?;
@@ -120,7 +120,7 @@ impl Learner {
     /// Sets the number of iterations for each data set (default 100). Their convergence is linear and can be slow.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
     /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
@@ -156,7 +156,7 @@ impl Learner {
     /// The hyperparameters as learnt so far.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
     /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
@@ -174,7 +174,7 @@ impl Learner {
     /// The statistics gathered so far.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
     /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
@@ -191,7 +191,7 @@ impl Learner {
     /// The number of data sets seen.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
     /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
@@ -214,7 +214,7 @@ impl Learner {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Hyperparameters, Learner, Posterior, Rate, Sharing};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
@@ -245,7 +245,7 @@ impl Learner {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
     /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };

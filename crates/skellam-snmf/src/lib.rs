@@ -20,16 +20,18 @@
 //! | baselines: squared error, k-means | [`Ding`], [`KMeans`] | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
+//! What signatures use is here too: [`tensor`] for data, [`priors`], [`nalgebra`] and [`seed`] for random numbers.
+//!
 //! ```
-//! use nalgebra::dmatrix;
-//! use plca_tensor::DenseTensor;
-//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-//! use skellam_snmf::{Init, Model, Snmf, Solver, Stop};
+//! use skellam_snmf::nalgebra::{self, dmatrix};
+//! use skellam_snmf::priors::Gamma;
+//! use skellam_snmf::tensor::DenseTensor;
+//! use skellam_snmf::{Init, Model, Snmf, Solver, Stop, seed};
 //!
 //! let v = DenseTensor::try_from(dmatrix![2.0, 4.0; -1.0, -2.0])?;         // rank one
-//! let snmf = Snmf::new(1);
+//! let snmf = Snmf::new(1).prior("activations", Gamma::new(1.0, 1e-6)?);
 //! let run = snmf.on(&v)?.solver(Solver::Squarem).stop(Stop::default().tol(1e-12));
-//! let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+//! let fit = run.run(Init::default(), &mut seed(0))?;
 //! let product = fit.state().signed_atoms() * fit.state().activations();
 //! assert!((product - dmatrix![2.0, 4.0; -1.0, -2.0]).amax() < 1e-3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,6 +61,10 @@ mod signed;
 mod snmf;
 mod vb;
 
+pub use nalgebra;
+pub use plca_priors as priors;
+pub use plca_tensor as tensor;
+
 pub use cp::{SignedCp, SignedCpState, SignedCpVb, SignedCpVbState};
 pub use ding::{Ding, DingState};
 pub use factors::Factors;
@@ -66,9 +72,9 @@ pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
 pub use kmeans::{KMeans, KMeansState, Seeding};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
-    Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Interrupt, Iteration, Model,
-    Need, Observer, Parameters, Reconstruct, Run, Settings, Solver, Start, State, Status, Stop,
-    StopError, TracePoint, Transform,
+    Anneal, Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Interrupt, Iteration,
+    Model, Need, Observer, Parameters, Reconstruct, Run, Settings, Solver, Start, State, Status,
+    Stop, StopError, TracePoint, Transform, seed,
 };
 pub use plca_priors::Entries;
 pub use plca_tensor::DataError;

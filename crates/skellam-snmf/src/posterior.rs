@@ -44,7 +44,7 @@ pub(crate) fn check_held<T: Real>(at: &Parameters<T>) -> Result<(), FitError> {
 /// All entries are positive; `1 / b̂` has the units of the data, shapes have none.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
 /// use skellam_snmf::Posterior;
 /// let q = Posterior { plus: dmatrix![2.0; 1.0], minus: dmatrix![0.5; 0.5], shape: dmatrix![6.0], rate: dmatrix![2.0] };
 /// let (mean, variance) = (q.shape[0] / q.rate[0], q.shape[0] / f64::powi(q.rate[0], 2));
@@ -87,7 +87,7 @@ impl<T: Real> Posterior<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::Posterior;
     /// let q = Posterior { plus: dmatrix![2.0; 1.0], minus: dmatrix![0.5; 0.5], shape: dmatrix![6.0], rate: dmatrix![2.0] };
     /// let means = q.means();
@@ -190,7 +190,7 @@ impl<T: Real> Posterior<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Entries, Posterior, Prior};
     /// let q = Posterior { plus: dmatrix![1.0], minus: dmatrix![1.0], shape: dmatrix![1.0], rate: dmatrix![2.0] };
     /// let prior = |b| Prior { rate: Entries::All(b), ..Prior::flat() };

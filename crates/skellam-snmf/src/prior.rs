@@ -1,7 +1,7 @@
 //! Dirichlet priors on the atoms, gamma priors on the activations.
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSettings, FitError};
+use plca_fit::{FitError, setting::BlockSettings};
 use plca_priors::{Components, Entries, PriorSpec};
 
 use crate::check::{check_shapes, check_values};
@@ -159,9 +159,9 @@ impl Prior {
     /// The prior of maximum likelihood: `α = 1`, `a = 1`, `b = 0`. Its density is constant, `Γ(2F)` for every atom.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_fit::{Model, State};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
+    /// use skellam_snmf::{Model, State};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Prior, Snmf, SnmfState};
     /// let v = DenseTensor::new(vec![2, 1], vec![4.0, -1.0], Order::RowMajor)?;
     /// let state = SnmfState::new(&dmatrix![0.5; 0.1], &dmatrix![0.1; 0.3], dmatrix![6.0])?;

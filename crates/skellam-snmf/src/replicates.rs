@@ -1,6 +1,9 @@
 //! How many draws a datum averages.
 
-use plca_fit::{FitError, Setting, SettingValue};
+use plca_fit::{
+    FitError,
+    setting::{Setting, SettingValue},
+};
 use plca_tensor::Real;
 use plca_tensor::arrange::Signed;
 
@@ -28,9 +31,9 @@ use plca_tensor::arrange::Signed;
 /// `[SKELLAM eq. 27]`, `[SKELLAM eq. 30]`
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::{Model, State};
-/// use plca_tensor::{DenseTensor, Order};
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::{Model, State};
+/// use skellam_snmf::tensor::{DenseTensor, Order};
 /// use skellam_snmf::{Replicates, Snmf, SnmfState};
 /// let v = DenseTensor::new(vec![1, 2], vec![4.0, -2.0], Order::RowMajor)?;
 /// let state = SnmfState::new(&dmatrix![0.5], &dmatrix![0.5], dmatrix![6.0, 3.0])?;
@@ -41,6 +44,7 @@ use plca_tensor::arrange::Signed;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Replicates {
     /// `M = 1`: differences of counts.
     One,

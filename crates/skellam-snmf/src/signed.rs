@@ -2,8 +2,10 @@
 
 use nalgebra::{DMatrix, DVector, DVectorView, RowDVector};
 use plca_fit::{
-    Algorithm, Alone, Axes, BlockSpec, Counts, Draw, Ended, Explained, FitError, Impossible, State,
-    Transform, begin, bounded, uncertified,
+    Algorithm, Explained, FitError, Impossible, State, Transform,
+    blocks::{Axes, BlockSpec, Draw},
+    em::Counts,
+    explain::{Alone, Ended, begin, bounded, uncertified},
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
@@ -237,10 +239,6 @@ pub(crate) fn possible<T: Real>(
     let first = unsupported(cells, sides, activations);
     match (first, impossible) {
         (None, _) => Ok(0.0),
-        (Some((at, value)), Impossible::Refuse) => {
-            let index = at.to_vec();
-            Err(FitError::Impossible { index, value })
-        }
         (Some(_), Impossible::Drop) => {
             let mut dropped = 0.0;
             cells.hide(|row, column, value| {
@@ -249,6 +247,10 @@ pub(crate) fn possible<T: Real>(
                 lost
             });
             Ok(dropped)
+        }
+        (Some((at, value)), _) => {
+            let index = at.to_vec();
+            Err(FitError::Impossible { index, value })
         }
     }
 }
@@ -266,12 +268,12 @@ pub(crate) fn explained<S: State>(
     dropped: f64,
 ) -> Result<Explained<S>, FitError> {
     let start = begin(&algorithm, start)?;
-    Ok(Explained {
-        fit: uncertified(Box::new(algorithm), start, how)?,
-        gap: Vec::new(),
+    Ok(Explained::new(
+        uncertified(Box::new(algorithm), start, how)?,
+        Vec::new(),
         dropped,
         empty,
-    })
+    ))
 }
 
 /// The same by variational Bayes from an even start.
@@ -286,12 +288,12 @@ pub(crate) fn explained_by_bound<S: State>(
     empty: Vec<usize>,
 ) -> Result<Explained<S>, FitError> {
     let start = begin(algorithm, start)?;
-    Ok(Explained {
-        fit: bounded(algorithm, start, how)?,
-        gap: Vec::new(),
-        dropped: 0.0,
+    Ok(Explained::new(
+        bounded(algorithm, start, how)?,
+        Vec::new(),
+        0.0,
         empty,
-    })
+    ))
 }
 
 /// What is kept of a column that was explained alone: its column of every block but the first, the atoms.
@@ -334,12 +336,12 @@ pub(crate) fn joined<S: State>(
         compared = own + (compared - algorithm.likelihood(&at)?);
     }
     let ended = Ended::of(columns.iter().flatten());
-    Ok(Explained {
-        fit: ended.fit_compared(algorithm, at, compared)?,
-        gap: Vec::new(),
+    Ok(Explained::new(
+        ended.fit_compared(algorithm, at, compared)?,
+        Vec::new(),
         dropped,
         empty,
-    })
+    ))
 }
 
 /// Those of `n` observations in which nothing but zeros was observed; a cell belongs to the one that is named by its row and column.

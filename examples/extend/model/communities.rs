@@ -9,8 +9,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Counts, Em, Expectation, Factored, FitError, Model,
-    Parameters, Settings, State, Wanted,
+    Algorithm, Factored, FitError, Model, Parameters, Settings, State,
+    blocks::{Axes, BlockSpec, Blocks},
+    em::{Counts, Em, Expectation, Wanted},
 };
 use plca_tensor::{Data, Factor, Modes, Real, Request, check_counts};
 

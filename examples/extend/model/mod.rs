@@ -3,7 +3,7 @@
 #[allow(unreachable_pub, reason = "it is written for a library")]
 mod communities;
 
-use plca_fit::{Named, SettingSpec};
+use plca_fit::setting::{Named, SettingSpec};
 use plca_priors::PriorSpec;
 
 pub(super) use communities::Communities;

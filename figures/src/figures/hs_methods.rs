@@ -42,7 +42,7 @@ impl Components {
     }
 
     fn of_em(state: &PlcaState<f64>) -> Self {
-        Self::sorted(state.weights(), &state.parameters().matrices()[1..])
+        Self::sorted(state.weights(), state.factors())
     }
 
     /// Weights are the products of the column sums, for data that sum to `total`.

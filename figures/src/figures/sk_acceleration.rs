@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use plca_fit::{
-    Algorithm, BlockSpec, FitError, Init, Iteration, Model, Parameters, Run, Solver, Status,
-    Stepped, Stop,
+    Algorithm, FitError, Init, Iteration, Model, Parameters, Run, Solver, Status, Stop,
+    blocks::BlockSpec, em::Stepped,
 };
 use plca_tensor::DenseTensor;
 use skellam_snmf::{Entries, Prior, Snmf, SnmfVb};

@@ -137,7 +137,7 @@ pub(super) fn learn(
         let hyper = hyper_errors(truth, learner.hyperparameters(), order);
         points.push(Point { hyper, sources });
         if t < guard.supervised {
-            learner.learn_known(&known.factors())?;
+            learner.learn_known(&known.to_factors())?;
         } else {
             learner.learn(&fitted.posterior())?;
         }

@@ -19,14 +19,21 @@ fn fault(latex: &str) -> Option<String> {
 }
 
 /// A block between fences.
-struct Block {
-    from: usize,
+pub(super) struct Block {
+    /// The line that it begins in.
+    pub(super) from: usize,
     formula: bool,
-    text: String,
+    pub(super) text: String,
     closed: bool,
 }
 
-fn blocks(path: &str, content: &str) -> Vec<Block> {
+impl Block {
+    pub(super) fn is_formula(&self) -> bool {
+        self.formula
+    }
+}
+
+pub(super) fn blocks(path: &str, content: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open = false;
     for (n, line) in (1..).zip(content.lines()) {

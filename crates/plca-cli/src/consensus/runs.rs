@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nalgebra::DMatrix;
-use plca_fit::{FitError, Init, SettingValue, Solver, Status};
+use plca_fit::{FitError, Init, Solver, Status, setting::SettingValue};
 use plca_io::ModelFile;
 use plca_tensor::Data;
 use plca_tensor::parallel::apart;

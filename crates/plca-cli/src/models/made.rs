@@ -1,6 +1,6 @@
 //! Models made of a command line or of the settings in a file.
 
-use plca_fit::{FitError, SettingValue};
+use plca_fit::{FitError, setting::SettingValue};
 use plca_run::{AnyModel, Options, Request, RunError, kernel_of};
 
 use super::options::{need_matrix, temper};

@@ -28,6 +28,11 @@ use crate::{
 /// assert_eq!((law.mean(), law.variance()), (2.0, 4.0));
 /// let mass: f64 = (-40..=2).map(|v| law.pmf(v)).sum();
 /// assert!((mass - law.cdf(2)).abs() < 1e-14);
+/// // Draws.
+/// use rand::distr::Distribution;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let draws: Vec<i64> = law.sample_iter(ChaCha8Rng::seed_from_u64(0)).take(1000).collect();
+/// assert!((draws.iter().sum::<i64>() as f64 / 1000.0 - 2.0).abs() < 0.5);
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

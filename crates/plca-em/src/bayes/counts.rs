@@ -3,7 +3,11 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Progress, Wanted};
+use plca_fit::{
+    FitError, Parameters, Progress,
+    blocks::{Axis, BlockSpec},
+    em::{Counts, Expectation, Wanted},
+};
 use plca_priors::Entries;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, check_counts};
 use rand::Rng;

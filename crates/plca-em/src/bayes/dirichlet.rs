@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice};
-use plca_fit::{Axis, BlockSpec, FitError, Frozen};
+use plca_fit::{
+    FitError,
+    blocks::{Axis, BlockSpec, Frozen},
+};
 use plca_priors::{Components, Entries};
 use plca_tensor::parallel::{for_each_part, sum};
 use plca_tensor::{CompensatedSum, Real};

@@ -46,7 +46,11 @@ mod plsa;
 mod shards;
 mod stream;
 
-use plca_fit::{Axis, BlockSettings, BlockSpec, FitError, Frozen};
+use plca_fit::{
+    FitError,
+    blocks::{Axis, BlockSpec, Frozen},
+    setting::BlockSettings,
+};
 use plca_priors::{Entries, PriorSpec};
 use plca_tensor::Real;
 

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Draw, Each, Em, Explained, Fit, FitError,
-    Frozen, Model, Parameters, Settings, State, Transform, begin, bounded, check_shape, empty,
-    explain_each, no_mode,
+    Algorithm, Explained, Fit, FitError, Model, Parameters, Settings, State, Transform,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Draw, Frozen, no_mode},
+    em::Em,
+    explain::{Each, begin, bounded, check_shape, empty, explain_each},
 };
 use plca_priors::Entries;
 use plca_tensor::{Coordinates, Data, Factor, Real, SparseTensor};
@@ -39,10 +40,9 @@ plca_fit::settings! {
     ///
     /// ```
     /// use plca_em::{Model, PlcaVb};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 0.0, 0.0, 10.0], Order::RowMajor)?;
-    /// let fit = PlcaVb::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = PlcaVb::new(2).fit(&v, &mut plca_em::seed(0))?;
     /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
     /// let means = fit.state().means()?;
     /// assert!((means.weights().iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -85,7 +85,7 @@ impl PlcaVb {
         how: &Transform,
     ) -> Result<Explained<PlcaVbState<T>>, FitError> {
         self.check()?;
-        let factors: Vec<_> = learnt.factors_shape().collect();
+        let factors = learnt.factors_shape();
         let along = how.mode(factors.len())?;
         let k = learnt.weights_shape().len();
         let kept = factors.iter().enumerate();
@@ -120,15 +120,15 @@ impl PlcaVb {
         let fit: Fit<PlcaVbState<T>> = bounded(&em, start, how)?;
         let restore = |j: usize, block: &mut DMatrix<T>| {
             if j > 0 && j - 1 != along {
-                block.clone_from(factors[j - 1]);
+                block.clone_from(&factors[j - 1]);
             }
         };
-        Ok(Explained {
-            fit: fit.change(|at| at.change(restore))?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty: empty(data, along)?,
-        })
+        Ok(Explained::new(
+            fit.change(|at| at.change(restore))?,
+            Vec::new(),
+            0.0,
+            empty(data, along)?,
+        ))
     }
 
     /// Transforms every observation along a mode as a batch of one: its `weights_shape`, and `weights`, their mean, are those of [`transform`](Self::transform) of it
@@ -144,7 +144,7 @@ impl PlcaVb {
         how: &Transform,
     ) -> Result<Each, FitError> {
         self.check()?;
-        let along = how.mode(learnt.factors_shape().count())?;
+        let along = how.mode(learnt.factors_shape().len())?;
         let mut config = self.clone();
         config.components = learnt.weights_shape().len();
         config.blocks = self.blocks.unfrozen();
@@ -255,11 +255,11 @@ pub(super) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 /// The fitted posterior of [`PlcaVb`]: Dirichlet laws of the weights and of the columns of every factor.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use plca_em::nalgebra::{self, dmatrix};
 /// use plca_em::PlcaVbState;
 /// let state = PlcaVbState::new(dmatrix![3.0; 1.0], vec![dmatrix![1.0, 2.0; 3.0, 2.0]])?;
 /// assert_eq!(state.means()?.factor(0), &dmatrix![0.25, 0.5; 0.75, 0.5]);
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlcaVbState<T: Real>(Parameters<T>);
@@ -267,7 +267,7 @@ pub struct PlcaVbState<T: Real>(Parameters<T>);
 plca_fit::serialised!(PlcaVbState);
 by_means!(
     PlcaVbState,
-    |state| state.factors_shape().map(|f| f.nrows()).collect(),
+    |state| state.factors_shape().iter().map(|f| f.nrows()).collect(),
     state.weights_shape().len()
 );
 
@@ -296,13 +296,15 @@ impl<T: Real> PlcaVbState<T> {
     ///
     /// If there is no such mode.
     pub fn factor_shape(&self, mode: usize) -> &DMatrix<T> {
-        let factor = self.factors_shape().nth(mode);
-        factor.unwrap_or_else(|| no_mode(mode, self.factors_shape().count()))
+        let factors = self.factors_shape();
+        factors
+            .get(mode)
+            .unwrap_or_else(|| no_mode(mode, factors.len()))
     }
 
     /// The shapes of the factors of all modes, in the order of the modes.
-    pub fn factors_shape(&self) -> impl Iterator<Item = &DMatrix<T>> {
-        self.0.matrices()[1..].iter()
+    pub fn factors_shape(&self) -> &[DMatrix<T>] {
+        &self.0.matrices()[1..]
     }
 
     /// The posterior means: shapes divided by the sums of their columns.

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, BlockSettings, BlockSpec, Blocks, Constraint, Em, Ended, Explained, FitError,
-    Frozen, Model, Parameters, Settings, Solver, State, Transform, begin, check_shape, empty,
-    uncertified,
+    Algorithm, Explained, FitError, Model, Parameters, Settings, Solver, State, Transform,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Frozen},
+    em::Em,
+    explain::{Ended, begin, check_shape, empty, uncertified},
+    setting::BlockSettings,
 };
 use plca_priors::Entries;
 use plca_tensor::arrange::Observations;
@@ -41,13 +43,12 @@ plca_fit::settings! {
     ///
     /// ```
     /// use plca_em::{Model, PlsaVb};
-    /// use plca_priors::Entries;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::priors::Entries;
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let words = vec![9.0, 0.0, 8.0, 1.0, 0.0, 7.0, 0.0, 9.0];            // 4 words in 2 documents
     /// let v = DenseTensor::<f64>::new(vec![4, 2], words, Order::RowMajor)?;
     /// let lda = PlsaVb::new(2).prior("basis_shape", Entries::All(0.1)).prior("mixture_shape", Entries::All(0.1));
-    /// let fit = lda.fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
+    /// let fit = lda.fit(&v, &mut plca_em::seed(1))?;
     /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -196,12 +197,12 @@ impl PlsaVb {
         let at = Parameters::named(blocks.collect(), data.total())
             .with_fact("given", vec![along as f64])
             .with_fact(TOTALS, totals);
-        Ok(Explained {
-            fit: ended.fit_of(at, bounds.value())?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty: empty(data, along)?,
-        })
+        Ok(Explained::new(
+            ended.fit_of(at, bounds.value())?,
+            Vec::new(),
+            0.0,
+            empty(data, along)?,
+        ))
     }
 
     /// A document of words with these means and counts, explained by the solver that was asked for.
@@ -289,11 +290,11 @@ pub(super) fn specs<T: Real>(
 /// The fitted posterior of [`PlsaVb`]: Dirichlet laws of the columns of basis and mixture.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use plca_em::nalgebra::{self, dmatrix};
 /// use plca_em::{Given, PlsaVbState};
 /// let state = PlsaVbState::new(Given::Columns, dmatrix![1.0; 3.0], dmatrix![2.0, 5.0])?;
 /// assert_eq!(state.means()?.basis(), &dmatrix![0.25; 0.75]);
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlsaVbState<T: Real>(Parameters<T>);

@@ -5,7 +5,12 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_dist::{digamma, gamma_shape_kl_slice};
 use plca_fit::shards::{ACROSS, Shard, Sharded, Shared, Survey, Whole};
-use plca_fit::{BlockSettings, BlockSpec, Counts, FitError, Parameters, Sense, Settings, Wanted};
+use plca_fit::{
+    FitError, Parameters, Sense, Settings,
+    blocks::BlockSpec,
+    em::{Counts, Wanted},
+    setting::BlockSettings,
+};
 use plca_priors::{Components, Entries};
 use plca_tensor::{Data, Real};
 

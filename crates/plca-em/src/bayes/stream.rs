@@ -2,7 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Parameters, begin,
+    Algorithm, FitError, Parameters,
+    blocks::{Axes, BlockSpec, Constraint, Draw, Frozen},
+    em::Em,
+    explain::begin,
 };
 use plca_tensor::{Data, Real};
 

@@ -2,8 +2,11 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    BlockSpec, Counts, Draw, Expectation, Exposure, Factored, FitError, Frozen, Parameters, Plan,
-    Product, Progress, Renewed, Sense, Separable, Start, Wanted, nndsvd, refuse, transpose_to,
+    Factored, FitError, Parameters, Progress, Sense, Start,
+    blocks::{BlockSpec, Draw, Exposure, Frozen},
+    em::{Counts, Expectation, Renewed, Wanted},
+    nndsvd::nndsvd,
+    separable::{Plan, Product, Separable, refuse, transpose_to},
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};

@@ -28,7 +28,10 @@ mod state;
 mod stream;
 
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings, levels,
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Constraint, Draw},
+    em::Em,
+    units::levels,
 };
 use plca_tensor::{Data, Real, check_counts};
 
@@ -53,6 +56,7 @@ pub use state::NmfState;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Update {
     /// Both from one ratio, `W` divided by the row sums of the new `H`: this is PLCA.
     #[default]
@@ -77,12 +81,10 @@ plca_fit::settings! {
     /// [`Nmf::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_em::Nmf;
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::{Model, Nmf};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-    /// let fit = Nmf::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = Nmf::new(2).fit(&v, &mut plca_em::seed(0))?;
     /// assert!(fit.objective() < 1e-3);                                    // two components are enough
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

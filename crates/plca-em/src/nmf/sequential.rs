@@ -3,7 +3,9 @@
 use nalgebra::DMatrix;
 use plca_fit::shards::{Divided, InTurn};
 use plca_fit::{
-    Counts, Expectation, Exposure, Factored, FitError, Parameters, Sense, Stepped, with_priors,
+    Factored, FitError, Parameters, Sense,
+    blocks::Exposure,
+    em::{Counts, Expectation, Stepped, with_priors},
 };
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 

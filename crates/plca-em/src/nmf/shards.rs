@@ -2,8 +2,10 @@
 
 use plca_fit::shards::{Apart, Imputes, InTurn, Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Parameters, Renewed, Sense,
-    Settings, Wanted, improve,
+    Factored, FitError, Parameters, Sense, Settings,
+    blocks::{BlockSpec, Exposure},
+    em::{Counts, Expectation, Renewed, Wanted},
+    explain::improve,
 };
 use plca_tensor::{Data, Expected, Factor, Modes, Real, normalise_columns};
 

@@ -2,9 +2,12 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Alone, Axes, Axis, Blocks, Ended, Explained, Exposure, Factored, Fit, FitError,
-    Model, Parameters, Settings, State, Transform, begin, certify, components_in_unit, each, empty,
-    gaps, one_by_one, possible, share, uncertified,
+    Algorithm, Explained, Factored, Fit, FitError, Model, Parameters, Settings, State, Transform,
+    blocks::{Axes, Axis, Blocks, Exposure},
+    explain::{
+        Alone, Ended, begin, certify, each, empty, gaps, one_by_one, possible, share, uncertified,
+    },
+    units::components_in_unit,
 };
 use plca_tensor::{Cp, Data, Factor, Real, exponent, normalise_columns};
 
@@ -86,9 +89,8 @@ impl<T: Real> NmfState<T> {
     /// [`FitError::Conflict`] for a PLCA of another order, [`FitError::Shape`] for another number of sums than components, [`FitError::Empty`] where
     /// a component with weight is to sum to 0, [`FitError::Value`].
     pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, FitError> {
-        let factors: Vec<_> = plca.factors().collect();
-        let &[first, second] = &factors[..] else {
-            let order = factors.len();
+        let [first, second] = plca.factors() else {
+            let order = plca.factors().len();
             return conflict(format!("NMF is for matrices, the PLCA has order {order}"));
         };
         let weights = plca.weights();
@@ -124,10 +126,10 @@ impl Nmf {
     /// With a prior there is no bound on what the objective can gain: no gaps, and the objective alone ends the run.
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use plca_em::nalgebra::{self, dmatrix};
     /// use plca_em::{Nmf, NmfState, Transform};
-    /// use plca_priors::Penalty;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_em::priors::Penalty;
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let learnt = NmfState::new(dmatrix![1.0; 3.0], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![1.0, 4.0, 4.0, 6.0], Order::RowMajor)?;
     /// let nmf = Nmf::new(1).prior("h", Penalty::new(1.0, 0.0)?);
@@ -182,12 +184,7 @@ impl Nmf {
             && data.is_complete()
             && let Some((fit, gap)) = alone(&*algorithm, learnt, data, along, how)?
         {
-            return Ok(Explained {
-                fit,
-                gap,
-                dropped,
-                empty,
-            });
+            return Ok(Explained::new(fit, gap, dropped, empty));
         }
         let spec = &algorithm.blocks()[along];
         let size = match along {
@@ -201,11 +198,7 @@ impl Nmf {
             .is_some_and(|prior| prior.rules().check(size).is_err())
         {
             let found = config.together(learnt, data, along, how)?;
-            return Ok(Explained {
-                dropped,
-                empty,
-                ..found
-            });
+            return Ok(Explained::new(found.fit, found.gap, dropped, empty));
         }
         let nothing = DMatrix::from_element(size.0, size.1, T::one());
         let found = each(data, along, how, |_, observation, how| {
@@ -248,12 +241,12 @@ impl Nmf {
             Some(run) => run.gap,
             None => prior.is_none().then_some(0.0),
         });
-        Ok(Explained {
-            fit: written(&*algorithm, kept, &ended, write)?,
-            gap: gaps.flatten().collect(),
+        Ok(Explained::new(
+            written(&*algorithm, kept, &ended, write)?,
+            gaps.flatten().collect(),
             dropped,
             empty,
-        })
+        ))
     }
 
     /// The same by components of about the same size where those of the learnt factor are far apart: an even start would be one of the largest alone.
@@ -312,12 +305,7 @@ impl Nmf {
         let algorithm = self.bind(data)?;
         let prior = algorithm.blocks()[along].prior.is_some();
         if !prior && let Some((fit, gap)) = alone(&*algorithm, learnt, data, along, how)? {
-            return Ok(Explained {
-                fit,
-                gap,
-                dropped: 0.0,
-                empty: Vec::new(),
-            });
+            return Ok(Explained::new(fit, gap, 0.0, Vec::new()));
         }
         let (n, k) = (data.shape()[along], learnt.w().ncols());
         let both = [Factor::Columns(learnt.w()), Factor::Rows(learnt.h())];
@@ -346,12 +334,7 @@ impl Nmf {
                 }
             })?,
         };
-        Ok(Explained {
-            fit,
-            gap,
-            dropped: 0.0,
-            empty: Vec::new(),
-        })
+        Ok(Explained::new(fit, gap, 0.0, Vec::new()))
     }
 }
 

@@ -10,7 +10,10 @@
 //! So batches are explained, and their counts blended, as by [`Plsa`]; the scale is with `H`. `[SPEC 3]` `[SPEC 13]`
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, BlockSpec, Constraint, Factored, FitError, Frozen};
+use plca_fit::{
+    Factored, FitError,
+    blocks::{Axes, BlockSpec, Constraint, Frozen},
+};
 use plca_tensor::{Data, Real, normalise_columns};
 
 use super::{Nmf, NmfState};

@@ -1,7 +1,11 @@
 //! What a batch does to the state.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, FitError, Frozen, Settings, check_shape};
+use plca_fit::{
+    FitError, Settings,
+    blocks::{Axis, BlockSpec, Frozen},
+    explain::check_shape,
+};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::rounds::mass;

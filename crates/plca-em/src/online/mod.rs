@@ -24,7 +24,8 @@ mod stream;
 mod streamed;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Constraint, FitError, Interrupt, Parameters, Settings, State};
+use plca_fit::blocks::Constraint;
+use plca_fit::{FitError, Interrupt, Parameters, Settings, State};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -60,11 +61,10 @@ pub(crate) use streamed::{explain, freeze_shared, sealed};
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
-/// use plca_tensor::{Coordinates, SparseTensor};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{Coordinates, SparseTensor};
 ///
 /// let learner = Online::new(Plsa::new(2));
-/// let mut state = learner.init(&[4], &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let mut state = learner.init(&[4], &mut plca_em::seed(0))?;
 /// for pass in 0..200 {
 ///     // Four words; documents with words of the first two, or of the last two.
 ///     for words in [vec![0, 0, 1, 0, 2, 1, 3, 1], vec![2, 0, 3, 0, 0, 1, 1, 1]] {
@@ -92,10 +92,9 @@ pub struct Online<M> {
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{DenseTensor, Order};
 /// let learner = Online::new(Plsa::new(2));
-/// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
 /// let batch = DenseTensor::new(vec![2, 3], vec![3.0, 1.0, 0.0, 0.0, 2.0, 2.0], Order::RowMajor)?;
 /// let learnt = learner.partial_fit(&mut state, &batch)?;
 /// assert_eq!((learnt.state.mixture().shape(), learnt.mass), ((2, 3), 8.0));
@@ -152,9 +151,8 @@ impl<M> Online<M> {
     ///
     /// ```
     /// use plca_em::{Online, Plca};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let learner = Online::new(Plca::new(2));
-    /// let state = learner.init::<f64>(&[5, 7], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let state = learner.init::<f64>(&[5, 7], &mut plca_em::seed(0))?;
     /// assert_eq!(state.factors[1].shape(), (7, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -209,10 +207,9 @@ impl<M> Online<M> {
     ///
     /// ```
     /// use plca_em::{Online, Plca};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let learner = Online::new(Plca::new(2));
-    /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
     /// for frames in [vec![3.0, 0.0, 1.0, 2.0], vec![0.0, 6.0, 4.0, 2.0]] {
     ///     learner.partial_fit(&mut state, &DenseTensor::new(vec![2, 2], frames, Order::RowMajor)?)?;
     /// }
@@ -241,14 +238,13 @@ impl<M> Online<M> {
     ///
     /// ```
     /// use plca_em::{Local, Online, Plsa, StepSize};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// // Batch EM: all data in one batch, of which nothing is remembered but the mixtures.
     /// let learner = Online::new(Plsa::new(2))
     ///     .step(StepSize::Constant(1.0))
     ///     .local(Local { max_iter: 1, tol: 0.0 });
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-    /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
     /// let mut last = learner.partial_fit(&mut state, &v)?;
     /// for _ in 0..50 {
     ///     let next = learner.partial_fit_from(&mut state, &v, &last.state)?;

@@ -117,13 +117,11 @@ impl<M> Online<M> {
     /// nothing has been learnt from it.
     ///
     /// ```
-    /// use plca_em::{Interrupt, Online, Plsa};
-    /// use plca_fit::FitError;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::{FitError, Interrupt, Online, Plsa};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let flag = Interrupt::default();
     /// let learner = Online::new(Plsa::new(2)).interrupt(flag.clone());
-    /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
     /// let (before, batch) = (state.clone(), DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?);
     /// flag.raise();
     /// assert!(matches!(learner.partial_fit(&mut state, &batch), Err(FitError::Interrupted)));

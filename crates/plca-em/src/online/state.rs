@@ -1,7 +1,10 @@
 //! The parameters and statistics learnt from a stream so far.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Axes, BlockSpec, Constraint, FitError};
+use plca_fit::{
+    FitError,
+    blocks::{Axes, BlockSpec, Constraint},
+};
 use plca_tensor::Real;
 
 use crate::product::conflict;
@@ -16,13 +19,13 @@ use crate::product::conflict;
 /// continues from a serialised state is bit-identical.
 ///
 /// ```
-/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::nalgebra::{self, dmatrix, dvector};
 /// use plca_em::OnlineState;
 /// // Two topics of three words; the second is three times as frequent.
 /// let state = OnlineState::new(dvector![1.0, 3.0], vec![dmatrix![1.0, 2.0; 1.0, 0.0; 2.0, 2.0]])?;
 /// assert_eq!(state.factors[0].column(0).as_slice(), [0.25, 0.25, 0.5]);
 /// assert_eq!(state.statistics[0][(0, 1)], 0.375);                     // P(x, z)
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -63,9 +66,8 @@ impl<T: Real> OnlineState<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::OnlineState;
-    /// use plca_fit::FitError;
+    /// use plca_em::nalgebra::{self, dmatrix, dvector};
+    /// use plca_em::{FitError, OnlineState};
     /// let refused = OnlineState::new(dvector![0.5, 0.5], vec![dmatrix![1.0]]);
     /// assert!(matches!(refused, Err(FitError::Shape { got: (1, 1), .. })));
     /// ```
@@ -108,9 +110,9 @@ impl<T: Real> OnlineState<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
+    /// use plca_em::nalgebra::{self, dmatrix};
     /// use plca_em::{Online, OnlineState, PlsaVb};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let learner = Online::new(PlsaVb::new(2)).total(100.0);
     /// let mut state = OnlineState::of_shapes(vec![dmatrix![1.2, 0.9; 0.8, 1.1]])?;
     /// let batch = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 1.0, 2.0], Order::RowMajor)?;
@@ -143,9 +145,9 @@ impl<T: Real> OnlineState<T> {
     /// counts are weighed against the sum of a pass. [`fit_stream`](crate::Online::fit_stream) calls it.
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::nalgebra::{self, dmatrix, dvector};
     /// use plca_em::{Online, OnlineState, Plsa};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let learner = Online::new(Plsa::new(1));
     /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
     /// let batch = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
@@ -169,9 +171,8 @@ impl<T: Real> OnlineState<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::OnlineState;
-    /// use plca_fit::FitError;
+    /// use plca_em::nalgebra::{self, dmatrix, dvector};
+    /// use plca_em::{FitError, OnlineState};
     /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
     /// assert!(state.check().is_ok());
     /// state.statistics[0][(1, 0)] = f64::NAN;

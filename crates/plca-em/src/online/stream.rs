@@ -10,10 +10,9 @@ use super::{Online, OnlineState, Streamed};
 ///
 /// ```
 /// use plca_em::{Online, Plsa, StreamError};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{DenseTensor, Order};
 /// let learner = Online::new(Plsa::new(2));
-/// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
 /// let batch = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let failed = learner.fit_stream(&mut state, [Ok(batch), Err("the tape is torn")]);
 /// assert_eq!(failed.unwrap_err(), StreamError::Source("the tape is torn"));
@@ -40,10 +39,9 @@ pub enum StreamError<E> {
 ///
 /// ```
 /// use plca_em::{Online, Plsa, perplexity};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use plca_em::tensor::{DenseTensor, Order};
 /// let learner = Online::new(Plsa::new(1));
-/// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
 /// let batches = || [[3.0, 1.0], [1.0, 3.0]].map(|v| DenseTensor::new(vec![2, 1], v.to_vec(), Order::RowMajor));
 /// let pass = learner.fit_stream(&mut state, batches())?;
 /// assert_eq!((pass.batches, pass.mass), (2, 8.0));
@@ -52,6 +50,7 @@ pub enum StreamError<E> {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Pass {
     /// Batches learnt.
     pub batches: u64,
@@ -73,10 +72,9 @@ impl<M> Online<M> {
     ///
     /// ```
     /// use plca_em::{Online, Plca};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let learner = Online::new(Plca::new(2));
-    /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let mut state = learner.init(&[2], &mut plca_em::seed(0))?;
     /// // Frames as they would come from a file.
     /// let frames = (1..5).map(|t| DenseTensor::new(vec![2, 1], vec![f64::from(t), 1.0], Order::RowMajor));
     /// learner.fit_stream(&mut state, frames)?;

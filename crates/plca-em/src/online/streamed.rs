@@ -2,8 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm as _, Axes, Axis, BlockSpec, Em, Expectation, FitError, Frozen, Interrupt, Model,
-    Parameters, State, Wanted,
+    Algorithm as _, FitError, Interrupt, Model, Parameters, State,
+    blocks::{Axes, Axis, BlockSpec, Frozen},
+    em::{Em, Expectation, Wanted},
 };
 use plca_tensor::{Data, Real};
 

@@ -6,7 +6,9 @@ use std::fmt::Debug;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Anneal, Axes, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Index, Parameters, Wanted,
+    Anneal, FitError, Parameters,
+    blocks::{Axes, BlockSpec, Draw, Frozen, Index},
+    em::{Counts, Expectation, Wanted},
 };
 use plca_tensor::{Data, DataError, Real};
 

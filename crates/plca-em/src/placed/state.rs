@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Em, Explained, FitError, Parameters, SCALE, State, Transform, reached};
+use plca_fit::{
+    Explained, FitError, Parameters, State, Transform, blocks::SCALE, em::Em, explain::reached,
+};
 use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};
 
 use super::{Placed, Placing, parts, position, specs};
@@ -149,7 +151,7 @@ macro_rules! placed_state {
             type Scalar = T;
             const NAME: &'static str = $name;
             const BLOCKS: Blocks = &[
-                ("weights", plca_fit::Axes::WEIGHTS),
+                ("weights", plca_fit::blocks::Axes::WEIGHTS),
                 ("kernels", crate::placed::KERNELS),
                 ("impulses", crate::placed::IMPULSES),
             ];

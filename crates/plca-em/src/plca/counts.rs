@@ -3,8 +3,10 @@
 use nalgebra::DMatrix;
 use plca_fit::shards::{Apart, Imputes};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Factored, FitError, Parameters, Plan, Product, Separable,
-    Wanted, pseudo_counts, refuse, transpose_to,
+    Factored, FitError, Parameters,
+    blocks::BlockSpec,
+    em::{Counts, Expectation, Wanted},
+    separable::{Plan, Product, Separable, pseudo_counts, refuse, transpose_to},
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
 

@@ -27,7 +27,11 @@ mod shards;
 mod state;
 mod stream;
 
-use plca_fit::{Algorithm, Axes, BlockSpec, Draw, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Draw, Frozen},
+    em::Em,
+};
 use plca_tensor::{Data, Real, check_counts};
 
 use crate::product::{check_power, conflict};
@@ -84,12 +88,10 @@ plca_fit::settings! {
     /// [`Plca::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_em::Plca;
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::{Model, Plca};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-    /// let fit = Plca::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = Plca::new(1).fit(&v, &mut plca_em::seed(0))?;
     /// assert!((fit.state().factor(1)[(0, 0)] - 0.5).abs() < 1e-12);       // one component: the marginals
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

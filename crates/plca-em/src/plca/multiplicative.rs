@@ -1,6 +1,9 @@
 //! Masked multiplicative updates.
 
-use plca_fit::{Expectation, Factored, FitError, Parameters, Stepped};
+use plca_fit::{
+    Factored, FitError, Parameters,
+    em::{Expectation, Stepped},
+};
 use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
 use super::PlcaState;

@@ -3,8 +3,11 @@
 use nalgebra::DMatrix;
 use plca_fit::shards::{Imputes, Learns, Shard, Sharded, Survey, Whole};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Sense, Settings, Wanted, improve,
-    refuse,
+    FitError, Parameters, Sense, Settings,
+    blocks::{BlockSpec, Frozen},
+    em::{Counts, Expectation, Wanted},
+    explain::improve,
+    separable::refuse,
 };
 use plca_tensor::{Data, Factor, Real};
 

@@ -2,8 +2,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Axes, Blocks, Each, Explained, Factored, FitError, Model, Parameters, Solved, State, Transform,
-    empty, explain_each, gap, no_mode, one_by_one, possible, share,
+    Explained, Factored, FitError, Model, Parameters, State, Transform,
+    blocks::{Axes, Blocks, no_mode},
+    explain::{Each, Solved, empty, explain_each, gap, one_by_one, possible, share},
 };
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
@@ -17,12 +18,12 @@ use crate::explained::{explained, written};
 /// ```
 ///
 /// ```
-/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::nalgebra::{self, dmatrix, dvector};
 /// use plca_em::PlcaState;
 /// let state = PlcaState::new(dvector![0.5, 0.5], vec![dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![1.0, 1.0]])?;
 /// assert_eq!(state.factor(0)[(0, 1)], 1.0);
 /// assert!(PlcaState::new(dvector![0.5, 0.4], vec![dmatrix![1.0, 1.0]]).is_err());
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlcaState<T: Real>(Parameters<T>);
@@ -56,13 +57,15 @@ impl<T: Real> PlcaState<T> {
     ///
     /// If there is no such mode.
     pub fn factor(&self, mode: usize) -> &DMatrix<T> {
-        let factor = self.factors().nth(mode);
-        factor.unwrap_or_else(|| no_mode(mode, self.factors().count()))
+        let factors = self.factors();
+        factors
+            .get(mode)
+            .unwrap_or_else(|| no_mode(mode, factors.len()))
     }
 
     /// The factors of all modes, each `I_j x K` with columns that sum to 1, in the order of the modes.
-    pub fn factors(&self) -> impl Iterator<Item = &DMatrix<T>> {
-        self.0.blocks().skip(1).map(|(_, factor)| factor)
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        &self.0.matrices()[1..]
     }
 
     /// Transforms new data along one mode: the factors of the other modes are kept, and the weights are those of the new data.
@@ -75,8 +78,8 @@ impl<T: Real> PlcaState<T> {
         data: &dyn Data<T>,
         how: &Transform,
     ) -> Result<Explained<Self>, FitError> {
-        let along = how.mode(self.factors().count())?;
-        let factors = self.factors().enumerate();
+        let along = how.mode(self.factors().len())?;
+        let factors = self.factors().iter().enumerate();
         let factors = factors.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
         let factors: Vec<_> = factors.collect();
         let (part, dropped) = possible(data, &factors, how.impossible)?;
@@ -95,13 +98,10 @@ impl<T: Real> PlcaState<T> {
                 _ if j - 1 == along => block.copy_from(&factor),
                 _ => {}
             };
-            return Ok(Explained {
-                fit: written(&*algorithm, learnt, &solved.ended, write)?,
-                // Every observation has its share of the mass: the largest gap is that of all data.
-                gap: vec![solved.gap.iter().copied().fold(0.0, f64::max)],
-                dropped,
-                empty,
-            });
+            let fit = written(&*algorithm, learnt, &solved.ended, write)?;
+            // Every observation has its share of the mass: the largest gap is that of all data.
+            let gap = solved.gap.iter().copied().fold(0.0, f64::max);
+            return Ok(Explained::new(fit, vec![gap], dropped, empty));
         }
         let gap = |at: &Parameters<T>| gap_of(data, at, along);
         explained(algorithm, learnt, how, dropped, empty, gap)
@@ -111,9 +111,9 @@ impl<T: Real> PlcaState<T> {
     /// alone, bit for bit. In a batch weights belong to all observations together, and so does the gap that ends it.
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::nalgebra::{self, dmatrix, dvector};
     /// use plca_em::{PlcaState, Transform};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let learnt = PlcaState::new(dvector![0.5, 0.5], vec![dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]])?;
     /// let new = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 4.0, 1.0, 0.0], Order::RowMajor)?;
     /// let found = learnt.transform_each(&new, &Transform::default())?;
@@ -126,8 +126,8 @@ impl<T: Real> PlcaState<T> {
     ///
     /// As [`transform`](Self::transform).
     pub fn transform_each(&self, data: &dyn Data<T>, how: &Transform) -> Result<Each, FitError> {
-        let along = how.mode(self.factors().count())?;
-        let factors = self.factors().enumerate();
+        let along = how.mode(self.factors().len())?;
+        let factors = self.factors().iter().enumerate();
         let factors = factors.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
         let factors: Vec<_> = factors.collect();
         // The first cell of all that is to be refused.

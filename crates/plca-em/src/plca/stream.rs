@@ -1,7 +1,12 @@
 //! PLCA learnt from batches along its last mode.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, Axis, BlockSpec, Em, FitError, Frozen, Parameters, State, begin};
+use plca_fit::{
+    FitError, Parameters, State,
+    blocks::{Axes, Axis, BlockSpec, Frozen},
+    em::Em,
+    explain::begin,
+};
 use plca_tensor::{Data, Real};
 
 use super::counts::PlcaCounts;

@@ -2,8 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Plan, Product, Separable, Wanted,
-    pseudo_counts, refuse, transpose_to,
+    FitError, Parameters,
+    blocks::{BlockSpec, Draw},
+    em::{Counts, Expectation, Wanted},
+    separable::{Plan, Product, Separable, pseudo_counts, refuse, transpose_to},
 };
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule, check_counts};

@@ -27,7 +27,10 @@ mod stream;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Em, FitError, Frozen, Model, Setting, SettingValue, Settings,
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Frozen},
+    em::Em,
+    setting::{Setting, SettingValue},
 };
 use plca_tensor::{Cp, Data, Factor, Real};
 
@@ -102,12 +105,10 @@ plca_fit::settings! {
     /// [`Plsa::new`](Self::new) and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_em::Plsa;
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::{Model, Plsa};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-    /// let fit = Plsa::new(2).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = Plsa::new(2).fit(&v, &mut plca_em::seed(0))?;
     /// assert_eq!(fit.state().marginal(), [0.5, 0.5]);                     // both columns sum to 3
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

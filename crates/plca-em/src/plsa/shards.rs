@@ -1,7 +1,7 @@
 //! PLSA of data that are cut along their given index.
 
 use plca_fit::shards::{Learns, Shard, Sharded, Survey, Whole};
-use plca_fit::{Draw, FitError, Parameters, Sense, Settings, improve};
+use plca_fit::{FitError, Parameters, Sense, Settings, blocks::Draw, explain::improve};
 use plca_tensor::{Data, Factor, Real};
 
 use super::Plsa;

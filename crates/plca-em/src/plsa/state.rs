@@ -2,8 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Alone, Axes, Blocks, Ended, Explained, Factored, FitError, Model, Parameters, SCALE, State,
-    Transform, each, empty, gaps, one_by_one, possible,
+    Explained, Factored, FitError, Model, Parameters, State, Transform,
+    blocks::{Axes, Blocks, SCALE},
+    explain::{Alone, Ended, each, empty, gaps, one_by_one, possible},
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -100,12 +101,12 @@ impl<T: Real> PlsaState<T> {
                     mix(&solved.factor, &vec![1.0; k], None, block);
                 }
             };
-            return Ok(Explained {
-                fit: written(&*algorithm, learnt, &solved.ended, write)?,
-                gap: solved.gap,
+            return Ok(Explained::new(
+                written(&*algorithm, learnt, &solved.ended, write)?,
+                solved.gap,
                 dropped,
                 empty,
-            });
+            ));
         }
         let found = each(data, along, how, |_, observation, how| {
             match observation.total() > 0.0 {
@@ -138,12 +139,12 @@ impl<T: Real> PlsaState<T> {
             }
         };
         let gaps = found.iter().map(|one| one.as_ref().and_then(|one| one.gap));
-        Ok(Explained {
-            fit: fit.change(of_each)?,
-            gap: gaps.map(|gap| gap.unwrap_or(0.0)).collect(),
+        Ok(Explained::new(
+            fit.change(of_each)?,
+            gaps.map(|gap| gap.unwrap_or(0.0)).collect(),
             dropped,
             empty,
-        })
+        ))
     }
 
     /// The mixture of one observation.
@@ -168,12 +169,12 @@ impl<T: Real> PlsaState<T> {
                     );
                 }
             };
-            return Ok(Explained {
-                fit: written(&*algorithm, learnt, &solved.ended, write)?,
-                gap: solved.gap,
-                dropped: 0.0,
-                empty: Vec::new(),
-            });
+            return Ok(Explained::new(
+                written(&*algorithm, learnt, &solved.ended, write)?,
+                solved.gap,
+                0.0,
+                Vec::new(),
+            ));
         }
         let totals = observation.marginal(along)?;
         let gap = |at: &Parameters<T>| gaps(observation, [at.at(0), at.at(1)], along, &totals);

@@ -1,7 +1,12 @@
 //! PLSA learnt from batches of its given index.
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Em, FitError, Frozen, Parameters, begin};
+use plca_fit::{
+    FitError, Parameters,
+    blocks::{BlockSpec, Frozen},
+    em::Em,
+    explain::begin,
+};
 use plca_tensor::{Data, Real};
 
 use super::counts::PlsaCounts;

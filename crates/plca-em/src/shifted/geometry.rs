@@ -21,6 +21,7 @@ use plca_tensor::shift::Folded;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
 pub enum Support {
     /// Every copy lies inside the data, so all mass of the model does.
     #[default]

@@ -25,7 +25,7 @@ mod shares;
 mod state;
 mod window;
 
-use plca_fit::{Algorithm, Anneal, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Anneal, FitError, Model, Settings, em::Em};
 use plca_tensor::{Data, Real, check_counts};
 
 use self::model::{Evaluator, Layout};
@@ -58,11 +58,10 @@ plca_fit::settings! {
     ///
     /// ```
     /// use plca_em::{Model, Shifted};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// // The pattern 1 3, twice.
     /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
-    /// let fit = Shifted::new(1, vec![2]).fit(&v, &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// let fit = Shifted::new(1, vec![2]).fit(&v, &mut plca_em::seed(2))?;
     /// // A kernel of 2 cells, an impulse over the 5 places where it fits.
     /// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (5, 1)));
     /// assert!((fit.state().kernels().sum() - 1.0).abs() < 1e-12);

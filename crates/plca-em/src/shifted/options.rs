@@ -18,6 +18,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
 pub enum Likelihood {
     /// `Σ V ln P - v ln Σ_window P`: the data are a window cut from a longer record.
     #[default]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Blocks, Explained, FitError, Parameters, Reconstruct, State, Transform};
+use plca_fit::{Explained, FitError, Parameters, Reconstruct, State, Transform, blocks::Blocks};
 use plca_tensor::{Data, DenseTensor, Real};
 
 use super::{ALL, KERNEL, SHAPE, SUPPORTS, Shifted, facts};
@@ -21,7 +21,7 @@ use crate::{Geometry, Likelihood, Support};
 /// ```
 ///
 /// ```
-/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::nalgebra::{self, dmatrix, dvector};
 /// use plca_em::{Geometry, Likelihood, Reconstruct, ShiftedState, Support};
 /// // The kernel 1 3 at the first and at the last of three places.
 /// let geometry = Geometry::new(&[4], &[2], &[Support::Valid])?;
@@ -86,9 +86,9 @@ impl<T: Real> ShiftedState<T> {
     /// `P(z) H(h | z)`, so that the start does not matter. `[SPEC 5.4]`
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::nalgebra::{self, dmatrix, dvector};
     /// use plca_em::{Geometry, Likelihood, ShiftedState, Support, Transform};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// let geometry = Geometry::new(&[2], &[2], &[Support::Valid])?;
     /// let learnt = ShiftedState::<f64>::new(
     ///     geometry, Likelihood::Conditional, dvector![1.0], dmatrix![0.25; 0.75], dmatrix![1.0])?;

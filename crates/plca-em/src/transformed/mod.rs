@@ -23,7 +23,7 @@ mod set;
 mod set_model;
 mod state;
 
-use plca_fit::{Algorithm, Anneal, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Anneal, FitError, Model, Settings, em::Em};
 use plca_tensor::{Data, Real, check_counts};
 
 use self::evaluator::Evaluator;
@@ -55,12 +55,11 @@ plca_fit::settings! {
     ///
     /// ```
     /// use plca_em::{IndexMaps, Model, Transformed};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use plca_em::tensor::{DenseTensor, Order};
     /// // The pattern 1 3 as it is, and turned round.
     /// let v = DenseTensor::<f64>::new(vec![4], vec![1.0, 3.0, 6.0, 2.0], Order::RowMajor)?;
     /// let maps = IndexMaps::new(4, 2, &[0, 1,  1, 0,  1, 2,  2, 1,  2, 3,  3, 2])?;
-    /// let fit = Transformed::new(1, maps).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = Transformed::new(1, maps).fit(&v, &mut plca_em::seed(0))?;
     /// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (6, 1)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -42,6 +42,7 @@ pub struct Transformation {
 /// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Positions {
     /// Inside the data.
     #[default]

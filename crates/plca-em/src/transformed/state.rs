@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Blocks, Explained, FitError, Parameters, Reconstruct, State, Transform};
+use plca_fit::{Explained, FitError, Parameters, Reconstruct, State, Transform, blocks::Blocks};
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
 use super::evaluator::Mapped;
@@ -21,7 +21,7 @@ use crate::{IndexMaps, Likelihood, MapEntry};
 /// ```
 ///
 /// ```
-/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::nalgebra::{self, dmatrix, dvector};
 /// use plca_em::{IndexMaps, Likelihood, Reconstruct, TransformedState};
 /// // The kernel 1 3, once as it is and once turned round.
 /// let maps = IndexMaps::new(4, 2, &[0, 1,  3, 2])?;

@@ -31,7 +31,7 @@ enum Cells {
 ///
 /// ```
 /// use plca_em::CrossValidation;
-/// use plca_tensor::{Data, DenseTensor, Order};
+/// use plca_em::tensor::{Data, DenseTensor, Order};
 /// let v = DenseTensor::<f64>::new(vec![4, 3], (1..13).map(f64::from).collect(), Order::RowMajor)?;
 /// let speckled = CrossValidation::default().folds(2).speckled(&v)?;
 /// let (mut held, folds) = (0.0, speckled.folds(0));

@@ -36,7 +36,7 @@ pub use table::{RankRow, RankRule, RankScores, RankTable, best_rank};
 ///
 /// ```
 /// use plca_em::{CrossValidation, EmError, Init, Plca, RankRule, Stop};
-/// use plca_tensor::{DenseTensor, Order};
+/// use plca_em::tensor::{DenseTensor, Order};
 /// // Three blocks.
 /// let cell = |n: usize| if n / 12 / 4 == n % 12 / 4 { 20.0 + (n % 5) as f64 } else { 1.0 };
 /// let v = DenseTensor::<f64>::new(vec![12, 12], (0..144).map(cell).collect(), Order::RowMajor)?;

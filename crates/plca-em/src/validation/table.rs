@@ -58,6 +58,7 @@ pub struct RankScores {
 
 /// A row of a [`RankTable`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RankRow {
     /// What it was made of.
     pub scores: RankScores,

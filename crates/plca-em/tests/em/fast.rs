@@ -7,7 +7,9 @@ use nalgebra::DMatrix;
 use plca_dist::random::exponential;
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::laws::check_threads;
-use plca_fit::{Checkpoint, Factored, Fit, FitError, Init, Memory, Model, Solver, State, Stop};
+use plca_fit::{
+    Checkpoint, Factored, Fit, FitError, Init, Model, Solver, State, Stop, solver::Memory,
+};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -147,7 +149,7 @@ fn models_that_are_equal_stay_so() {
     let a = after(&plca, &data, &start, Solver::Fast, 15).unwrap();
     let b = after(&nmf, &data, &matched, Solver::Fast, 15).unwrap();
     let product = b.state().to_plca().unwrap();
-    for (x, y) in a.state().factors().zip(product.factors()) {
+    for (x, y) in a.state().factors().iter().zip(product.factors()) {
         assert!((x - y).amax() < 1e-9, "{x} {y}");
     }
 }

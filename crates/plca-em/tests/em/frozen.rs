@@ -2,7 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Nmf, Plca, Plsa, Shifted, Update};
-use plca_fit::{Axes, BlockSpec, FitError, Freeze, Frozen, Init, Model, Prior, Solver};
+use plca_fit::{
+    FitError, Init, Model, Solver,
+    blocks::{Axes, BlockSpec, Frozen, Prior},
+    setting::Freeze,
+};
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;

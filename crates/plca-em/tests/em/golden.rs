@@ -179,7 +179,11 @@ fn plca_case<T: Real>(case: &Value, mask: Option<&Value>, key: &str) {
                     matrix::<T>(&point["pz"]).as_slice(),
                     tolerance,
                 );
-                for (got, want) in state.factors().zip(point["factors"].as_array().unwrap()) {
+                for (got, want) in state
+                    .factors()
+                    .iter()
+                    .zip(point["factors"].as_array().unwrap())
+                {
                     same(
                         "factor",
                         got.as_slice(),

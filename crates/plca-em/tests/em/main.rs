@@ -1,6 +1,7 @@
 //! One program for all tests: models are compiled into it once.
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
+mod alone;
 mod atomic;
 mod bad_input;
 mod bayes;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use plca_em::{Nmf, NmfState, Plca, PlsaVb};
 use plca_fit::{
-    Fill, Fit, FitError, Init, Iteration, Model, Observer, Solver, State, Status, Stop,
+    Fit, FitError, Init, Iteration, Model, Observer, Solver, State, Status, Stop, nndsvd::Fill,
 };
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, times_power_of_two};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -121,7 +121,11 @@ fn cross_entropy_runs() {
             |state: &PlcaState<f64>, point, tolerance| {
                 let name = case["name"].as_str().unwrap();
                 same(name, state.weights(), &numbers(&point["pz"]), tolerance);
-                for (got, want) in state.factors().zip(point["factors"].as_array().unwrap()) {
+                for (got, want) in state
+                    .factors()
+                    .iter()
+                    .zip(point["factors"].as_array().unwrap())
+                {
                     same(name, got.as_slice(), matrix(want).as_slice(), tolerance);
                 }
                 let kl = entropy - total * total.ln() - em.likelihood(state.parameters()).unwrap();
@@ -319,20 +323,20 @@ fn pseudo_counts_of_single_entries() -> Result<(), FitError> {
         .prior("factor_1", prior(&added[2]));
     let run = plca.on(&v)?.solver(Solver::Em).stop(exactly(3000));
     let fit = run.run(Init::default(), &mut rng())?;
-    let factors: Vec<_> = fit.state().factors().collect();
+    let factors = fit.state().factors();
     let weights = DVector::from_column_slice(fit.state().weights());
     let p = DMatrix::from_diagonal(&weights);
-    let q = table.component_div(&(factors[0] * &p * factors[1].transpose()));
+    let q = table.component_div(&(&factors[0] * &p * factors[1].transpose()));
     let counts = [
-        (&q * factors[1] * &p).component_mul(factors[0]),
-        (q.transpose() * factors[0] * &p).component_mul(factors[1]),
+        (&q * &factors[1] * &p).component_mul(&factors[0]),
+        (q.transpose() * &factors[0] * &p).component_mul(&factors[1]),
     ];
     let n = counts[0].row_sum().transpose();
     let n = DMatrix::from_column_slice(3, 1, n.as_slice());
     let found = DMatrix::from_column_slice(3, 1, weights.as_slice());
     near("weights", &found, normalised(n + &added[0]));
-    near("factor_0", factors[0], normalised(&counts[0] + &added[1]));
-    near("factor_1", factors[1], normalised(&counts[1] + &added[2]));
+    near("factor_0", &factors[0], normalised(&counts[0] + &added[1]));
+    near("factor_1", &factors[1], normalised(&counts[1] + &added[2]));
 
     let plsa = Plsa::new(3)
         .prior("basis", prior(&added[1]))

@@ -7,7 +7,7 @@ use plca_em::{
     Geometry, Given, Likelihood, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
     ShiftedState, Support, Update,
 };
-use plca_fit::{Checkpoint, FitError, Init, Memory, Model, Settings, Solver, State};
+use plca_fit::{Checkpoint, FitError, Init, Model, Settings, Solver, State, solver::Memory};
 use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -100,7 +100,7 @@ fn masked_updates_have_no_scale() -> Result<(), FitError> {
     let product = NmfState::new(start.factor(0) * &weights * s, start.factor(1).transpose())?;
     let product = after(&nmf, &**data, &product, Solver::Em, 20)?;
     let (image, got) = (product.state().to_plca()?, after_steps(&**data, 20)?);
-    for (image, got) in image.factors().zip(got.factors()) {
+    for (image, got) in image.factors().iter().zip(got.factors()) {
         assert!((image - got).amax() <= 1e-12, "{image} {got}");
     }
     Ok(())

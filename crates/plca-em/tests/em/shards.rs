@@ -13,7 +13,9 @@ use plca_fit::shards::{
     Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
     Shared, Stats, Stepwise, Survey, Visit, started,
 };
-use plca_fit::{Algorithm, AnyModel, Checkpoint, Exposure, FitError, Parameters, Progress, Run};
+use plca_fit::{
+    Algorithm, AnyModel, Checkpoint, FitError, Parameters, Progress, Run, blocks::Exposure,
+};
 use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,

@@ -5,7 +5,7 @@ use plca_em::{
     Geometry, Given, IndexMaps, Likelihood, Nmf, NmfState, Online, OnlineState, Plca, PlcaState,
     Plsa, PlsaState, Shifted, ShiftedState, Support, Transformed, TransformedState, Update,
 };
-use plca_fit::{Checkpoint, FitError, Frozen, Model, Parameters, State, Transform};
+use plca_fit::{Checkpoint, FitError, Model, Parameters, State, Transform, blocks::Frozen};
 use plca_tensor::{DenseTensor, Order};
 
 use super::support::{exactly, solvers};

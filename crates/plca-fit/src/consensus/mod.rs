@@ -21,7 +21,7 @@ pub use error::ConsensusError;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::Spectra;
+/// use plca_fit::consensus::Spectra;
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// // Four fits of two components in any order and scale; the last fit found other ones.
 /// let columns = dmatrix![
@@ -35,7 +35,7 @@ pub use error::ConsensusError;
 /// assert_eq!(consensus.labels, [0, 1, 1, 0, 0, 1]);
 /// assert!(consensus.silhouette.is_some_and(|s| s > 0.9));
 /// assert!(consensus.spectra[(0, 0)] > 0.9 && consensus.spectra[(1, 1)] > 0.9);
-/// # Ok::<(), plca_fit::ConsensusError>(())
+/// # Ok::<(), plca_fit::consensus::ConsensusError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Spectra {
@@ -75,9 +75,9 @@ pub struct Consensus {
 /// `ρ` is the neighbourhood, `n` the number of components of all fits and `K` of one.
 ///
 /// ```
-/// assert_eq!(plca_fit::neighbours(30, 3, 0.3)?, 3);
-/// assert!(plca_fit::neighbours(9, 3, 0.3).is_err());                  // three fits are too few
-/// # Ok::<(), plca_fit::ConsensusError>(())
+/// assert_eq!(plca_fit::consensus::neighbours(30, 3, 0.3)?, 3);
+/// assert!(plca_fit::consensus::neighbours(9, 3, 0.3).is_err());                  // three fits are too few
+/// # Ok::<(), plca_fit::consensus::ConsensusError>(())
 /// ```
 ///
 /// # Errors
@@ -263,7 +263,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// let (share, order) = plca_fit::usage_order(&dmatrix![1.0, 0.0, 0.0; 3.0, 2.0, 0.0]);
+/// let (share, order) = plca_fit::consensus::usage_order(&dmatrix![1.0, 0.0, 0.0; 3.0, 2.0, 0.0]);
 /// assert_eq!((share, order), (vec![0.25, 1.75], vec![1, 0]));
 /// ```
 pub fn usage_order(usage: &DMatrix<f64>) -> (Vec<f64>, Vec<usize>) {

@@ -120,7 +120,7 @@ struct Wrong {
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Claims, Law, Rounding, check_counts};
-/// use plca_fit::{Axes, BlockSpec, Constraint, Counts, Em, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
+/// use plca_fit::{blocks::{Axes, BlockSpec, Constraint, Exposure}, em::{Counts, Em, Expectation, Renewed, Wanted}, FitError, Parameters};
 ///
 /// /// Two counts of a rate, `Σ v ln θ - 2 θ`: right, or with a mistake.
 /// #[derive(Debug)]

@@ -40,7 +40,7 @@ impl<T: Real> std::fmt::Debug for Way<'_, T> {
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Law, Rounding, Way, check_gradient};
-/// use plca_fit::{Algorithm, Axes, BlockSpec, FitError, Parameters, Stepped};
+/// use plca_fit::{blocks::{Axes, BlockSpec}, em::Stepped, Algorithm, FitError, Parameters};
 ///
 /// /// `Σ c ln θ`; a residual that is right, or counts twice.
 /// #[derive(Debug)]

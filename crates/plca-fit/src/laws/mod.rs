@@ -25,7 +25,7 @@
 //!
 //! ```
 //! use plca_fit::laws::{Claims, Law, Rounding, check};
-//! use plca_fit::{Algorithm, Axes, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
+//! use plca_fit::{blocks::{Axes, BlockSpec, Constraint}, em::Stepped, Algorithm, FitError, Parameters, Solver};
 //!
 //! /// Goes a part of the way to 3, or walks past it.
 //! #[derive(Debug)]

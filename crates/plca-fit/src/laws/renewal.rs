@@ -42,7 +42,7 @@ pub enum Renewal {
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_fit::laws::{Law, check_valid};
-/// use plca_fit::{Axes, BlockSpec, Parameters};
+/// use plca_fit::{blocks::{Axes, BlockSpec}, Parameters};
 /// let specs = [BlockSpec::<f64>::simplex("theta", (2, 1), Axes::factor(0))];
 /// let before = Parameters::new(&specs, vec![dmatrix![0.5; 0.5]])?;
 /// let mut after = before.clone();
@@ -325,7 +325,7 @@ fn counted<T: Real>(
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Claims, Law, Rounding, check_steps};
-/// use plca_fit::{Algorithm, Axes, BlockSpec, FitError, Parameters, Stepped};
+/// use plca_fit::{blocks::{Axes, BlockSpec}, em::Stepped, Algorithm, FitError, Parameters};
 ///
 /// /// `Σ c ln θ`, whose maximum one step finds, or forgets to look for.
 /// #[derive(Debug)]

@@ -216,7 +216,7 @@ fn extrapolated<T: Real>(
 ///
 /// ```
 /// use plca_fit::laws::{Law, check_failure};
-/// use plca_fit::{Algorithm, Axes, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
+/// use plca_fit::{blocks::{Axes, BlockSpec, Constraint}, em::Stepped, Algorithm, FitError, Parameters, Solver};
 ///
 /// #[derive(Debug)]
 /// struct Careless([BlockSpec<f64>; 1]);

@@ -46,7 +46,7 @@ impl fmt::Debug for Units<'_> {
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
 /// use plca_fit::laws::{Law, Units, check_per_unit, check_units};
-/// use plca_fit::*;
+/// use plca_fit::{blocks::*, em::*, *};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 ///
 /// /// The mean of data; with a guard it is kept from 0.

@@ -53,6 +53,7 @@ impl Stepwise {
 /// The shards that a round learns from: those whose number leaves the rest `place` after division by `rounds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Round {
     /// The rounds of a pass.
     pub rounds: u32,

@@ -1,6 +1,6 @@
 //! Labels of axes: what follows from them.
 
-use plca_fit::{Axes, Axis, FileLayout, Index};
+use plca_fit::blocks::{Axes, Axis, FileLayout, Index};
 
 #[test]
 fn labels_say_where_components_and_samples_are() {

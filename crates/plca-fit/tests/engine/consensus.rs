@@ -1,7 +1,7 @@
 //! The consensus of many fits against golden values, and what it refuses.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
+use plca_fit::consensus::{Consensus, ConsensusError, Spectra, neighbours, usage_order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 

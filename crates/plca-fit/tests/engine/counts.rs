@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Axes, BlockSpec, Counts, Expectation, FitError, Init, Model, Parameters, Solver, State, Wanted,
+    FitError, Init, Model, Parameters, Solver, State,
+    blocks::{Axes, BlockSpec},
+    em::{Counts, Expectation, Wanted},
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -8,8 +8,9 @@ use plca_fit::laws::{
     check_moved, check_rate, check_resumed, check_threads, never_worse,
 };
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Checkpoint, Constraint, FitError, Init, Model, Parameters, Sense,
-    Solver, Stepped,
+    Algorithm, Checkpoint, FitError, Init, Model, Parameters, Sense, Solver,
+    blocks::{Axes, BlockSpec, Constraint},
+    em::Stepped,
 };
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -1,7 +1,7 @@
 //! Blocks in files and back.
 
 use nalgebra::DMatrix;
-use plca_fit::FileLayout;
+use plca_fit::blocks::FileLayout;
 
 #[test]
 fn arrays_become_the_blocks_that_they_were() {

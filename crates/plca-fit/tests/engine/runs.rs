@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::{
-    Algorithm, BlockSpec, Checkpoint, Constraint, Draw, Em, Event, Fit, FitError, Frozen, Init,
-    Iteration, Need, Observer, Parameters, Prior, Run, Solver, Status, Stepped, Stop, StopError,
+    Algorithm, Checkpoint, Event, Fit, FitError, Init, Iteration, Need, Observer, Parameters, Run,
+    Solver, Status, Stop, StopError,
+    blocks::{BlockSpec, Constraint, Draw, Frozen, Prior},
+    em::{Em, Stepped},
 };
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::DenseTensor;

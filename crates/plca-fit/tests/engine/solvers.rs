@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Axes, BlockSpec, Checkpoint, Constraint, FitError, Memory, Parameters, Sense, Solver, State,
+    Checkpoint, FitError, Parameters, Sense, Solver, State,
+    blocks::{Axes, BlockSpec, Constraint},
+    solver::Memory,
 };
 
 use super::toy::{START, Stand, Toy, toy};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm as _, Em, Expectation as _, FitError, Frozen, Memory, Parameters, Prior, Solver,
-    Wanted,
+    Algorithm as _, FitError, Parameters, Solver,
+    blocks::{Frozen, Prior},
+    em::{Em, Expectation as _, Wanted},
+    solver::Memory,
 };
 use plca_priors::{Dirichlet, Entropic, LogisticNormal, Schedule, Scheduled, SimplexPrior, Step};
 

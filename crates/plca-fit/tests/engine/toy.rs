@@ -1,8 +1,9 @@
 //! A problem whose every iterate is known.
 
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Checkpoint, Constraint, FitError, Parameters, Run, Sense, Solver,
-    Stepped, Stop,
+    Algorithm, Checkpoint, FitError, Parameters, Run, Sense, Solver, Stop,
+    blocks::{Axes, BlockSpec, Constraint},
+    em::Stepped,
 };
 
 /// Two coordinates that approach 0 at their own rates; the objective is `±(a x² + b y²)`.

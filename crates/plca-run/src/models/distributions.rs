@@ -6,10 +6,9 @@ use plca_em::{
     nominal_parameters,
 };
 pub(super) use plca_em::{Nmf, Plca, PlcaVb, Plsa, PlsaVb};
+use plca_fit::setting::{Named, SettingSpec, SettingValue};
 use plca_fit::shards::Sharded;
-use plca_fit::{
-    Explained, FitError, Model as _, Named, SettingSpec, SettingValue, State as _, Transform,
-};
+use plca_fit::{FitError, Model as _, State as _, Transform};
 use plca_priors::PriorSpec;
 use plca_tensor::Data;
 
@@ -149,7 +148,7 @@ impl Kind for PlcaVb {
         let said = file.said();
         let learnt: PlcaVbState<f64> = file.state()?;
         let k = learnt.weights_shape().len();
-        let shape: Vec<usize> = learnt.factors_shape().map(|f| f.nrows()).collect();
+        let shape: Vec<usize> = learnt.factors_shape().iter().map(|f| f.nrows()).collect();
         let model: Self = of_file(&said, (k, &shape), &[])?;
         let (factor, means) = (format!("factor_{along}_shape"), format!("factor_{along}"));
         let blocks = ["weights_shape", "weights", &factor, &means];
@@ -209,15 +208,15 @@ impl Kind for PlsaVb {
         how: &Transform,
         _each: bool,
     ) -> Result<Answer<T>, FitError> {
-        let explained = self.transform(learnt, data, how)?.untyped();
+        let mut explained = self.transform(learnt, data, how)?.untyped();
         // Topics are not part of the answer, and may be large.
         let forget = |j: usize, block: &mut DMatrix<T>| {
             if j == 0 {
                 *block = DMatrix::from_element(1, self.components, T::one());
             }
         };
-        let fit = explained.fit.change(|at| at.change(forget))?;
-        Ok(Explained { fit, ..explained }.into())
+        explained.fit = explained.fit.change(|at| at.change(forget))?;
+        Ok(explained.into())
     }
 
     fn evidence(

@@ -6,7 +6,8 @@ use plca_em::{
     shifted_parameters,
 };
 pub(super) use plca_em::{Shifted, Transformed};
-use plca_fit::{Anneal, FitError, Named, Reconstruct, SettingSpec, Transform};
+use plca_fit::setting::{Named, SettingSpec};
+use plca_fit::{Anneal, FitError, Reconstruct, Transform};
 use plca_priors::PriorSpec;
 use plca_tensor::Data;
 

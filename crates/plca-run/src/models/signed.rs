@@ -1,9 +1,8 @@
 //! Data of either sign.
 
+use plca_fit::setting::{Named, SettingSpec, SettingValue};
 use plca_fit::shards::Sharded;
-use plca_fit::{
-    FitError, Model as _, Named, Reconstruct as _, SettingSpec, SettingValue, State as _, Transform,
-};
+use plca_fit::{FitError, Model as _, Reconstruct as _, State as _, Transform};
 use plca_priors::PriorSpec;
 use plca_tensor::Data;
 pub(super) use skellam_snmf::{

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plca_fit::{FitError, Named, Reconstruct as _, SettingSpec, State as _, Transform};
+use plca_fit::setting::{Named, SettingSpec};
+use plca_fit::{FitError, Reconstruct as _, State as _, Transform};
 use plca_priors::PriorSpec;
 use plca_tensor::Data;
 pub(super) use pntf_l2::{Ntf, Pntf};

@@ -63,6 +63,7 @@ pub enum Ending {
 
 /// How a row ended.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct RowEnd {
     /// Its gap, 0 of a row without data.
     pub gap: f64,

@@ -1,13 +1,19 @@
 //! Planted mistakes, and the law that catches each: a law that cannot be broken shows nothing.
 
 use plca::em::{Algorithm, Sense};
+use plca::fit::Progress;
+use plca::fit::blocks::BlockSpec;
+use plca::fit::em::Stepped;
 use plca::fit::laws::{
     Law, Terms, Units, check_definition, check_neighbours, check_per_unit, check_starts,
     check_units,
 };
-use plca::fit::{BlockSpec, Progress, Stepped};
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
+use plca::{
+    em::NmfState,
+    fit::{Parameters, Run},
+};
 use rand_chacha::rand_core::Rng;
 
 use super::units::comes_and_goes;

@@ -1,7 +1,7 @@
 //! The objective that a fit reports is its definition, computed of its arrays.
 
 use plca::fit::laws::check_definition;
-use plca::prelude::*;
+use plca::tensor::Real;
 use proptest::prelude::*;
 
 use super::models::*;

@@ -7,6 +7,11 @@ use plca::priors::PriorSpec;
 use plca::skellam::{Entries, Prior, Replicates, ShiftedSnmf, SignedCp, Snmf};
 use plca::tensor::Order;
 use plca::tensor::strategies::Table;
+use plca::{
+    priors::Gamma,
+    skellam::{KMeans, SnmfVb},
+    tensor::Real,
+};
 
 fn table<T: Real>(shape: &[usize], values: &[f64], hidden: &[usize], unit: f64) -> Table<T> {
     let value = |&v: &f64| T::lit(T::lit(v).to_f64() * unit);

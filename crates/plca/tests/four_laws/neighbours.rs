@@ -3,6 +3,7 @@
 use plca::fit::laws::check_neighbours;
 use plca::prelude::*;
 use plca::tensor::DataError;
+use plca::{fit::Impossible, tensor::Real};
 use proptest::prelude::*;
 
 use super::models::*;

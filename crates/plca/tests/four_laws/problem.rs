@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use plca::prelude::*;
 use plca::tensor::DataError;
+use plca::tensor::Real;
 use plca::tensor::strategies::Table;
 use proptest::prelude::*;
 

@@ -2,6 +2,7 @@
 
 use plca::fit::laws::{Rounding, check_starts, never_worse};
 use plca::prelude::*;
+use plca::{fit::Run, tensor::Real};
 use proptest::prelude::*;
 
 use super::models::*;

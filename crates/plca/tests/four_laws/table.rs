@@ -3,6 +3,10 @@
 use plca::fit::laws::{Terms, Violation};
 use plca::prelude::*;
 use plca::tensor::strategies::Table;
+use plca::{
+    fit::{Parameters, Run},
+    tensor::Real,
+};
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError};
 
 use super::problem::{Kind, Problem, stored};

@@ -2,6 +2,7 @@
 
 use plca::fit::laws::{Units, check_per_unit, check_units};
 use plca::prelude::*;
+use plca::tensor::Real;
 use plca::tensor::strategies::Table;
 use proptest::prelude::*;
 

@@ -22,7 +22,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, BlockSpec, Constraint, FitError, Frozen, Parameters, Progress, Sense, Start, Stepped,
+    Algorithm, FitError, Parameters, Progress, Sense, Start,
+    blocks::{BlockSpec, Constraint, Frozen},
+    em::Stepped,
 };
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
-    Model, Parameters, SCALE, Settings, State, Transform, no_mode,
+    Algorithm, Explained, Factored, FitError, Model, Parameters, Settings, State, Transform,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Draw, Frozen, SCALE, no_mode},
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{Data, Factor, Real};
@@ -46,12 +46,11 @@ plca_fit::settings! {
     /// [`Pntf::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{Init, Model, Pntf};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let g = DenseTensor::<f64>::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
     /// let pntf = Pntf::new(2);
-    /// let fit = pntf.on(&g)?.run(Init::deflation(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = pntf.on(&g)?.run(Init::deflation(), &mut pntf_l2::seed(0))?;
     /// assert!(fit.objective() < 1e-12);
     /// assert!((fit.state().weights()[0] - 0.8).abs() < 1e-6);             // the larger block comes first
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -60,14 +59,13 @@ plca_fit::settings! {
     /// The two tests that the paper stops by, of the change of the objective and of the residual, are a rule of [`Stop`](crate::Stop):
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{Init, Model, Need, Pntf, Status, Stop};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 1.0, 0.0, 2.0, 1.0, 3.0], Order::RowMajor)?;
     /// // [HS section 5] [PNTF 5]
     /// let both = Stop::default().tol(1e-8).residual_tol(1e-6).need(Need::All).check_every(1);
     /// let pntf = Pntf::new(1).revive(true);
-    /// let fit = pntf.on(&g)?.stop(both).run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = pntf.on(&g)?.stop(both).run(Init::default(), &mut pntf_l2::seed(0))?;
     /// assert_eq!(fit.status(), &Status::Converged);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -131,13 +129,12 @@ impl Pntf {
     /// a vertex for its lightness alone. `F` never rises; it may be negative. It is the objective of a fit, and its likelihood the squared error. `[EXT 8]`
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{Model, Pntf};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let g = DenseTensor::<f64>::new(vec![3, 2], vec![4.0, 4.0, 2.0, 3.0, 1.0, 1.0], Order::RowMajor)?;
     /// let fit = |mu| {
     ///     let pntf = Pntf::new(1).sparsity("factor_0", mu);
-    ///     pntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))
+    ///     pntf.fit(&g, &mut pntf_l2::seed(0))
     /// };
     /// assert!(fit(0.0)?.state().factor(0)[2] > 0.1 && fit(0.1)?.state().factor(0)[2] == 0.0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -260,7 +257,7 @@ fn mass<T: Real>(at: &Parameters<T>) -> f64 {
 /// ```
 ///
 /// ```
-/// use nalgebra::{dmatrix, dvector};
+/// use pntf_l2::nalgebra::{self, dmatrix, dvector};
 /// use pntf_l2::{Factored, PntfState};
 /// let factors = vec![dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.0; 0.5, 1.0]];
 /// let state = PntfState::new(dvector![0.75, 0.25], factors)?;
@@ -324,8 +321,8 @@ impl<T: Real> PntfState<T> {
     /// factor of the mode play no part. A gap is how far the squared error of an observation, divided by its sum, is at most above the least.
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::nalgebra::{self, dmatrix, dvector};
+    /// use pntf_l2::tensor::{DenseTensor, Order};
     /// use pntf_l2::{PntfState, Transform};
     /// let topics = dmatrix![0.5, 0.0; 0.5, 0.0; 0.0, 1.0];
     /// let learnt = PntfState::new(dvector![0.5, 0.5], vec![topics, dmatrix![1.0, 1.0]])?;

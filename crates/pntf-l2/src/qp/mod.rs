@@ -20,7 +20,7 @@ use search::{Domain, Problem};
 /// Why [`simplex_qp`] or [`SimplexQp::at`] refused its arguments.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use pntf_l2::nalgebra::{self, dmatrix};
 /// let error = pntf_l2::simplex_qp(&dmatrix![1.0, 2.0; 0.0, 1.0], &[1.0, 1.0], None).unwrap_err();
 /// assert_eq!(error.to_string(), "`h` is not symmetric at (0, 1): 2 and 0");
 /// ```
@@ -95,7 +95,7 @@ fn largest(direction: &[f64]) -> usize {
 /// In a factorization `q` is half the squared error, less half the squared norm of the data.
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use pntf_l2::nalgebra::{self, dmatrix};
 /// let qp = pntf_l2::simplex_qp(&dmatrix![1.0, 0.0; 0.0, 1.0], &[2.0, 0.0], None)?;
 /// assert_eq!((&qp.weights[..], qp.objective), (&[1.0, 0.0][..], -1.5));
 /// assert_eq!((qp.multiplier, qp.gap), (-1.0, 0.0));                   // g = (-1, 0)
@@ -103,6 +103,7 @@ fn largest(direction: &[f64]) -> usize {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct SimplexQp {
     /// The weights, `l`: entries `>= 0` with sum 1.
     pub weights: Vec<f64>,
@@ -133,7 +134,7 @@ impl SimplexQp {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::DMatrix;
+    /// use pntf_l2::nalgebra::DMatrix;
     /// use pntf_l2::{SimplexQp, simplex_qp};
     /// let (h, f) = (DMatrix::identity(2, 2), [2.0, 0.0]);
     /// let (at, best) = (SimplexQp::at(&h, &f, &[0.5, 0.5])?, simplex_qp(&h, &f, None)?);
@@ -174,9 +175,9 @@ impl SimplexQp {
 /// # Examples
 ///
 /// ```
-/// use nalgebra::dmatrix;
+/// use pntf_l2::nalgebra::{self, dmatrix};
 /// // The nearest point to (0.9, 0.6, -1) of the simplex.
-/// let qp = pntf_l2::simplex_qp(&nalgebra::DMatrix::identity(3, 3), &[0.9, 0.6, -1.0], None)?;
+/// let qp = pntf_l2::simplex_qp(&pntf_l2::nalgebra::DMatrix::identity(3, 3), &[0.9, 0.6, -1.0], None)?;
 /// assert!((qp.weights[0] - 0.65).abs() < 1e-15 && qp.weights[2] == 0.0 && qp.gap < 1e-15);
 /// # Ok::<(), pntf_l2::QpError>(())
 /// ```

@@ -9,8 +9,8 @@ use plca_fit::laws::{
     Claims, Law, Renewal, Rounding, check, check_failure, check_moved, check_rate, check_threads,
 };
 use plca_fit::{
-    Checkpoint, FitError, Init, Iteration, Memory, Model, Parameters, Solver, State, Stop,
-    Transform,
+    Checkpoint, FitError, Init, Iteration, Model, Parameters, Solver, State, Stop, Transform,
+    solver::Memory,
 };
 use plca_tensor::strategies::{self, Table, real_problems};
 use plca_tensor::{Data, DataError, DenseTensor, Order, Real};

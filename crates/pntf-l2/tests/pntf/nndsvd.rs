@@ -1,7 +1,7 @@
 //! Starts from the leading singular vectors.
 
 use nalgebra::DMatrix;
-use plca_fit::{Fill, FitError, Init, Model};
+use plca_fit::{FitError, Init, Model, nndsvd::Fill};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{Ntf, NtfUpdate};
 

@@ -1,7 +1,11 @@
 //! The posteriors of tensors that a pass gives, and their bound.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Progress, Wanted};
+use plca_fit::{
+    FitError, Parameters, Progress,
+    blocks::{Axis, BlockSpec},
+    em::{Counts, Expectation, Wanted},
+};
 use plca_priors::Components;
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    BlockSpec, Constraint, Counts, Expectation, Exposure, FitError, Parameters, Progress, Renewed,
-    Wanted,
+    FitError, Parameters, Progress,
+    blocks::{BlockSpec, Constraint, Exposure},
+    em::{Counts, Expectation, Renewed, Wanted},
 };
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;

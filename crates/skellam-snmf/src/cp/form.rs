@@ -1,7 +1,10 @@
 //! The blocks of tensors by variational Bayes: their layout, that of the posteriors that they stand for, and their priors.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, BlockSpec, Constraint, FitError, Frozen};
+use plca_fit::{
+    FitError,
+    blocks::{Axes, BlockSpec, Constraint, Frozen},
+};
 use plca_tensor::Real;
 
 use super::SignedCpVb;

@@ -21,7 +21,11 @@ mod transform;
 mod unfold;
 mod vb;
 
-use plca_fit::{Algorithm, Axes, BlockSpec, Constraint, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Constraint, Frozen},
+    em::Em,
+};
 use plca_priors::PriorSpec;
 use plca_tensor::{Data, Real};
 
@@ -58,13 +62,12 @@ plca_fit::settings! {
     /// [`SignedCp::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_fit::{Model, Reconstruct};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Model, Reconstruct};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::SignedCp;
     /// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
     /// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
-    /// let fit = SignedCp::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = SignedCp::new(1).fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert!((fit.state().factor(2)[1] - 2.0 / 3.0).abs() < 1e-2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

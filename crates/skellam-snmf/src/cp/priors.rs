@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSettings, BlockSpec, Constraint, FitError, Prior};
+use plca_fit::{
+    FitError,
+    blocks::{BlockSpec, Constraint, Prior},
+    setting::BlockSettings,
+};
 use plca_priors::{
     Components, Dirichlet, Gamma, PriorError, PriorRules, PriorSpec, SimplexPrior, Step,
 };

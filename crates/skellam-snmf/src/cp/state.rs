@@ -1,7 +1,10 @@
 //! Fitted parameters.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Axes, Blocks, FitError, Parameters, Reconstruct, State, no_mode};
+use plca_fit::{
+    FitError, Parameters, Reconstruct, State,
+    blocks::{Axes, Blocks, no_mode},
+};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::counts::{SIGNED_MODE, modes};
@@ -20,15 +23,14 @@ use crate::signed::rows_of;
 /// ```
 ///
 /// ```
-/// use nalgebra::{dmatrix, dvector};
-/// use plca_fit::Reconstruct;
-/// use skellam_snmf::SignedCpState;
+/// use skellam_snmf::nalgebra::{self, dmatrix, dvector};
+/// use skellam_snmf::{Reconstruct, SignedCpState};
 /// let sides = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);
 /// let factors = vec![dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]];
 /// let state = SignedCpState::new(&sides.0, &sides.1, &dvector![8.0], factors, 1)?;
 /// assert_eq!((state.shape(), state.factor(2)), (vec![2, 2, 2], &dmatrix![0.5; 0.5]));
 /// assert_eq!(state.cell(&[1, 1, 0]), -1.5);                           // -8 · 0.75 · 0.5 · 0.5
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), skellam_snmf::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedCpState<T: Real> {

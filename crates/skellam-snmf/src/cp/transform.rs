@@ -2,8 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Each, Explained, FitError, Frozen, Reconstruct, Settings, State, Transform, check_shape,
-    explain_each,
+    Explained, FitError, Reconstruct, Settings, State, Transform,
+    blocks::Frozen,
+    explain::{Each, check_shape, explain_each},
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -27,9 +28,9 @@ impl SignedCp {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_fit::Transform;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix, dvector};
+    /// use skellam_snmf::Transform;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Replicates, SignedCp, SignedCpState};
     /// let (plus, minus) = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);
     /// let learnt = SignedCpState::new(&plus, &minus, &dvector![1.0], vec![dmatrix![0.25; 0.75], dmatrix![1.0]], 0)?;
@@ -215,14 +216,13 @@ impl SignedCpVb {
     /// # Examples
     ///
     /// ```
-    /// use plca_fit::{Model, Transform};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Model, Transform};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::SignedCpVb;
     /// let tensor = |values| DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor);
     /// let data = tensor(vec![20.0, 40.0, 10.0, 20.0, -40.0, -80.0, -20.0, -40.0])?;
     /// let model = SignedCpVb::new(1);
-    /// let fit = model.fit(&data, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = model.fit(&data, &mut skellam_snmf::seed(0))?;
     /// let new = tensor(vec![40.0, 20.0, 20.0, 10.0, -80.0, -40.0, -40.0, -20.0])?;        // the last mode turned round
     /// let explained = model.transform(fit.state(), &new, &Transform::default().along(2))?;
     /// assert!(f64::abs(explained.fit.state().means()?.factor(2)[0] - 2.0 / 3.0) < 0.01);

@@ -4,7 +4,11 @@ use plca_priors::PriorSpec;
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, Blocks, Em, FitError, Parameters, Reconstruct, State};
+use plca_fit::{
+    FitError, Parameters, Reconstruct, State,
+    blocks::{Axes, Blocks},
+    em::Em,
+};
 use plca_tensor::{Data, Real};
 
 use super::SignedCpState;
@@ -38,13 +42,12 @@ plca_fit::settings! {
     /// Cost of an iteration: that of [`SignedCp`](crate::SignedCp), and `e^ψ` of every shape. `[EXT 6]`
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::SignedCpVb;
     /// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
     /// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
-    /// let fit = SignedCpVb::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = SignedCpVb::new(1).fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
     /// assert!(fit.state().means()?.factor(2)[1] > 0.5);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -69,15 +72,14 @@ impl SignedCpVb {
     /// or [`prior`](Self::prior).
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SignedCpVb};
     /// let start = |shape| Hyperparameters { alpha: vec![1.0], shape, rate: vec![0.1] };
     /// let mut main = Learner::new(Sharing::all(2, 1), start(vec![1.0]), Rate::Average)?;
     /// let nothing = Hyperparameters { alpha: vec![1.0], shape: vec![], rate: vec![] };
     /// let mut second = Learner::new(Sharing::factor(2, 1), nothing, Rate::Average)?;
-    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let mut rng = skellam_snmf::seed(0);
     /// for values in [vec![9.0, 20.0, -4.0, -9.0], vec![6.0, 8.0, -5.0, -2.0]] {
     ///     let data = DenseTensor::<f64>::new(vec![2, 2], values, Order::RowMajor)?;
     ///     let model = SignedCpVb::new(1).priors(main.prior()?).prior("factor_1", second.prior()?.plus);

@@ -16,7 +16,8 @@ mod state;
 mod steps;
 
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Constraint, FitError, Frozen, Model, Settings, check_room,
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Constraint, Frozen, check_room},
 };
 use plca_tensor::{Data, Real};
 
@@ -39,12 +40,11 @@ plca_fit::settings! {
     /// [`Ding::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_fit::{Model, Reconstruct};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Model, Reconstruct};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::Ding;
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
-    /// let fit = Ding::new(1).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = Ding::new(1).fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert!((fit.state().cell(&[1, 0]) + 1.0).abs() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

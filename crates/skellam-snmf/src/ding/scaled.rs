@@ -1,7 +1,10 @@
 //! A matrix in a unit in which its squares are numbers.
 
 use nalgebra::DMatrix;
-use plca_fit::{FitError, in_unit, squares_in_unit};
+use plca_fit::{
+    FitError,
+    units::{in_unit, squares_in_unit},
+};
 use plca_tensor::{CompensatedSum, Data, DataError, Mask, Real, exponent, times_power_of_two};
 
 /// A matrix divided by the power of two that brings its largest entry near 1.

@@ -2,8 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Axes, Blocks, Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform,
-    check_shape,
+    Explained, FitError, Parameters, Reconstruct, State, Transform,
+    blocks::{Axes, Blocks, Frozen},
+    explain::check_shape,
 };
 use plca_tensor::{Data, DenseTensor, Factor, Real};
 
@@ -18,13 +19,12 @@ use crate::signed::{along_columns, explained, product};
 /// ```
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::Reconstruct;
-/// use skellam_snmf::DingState;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::{DingState, Reconstruct};
 /// let state = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, 2.0])?;
 /// assert_eq!(state.cell(&[1, 1]), -2.0);
 /// assert!(DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, -2.0]).is_err());
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), skellam_snmf::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DingState<T: Real>(Parameters<T>);
@@ -63,9 +63,9 @@ impl<T: Real> DingState<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_fit::Transform;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
+    /// use skellam_snmf::Transform;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::DingState;
     /// let learnt = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![6.0, 1.0, -3.0, -0.5], Order::RowMajor)?;

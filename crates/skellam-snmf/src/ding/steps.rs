@@ -3,8 +3,10 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, FitError, Frozen, Parameters, Progress, Sense, Stepped,
-    components_in_unit, in_unit,
+    Algorithm, FitError, Parameters, Progress, Sense,
+    blocks::{Axis, BlockSpec, Frozen},
+    em::Stepped,
+    units::{components_in_unit, in_unit},
 };
 use plca_tensor::{CompensatedSum, Real, times_power_of_two};
 use rand::Rng;

@@ -18,9 +18,11 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, Anneal, Axes, BlockSettings, BlockSpec, Constraint, Counts, Draw, Em, Expectation,
-    Explained, Exposure, FitError, Frozen, Impossible, Index, Model, Parameters,
-    Prior as BlockPrior, Progress, Renewed, Settings, Transform, Wanted,
+    Algorithm, Anneal, Explained, FitError, Impossible, Model, Parameters, Progress, Settings,
+    Transform,
+    blocks::{Axes, BlockSpec, Constraint, Draw, Exposure, Frozen, Index, Prior as BlockPrior},
+    em::{Counts, Em, Expectation, Renewed, Wanted},
+    setting::BlockSettings,
 };
 use plca_priors::{Gamma, PriorError, PriorSpec};
 use plca_tensor::arrange::Signed;
@@ -62,14 +64,13 @@ plca_fit::settings! {
     /// products of matrices or Fourier transforms, whichever should be fastest. `[EXT 5]`
     ///
     /// ```
-    /// use plca_fit::{Model, Reconstruct};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::{Model, Reconstruct};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::ShiftedSnmf;
     /// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
     /// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
     /// let model = ShiftedSnmf::new(1, vec![2]);
-    /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = model.fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
     /// assert_eq!(fit.state().shape(), [8]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -90,14 +91,13 @@ plca_fit::settings! {
         /// Flat atoms at first, sharp ones later. While the power is not 1 the objective may fall.
         ///
         /// ```
-        /// use plca_fit::{Anneal, Model};
-        /// use plca_tensor::{DenseTensor, Order};
-        /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+        /// use skellam_snmf::{Anneal, Model};
+        /// use skellam_snmf::tensor::{DenseTensor, Order};
         /// use skellam_snmf::ShiftedSnmf;
         /// let wavelet = vec![0.0, 2.0, -3.0, 0.0, 0.0, 4.0, -6.0, 0.0];
         /// let v = DenseTensor::<f64>::new(vec![8], wavelet, Order::RowMajor)?;
         /// let model = ShiftedSnmf::new(1, vec![2]).anneal(Anneal { alpha0: 0.7, over: 20.0 });
-        /// let fit = model.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+        /// let fit = model.fit(&v, &mut skellam_snmf::seed(0))?;
         /// assert!(fit.iterations() > 20);
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```

@@ -1,7 +1,7 @@
 //! Fitted parameters.
 
 use nalgebra::DMatrix;
-use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
+use plca_fit::{FitError, Parameters, Reconstruct, State, blocks::Blocks};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::window::{Reach, Window};
@@ -14,9 +14,8 @@ use super::{AXES, KERNEL, SHAPE, SUPPORTS, facts, specs};
 /// ```
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::Reconstruct;
-/// use skellam_snmf::{Reach, ShiftedSnmfState};
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::{Reach, Reconstruct, ShiftedSnmfState};
 /// let atom = dmatrix![0.75; 0.0; 0.0; 0.25];                          // plus and minus of the first tap, then of the second
 /// let state = ShiftedSnmfState::new(&[4], &[2], &[Reach::Valid], atom, dmatrix![4.0; 0.0; 8.0])?;
 /// assert_eq!(state.cells(None)?.into_parts().1, [3.0, -1.0, 6.0, -2.0]);

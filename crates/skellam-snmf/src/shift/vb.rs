@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Explained, FitError, Frozen,
-    Parameters, Progress, Reconstruct, Settings, State, Transform, Wanted,
+    Explained, FitError, Parameters, Progress, Reconstruct, Settings, State, Transform,
+    blocks::{BlockSpec, Blocks, Constraint, Frozen},
+    em::{Counts, Em, Expectation, Wanted},
 };
 use plca_priors::{Components, PriorSpec};
 use plca_tensor::{Data, Real};
@@ -43,12 +44,11 @@ plca_fit::settings! {
     /// log-evidence (ELBO), divided by the number of replicates; no iteration lowers it. `[EXT 5]`
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::ShiftedSnmfVb;
     /// let v = DenseTensor::<f64>::new(vec![6], vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], Order::RowMajor)?;
-    /// let fit = ShiftedSnmfVb::new(1, vec![2]).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = ShiftedSnmfVb::new(1, vec![2]).fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
     /// assert!((fit.state().means()?.atoms().sum() - 1.0).abs() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -70,13 +70,12 @@ impl ShiftedSnmfVb {
     /// [`ShiftedSnmfVbState::posterior`]: they are laid out as that posterior. What is set last counts, by this method or [`prior`](Self::prior).
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, ShiftedSnmfVb};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
     /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;      // two taps, one component
-    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let mut rng = skellam_snmf::seed(0);
     /// for values in [vec![2.0, -3.0, 0.0, 4.0, -6.0, 0.0], vec![0.0, 6.0, -9.0, 0.0]] {
     ///     let data = DenseTensor::<f64>::new(vec![values.len()], values, Order::RowMajor)?;
     ///     let model = ShiftedSnmfVb::new(1, vec![2]).priors(learner.prior()?);

@@ -18,6 +18,7 @@ use plca_tensor::{DataError, Real};
 /// assert_eq!(Reach::Full.places(8, 3), Some((10, 2)));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reach {
     /// Inside the data.
     #[default]

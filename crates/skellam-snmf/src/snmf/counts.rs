@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Progress, Renewed, Wanted,
+    FitError, Parameters, Progress,
+    blocks::{BlockSpec, Exposure},
+    em::{Counts, Expectation, Renewed, Wanted},
 };
 use plca_tensor::{Real, SignedWanted};
 

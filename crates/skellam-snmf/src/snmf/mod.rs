@@ -22,8 +22,9 @@ use plca_priors::PriorSpec;
 use std::sync::Arc;
 
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model, Prior as BlockPrior,
-    Settings,
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Constraint, Draw, Frozen, Prior as BlockPrior},
+    em::Em,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
@@ -55,12 +56,11 @@ plca_fit::settings! {
     /// [`Snmf::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Replicates, Snmf};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;        // rank one, no noise
-    /// let fit = Snmf::new(1).replicates(Replicates::Limit).fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = Snmf::new(1).replicates(Replicates::Limit).fit(&v, &mut skellam_snmf::seed(0))?;
     /// let product = fit.state().signed_atoms() * fit.state().activations();
     /// assert!((product[(1, 1)] + 2.0).abs() < 1e-2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -82,12 +82,11 @@ impl Snmf {
     /// [`Prior::flat`].
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_fit::{Init, Model};
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
+    /// use skellam_snmf::{Init, Model};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Entries, Prior, Replicates, Snmf};
-    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// # let mut rng = skellam_snmf::seed(0);
     /// let v = DenseTensor::new(vec![1, 1], vec![4.0], Order::RowMajor)?;
     /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
     /// let snmf = Snmf::new(1).replicates(Replicates::Limit).priors(priors).freeze("atoms");

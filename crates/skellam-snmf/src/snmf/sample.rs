@@ -26,15 +26,14 @@ impl<T: Real> SnmfState<T> {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
     /// use skellam_snmf::{Replicates, SnmfState};
     /// let state = SnmfState::new(&dmatrix![0.75], &dmatrix![0.25], dmatrix![4.0])?;
-    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let mut rng = skellam_snmf::seed(0);
     /// let sum = state.sample(1_000_000, Replicates::One, &mut rng)?[0];
     /// assert!((sum / 1e6 - 2.0).abs() < 0.01);                            // 3 - 1
     /// assert!(state.sample(1, Replicates::Limit, &mut rng).is_err());
-    /// # Ok::<(), plca_fit::FitError>(())
+    /// # Ok::<(), skellam_snmf::FitError>(())
     /// ```
     pub fn sample(
         &self,

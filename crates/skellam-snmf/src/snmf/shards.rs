@@ -2,8 +2,9 @@
 
 use plca_fit::shards::{Shard, Sharded, Survey, Whole};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Sense, Settings,
-    Wanted,
+    FitError, Parameters, Sense, Settings,
+    blocks::{BlockSpec, Exposure},
+    em::{Counts, Expectation, Renewed, Wanted},
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};

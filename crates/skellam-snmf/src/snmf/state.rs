@@ -1,7 +1,10 @@
 //! Fitted parameters.
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, Blocks, FitError, Parameters, Reconstruct, State};
+use plca_fit::{
+    FitError, Parameters, Reconstruct, State,
+    blocks::{Axes, Blocks},
+};
 use plca_tensor::{DenseTensor, Real};
 
 use super::specs;
@@ -17,14 +20,13 @@ use crate::signed::{cell, product};
 /// ```
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::Reconstruct;
-/// use skellam_snmf::SnmfState;
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::{Reconstruct, SnmfState};
 /// let state = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![4.0, 8.0])?;
 /// assert_eq!(state.signed_atoms(), dmatrix![0.5; -0.5]);
 /// assert_eq!(state.cell(&[1, 1]), -4.0);
 /// assert!(SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.4], dmatrix![4.0, 8.0]).is_err());
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), skellam_snmf::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnmfState<T: Real>(Parameters<T>);
@@ -55,7 +57,7 @@ impl<T: Real> SnmfState<T> {
     }
 
     /// A copy of the atoms and activations as plain matrices: what hyperparameters are learnt from where factors are known.
-    pub fn factors(&self) -> Factors<T> {
+    pub fn to_factors(&self) -> Factors<T> {
         let [plus, minus] = split(self.atoms());
         Factors {
             plus,

@@ -2,8 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Algorithm, Explained, FitError, Frozen, Reconstruct, Settings, State, Transform, check_shape,
-    each,
+    Algorithm, Explained, FitError, Reconstruct, Settings, State, Transform,
+    blocks::Frozen,
+    explain::{check_shape, each},
 };
 use plca_priors::PriorSpec;
 use plca_tensor::arrange::Signed;
@@ -33,9 +34,9 @@ impl Snmf {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_fit::Transform;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
+    /// use skellam_snmf::Transform;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Replicates, Snmf, SnmfState};
     /// let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0])?;
     /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 6.0, -3.0, -6.0], Order::RowMajor)?;

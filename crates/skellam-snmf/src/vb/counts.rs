@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Progress, Wanted};
+use plca_fit::{
+    FitError, Parameters, Progress,
+    blocks::BlockSpec,
+    em::{Counts, Expectation, Wanted},
+};
 use plca_priors::Components;
 use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 use rand::Rng;

@@ -17,8 +17,10 @@ mod state;
 mod transform;
 
 use plca_fit::{
-    Algorithm, Axes, BlockSettings, BlockSpec, Constraint, Draw, Em, FitError, Frozen, Model,
-    Settings,
+    Algorithm, FitError, Model, Settings,
+    blocks::{Axes, BlockSpec, Constraint, Draw, Frozen},
+    em::Em,
+    setting::BlockSettings,
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
@@ -66,13 +68,12 @@ plca_fit::settings! {
     /// [`SnmfVb::new`] and its setters make it, [`Model::fit`] fits it.
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::SnmfVb;
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
     /// let vb = SnmfVb::new(1);
-    /// let fit = vb.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// let fit = vb.fit(&v, &mut skellam_snmf::seed(0))?;
     /// assert!(fit.trace().windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
     /// let means = fit.state().means()?;
     /// assert!(means.signed_atoms()[0] > 0.0 && means.activations()[1] > means.activations()[0]);

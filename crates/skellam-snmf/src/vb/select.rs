@@ -24,6 +24,7 @@ impl SnmfVb {
 
 /// The best fit with one number of components, and its score: what [`select_components`] returns.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Candidate<T: Real> {
     /// The number of components, `K`.
     pub components: usize,
@@ -58,13 +59,12 @@ pub struct Candidate<T: Real> {
 /// # Examples
 ///
 /// ```
-/// use plca_fit::Stop;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::Stop;
+/// use skellam_snmf::tensor::{DenseTensor, Order};
 /// use skellam_snmf::{SnmfVb, select_components};
 /// let values = vec![20.0, 40.0, 10.0, -10.0, -20.0, -5.0, 30.0, 60.0, 15.0];                        // rank one
 /// let v = DenseTensor::<f64>::new(vec![3, 3], values, Order::RowMajor)?;
-/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let mut rng = skellam_snmf::seed(0);
 /// let ranked = select_components(&v, 1..=3, SnmfVb::new, 3, &Stop::default(), &mut rng)?;
 /// assert_eq!(ranked[0].components, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

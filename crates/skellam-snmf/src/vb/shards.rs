@@ -2,7 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_fit::shards::{Shard, Sharded, Survey, Whole};
-use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Sense, Settings, Wanted};
+use plca_fit::{
+    FitError, Parameters, Sense, Settings,
+    blocks::BlockSpec,
+    em::{Counts, Expectation, Wanted},
+};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 

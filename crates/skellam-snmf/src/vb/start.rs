@@ -3,8 +3,10 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Progress, Settings, State,
-    Stepped, begin, explain_given,
+    Algorithm, FitError, Parameters, Progress, Settings, State,
+    blocks::BlockSpec,
+    em::{Em, Expectation, Stepped},
+    explain::{begin, explain_given},
 };
 use plca_priors::Components;
 use plca_tensor::arrange::Signed;
@@ -142,11 +144,10 @@ impl SnmfVb {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Entries, Prior, SnmfVb};
-    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// # let mut rng = skellam_snmf::seed(0);
     /// let v = DenseTensor::new(vec![1, 2], vec![2.0, -4.0], Order::RowMajor)?;
     /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(0.5), ..Prior::flat() };
     /// let start = SnmfVb::new(1).priors(priors).at_prior(&v, 0.0, &mut rng)?;
@@ -184,11 +185,10 @@ impl SnmfVb {
     /// # Examples
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Snmf, SnmfVb};
-    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// # let mut rng = skellam_snmf::seed(0);
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
     /// let point = Snmf::new(1).fit(&v, &mut rng)?;
     /// let vb = SnmfVb::new(1);
@@ -209,7 +209,7 @@ impl SnmfVb {
             ("atoms", means.atoms().shape(), atoms),
             ("activations", means.activations().shape(), activations),
         ])?;
-        let factors = means.factors();
+        let factors = means.to_factors();
         let sides = [&factors.plus, &factors.minus];
         let lost = unsupported(&counts.data.cells, sides, &factors.activations);
         if let Some((at, value)) = lost {

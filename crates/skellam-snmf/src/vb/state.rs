@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::{Axes, Blocks, FitError, Parameters, Reconstruct, State};
+use plca_fit::{
+    FitError, Parameters, Reconstruct, State,
+    blocks::{Axes, Blocks},
+};
 use plca_tensor::{DenseTensor, Real};
 
 use super::{NAMES, specs};
@@ -22,14 +25,13 @@ use crate::signed::{cell, product};
 /// What it says of data are its means.
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use plca_fit::Reconstruct;
-/// use skellam_snmf::{Posterior, SnmfVbState};
+/// use skellam_snmf::nalgebra::{self, dmatrix};
+/// use skellam_snmf::{Posterior, Reconstruct, SnmfVbState};
 /// let q = Posterior { plus: dmatrix![3.0], minus: dmatrix![1.0], shape: dmatrix![6.0], rate: dmatrix![2.0] };
 /// let state = SnmfVbState::new(q.clone())?;
 /// assert_eq!(state.cell(&[0, 0]), 1.5);                               // (3/4 - 1/4) 6/2
 /// assert_eq!(state.posterior(), q);
-/// # Ok::<(), plca_fit::FitError>(())
+/// # Ok::<(), skellam_snmf::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnmfVbState<T: Real>(Parameters<T>);
@@ -79,13 +81,12 @@ impl<T: Real> SnmfVbState<T> {
     /// A copy as a posterior: what hyperparameters are learnt from.
     ///
     /// ```
-    /// use plca_fit::Model;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// use skellam_snmf::Model;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfVb};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
     /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;
-    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let mut rng = skellam_snmf::seed(0);
     /// for values in [vec![9.0, 20.0, -4.0, -9.0], vec![6.0, 8.0, -5.0, -2.0]] {
     ///     let data = DenseTensor::<f64>::new(vec![2, 2], values, Order::RowMajor)?;
     ///     let fit = SnmfVb::new(1).priors(learner.prior()?).fit(&data, &mut rng)?;

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use plca_fit::{Explained, FitError, Frozen, Reconstruct, Settings, Transform, check_shape, each};
+use plca_fit::{
+    Explained, FitError, Reconstruct, Settings, Transform,
+    blocks::Frozen,
+    explain::{check_shape, each},
+};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
@@ -27,9 +31,9 @@ impl SnmfVb {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_fit::Transform;
-    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::nalgebra::{self, dmatrix};
+    /// use skellam_snmf::Transform;
+    /// use skellam_snmf::tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Posterior, SnmfVb, SnmfVbState};
     /// let (plus, minus) = (dmatrix![40.0; 1.0], dmatrix![1.0; 40.0]);
     /// let learnt = SnmfVbState::new(Posterior { plus, minus, shape: dmatrix![1.0], rate: dmatrix![1.0] })?;

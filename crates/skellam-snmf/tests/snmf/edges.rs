@@ -46,7 +46,7 @@ fn zeros() {
                 at.step();
             }
             assert!(at.objective().is_finite() || !stays, "{m:?}");
-            let state = at.state().factors();
+            let state = at.state().to_factors();
             assert_eq!(state.plus[(1, 0)] == 0.0, stays, "{m:?}");
             assert_eq!(state.minus[(0, 0)], 0.0);
             let all = state

@@ -3,8 +3,8 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::laws::check_threads;
 use plca_fit::{
-    Algorithm, FitError, Freeze, Frozen, Impossible, Init, Model, Parameters, Reconstruct,
-    Settings, State, Transform,
+    Algorithm, FitError, Impossible, Init, Model, Parameters, Reconstruct, Settings, State,
+    Transform, blocks::Frozen, setting::Freeze,
 };
 use plca_priors::{Gamma, PriorSpec};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};

@@ -1,7 +1,7 @@
 //! Starts of variational Bayes that give some blocks: the others explain them.
 
 use nalgebra::DMatrix;
-use plca_fit::{Algorithm, Init, Model, State, begin};
+use plca_fit::{Algorithm, Init, Model, State, explain::begin};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{ShiftedSnmfVb, SignedCpVb, SnmfVb};

@@ -51,7 +51,7 @@ fn mapped(sharing: &Sharing, n: usize) -> Sharing {
             Groups::All => DMatrix::zeros(rows, columns),
             Groups::PerComponent => DMatrix::from_fn(rows, columns, component),
             Groups::Each(map) => map.clone(),
-            Groups::None => return Groups::None,
+            other => return other.clone(),
         })
     };
     Sharing {

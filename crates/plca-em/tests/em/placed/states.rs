@@ -9,8 +9,8 @@ use plca_em::{
     Transformation, Transformed, TransformedState,
 };
 use plca_fit::{
-    FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Settings,
-    Solver, State, Status, Transform,
+    FitError, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Settings, Solver, State,
+    Status, Transform, blocks::Frozen,
 };
 use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
 use plca_tensor::{Data, DenseTensor, Order};

@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
 use plca_fit::laws::{Claims, Renewal, Violation, check};
-use plca_fit::{Algorithm, Memory, Model, Parameters, Sense, Solver, State};
+use plca_fit::{Algorithm, Model, Parameters, Sense, Solver, State, solver::Memory};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal, PriorSpec};
 use plca_tensor::strategies::Start;
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, normalise_columns, simplex_error};
@@ -223,7 +223,7 @@ impl Setup {
             // Entries below 1e-154 of their row's largest count as 0, and cells that they alone explain are lost with the others renewed.
             _ if self.wide => Renewal::Otherwise,
             Kind::Nmf(Update::Sequential) => Renewal::FirstToLast,
-            Kind::Nmf(Update::Simultaneous) => Renewal::Together,
+            Kind::Nmf(_) => Renewal::Together,
             // Its weights change with every factor.
             _ if self.multiplicative && !data.is_complete() => Renewal::Together,
             Kind::Plca | Kind::Plsa(_) => Renewal::Apart,

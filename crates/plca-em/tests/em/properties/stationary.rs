@@ -79,7 +79,7 @@ fn place(weights: DVector<f64>, factors: Vec<DMatrix<f64>>) -> Parameters<f64> {
 
 fn parts(state: &PlcaState<f64>) -> (DVector<f64>, Vec<DMatrix<f64>>) {
     let weights = DVector::from_column_slice(state.weights());
-    (weights, state.factors().cloned().collect())
+    (weights, state.factors().to_vec())
 }
 
 /// Raises the joint share of component `z` and index `i` of a mode by `1 + t`: `P(z)`, the mode's factor, and the sum of all.
@@ -117,8 +117,8 @@ fn ways<'a>(state: &'a PlcaState<f64>, modes: &'a [usize], mass: f64) -> Vec<Way
 /// The mass of the completed data, and what rounding does to the likelihood of these data and this model.
 fn completed(data: &dyn Data<f64>, state: &PlcaState<f64>) -> (f64, Rounding) {
     let mass = data.total() / seen(data, &show_plca(state.parameters()).0, None);
-    let rows = state.factors().map(|f| f.nrows()).max().unwrap_or(0);
-    let depth = state.weights().len() + state.factors().count() + rows;
+    let rows = state.factors().iter().map(|f| f.nrows()).max().unwrap_or(0);
+    let depth = state.weights().len() + state.factors().len() + rows;
     let rounding = Rounding::derived(f64::EPSILON, depth, data.total() + mass);
     (mass, rounding)
 }
@@ -135,7 +135,7 @@ proptest! {
         let start = PlcaState::new(start.weights, start.factors).unwrap();
         let fit = after(&plca, &data, &start, Solver::Em, 1).unwrap();
         prop_assert!(residual(&plca, &data, fit.state()).unwrap() <= 1e-14);
-        for (j, f) in fit.state().factors().enumerate() {
+        for (j, f) in fit.state().factors().iter().enumerate() {
             for (x, m) in f.iter().zip(data.marginal(j).unwrap()) {
                 prop_assert!((x - m / data.total()).abs() <= 1e-14);
             }

@@ -99,7 +99,7 @@ fn of_plca<T: Real>(
     plca(data, start, settings, 25, |state, plain| {
         let power = |w: T| if prior_too { w.powf(T::lit(b)) } else { w };
         let weights: Vec<T> = state.weights().iter().map(|&w| power(w)).collect();
-        let factors: Vec<_> = state.factors().map(|f| (f, false)).collect();
+        let factors: Vec<_> = state.factors().iter().map(|f| (f, false)).collect();
         run.push((plain, tempered(data, Some(&weights), &factors, b)));
     })
     .unwrap();

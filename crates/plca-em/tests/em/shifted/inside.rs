@@ -9,8 +9,8 @@ use plca_em::{
 };
 use plca_fit::laws::{Rounding, never_worse};
 use plca_fit::{
-    Algorithm, FitError, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State, Stop,
-    Transform,
+    Algorithm, FitError, Init, Model, Parameters, Reconstruct, Sense, Solver, State, Stop,
+    Transform, solver::Memory,
 };
 use plca_priors::{Entropic, SimplexPrior, Step};
 use plca_tensor::{Real, normalise_columns};

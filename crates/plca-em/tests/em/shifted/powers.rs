@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{Anneal, Shifted, ShiftedState};
-use plca_fit::{Fit, FitError, Init, Iteration, Memory, Model, Solver, Status, Stop};
+use plca_fit::{Fit, FitError, Init, Iteration, Model, Solver, Status, Stop, solver::Memory};
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 use plca_tensor::Data;
 

@@ -2,7 +2,9 @@
 
 use plca_em::{Geometry, Likelihood, Shifted, ShiftedState, Support};
 use plca_fit::laws::{Rounding, never_worse};
-use plca_fit::{Algorithm, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State};
+use plca_fit::{
+    Algorithm, Init, Model, Parameters, Reconstruct, Sense, Solver, State, solver::Memory,
+};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::Real;
 use proptest::prelude::*;

@@ -7,8 +7,9 @@ use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_fit::laws::{Law, check_model};
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
-    Frozen, Model, Parameters, Prior, Renewed, Settings, State, Wanted,
+    Algorithm, FitError, Model, Parameters, Settings, State,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Exposure, Frozen, Prior},
+    em::{Counts, Em, Expectation, Renewed, Wanted},
 };
 use plca_priors::Dirichlet;
 use plca_tensor::{Data, DenseTensor};

@@ -7,8 +7,9 @@ use plca_dist::random::uniform;
 use plca_fit::laws::{Claims, blocks};
 use plca_fit::laws::{Law, Rounding, check_model, check_moved};
 use plca_fit::{
-    Algorithm, Axes, BlockSpec, Blocks, Constraint, Counts, Em, Expectation, Exposure, FitError,
-    Model, Parameters, Renewed, Settings, State, Wanted,
+    Algorithm, FitError, Model, Parameters, Settings, State,
+    blocks::{Axes, BlockSpec, Blocks, Constraint, Exposure},
+    em::{Counts, Em, Expectation, Renewed, Wanted},
 };
 use plca_tensor::Data;
 

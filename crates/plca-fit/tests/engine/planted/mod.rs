@@ -7,7 +7,11 @@ mod spoiled;
 use nalgebra::DMatrix;
 use plca_dist::random::{exponential, uniform};
 use plca_fit::laws::{Claims, Law, Rounding, Violation};
-use plca_fit::{Algorithm, BlockSpec, Expectation, FitError, Parameters, Stepped};
+use plca_fit::{
+    Algorithm, FitError, Parameters,
+    blocks::BlockSpec,
+    em::{Expectation, Stepped},
+};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

@@ -3,7 +3,7 @@
 use nalgebra::dmatrix;
 use plca_em::{Init, Model, Plca};
 use plca_fit::laws::{Law, Violation, check, check_resumed};
-use plca_fit::{Algorithm, BlockSpec, FitError, Parameters, Solver, State, Stepped};
+use plca_fit::{Algorithm, FitError, Parameters, Solver, State, blocks::BlockSpec, em::Stepped};
 use plca_tensor::DenseTensor;
 
 use super::{Found, Spoil, claims, found, is, rng};

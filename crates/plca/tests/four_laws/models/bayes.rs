@@ -4,6 +4,12 @@ use plca::fit::laws::Terms;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
 use plca::tensor::strategies::Table;
+use plca::{
+    em::{Given, PlcaVb, PlsaVb},
+    fit::Parameters,
+    priors::Entries,
+    tensor::Real,
+};
 
 use super::divergence::given;
 use super::{block, by_columns, factors, observed};

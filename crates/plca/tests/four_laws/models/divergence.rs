@@ -5,6 +5,7 @@ use plca::fit::laws::Terms;
 use plca::prelude::*;
 use plca::priors::PriorSpec;
 use plca::tensor::strategies::Table;
+use plca::{em::Given, fit::Parameters, tensor::Real};
 
 use super::{
     SimplexLaw, block, bounded, by_columns, factors, hides, likelihood, observed, product, root,

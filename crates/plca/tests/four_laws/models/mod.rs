@@ -8,9 +8,9 @@ mod squared;
 
 use plca::fit::laws::Terms;
 use plca::nalgebra::DMatrix;
-use plca::prelude::*;
 use plca::priors::PriorSpec;
 use plca::tensor::strategies::Table;
+use plca::{fit::Parameters, tensor::Real};
 
 use super::problem::Problem;
 

@@ -5,6 +5,11 @@ use plca::fit::laws::Terms;
 use plca::nalgebra::DMatrix;
 use plca::prelude::*;
 use plca::tensor::strategies::Table;
+use plca::{
+    em::{Support, Transformed},
+    fit::Parameters,
+    tensor::Real,
+};
 use rand_chacha::rand_core::Rng;
 
 use super::{SimplexLaw, block, bounded, hides, likelihood, unit, with_prior};
@@ -207,6 +212,7 @@ fn corners(positions: Positions, n: usize, extent: usize) -> std::ops::Range<isi
         Positions::Valid => 0..n - extent + 1,
         Positions::Full => 1 - extent..n,
         Positions::Centred => -(extent / 2)..n - extent / 2,
+        other => panic!("no definition of {other:?}"),
     }
 }
 

@@ -5,6 +5,12 @@ use plca::nalgebra::DMatrix;
 use plca::prelude::*;
 use plca::skellam::Prior;
 use plca::tensor::strategies::Table;
+use plca::{
+    fit::Parameters,
+    priors::{Entries, Gamma},
+    skellam::{Replicates, ShiftedSnmf, ShiftedSnmfVb, SignedCpVb, SnmfVb},
+    tensor::Real,
+};
 
 use super::bayes::{mean_ln, subtract_dirichlet};
 use super::shifted::{copies, kernel, scattered, spots, support};

@@ -4,6 +4,12 @@ use plca::fit::laws::Terms;
 use plca::l2::NtfUpdate;
 use plca::prelude::*;
 use plca::tensor::strategies::Table;
+use plca::{
+    fit::Parameters,
+    priors::Penalty,
+    skellam::{Ding, KMeans},
+    tensor::Real,
+};
 
 use super::{block, by_columns, factors, observed, product, root};
 use crate::problem::{Kind, Problem};

@@ -17,7 +17,7 @@ fn after(problem: &Problem, m: Replicates, start: Factors<f64>, steps: usize) ->
     for _ in 0..steps {
         at.step();
     }
-    at.state().factors()
+    at.state().to_factors()
 }
 
 proptest! {
@@ -68,7 +68,7 @@ proptest! {
             let (u, v) = (c.measured(), d.measured());
             prop_assert!((u - v).abs() <= 1e-11 * (size + u.abs()));
         }
-        prop_assert!(apart(&a.state().factors(), &b.state().factors()) <= 1e-10);
+        prop_assert!(apart(&a.state().to_factors(), &b.state().to_factors()) <= 1e-10);
         prop_assert!(apart(&c.state().posterior().means(), &d.state().posterior().means()) <= 1e-10);
     }
 
@@ -119,7 +119,7 @@ proptest! {
         for _ in 0..3 {
             at.step();
         }
-        let state = at.state().factors();
+        let state = at.state().to_factors();
         let wide = |m: &DMatrix<f32>| m.map(f64::from);
         let state = Factors { plus: wide(&state.plus), minus: wide(&state.minus), activations: wide(&state.activations) };
         prop_assert!(apart(&state, &after(&problem, m, start, 3)) <= 1e-4);

@@ -37,7 +37,7 @@ proptest! {
             em.step();
             nmf.step(&mut at, false).unwrap();
         }
-        state = em.state().factors();
+        state = em.state().to_factors();
         prop_assert_eq!(state.minus.amax(), 0.0);
         let nmf_state = NmfState::wrap(at).unwrap();
         prop_assert!(distance(&state.activations, nmf_state.h()) <= 1e-12);
@@ -59,7 +59,7 @@ proptest! {
         let mut limit = At::start(&limit, &data, from_factors(&start));
         let fit = limit.fit();
         limit.step();
-        let next = limit.state().factors();
+        let next = limit.state().to_factors();
         let (p, q) = (&start.plus * &start.activations, &start.minus * &start.activations);
         let mut before = [f64::INFINITY; 2];
         for m in [80u32, 8000, 800_000] {
@@ -73,7 +73,7 @@ proptest! {
             }
             let value = (finite.fit() - (fit - spread)).abs();
             finite.step();
-            let step = apart(&finite.state().factors(), &next);
+            let step = apart(&finite.state().to_factors(), &next);
             // A hundred times as many replicates: a ten-thousandth and a hundredth, down to rounding.
             let rounding = 1e-13 * (1.0 + problem.values.abs().sum());
             prop_assert!(value <= (1e-4 * 1.3 * before[0]).max(rounding), "value {value} after {}", before[0]);

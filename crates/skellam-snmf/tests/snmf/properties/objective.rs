@@ -3,7 +3,8 @@
 use nalgebra::DMatrix;
 use plca_fit::laws::{self, Rounding};
 use plca_fit::{
-    Algorithm, BlockSpec, FitError, Model, Parameters, Run, Solver, State, Stepped, Stop,
+    Algorithm, FitError, Model, Parameters, Run, Solver, State, Stop, blocks::BlockSpec,
+    em::Stepped,
 };
 use plca_tensor::{Data, Real};
 use proptest::prelude::*;
