@@ -460,7 +460,8 @@ fn learn_as<'py, T: Scalar>(
 #[pyo3(from_item_all)]
 struct Choice<'py> {
     components: Vec<usize>,
-    options: Bound<'py, PyDict>,
+    /// Of each number of components.
+    options: Vec<Bound<'py, PyDict>>,
     seed: u64,
     starts: u32,
     solver: String,
@@ -471,7 +472,7 @@ struct Choice<'py> {
 /// The same as Rust has it.
 struct Chosen {
     components: Vec<usize>,
-    options: Options,
+    options: Vec<Options>,
     seed: u64,
     starts: u32,
     solver: Solver,
@@ -481,9 +482,10 @@ struct Chosen {
 impl Chosen {
     fn of(choice: Choice<'_>) -> PyResult<Self> {
         let stop = run::stop(&Options::of(&choice.stop)?, Stop::default())?;
+        let options = choice.options.iter().map(Options::of);
         Ok(Self {
             components: choice.components,
-            options: Options::of(&choice.options)?,
+            options: options.collect::<Result<_, _>>()?,
             seed: choice.seed,
             starts: choice.starts,
             solver: run::solver(&choice.solver)?,

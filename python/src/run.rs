@@ -366,12 +366,21 @@ const SHARE: f64 = 0.1;
 pub(crate) struct Choosing<'a> {
     pub(crate) data: View<'a, f64>,
     pub(crate) components: Vec<usize>,
-    pub(crate) options: Options,
+    /// Of each number of components.
+    pub(crate) options: Vec<Options>,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
     pub(crate) control: &'a Control,
+}
+
+impl Choosing<'_> {
+    /// The model of a kind with this number of components, for data of a shape.
+    fn model<K: Kind>(&self, k: usize, shape: &[usize]) -> Result<K::Model<f64>, Refused> {
+        let at = self.components.iter().position(|&other| other == k);
+        build::<K, f64>(&self.options[at.unwrap_or(0)], k, shape)
+    }
 }
 
 /// The scores, and whether the data are counts.
@@ -406,7 +415,7 @@ impl Job<f64> for Likely<'_> {
         };
         let row = |&k: &usize| {
             reasonable(k, data.shape())?;
-            let model = build::<K, f64>(&choosing.options, k, data.shape())?;
+            let model = choosing.model::<K>(k, data.shape())?;
             let Some(parameters) = K::parameters(&model, data.shape())? else {
                 let name = K::NAME;
                 return wrong(format!(
@@ -455,7 +464,7 @@ impl Job<f64> for Validating<'_> {
         let shape = data.shape();
         let make = |k: usize| {
             reasonable(k, shape)?;
-            build::<K, f64>(&choosing.options, k, shape)
+            choosing.model::<K>(k, shape)
         };
         let seconds = Mutex::new(BTreeMap::new());
         let interrupt = choosing.control.interrupt();
@@ -498,7 +507,7 @@ impl Job<f64> for Evident<'_> {
         let mut rows = Vec::new();
         for &k in &choosing.components {
             reasonable(k, data.shape())?;
-            let model = build::<K, f64>(&choosing.options, k, data.shape())?;
+            let model = choosing.model::<K>(k, data.shape())?;
             let run = Model::on(&model, &*data)?;
             let run = run.solver(choosing.solver).stop(choosing.stop.clone());
             let run = run.restarts(choosing.starts);

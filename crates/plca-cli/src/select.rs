@@ -8,15 +8,17 @@ mod table;
 
 use plca_em::{Nmf, Plca, PlcaVb, Plsa, PlsaVb, best_rank, effective_parameters};
 use plca_fit::{Model, Solver, State as _};
+use plca_run::Entry;
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
 use crate::failure::Failure;
+use crate::families::priors_by_rank;
 use crate::fitted::unfinished;
 use crate::limits::{on_threads, ranks, reasonable};
-use crate::models::SCORED;
 use crate::models::made::{of_options, typed, with_priors};
 use crate::models::options::{need_matrix, refuse_foreign};
+use crate::models::{SCORED, models};
 use crate::outputs::{print, warn};
 
 use cv::{Validated, validated};
@@ -40,7 +42,7 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    refuse_foreign(args.model, given)?;
+    refuse_foreign(args.model, &args.called, given)?;
     args.ends.stop().check().map_err(Failure::usage)?;
     let cv = match args.criterion {
         Some(criterion) => criterion == Criterion::Cv,
@@ -69,7 +71,11 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
 fn scores(args: &SelectArgs) -> Result<Table, Failure> {
     let model = args.model;
     let request = |rank, shape: &[usize]| {
-        with_priors(model, of_options(&args.options, rank), &args.prior, shape)
+        let mut priors = args.prior.clone();
+        if args.shapes_by_rank {
+            priors.extend(priors_by_rank(model, rank, &args.prior));
+        }
+        with_priors(model, of_options(&args.options, rank), &priors, shape)
     };
     match model.name {
         "plca" | "plsa" | "nmf-kl" => likelihood(args),
@@ -95,10 +101,15 @@ fn scores(args: &SelectArgs) -> Result<Table, Failure> {
             })
         }
         "skellam-vb" => signed::select(args),
-        name => Err(Failure::usage(format!(
-            "{name} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
-            SCORED.join(", ")
-        ))),
+        _ => {
+            let scored = models().iter().filter(|model| SCORED.contains(&model.name));
+            let scored: Vec<String> = scored.map(Entry::called).collect();
+            Err(Failure::usage(format!(
+                "{} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
+                args.called,
+                scored.join(", ")
+            )))
+        }
     }
 }
 
@@ -110,8 +121,9 @@ fn cross_validate(args: &SelectArgs) -> Result<Validated, Failure> {
         "plca" => validated(args, |rank| typed::<Plca>(model, &request(rank), &[0, 0])),
         "plsa" => validated(args, |rank| typed::<Plsa>(model, &request(rank), &[0, 0])),
         "nmf-kl" => validated(args, |rank| typed::<Nmf>(model, &request(rank), &[0, 0])),
-        name => Err(Failure::usage(format!(
-            "{name} has no criterion cv, which is for the models plca, plsa and nmf-kl"
+        _ => Err(Failure::usage(format!(
+            "{} has no criterion cv, which is for the models plca, plsa and nmf",
+            args.called
         ))),
     }
 }

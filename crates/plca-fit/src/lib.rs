@@ -93,7 +93,7 @@ pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
 #[doc(hidden)]
 pub use setting::no_choice;
-pub use setting::{Choice, Named, Setting, SettingSpec, SettingValue};
+pub use setting::{Choice, Named, Setting, SettingSpec, SettingValue, option_of};
 pub use settings::{BlockSettings, Freeze, Settings};
 #[doc(hidden)]
 pub use shared::{Uses, uses};

@@ -57,7 +57,7 @@ pub(crate) fn run<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
         "plca" => fit::<T, Plca>(args, |j| format!("factor_{j}"), Beside::Weights),
         "plsa" => fit::<T, Plsa>(args, |_| "basis".into(), Beside::Marginal),
         "plsa-vb" => fit::<T, PlsaVb>(args, |_| "basis_shape".into(), Beside::Means),
-        name => refuse(true, "--online", name),
+        _ => refuse(true, "--online", &args.called),
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     let option = given.find(|option| OF_ALL_DATA.contains(option));
     let option = option.or(first_given(&values)).or(args.extrapolated());
     option.map_or(Ok(()), |option| {
-        refuse(true, option, &format!("{} --online", args.model.name))
+        refuse(true, option, &format!("{} --online", args.called))
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) fn scores<M: Model<f64>>(
     make: impl Fn(usize, &[usize]) -> Result<M, Failure>,
     ln_lik: impl Fn(&M::State, &dyn Data<f64>) -> Result<f64, FitError>,
 ) -> Result<Table, Failure> {
-    let name = args.model.name;
+    let name = &args.called;
     if args.criterion.is_some_and(|c| c != Criterion::Elbo) {
         return Err(Failure::usage(format!(
             "{name} has no such criterion; there is --criterion elbo"

@@ -68,7 +68,7 @@ fn scored<M>(
 where
     M: Model<f64, State: Reconstruct>,
 {
-    let (name, how, path) = (args.model.name, &args.validation, &args.data);
+    let (name, how, path) = (&args.called, &args.validation, &args.data);
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let ranks = ranks(&args.ranks)?;
     let settings = CrossValidation::default()
@@ -400,7 +400,7 @@ impl Validated {
         if args.criterion.is_none() {
             text.push_str(&format!(
                 "cv is what select {} does without --criterion: the data need not be counts; with few counts a component it tends to choose too few components; {}\n",
-                args.model.name,
+                args.called,
                 match args.model.name {
                     "plsa" => "for texts take --criterion held-out",
                     _ => "bic, aic and held-out are for counts",

@@ -108,7 +108,7 @@ pub(crate) fn table<'a>(
     args: &'a SelectArgs,
     candidates: impl FnOnce(&dyn Data<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
 ) -> Result<Table, Failure> {
-    let name = args.model.name;
+    let name = &args.called;
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;

@@ -16,7 +16,7 @@ impl Kind for Shifted {
     types!(ShiftedState);
     priors!();
     const ABOUT: &'static str = "Shift-invariant PLCA of any order";
-    const RUNS: &'static str = "kkt_tol prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "kkt_tol prior priors freeze freeze_entries accelerate";
     const LAWS: &'static [(&'static str, Law)] = &[
         ("weights", Law::Simplex),
         ("kernels", Law::Simplex),
@@ -141,7 +141,7 @@ impl Kind for Transformed {
     types!(TransformedState);
     priors!();
     const ABOUT: &'static str = "PLCA invariant to rotations, scales, mirroring and shifts";
-    const RUNS: &'static str = "kkt_tol prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "kkt_tol prior priors freeze freeze_entries accelerate";
     const LAWS: &'static [(&'static str, Law)] = <Shifted as Kind>::LAWS;
     const KERNELS: Option<&'static str> = Some("kernels");
 
