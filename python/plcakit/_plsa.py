@@ -25,7 +25,7 @@ class PLSA(TopicModel):
 
     a lower bound of the log-evidence; what is shown are posterior means. It needs complete data.
 
-    Samples are rows, so that a file of the model is that of ``plca fit plsa --given 0``.
+    Samples are rows, so that a file of the model is that of ``plca fit plsa --samples 0``.
 
     Parameters
     ----------

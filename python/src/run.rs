@@ -409,7 +409,7 @@ impl Job<f64> for Likely<'_> {
             seed: choosing.seed,
             count: choosing.starts,
             solver: choosing.solver,
-            stop: choosing.stop,
+            stop: choosing.stop.clone(),
             likelihood: false,
             control: choosing.control,
         };

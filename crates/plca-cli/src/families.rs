@@ -1,6 +1,5 @@
 //! The model that a command line names: a name, and the switches that choose one of its models.
 
-use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use plca_fit::SettingValue;
 use plca_io::ModelFile;
@@ -34,6 +33,7 @@ pub(crate) fn command(command: Command) -> Command {
             .long(*name)
             .value_name(*value)
             .help(*help)
+            .requires("model")
             .help_heading("Model")
     }))
 }
@@ -90,40 +90,46 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// The model of a word.
+    fn named(word: &str) -> Option<Self> {
+        let family = family(word);
+        let usual = family.map(Family::usual);
+        Some(Self {
+            model: usual.or_else(|| plca_run::model(word))?,
+            called: word.to_string(),
+            family,
+        })
+    }
+
     /// The model that a line names, if it does.
     pub(crate) fn of(matches: &ArgMatches) -> Result<Option<Self>, Failure> {
         let word = matches.get_raw("model").and_then(|mut words| words.next());
-        let Some(word) = word.and_then(|word| word.to_str()) else {
+        let named = word.and_then(|word| Self::named(word.to_str()?));
+        let Some(mut chosen) = named else {
             return Ok(None);
         };
-        let given = SWITCHES.iter().filter_map(|&(switch, ..)| {
-            let typed = matches.value_source(switch) == Some(ValueSource::CommandLine);
-            let value = matches.get_one::<String>(switch).filter(|_| typed)?;
-            Some((switch, value.as_str()))
-        });
-        Self::named(word, given).transpose()
-    }
-
-    /// The model of a word with switches.
-    fn named<'a>(
-        word: &str,
-        switches: impl IntoIterator<Item = (&'static str, &'a str)>,
-    ) -> Option<Result<Self, Failure>> {
-        let family = family(word);
-        let model = family
-            .map(Family::usual)
-            .or_else(|| plca_run::model(word))?;
-        let mut chosen = Self {
-            model,
-            called: word.to_string(),
-            family,
-        };
-        for (switch, value) in switches {
-            if let Err(e) = chosen.switch(switch, value) {
-                return Some(Err(e));
+        for (switch, ..) in SWITCHES {
+            if let Some(value) = matches.get_one::<String>(switch) {
+                chosen.switch(switch, value)?;
             }
         }
-        Some(Ok(chosen))
+        Ok(Some(chosen))
+    }
+
+    /// The model whose help these words ask for.
+    pub(crate) fn asked(words: &[&str]) -> Option<Self> {
+        let mut chosen = words.iter().find_map(|word| Self::named(word))?;
+        for (at, word) in words.iter().enumerate() {
+            let name = word.trim_start_matches('-');
+            let (name, value) = match name.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (name, words.get(at + 1).copied()),
+            };
+            if SWITCHES.iter().any(|(switch, ..)| *switch == name) {
+                chosen.switch(name, value?).ok()?;
+            }
+        }
+        Some(chosen)
     }
 
     fn switch(&mut self, switch: &str, value: &str) -> Result<(), Failure> {
@@ -157,25 +163,6 @@ impl Chosen {
             Some(family) if family.models.len() == 1 => family.about,
             _ => self.model.about,
         }
-    }
-
-    /// The model whose help these words ask for, and what they call it.
-    pub(crate) fn asked(words: &[&str]) -> Option<Self> {
-        let value = |switch: &'static str| {
-            let mut values = words.iter().enumerate().filter_map(|(at, word)| {
-                match word.strip_prefix("--")?.strip_prefix(switch)? {
-                    "" => words.get(at + 1).copied(),
-                    rest => rest.strip_prefix('='),
-                }
-            });
-            values.next().map(|value| (switch, value))
-        };
-        let switches = SWITCHES.iter().filter_map(|&(switch, ..)| value(switch));
-        let switches: Vec<_> = switches.collect();
-        let mut named = words
-            .iter()
-            .filter_map(|word| Self::named(word, switches.clone()));
-        named.next()?.ok()
     }
 }
 

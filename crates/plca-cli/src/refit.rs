@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Id};
 use plca_fit::Solver;
+use plca_run::Entry;
 use serde_json::{Map, Value, json};
 
 use crate::args::{FitArgs, RefitArgs};
@@ -140,6 +141,15 @@ pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
     if SAMPLES.iter().any(|&id| named.contains(id)) {
         named.extend(SAMPLES.map(str::to_string));
     }
+    // What chooses another model is an option of the name that both have.
+    let switched = ["method", "loss"].iter().any(|&id| named.contains(id));
+    let family = plca_run::model(model)
+        .filter(|_| switched)
+        .map(Entry::called);
+    let family = family
+        .as_deref()
+        .and_then(|called| called.split(' ').next());
+    let model = family.unwrap_or(model);
     let mut line: Vec<OsString> = vec!["plca".into(), "fit".into(), model.into()];
     for (name, values) in options {
         // A file from elsewhere asks for nothing but what a fit finds.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use plca_fit::{Ended, FitError, Impossible, Status, Transform};
 use plca_io::{Array, ModelFile, Sealed};
-use plca_run::{Answer, Explainer};
+use plca_run::{Answer, Explainer, RunError};
 use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
@@ -51,6 +51,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let (kind, file) = saved::model(&args.model)?;
     solver::known(args.solver, kind, &kind.called())?;
     let mut args = args.clone();
+    let by_samples = args.hidden.samples.is_some();
     place_samples(&mut args, &file.metadata)?;
     let of_fit = file.metadata["data"]["first_index"].as_u64();
     let of_fit = of_fit.and_then(|first| u32::try_from(first).ok());
@@ -119,7 +120,13 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     }
     indices.names.clone_from(&names);
     let components = file.metadata["components"].clone();
-    let explainer = kind.explainer(file, args.along)?;
+    let explainer = kind.explainer(file, args.along).map_err(|e| match e {
+        RunError::Setting { name, value, what } if by_samples && name == "along" => {
+            let name = "samples".to_string();
+            RunError::Setting { name, value, what }
+        }
+        e => e,
+    })?;
     let found = explain(kind, &args, &indices, &explainer)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name);

@@ -30,7 +30,7 @@ const USES: &[Use] = &[
     (
         "fit d.csv --rank 2 -o o.npz",
         2,
-        &["'d.csv'", "<MODEL>", "[possible values: plca, plsa,"],
+        &["'d.csv'", "<MODEL>", "[possible values: nmf, plca, plsa,"],
     ),
     (
         "fit plcaa d.csv --rank 2 -o o.npz",
@@ -645,7 +645,7 @@ fn errors_of_values_name_the_help_of_their_command() {
         ),
         (
             "shard d.csv --along -1 --output s",
-            &["'-1'", "'--along <D>'", "see plca shard --help"],
+            &["'-1'", "'--samples <D>'", "see plca shard --help"],
         ),
         (
             "shard d.csv --shards -1 --output s",
