@@ -34,7 +34,7 @@ def evidence(folder):
     ranks = range(2, 9)
     bounds = []
     for rank in ranks:
-        plca(f"fit plsa-vb {DATA}/corpus.mtx --rank {rank} --restarts 5 --seed 1 --max-iter 3000 --output m.npz --quiet", folder)
+        plca(f"fit plsa --method vb {DATA}/corpus.mtx --rank {rank} --restarts 5 --seed 1 --max-iter 3000 --output m.npz --quiet", folder)
         shown = plca("inspect m.npz", folder)
         bounds.append(next(float(line.split()[1]) for line in shown.splitlines() if line.split()[:1] == ["objective"]))
     figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
@@ -76,7 +76,7 @@ def wavelets(folder):
     signal = np.convolve(places, wavelet) + 0.05 * draw.standard_normal(300)
     np.save(Path(folder) / "signal.npy", signal)
     plca(
-        "fit siskellam-vb signal.npy --rank 1 --kernel 24 --prior activations=gamma:0.05,0.1 --accelerate momentum --restarts 10 "
+        "fit siskellam --method vb signal.npy --rank 1 --kernel 24 --prior activations=gamma:0.05,0.1 --solver momentum --restarts 10 "
         "--seed 1 --output m.npz --quiet",
         folder,
     )

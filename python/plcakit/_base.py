@@ -276,6 +276,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The blocks that may have a prior."""
         return shapes
 
+    def _laws(self, k: int) -> dict[str, Any]:
+        """The priors of a model of `k` components, also those that are not asked for."""
+        return dict(self.prior or {})
+
     def _priors(self, shapes: Shapes) -> dict[str, Any]:
         return self._priors_of(self.prior, shapes)
 

@@ -172,7 +172,7 @@ class TopicModel(MixtureModel):
         if not self._vb:
             return {}
         own = [name.replace("factor_0", f"factor_{along}") for name in self._own]
-        priors = {name: prior for name, prior in (self.prior or {}).items() if name in own}
+        priors = {name: prior for name, prior in self._laws(self.n_components_).items() if name in own}
         shapes = self._block_shapes(shape, self.n_components_)
         return {**self._options(), "prior": self._priors_of(priors, shapes)}
 
@@ -185,7 +185,7 @@ class TopicModel(MixtureModel):
     def _order(self) -> tuple[str, dict[str, Any]]:
         if self._vb:
             self._plainly("freeze")
-            return self._model(), {**self._options(), **({"prior": {}} if self.prior else {})}
+            return self._model(), {**self._options(), **({"prior": {}} if self._laws(1) else {})}
         self._plainly("prior", "freeze")
         return "plca", {}
 
@@ -200,7 +200,7 @@ class TopicModel(MixtureModel):
 
     def _alpha(self, block: str) -> Any:
         """The shapes of the Dirichlet prior of a block."""
-        prior: Any = (self.prior or {}).get(block, 1.0)
+        prior: Any = self._laws(self.n_components_).get(block, 1.0)
         return prior.alpha if isinstance(prior, Dirichlet) else float(str(prior).removeprefix("dirichlet:"))
 
     @available_if(_learns)

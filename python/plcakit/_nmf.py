@@ -47,7 +47,7 @@ class NMF(MixtureModel):
     objective falls; ``"mu"`` makes the iterations of scikit-learn, which may raise it where ``l1_ratio < 1``; ``"fast"`` has none.
 
     The names are those of :class:`sklearn.decomposition.NMF`. Other than there ``beta_loss`` is ``"kullback-leibler"`` by default,
-    ``tol`` is the change of the objective per count and iteration, and starts are drawn as by the command ``plca fit nmf-kl``.
+    ``tol`` is the change of the objective per count and iteration, and starts are drawn as by the command ``plca fit nmf``.
 
     Parameters
     ----------

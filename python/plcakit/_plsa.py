@@ -25,7 +25,7 @@ class PLSA(TopicModel):
 
     a lower bound of the log-evidence; what is shown are posterior means. It needs complete data.
 
-    Samples are rows, so that a file of the model is that of ``plca fit plsa --given 0``.
+    Samples are rows, so that a file of the model is that of ``plca fit plsa --samples 0``.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class PLSA(TopicModel):
     %(missing)s
     prior : dict or None, default=None
         Priors of ``"basis"`` and ``"mixture"``: texts of the command such as ``"entropic:2"``, or objects of :mod:`plcakit.priors`.
-        With ``method="vb"`` Dirichlet priors alone, of positive shapes; of blocks without one they are 1, which is strong for texts:
-        scikit-learn's default is ``1 / n_components`` for both blocks.
+        With ``method="vb"`` Dirichlet priors alone, of positive shapes; of blocks without one they are ``1 / n_components``, as of
+        scikit-learn's ``LatentDirichletAllocation`` and of the command's model ``lda``.
     %(watch)s
 
     Attributes
@@ -84,6 +84,14 @@ class PLSA(TopicModel):
 
     def _options(self) -> dict[str, Any]:
         return {"given": "rows", **super()._options()}
+
+    def _laws(self, k: int) -> dict[str, Any]:
+        usual = {block: f"dirichlet:{1 / k}" for block in ("basis", "mixture")} if self._vb else {}
+        return {**usual, **super()._laws(k)}
+
+    def _priors(self, shapes: Shapes) -> dict[str, Any]:
+        _, k = next(iter(shapes.values()))
+        return self._priors_of(self._laws(k), shapes)
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         return self._shapes_of({"basis": (shape[1], k), "mixture": (k, shape[0])})

@@ -201,11 +201,14 @@ def select(
     if criterion == "cv" and estimator._solver() not in ("auto", "fast"):
         # As of the command: a solver that is named makes the steps of the model itself.
         name, options = estimator._model(), estimator._options()
-    if "prior" in options:
-        options["prior"] = estimator._priors(estimator._block_shapes(data["shape"], components[0]))
+
+    def of(k: int) -> dict[str, Any]:
+        priors = estimator._priors(estimator._block_shapes(data["shape"], k)) if "prior" in options else {}
+        return {**options, **({"prior": priors} if priors else {})}
+
     choice = {
         "components": components,
-        "options": options,
+        "options": [of(k) for k in components],
         "seed": seed_of(estimator.random_state),
         "starts": int(estimator.n_init),
         "solver": estimator._solver(),

@@ -75,7 +75,7 @@ def write(model: Factorization, path: str | os.PathLike[str]) -> None:
         "tol": model.tol,
         **model._file_settings(),
     }
-    prior = dict(model.prior or {})
+    prior = model._laws(model.n_components_)
     arrays = {name: law.alpha for name, law in prior.items() if isinstance(law, Dirichlet) and isinstance(law.alpha, np.ndarray)}
     # Those of numbers are texts, those of arrays are arrays.
     laws = {name: str(law) for name, law in prior.items() if name not in arrays}
@@ -259,6 +259,11 @@ def _makers() -> dict[str, Any]:
     def bayes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         return {"method": "vb", "prior": priors(settings), **fitted(settings, blocks)}
 
+    def lda(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        # What a file does not say is 1.
+        params = bayes(settings, blocks)
+        return {**params, "prior": {"basis": "dirichlet:1", "mixture": "dirichlet:1", **(params["prior"] or {})}}
+
     def with_loss(loss: str) -> Any:
         return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
 
@@ -320,7 +325,7 @@ def _makers() -> dict[str, Any]:
         "plca": (PLCA, symmetric),
         "plsa": (PLSA, tempered),
         "plca-vb": (PLCA, bayes),
-        "plsa-vb": (PLSA, bayes),
+        "plsa-vb": (PLSA, lda),
         "pntf": (PNTF, rewarded),
         "siplca": (ShiftInvariantPLCA, shifted),
         "siskellam": (ShiftInvariantSkellam, signed("em", with_kernels)),

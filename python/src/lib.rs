@@ -438,7 +438,8 @@ fn learn_as<'py, T: Scalar>(
 #[pyo3(from_item_all)]
 struct Chosen<'py> {
     components: Vec<usize>,
-    options: Bound<'py, PyDict>,
+    /// Of each number of components.
+    options: Vec<Bound<'py, PyDict>>,
     seed: u64,
     starts: u32,
     solver: String,
@@ -450,7 +451,11 @@ impl Chosen<'_> {
     fn of(&self) -> PyResult<Choice> {
         Ok(Choice {
             components: self.components.clone(),
-            options: Options::of(&self.options)?,
+            options: self
+                .options
+                .iter()
+                .map(Options::of)
+                .collect::<Result<_, _>>()?,
             seed: self.seed,
             starts: self.starts,
             solver: run::solver(&self.solver)?,

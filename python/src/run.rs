@@ -339,7 +339,8 @@ const SHARE: f64 = 0.1;
 /// Fits with several numbers of components, to be compared.
 pub(crate) struct Choice {
     pub(crate) components: Vec<usize>,
-    pub(crate) options: Options,
+    /// Of each number of components.
+    pub(crate) options: Vec<Options>,
     pub(crate) seed: u64,
     pub(crate) starts: u32,
     pub(crate) solver: Solver,
@@ -366,11 +367,12 @@ impl Table {
 
 impl Choice {
     fn models(&self, entry: &Entry, shape: &[usize]) -> Result<Vec<Box<dyn AnyModel>>, Refused> {
-        let model = |&k: &usize| {
+        let model = |(&k, options): (&usize, &Options)| {
             reasonable(k, shape)?;
-            self.options.model(entry, k, shape)
+            options.model(entry, k, shape)
         };
-        self.components.iter().map(model).collect()
+        let all = self.components.iter().zip(&self.options);
+        all.map(model).collect()
     }
 
     fn sizes<'a>(

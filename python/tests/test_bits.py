@@ -51,7 +51,14 @@ CASES = {
     ),
     "skellam": (SkellamSNMF, {}, [], ["atoms", "activations"], True),
     "skellam-vb": (SkellamSNMF, {"method": "vb"}, [], ["atoms_shape", "activations_shape", "activations_rate"], True),
-    "plsa-vb": (PLSA, {"method": "vb"}, ["--given", 0], ["basis_shape", "mixture_shape", "basis", "mixture"], False),
+    "lda": (PLSA, {"method": "vb"}, ["--samples", 0], ["basis_shape", "mixture_shape", "basis", "mixture"], False),
+    "plsa-vb": (
+        PLSA,
+        {"method": "vb", "prior": {"basis": "dirichlet:0.2", "mixture": "dirichlet:1"}},
+        ["--given", 0, "--prior", "basis=dirichlet:0.2"],
+        ["basis_shape", "mixture_shape", "basis", "mixture"],
+        False,
+    ),
     "plca-vb": (PLCA, {"method": "vb"}, [], ["weights_shape", "factor_0_shape", "factor_1_shape", "factor_1"], False),
     "siplca": (ShiftInvariantPLCA, {"kernel": (3, 4)}, ["--kernel", "3x4"], ["weights", "kernels", "impulses"], False),
     "tiplca": (
@@ -150,7 +157,7 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
         for name in a.files:
             if name != "model.json":
                 assert np.array_equal(a[name], b[name]), name
-        name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "tiplca": "impulses", "plsa": "mixture", "plsa-vb": "mixture", "pntf": "mixture"}
+        name = {"nmf-kl": "w", "ntf-l2": "factor_0", "siplca": "impulses", "tiplca": "impulses", "plsa": "mixture", "plsa-vb": "mixture", "lda": "mixture", "pntf": "mixture"}
         name = name.get(model, "activations")
         if model == "skellam-cp":
             assert np.array_equal(a["weights"], ours.transform(X))

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
-use plca_run::Options;
+use plca_run::{Family, Options, families, family};
 use serde_json::Value;
 use skellam_snmf::Rate;
 
 use crate::models::Kind;
-use crate::reading::{DataArgs, Sizes, sizes};
+use crate::reading::{DataArgs, Sizes, dimension, sizes};
 use crate::world::World;
 use plca_em::{Local, StepSize};
 use plca_fit::shards::Stepwise;
@@ -125,19 +125,17 @@ pub(crate) enum Command {
 }
 
 /// The options that the command line gives.
-pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
-    let Some((_, matches)) = matches.subcommand() else {
+pub(crate) fn given(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
+    let Some((name, matches)) = matches.subcommand() else {
         return Vec::new();
     };
-    // It is of every command.
-    let ids = matches
-        .ids()
-        .map(Id::as_str)
-        .filter(|&id| id != "unpack_limit");
+    let all = command.find_subcommand(name).into_iter();
+    let all: Vec<&Arg> = all.flat_map(clap::Command::get_arguments).collect();
+    let ids = matches.ids().map(Id::as_str);
     let given = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
-    given
-        .map(|id| format!("--{}", id.replace('_', "-")))
-        .collect()
+    // What is of every command is not among them.
+    let named = given.filter_map(|id| all.iter().find(|arg| arg.get_id() == id)?.get_long());
+    named.map(|name| format!("--{name}")).collect()
 }
 
 /// Groups of options in the help.
@@ -149,11 +147,19 @@ const SOLVER: &str = "Solver";
 const STOPPING: &str = "Stopping";
 const OUTPUT: &str = "Output";
 
-/// A model by its name.
+/// A model by its name, or by that in files.
 fn models() -> impl TypedValueParser<Value = Kind> {
-    let names = crate::models::models().iter();
-    let names = names.map(|m| PossibleValue::new(m.name).help(m.about));
-    PossibleValuesParser::new(names).try_map(|name| plca_run::model(&name).ok_or("unknown model"))
+    let names = families().iter();
+    let names = names.map(|family| PossibleValue::new(family.name).help(family.about));
+    let in_files = crate::models::models().iter();
+    let in_files = in_files.filter(|entry| family(entry.name).is_none());
+    let in_files = in_files.map(|entry| PossibleValue::new(entry.name).hide(true));
+    PossibleValuesParser::new(names.chain(in_files)).try_map(|name| {
+        let usual = family(&name).map(Family::usual);
+        usual
+            .or_else(|| plca_run::model(&name))
+            .ok_or("unknown model")
+    })
 }
 
 /// What `--prior` may be.
@@ -164,7 +170,7 @@ fn priors_help() -> String {
         all.collect::<Vec<_>>().join("; ")
     }
     format!(
-        "Prior on every column of a block. An r after a weight makes it relative: a multiple of the counts of the component. One of {}; for w and h of nmf-kl {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+        "Prior on every column of a block. An r after a weight makes it relative: a multiple of the counts of the component. One of {}; for w and h of nmf {}; for the activations of skellam gamma:SHAPE,RATE",
         list(Priors::<f64>::ALL),
         list(RatePriors::<f64>::ALL),
     )
@@ -278,8 +284,8 @@ pub(crate) struct OnlineArgs {
     /// Learns from one batch after the other; or average, constant:RHO
     ///
     /// Only one batch is in memory at a time. DATA is a folder, whose files are the batches in the order of their names, or the
-    /// first of several files. Batches follow each other along the last dimension (plsa, plsa-vb: along the given dimension). The t-th batch
-    /// has the step size (t + T0)^-KAPPA, KAPPA in (0.5, 1]; with average its share of all counts so far (plsa-vb: of all documents); with
+    /// first of several files. Batches follow each other along the last dimension (plsa, lda: along --samples). The t-th batch
+    /// has the step size (t + T0)^-KAPPA, KAPPA in (0.5, 1]; with average its share of all counts so far (lda: of all documents); with
     /// constant:RHO always RHO in (0, 1].
     #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true, help_heading = DATA)]
     pub(crate) online: Option<StepSize>,
@@ -318,7 +324,7 @@ pub(crate) struct FitArgs {
     pub(crate) out_of_core: Option<PathBuf>,
     /// Cuts the data into N shards of samples
     ///
-    /// Shards are cut along the last dimension (plsa: along the given dimension), and their sums are added in one fixed order, so that
+    /// Shards are cut along the last dimension (plsa, lda: along --samples), and their sums are added in one fixed order, so that
     /// any number of machines with the same shards gives bit-identical results. A folder that `plca shard` made is already cut.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub(crate) shards: Option<u32>,
@@ -339,23 +345,24 @@ pub(crate) struct FitArgs {
     pub(crate) restarts: u64,
     /// File of initial parameters: any blocks of the model
     ///
-    /// Also a table, .csv, .tsv or .npy, of the one block that --fix names, or a file of plca consensus.
+    /// Also a table, .csv, .tsv or .npy, of the one block that --freeze names, or a file of plca consensus.
     #[arg(long, value_name = "FILE", help_heading = START)]
     pub(crate) init: Option<PathBuf>,
-    /// Blocks or components that keep their values from --init
-    #[arg(long, value_name = "NAME[:Z/Z…]", value_delimiter = ',', help_heading = START)]
-    pub(crate) fix: Vec<String>,
-    /// Arrays of flags named like the blocks: 1 keeps the entry of --init
+    /// Blocks, components or entries that keep their values from --init
     ///
-    /// Flags have the shapes of the blocks. If a column is a distribution, its other entries sum to 1 minus the kept ones.
-    #[arg(long, value_name = "FILE", requires = "init", help_heading = START)]
+    /// What ends with .npz or .safetensors is a file of arrays of flags that are named like the blocks and have their shapes: 1 keeps the entry. If a
+    /// column is a distribution, its other entries sum to 1 minus the kept ones.
+    #[arg(long = "freeze", alias = "fix", value_name = "NAME[:Z/Z…]|FILE", value_delimiter = ',', help_heading = START)]
+    pub(crate) fix: Vec<String>,
+    /// The file of flags of --freeze.
+    #[arg(long, value_name = "FILE", requires = "init", hide = true)]
     pub(crate) freeze_entries: Option<PathBuf>,
     /// Prior on every column of a block, repeatable
     #[arg(long, value_name = "BLOCK=SPEC", long_help = priors_help(), help_heading = PRIORS)]
     pub(crate) prior: Vec<String>,
     /// Priors for single entries: arrays such as BLOCK.dirichlet
     ///
-    /// For rates (activations of skellam, w and h of nmf-kl) the arrays are BLOCK.gamma_shape and BLOCK.gamma_rate.
+    /// For rates (activations of skellam, w and h of nmf) the arrays are BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE", help_heading = PRIORS)]
     pub(crate) priors: Option<PathBuf>,
     /// Algorithm of the iterations
@@ -364,7 +371,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = solvers(), help_heading = SOLVER)]
     pub(crate) solver: Solver,
     /// The same as --solver, for those that extrapolate EM
-    #[arg(long, value_name = "HOW", default_value = "none", value_parser = accelerations(), help_heading = SOLVER)]
+    #[arg(long, value_name = "HOW", default_value = "none", value_parser = accelerations(), hide = true)]
     pub(crate) accelerate: Solver,
     /// Precision of the fit
     #[arg(long, value_name = "TYPE", default_value = "f64", help_heading = SOLVER)]
@@ -422,6 +429,9 @@ pub(crate) struct FitArgs {
     /// Not an option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
+    /// Not an option: what the line calls the model.
+    #[arg(skip)]
+    pub(crate) called: String,
     /// Not an option: the settings of the model.
     #[arg(skip)]
     pub(crate) options: Options,
@@ -508,8 +518,8 @@ pub(crate) struct TransformArgs {
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
-    /// Dimension of the observations [default: the last; plsa: the dimension --given of the fit].
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
+    /// Dimension of the observations in the fit.
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>, conflicts_with = "samples", hide = true)]
     pub(crate) along: Option<usize>,
     /// Largest number of iterations.
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<usize>)]
@@ -521,8 +531,8 @@ pub(crate) struct TransformArgs {
     /// Algorithm of the iterations. By variational Bayes auto is em, and other solvers end at a bound that is at least as good as that of em.
     #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
-    /// Explains every observation alone, as a batch of one: plca, plca-vb, skellam-cp and skellam-cp-vb then write weights of every observation, which do
-    /// not depend on the others of the file. plsa, plsa-vb, nmf-kl, pntf, ntf-l2, skellam and skellam-vb do so anyway; shifted models explain one recording.
+    /// Explains every observation alone, as a batch of one: plca and skellam-cp then write weights of every observation, which do
+    /// not depend on the others of the file. plsa, lda, nmf, pntf and skellam do so anyway; shifted models explain one recording.
     #[arg(long)]
     pub(crate) each: bool,
     /// Threads [default: all].
@@ -585,7 +595,7 @@ pub(crate) struct ExportArgs {
 pub(crate) struct SampleArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// Number of events; for skellam and skellam-vb the number of matrices drawn and summed.
+    /// Number of events; for skellam the number of matrices drawn and summed.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub(crate) draws: u64,
     /// Seed of all random numbers (ChaCha).
@@ -606,7 +616,7 @@ pub(crate) enum Criterion {
     Elbo,
     /// Perplexity of a held-out tenth of the counts, each a pair of a row and a column; for data that are not whole numbers, divergence of a held-out tenth of the cells.
     HeldOut,
-    /// Cross-validation: mean deviance of cells that are held out fold by fold. Data need not be counts; plca, plsa and nmf-kl.
+    /// Cross-validation: mean deviance of cells that are held out fold by fold. Data need not be counts; plca, plsa and nmf.
     Cv,
 }
 
@@ -646,10 +656,16 @@ pub(crate) struct SelectArgs {
     /// siplca: extents of the kernels along each dimension. Of several, each is tried with every number of components.
     #[arg(long, value_name = "k0xk1x…,…", value_delimiter = ',', value_parser = sizes)]
     pub(crate) kernel: Vec<Sizes>,
+    /// Not an option: what the line calls the model.
+    #[arg(skip)]
+    pub(crate) called: String,
+    /// Not an option: whether Dirichlet shapes are 1/K where no prior says otherwise.
+    #[arg(skip)]
+    pub(crate) shapes_by_rank: bool,
     /// Not an option: the other settings of the model.
     #[arg(skip)]
     pub(crate) options: Options,
-    /// The score; smaller is better [default: cv of plca, plsa and nmf-kl; bic of siplca; models by variational Bayes: elbo].
+    /// The score; smaller is better [default: cv of plca, plsa and nmf; bic of siplca; models by variational Bayes: elbo].
     #[arg(long)]
     pub(crate) criterion: Option<Criterion>,
     #[command(flatten)]
@@ -725,7 +741,7 @@ impl StopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LearnArgs {
-    /// The model: skellam-vb.
+    /// The model: skellam, with --method vb.
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
     /// The data sets, in the order in which they are learnt from.
@@ -799,8 +815,8 @@ pub(crate) struct ShardArgs {
     /// Number of shards, which have about the same number of entries each; fewer shards are written if fewer samples have entries.
     #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) shards: u32,
-    /// Dimension of the samples [default: the last].
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>)]
+    /// Dimension of the samples; rows is 0 and columns is 1 [default: the last].
+    #[arg(long = "samples", alias = "along", value_name = "D", allow_negative_numbers = true, value_parser = dimension)]
     pub(crate) along: Option<usize>,
     /// Floating-point type of the shards and of their fits.
     #[arg(long, default_value = "f64")]
@@ -811,7 +827,7 @@ pub(crate) struct ShardArgs {
     /// .npz, .mat: the array to read, where there are several.
     #[arg(long, value_name = "NAME")]
     pub(crate) array: Option<String>,
-    /// Accepts negative values, for skellam and skellam-vb; shards are then dense files.
+    /// Accepts negative values, for skellam; shards are then dense files.
     #[arg(long)]
     pub(crate) signed: bool,
     /// Prints the summary as one JSON line on standard output.
@@ -821,10 +837,13 @@ pub(crate) struct ShardArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConsensusArgs {
-    /// The model: plca, plsa, nmf-kl, pntf or ntf-l2.
+    /// Not an option: what the line calls the model.
+    #[arg(skip)]
+    pub(crate) called: String,
+    /// The model: plca, plsa, nmf or pntf.
     #[arg(value_parser = models(), required_unless_present = "from", conflicts_with = "from")]
     pub(crate) model: Option<Kind>,
-    /// The data, a matrix without hidden cells. Samples are its columns; for plsa they lie along the given dimension.
+    /// The data, a matrix without hidden cells. Samples are its columns, or lie along --samples.
     #[arg(required_unless_present = "from")]
     pub(crate) data: Option<PathBuf>,
     /// File to write: .npz or .safetensors.
@@ -870,7 +889,7 @@ pub(crate) struct ConsensusArgs {
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     pub(crate) runs: Option<PathBuf>,
     /// plsa: dimension of the given index y of P(z | y).
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1))]
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=1), conflicts_with = "samples", hide = true)]
     pub(crate) given: Option<u8>,
     /// Algorithm of the iterations, as for fit.
     #[arg(long, default_value = "auto", value_parser = solvers())]

@@ -105,9 +105,9 @@ pub(crate) fn places(
                     let crossed = crossed.get(d).and_then(Option::as_ref);
                     let crossed = crossed.is_some_and(|own| known.iter().any(|name| own.contains(name)));
                     return Err(match turned {
-                        None if crossed && args.transpose => e.and("they are those of the other dimension of the data: leave --transpose out"),
-                        None if crossed => e.and("they are those of the other dimension of the data: --transpose turns the table"),
-                        Some(other) => e.and(format!("if the observations lie along dimension {d}, --along {d} or a fit with them there: the names of dimension {other} of the data are those of the model")),
+                        None if crossed && args.transpose => e.and(format!("they are those of the other dimension of the data: leave {} out", args.turned_by())),
+                        None if crossed => e.and(format!("they are those of the other dimension of the data: --samples {} turns the table", 1 - along)),
+                        Some(other) => e.and(format!("if the samples lie along dimension {d}, a fit with them there, --samples {d}, explains them: the names of dimension {other} of the data are those of the model")),
                         None => e,
                     });
                 }

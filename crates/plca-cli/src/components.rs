@@ -75,7 +75,7 @@ impl Fit {
         let array = self.file.arrays.get(block)?;
         let axis = axis_of(Some(self.kind), block, array)?;
         // Of data of either sign alone; plus and minus are the last dimension.
-        let signed = has(self.kind, "--m")
+        let signed = has(self.kind, "--replicates")
             && block.strip_suffix("_shape").unwrap_or(block) == "atoms"
             && array.shape.last() == Some(&2);
         let components = Components {

@@ -55,8 +55,8 @@ pub(crate) fn run(args: &ConsensusArgs, given: &[String]) -> Result<(), Failure>
 
 /// The consensus of fits that are made.
 fn swept(args: &ConsensusArgs, model: Kind, path: &Path, given: &[String]) -> Result<(), Failure> {
-    refuse_foreign(model, given)?;
-    solver::known(args.solver, model)?;
+    refuse_foreign(model, &args.called, given)?;
+    solver::known(args.solver, model, &args.called)?;
     let ranks = ranks(args.ranks.as_deref().unwrap_or_default())?;
     let restarts = args.restarts as usize;
     for &rank in &ranks {

@@ -64,8 +64,9 @@ pub(crate) fn read_for<T: Element>(
     };
     let file = plca_io::read_data_with::<T>(path, &options).map_err(|e| hinted(e, args))?;
     let file = args.turned(file);
+    args.check_samples(path, shape_of(&file))?;
     if args.transpose {
-        need_matrix(path, "--transpose", shape_of(&file))?;
+        need_matrix(path, &args.turned_by(), shape_of(&file))?;
     }
     if takes == Takes::SignedMatrix {
         need_matrix(path, model.name, shape_of(&file))?;
@@ -229,14 +230,13 @@ pub(crate) fn transposed(
     given: Option<usize>,
     args: &DataArgs,
 ) -> Option<String> {
-    let remedy = match (has(model, "--given"), has(model, "--transpose")) {
-        (true, _) if given.is_none() => "--given 0",
-        (_, true) if !args.transpose => "--transpose",
-        _ => return None,
+    let said = match has(model, "--given") {
+        true => given.is_some(),
+        false => args.transpose || args.samples.is_some() || !has(model, "--transpose"),
     };
-    plca_io::lists_samples(path).then(|| {
+    (!said && plca_io::lists_samples(path)).then(|| {
         format!(
-            "{}: the rows of this format are the samples, such as documents, which the model expects as columns: {remedy} takes the rows",
+            "{}: the rows of this format are the samples, such as documents, which the model expects as columns: --samples 0 takes the rows",
             path.display()
         )
     })

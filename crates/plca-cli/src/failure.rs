@@ -194,7 +194,9 @@ impl From<plca_run::RunError> for Failure {
         use plca_run::RunError as E;
         match e {
             E::Setting { name, value, what } => {
-                let option = name.replace('_', "-");
+                let option = plca_fit::setting::option_of(&name)
+                    .unwrap_or(&name)
+                    .replace('_', "-");
                 let space = if value.is_empty() { "" } else { " " };
                 Self::usage(format!("--{option}{space}{value}: {what}"))
             }

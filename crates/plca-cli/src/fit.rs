@@ -42,7 +42,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
         ("--mask", args.hidden.mask.as_ref()),
         ("--priors", args.priors.as_ref()),
         ("--init", args.init.as_ref()),
-        ("--freeze-entries", args.freeze_entries.as_ref()),
+        ("--freeze", args.freeze_entries.as_ref()),
         ("the model", args.again.as_ref()),
     ];
     inputs.extend(args.blocks.iter().map(|block| ("the data", Some(block))));
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
             "--kkt-tol cannot be combined with --tol 0, which runs all iterations",
         ));
     }
-    solver::known(args.solver, args.model)?;
+    solver::known(args.solver, args.model, &args.called)?;
     if args.stream.online.is_some() {
         online::check(args, given)?;
     }

@@ -1,4 +1,4 @@
-//! What `--init`, `--fix`, `--freeze-entries` and `--rank` say together.
+//! What `--init`, `--freeze` and `--rank` say together.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -14,9 +14,30 @@ use crate::data::sealed;
 use crate::failure::Failure;
 use crate::limits::{self, reasonable};
 use crate::models::known;
-use crate::models::options::has;
+use crate::models::options::{has, refuse};
 use crate::named::{self, dimension};
 use crate::precision::check_single;
+
+/// Takes the file out of what `--freeze` names: the words that end as files of arrays do.
+pub(crate) fn split(args: &mut FitArgs) -> Result<(), Failure> {
+    let is_file = |word: &String| word.ends_with(".npz") || word.ends_with(".safetensors");
+    let (files, names): (Vec<String>, Vec<String>) = args.fix.drain(..).partition(is_file);
+    args.fix = names;
+    for file in files {
+        refuse(
+            !has(args.model, "--freeze-entries"),
+            "--freeze FILE",
+            &args.called,
+        )?;
+        if let Some(other) = args.freeze_entries.replace(file.clone().into()) {
+            let other = other.display();
+            return Err(Failure::usage(format!(
+                "--freeze {file}: {other} is named too: expected one file"
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// The blocks that are given, and the number of components.
 pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), Failure> {
@@ -27,7 +48,7 @@ pub(crate) fn start(args: &FitArgs, shape: &[usize]) -> Result<(Arrays, usize), 
     Ok((given, rank))
 }
 
-/// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
+/// Checks the blocks named in `--init` and `--freeze`; the initial values, and the rank that they imply.
 pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {
     let free = args.model.free_blocks(order);
     let block = |fix: &str| fix.split(':').next().map(String::from).unwrap_or_default();
@@ -39,7 +60,7 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
                 Ok(_) => "; components are divided by /, as in w:0/1",
                 Err(_) => "",
             };
-            let what = format!("--fix {fix}: unknown block; expected one of {free}{form}");
+            let what = format!("--freeze {fix}: unknown block; expected one of {free}{form}");
             return Err(Failure::usage(what));
         }
     }
@@ -63,7 +84,7 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     }
     if let Some(fix) = args.fix.iter().find(|fix| !given.contains_key(&block(fix))) {
         return Err(Failure::usage(format!(
-            "--fix {fix}: it has no initial value: --init FILE must hold the block"
+            "--freeze {fix}: it has no initial value: --init FILE must hold the block"
         )));
     }
     let alone = |n: &&String| mean(n) && !given.contains_key(&format!("{n}_shape"));
@@ -136,10 +157,10 @@ pub(crate) fn metadata(path: &Path) -> Result<Value, Failure> {
     }
 }
 
-/// The only block that --fix names, whose columns a table holds.
+/// The only block that --freeze names, whose columns a table holds.
 fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
     let [fix] = &args.fix[..] else {
-        let what = "is one array: --fix BLOCK must name the block that it is, and no other";
+        let what = "is one array: --freeze BLOCK must name the block that it is, and no other";
         return Err(Failure::of(path, what));
     };
     let mut options = ReadOptions {
@@ -179,7 +200,7 @@ fn table(args: &FitArgs, path: &Path) -> Result<(String, Array<f64>), Failure> {
     Ok((block.to_string(), array))
 }
 
-/// The arrays of a file of initial values; a table holds that of `--fix`. Of a consensus, its spectra for `--rank` as the block that has the components.
+/// The arrays of a file of initial values; a table holds that of `--freeze`. Of a consensus, its spectra for `--rank` as the block that has the components.
 fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
     if is_table(path) {
         return Ok(Arrays::from([table(args, path)?]));
@@ -196,7 +217,7 @@ fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
     let known = ["basis", "w", &factor];
     let blocks = args.model.free_blocks(2);
     let Some(block) = blocks.into_iter().find(|name| known.contains(&&**name)) else {
-        let name = args.model.name;
+        let name = &args.called;
         return Err(Failure::of(
             path,
             format!("is a consensus, and {name} has none"),
@@ -228,7 +249,7 @@ fn initial(args: &FitArgs, path: &Path) -> Result<Arrays, Failure> {
     }
 }
 
-/// What the components that `--fix` keeps are called in `--init`, by the columns of a table or by another fit; nothing if none has a name.
+/// What the components that `--freeze` keeps are called in `--init`, by the columns of a table or by another fit; nothing if none has a name.
 pub(crate) fn called(args: &FitArgs) -> Result<Value, Failure> {
     let Some(path) = &args.init else {
         return Ok(Value::Null);
@@ -259,7 +280,7 @@ pub(crate) fn called(args: &FitArgs) -> Result<Value, Failure> {
     Ok(if any { names } else { Value::Null })
 }
 
-/// Where `--fix` keeps blocks of a fit of other data, the other blocks of that fit: what is 0 there would stay 0.
+/// Where `--freeze` keeps blocks of a fit of other data, the other blocks of that fit: what is 0 there would stay 0.
 pub(crate) fn foreign(args: &FitArgs, given: &Arrays) -> Result<Vec<String>, Failure> {
     let Some(path) = args.init.as_ref().filter(|_| !args.fix.is_empty()) else {
         return Ok(Vec::new());
@@ -277,13 +298,13 @@ pub(crate) fn left_out(args: &FitArgs, order: usize) -> Result<Option<String>, F
     let foreign = foreign(args, &blocks(args, order)?.0)?;
     Ok((!foreign.is_empty()).then(|| {
         format!(
-            "not kept of --init, since they are of other data: {}, which begin at random; the blocks of --fix are kept",
+            "not kept of --init, since they are of other data: {}, which begin at random; the blocks of --freeze are kept",
             named::quoted(&foreign)
         )
     }))
 }
 
-/// Whether `--fix` names a block, or some of its components.
+/// Whether `--freeze` names a block, or some of its components.
 fn is_fixed(args: &FitArgs, block: &str) -> bool {
     args.fix
         .iter()
@@ -329,7 +350,7 @@ pub(crate) fn arrange(
             Ok(order) => {
                 if args.freeze_entries.is_some() {
                     let what = format!(
-                        "`{block}` has the names of the data in another order, which --freeze-entries does not follow"
+                        "`{block}` has the names of the data in another order, which the file of --freeze does not follow"
                     );
                     return Err(Failure::of(path, what));
                 }
@@ -384,11 +405,11 @@ fn taken(array: &Array<f64>, axis: usize, order: &[usize]) -> Array<f64> {
     Array::new(shape, values.copied().collect())
 }
 
-/// The blocks that `--fix` and `--freeze-entries` name, and the part of each.
+/// The blocks that `--freeze` names, and the part of each.
 pub(crate) fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String, Frozen>, Failure> {
     let mut named = BTreeMap::new();
     for fix in &args.fix {
-        let bad = |what: String| Failure::usage(format!("--fix {fix}: {what}"));
+        let bad = |what: String| Failure::usage(format!("--freeze {fix}: {what}"));
         let (name, frozen) = match fix.split_once(':') {
             None => (&**fix, Frozen::Whole),
             Some((name, components)) => {
@@ -430,7 +451,7 @@ pub(crate) fn frozen(args: &FitArgs, shape: &[usize]) -> Result<BTreeMap<String,
             )));
         }
         if named.contains_key(&name) {
-            return Err(bad("--fix names it too".into()));
+            return Err(bad("--freeze names it too".into()));
         }
         let other = array.values.iter().position(|&x| x != 0.0 && x != 1.0);
         if let Some(at) = other {
@@ -455,7 +476,7 @@ pub(crate) fn rank(
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
             return Err(Failure::usage(format!(
-                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}; components to be learnt beside those need columns in --init too, random ones for instance, and --fix BLOCK:0/1 that names the known ones, since --fix BLOCK keeps all"
+                "--rank {a} disagrees with {b} components in --init: leave --rank out, or use --rank {b}; components to be learnt beside those need columns in --init too, random ones for instance, and --freeze BLOCK:0/1 that names the known ones, since --freeze BLOCK keeps all"
             )));
         }
         (Some(k), _) | (None, Some(k)) => k,

@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
+use plca_run::Family;
 
 use crate::args::Arguments;
 use crate::failure::Failure;
+use crate::families::{self, Chosen};
 use crate::models::options::{has, takes};
 use crate::models::priors::of_laws;
-use crate::models::{Kind, SCORED, Takes, models};
+use crate::models::{Kind, SCORED, Takes};
 use crate::settings;
 
 /// Columns of the help of a model.
@@ -19,9 +21,9 @@ const WIDTH: usize = 100;
 /// The command line as it is parsed. Options that only some models take say which.
 pub(crate) fn command() -> Command {
     let mut command = arguments();
-    let scored = |model: &Kind| SCORED.contains(&model.name);
-    let all: Vec<Kind> = models().iter().collect();
-    let scored: Vec<Kind> = all.iter().copied().filter(scored).collect();
+    let scored = |family: &&Family| family.models.iter().any(|m| SCORED.contains(&m.1.name));
+    let all: Vec<&Family> = plca_run::families().iter().collect();
+    let scored: Vec<&Family> = all.iter().copied().filter(scored).collect();
     for (name, models) in [("fit", &all), ("select", &scored)] {
         command =
             command.mut_subcommand(name, |command| command.mut_args(|arg| told_of(arg, models)));
@@ -31,19 +33,23 @@ pub(crate) fn command() -> Command {
 
 /// The command line with the settings of all models.
 fn arguments() -> Command {
-    let of_models = ["fit", "select", "learn"].into_iter();
+    let of_models = ["fit", "select", "learn", "consensus"].into_iter();
     of_models.fold(Arguments::command(), |command, name| {
-        command.mut_subcommand(name, settings::command)
+        let with_all = |command| families::command(settings::command(command));
+        command.mut_subcommand(name, with_all)
     })
 }
 
 /// An option whose help names the models that take it, unless all models of the command do.
-fn told_of(arg: Arg, known: &[Kind]) -> Arg {
+fn told_of(arg: Arg, known: &[&Family]) -> Arg {
     let Some(option) = option(&arg) else {
         return arg;
     };
-    let (taking, others): (Vec<Kind>, Vec<Kind>) =
-        known.iter().copied().partition(|model| has(model, &option));
+    let takes = |family: &&Family| match family.switch {
+        Some(switch) if *arg.get_id() == switch => true,
+        _ => family.models.iter().any(|(_, model)| has(model, &option)),
+    };
+    let (taking, others): (Vec<&Family>, Vec<&Family>) = known.iter().copied().partition(takes);
     if taking.is_empty() || others.is_empty() {
         return arg;
     }
@@ -55,7 +61,7 @@ fn told_of(arg: Arg, known: &[Kind]) -> Arg {
     let text = arg.get_long_help().or(arg.get_help());
     let text = text.map(ToString::to_string).unwrap_or_default();
     // Those of select name the models that it has a table for.
-    if models().iter().any(|model| text.starts_with(model.name)) {
+    if known.iter().any(|family| text.starts_with(family.name)) {
         return arg;
     }
     let end = if text.ends_with('.') { "" } else { "." };
@@ -69,28 +75,28 @@ fn option(arg: &Arg) -> Option<String> {
 }
 
 /// The model whose help a command line asks for: `plca fit MODEL --help`.
-pub(crate) fn asked(line: &[OsString]) -> Option<Kind> {
+pub(crate) fn asked(line: &[OsString]) -> Option<Chosen> {
     let line = line.get(1..)?;
     let (name, line) = line.split_first()?;
     let help = |word: &OsString| word == "--help" || word == "-h";
     if name != "fit" || !line.iter().any(help) {
         return None;
     }
-    let model = |word: &OsString| models().iter().find(|model| *word == *model.name);
-    line.iter().find_map(model)
+    let words: Vec<&str> = line.iter().filter_map(|word| word.to_str()).collect();
+    Chosen::asked(&words)
 }
 
 /// What `plca fit MODEL --help` prints.
-pub(crate) fn of_model(model: Kind) -> String {
-    let name = model.name;
+pub(crate) fn of_model(chosen: &Chosen) -> String {
+    let (model, name) = (chosen.model, &chosen.called);
     let mut command = arguments();
     let fit = command.find_subcommand_mut("fit").map(std::mem::take);
     let fit = fit.unwrap_or_default();
-    let example = format!("  {}\n", example(model));
+    let example = format!("  {}\n", example(model, name));
     let mut fit = fit
         .disable_help_flag(true)
         .term_width(WIDTH)
-        .about(format!("{name}: {}", model.about))
+        .about(format!("{name}: {}", chosen.about()))
         .override_usage(format!(
             "plca fit {name} [OPTIONS] --output FILE DATA{}",
             if has(model, "--online") { " [BATCH]..." } else { "" }
@@ -99,7 +105,7 @@ pub(crate) fn of_model(model: Kind) -> String {
             "Example:\n{example}More on every option: plca fit --help. Arrays of the model file: {}",
             model.blocks(2).join(", ")
         ))
-        .mut_args(|arg| of(model, arg));
+        .mut_args(|arg| of(chosen, arg));
     let text = fit.render_help().to_string();
     // Groups follow each other without a gap, so that a page holds them.
     let mut lines = text.lines().peekable();
@@ -116,17 +122,17 @@ pub(crate) fn of_model(model: Kind) -> String {
 }
 
 /// An argument of `fit` on the page of one model.
-fn of(model: Kind, arg: Arg) -> Arg {
+fn of(chosen: &Chosen, arg: Arg) -> Arg {
+    let model = chosen.model;
     let foreign = option(&arg).is_some_and(|option| !takes(model, &option));
     let id = arg.get_id().as_str().to_string();
     match &*id {
         "model" => arg.hide(true),
         "blocks" | "passes" | "local" => arg.hide(!has(model, "--online")),
+        "method" | "loss" => arg.hide(!chosen.has_switch(&id)),
         _ if foreign => arg.hide(true),
-        // Their lines name the values, and that of the solver those of the other.
-        "header" | "likelihood" | "missing_method" | "accelerate" | "positions" => {
-            arg.hide_possible_values(true)
-        }
+        // Their lines name the values.
+        "header" | "likelihood" | "missing_method" | "positions" => arg.hide_possible_values(true),
         "prior" => arg.help(format!(
             "Prior on every column of a block, repeatable: {}",
             of_laws(model.laws())
@@ -155,7 +161,7 @@ fn solvers(model: Kind) -> PossibleValuesParser {
 }
 
 /// A command line that fits the model.
-fn example(model: Kind) -> String {
+fn example(model: Kind, name: &str) -> String {
     let data = match model.takes {
         Takes::Counts => "counts.csv",
         Takes::Numbers | Takes::Signed | Takes::SignedMatrix => "numbers.csv",
@@ -164,10 +170,7 @@ fn example(model: Kind) -> String {
         true => " --kernel 3x3",
         false => "",
     };
-    format!(
-        "plca fit {} {data} --rank 5{kernel} --output model.npz",
-        model.name
-    )
+    format!("plca fit {name} {data} --rank 5{kernel} --output model.npz")
 }
 
 /// The names of the commands.

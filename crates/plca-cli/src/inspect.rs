@@ -77,7 +77,7 @@ fn components(
                     shape.iter().any(|size| size.as_u64() == Some(lines as u64))
                 });
             match turned {
-                true => e.and("if the data have documents in rows, fit with --given 0"),
+                true => e.and("if the data have documents in rows, fit with --samples 0"),
                 false => e,
             }
         })?),

@@ -31,9 +31,9 @@ const ITERATIONS: usize = 100;
 
 pub(crate) fn learn(args: &LearnArgs) -> Result<(), Failure> {
     if args.model.name != "skellam-vb" {
-        let name = args.model.name;
+        let name = args.model.called();
         return Err(Failure::usage(format!(
-            "{name} has no hyperparameters to learn; expected skellam-vb"
+            "{name} has no hyperparameters to learn; expected skellam --method vb"
         )));
     }
     let inputs = args.data.iter().map(|data| ("DATA", Some(data)));

@@ -14,6 +14,7 @@ mod consensus;
 mod data;
 mod export;
 mod failure;
+mod families;
 mod fit;
 mod fitted;
 mod given;
@@ -65,7 +66,7 @@ pub use world::Ranks;
 pub fn main() -> ExitCode {
     let line: Vec<_> = std::env::args_os().collect();
     let outcome = match help::asked(&line) {
-        Some(model) => outputs::print(&help::of_model(model)),
+        Some(chosen) => outputs::print(&help::of_model(&chosen)),
         None => run(line, None),
     };
     ended(outcome)
@@ -108,19 +109,17 @@ fn run(line: Vec<OsString>, world: Option<&Arc<World>>) -> Result<(), Failure> {
         again = Some(a.model.clone());
         (arguments, matches) = parsed(line)?;
     }
-    if let Some((name, matches)) = matches.subcommand() {
-        match &mut arguments.command {
-            Command::Fit(a) => {
-                a.options = settings::given(name, matches);
-                a.request = refit::request(a, matches);
-                a.again = again;
+    if let Some((name, of_command)) = matches.subcommand() {
+        let by_rank = families::choose(&mut arguments.command, name, of_command)?;
+        if let Command::Fit(a) = &mut arguments.command {
+            a.request = refit::request(a, of_command);
+            a.again = again;
+            if by_rank {
+                families::complete(a)?;
             }
-            Command::Select(a) => a.options = settings::given(name, matches),
-            Command::Learn(a) => a.options = settings::given(name, matches),
-            _ => {}
         }
     }
-    let given = args::given(&matches);
+    let given = args::given(&help::command(), &matches);
     interrupt::handle()?;
     let streams = Streams::of(&mut arguments)?;
     let outcome = obey(&arguments.command, &given);

@@ -37,9 +37,10 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     }
     let name = args.data.to_string_lossy().to_lowercase();
     if args.hidden.transpose {
-        return Err(Failure::usage(
-            "--transpose cannot be combined with --out-of-core: the store is of the data as they are in the file",
-        ));
+        return Err(Failure::usage(format!(
+            "{} cannot be combined with --out-of-core: the store is of the data as they are in the file",
+            args.hidden.turned_by()
+        )));
     }
     if plca_io::is_table(&args.data) {
         return Err(Failure::usage(format!(

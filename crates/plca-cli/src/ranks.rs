@@ -472,7 +472,7 @@ impl<T: Scalar> Crew<'_, T> {
         );
         let cut = *fit.status() == Status::MaxIterations;
         let mut warnings = Vec::from_iter(unfinished(cut, args.max_iter, args.tol));
-        if has(args.model, "--m") {
+        if has(args.model, "--replicates") {
             let told = skellam::told(args, survey.absolute, &mut model, &mut summary);
             warnings.extend(told);
         }

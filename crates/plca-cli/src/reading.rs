@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use plca_io::{DataFile, Header, IoError, Mask, ReadOptions};
 
+use plca_run::Entry;
+
+use crate::failure::Failure;
 use crate::limits;
 use crate::table::TableArgs;
 
@@ -32,6 +35,17 @@ pub(crate) fn sizes(s: &str) -> Result<Sizes, String> {
     s.split('x').map(size).collect::<Result<_, _>>().map(Sizes)
 }
 
+/// A dimension of data: its number, or `rows` or `columns`.
+pub(crate) fn dimension(s: &str) -> Result<usize, String> {
+    match s {
+        "rows" => Ok(0),
+        "columns" => Ok(1),
+        s => s
+            .parse()
+            .map_err(|_| "a whole number >= 0, rows or columns is needed".into()),
+    }
+}
+
 /// Data and which of their cells are hidden.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArgs {
@@ -56,10 +70,14 @@ pub(crate) struct DataArgs {
     /// transform takes that of the data of the fit, and --online that of the first batch.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1), help_heading = DATA)]
     pub(crate) first_index: Option<u32>,
-    /// Of a matrix: its rows are the samples, which models take as columns
+    /// Dimension along which the samples lie [default: the last]
     ///
-    /// Masks and names are turned with the data; places in messages are those after turning.
-    #[arg(long, help_heading = DATA)]
+    /// rows is 0 and columns is 1. The rows of a matrix are then turned to columns, masks and names with them, and places in messages are those after
+    /// turning; plsa and lda take the matrix as it is. Of a tensor the samples of a fit lie along the last dimension.
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = dimension, help_heading = DATA)]
+    pub(crate) samples: Option<usize>,
+    /// Of a matrix: its rows are the samples, which models take as columns.
+    #[arg(long, conflicts_with = "samples", hide = true)]
     pub(crate) transpose: bool,
     #[command(flatten)]
     pub(crate) table: TableArgs,
@@ -85,7 +103,45 @@ impl DataArgs {
         Ok(found.map(|found| self.first_index.unwrap_or(found)))
     }
 
-    /// Data of a file, with --transpose their transpose.
+    /// Turns the data whose samples are rows; of a model that has a dimension of its samples, the one that is asked for.
+    pub(crate) fn place_samples(&mut self, model: &Entry) -> Result<Option<usize>, Failure> {
+        if !model.has("given") {
+            self.transpose |= self.samples == Some(0);
+            return Ok(None);
+        }
+        match self.samples.take() {
+            Some(d) if d > 1 => Err(Failure::usage(format!(
+                "--samples {d}: expected 0 or 1, rows or columns: {} takes a matrix",
+                model.called()
+            ))),
+            d => Ok(d),
+        }
+    }
+
+    /// The option that turns the data, as it was typed.
+    pub(crate) fn turned_by(&self) -> String {
+        let samples = self.samples.map(|d| format!("--samples {d}"));
+        samples.unwrap_or_else(|| "--transpose".into())
+    }
+
+    /// Refuses a dimension of samples that data of this shape do not have.
+    pub(crate) fn check_samples(&self, path: &Path, shape: &[usize]) -> Result<(), Failure> {
+        let Some(d) = self.samples else {
+            return Ok(());
+        };
+        let expected = match shape.len() {
+            2 if d > 1 => "0 or 1, rows or columns".to_string(),
+            order if order != 2 && d + 1 != order => format!(
+                "{}, the last dimension; plca shard and plca transform take any of a tensor",
+                order.saturating_sub(1)
+            ),
+            _ => return Ok(()),
+        };
+        let what = format!("--samples {d}: the data have shape {shape:?}, expected {expected}");
+        Err(Failure::of(path, what))
+    }
+
+    /// Data of a file, turned if they are to be.
     pub(crate) fn turned<T>(&self, file: DataFile<T>) -> DataFile<T> {
         match self.transpose {
             true => file.transposed(),

@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Id};
 use plca_fit::Solver;
+use plca_run::Entry;
 use serde_json::{Map, Value, json};
 
 use crate::args::{FitArgs, RefitArgs};
@@ -46,14 +47,16 @@ pub(crate) fn request(args: &FitArgs, matches: &ArgMatches) -> Value {
         };
         match (id, arg.get_long()) {
             ("data" | "blocks", _) => data.extend(values),
-            (_, Some(name)) => {
+            // The model file names the model that they choose.
+            ("method" | "loss", _) | (_, None) => {}
+            // Files keep the names that options have had first.
+            (id, Some(_)) => {
                 let values = match arg.get_action().takes_values() {
                     true => values,
                     false => Vec::new(),
                 };
-                options.insert(name.to_string(), json!(values));
+                options.insert(id.replace('_', "-"), json!(values));
             }
-            (_, None) => {}
         }
     }
     if solver::of_the_store(args) {
@@ -65,6 +68,9 @@ pub(crate) fn request(args: &FitArgs, matches: &ArgMatches) -> Value {
 
 /// Files that a fit reads beside its data: their checksums are in the settings.
 const FILES: &[&str] = &["freeze_entries", "init", "mask", "priors"];
+
+/// Options of which one says along which dimension the samples lie.
+const SAMPLES: [&str; 3] = ["samples", "given", "transpose"];
 
 /// What a fit read that was not what the model file of this path was fitted to, as warnings.
 pub(crate) fn changed(path: &Path, then: &Value, now: &Value, request: &Value) -> Vec<String> {
@@ -86,7 +92,11 @@ pub(crate) fn changed(path: &Path, then: &Value, now: &Value, request: &Value) -
         .iter()
         .filter(|&&name| both(name) && then[name] != now[name]);
     warnings.extend(other.map(|name| {
-        let option = name.replace('_', "-");
+        let option = if *name == "freeze_entries" {
+            "freeze"
+        } else {
+            name
+        };
         format!("--{option}: not the file that {path} was fitted with")
     }));
     warnings
@@ -111,6 +121,13 @@ pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
     let fit = fit();
     let (given, mut without) = split(&args.fit);
     without.extend(args.without.iter().cloned());
+    for name in &mut without {
+        let arg = fit.get_arguments().find(|arg| arg.get_long() == Some(name));
+        let id = arg.map(|arg| arg.get_id().as_str().replace('_', "-"));
+        *name = id
+            .filter(|id| options.contains_key(id))
+            .unwrap_or(name.clone());
+    }
     if let Some(name) = without.iter().find(|&name| !options.contains_key(name)) {
         let (model, kept) = (args.model.display(), options.keys());
         let kept: Vec<&str> = kept.map(String::as_str).collect();
@@ -120,12 +137,25 @@ pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
         );
         return Err(Failure::usage(what));
     }
-    let named = named(fit.clone(), model, &given);
+    let mut named = named(fit.clone(), model, &given);
+    if SAMPLES.iter().any(|&id| named.contains(id)) {
+        named.extend(SAMPLES.map(str::to_string));
+    }
+    // What chooses another model is an option of the name that both have.
+    let switched = ["method", "loss"].iter().any(|&id| named.contains(id));
+    let family = plca_run::model(model)
+        .filter(|_| switched)
+        .map(Entry::called);
+    let family = family
+        .as_deref()
+        .and_then(|called| called.split(' ').next());
+    let model = family.unwrap_or(model);
     let mut line: Vec<OsString> = vec!["plca".into(), "fit".into(), model.into()];
     for (name, values) in options {
         // A file from elsewhere asks for nothing but what a fit finds.
         let known = |arg: &&Arg| {
-            arg.get_long() == Some(name.as_str()) && !OF_A_RUN.contains(&arg.get_id().as_str())
+            let id = arg.get_id().as_str();
+            id.replace('_', "-") == *name && !OF_A_RUN.contains(&id)
         };
         let Some(arg) = fit.get_arguments().find(known) else {
             let what = format!("was fitted with --{name}, which this command does not have");

@@ -174,14 +174,14 @@ impl<T: Scalar> Run<'_, T> {
             }
             if let (FitError::Support { index, value }, Some(init)) = (&e, &args.init) {
                 let what = format!(
-                    "entry {index:?} is {value}, but the start in {} gives it the probability 0: add a small number, such as 1e-6, to the zeros of its blocks, or leave blocks out of it that --fix does not keep",
+                    "entry {index:?} is {value}, but the start in {} gives it the probability 0: add a small number, such as 1e-6, to the zeros of its blocks, or leave blocks out of it that --freeze does not keep",
                     init.display()
                 );
                 return Failure::of(&args.data, what);
             }
             let of_size = matches!(e, FitError::Shape { .. }) && args.init.is_some();
             match (of_size, Failure::from(e).about(file)) {
-                (true, e) => e.and("--init may hold some of the blocks, or --fix keep some: then the others may be of other data"),
+                (true, e) => e.and("--init may hold some of the blocks, or --freeze keep some: then the others may be of other data"),
                 (false, e) => e,
             }
         })?;
@@ -341,7 +341,7 @@ impl<T: Scalar> Run<'_, T> {
             warnings.extend(points(&model));
         }
         merge(&mut model.metadata, self.describe(posterior));
-        if has(args.model, "--m") {
+        if has(args.model, "--replicates") {
             let observed = data.observed().map_err(|e| Failure::by(&args.data, e))?;
             let cells: f64 = data.shape().iter().map(|&n| n as f64).product();
             // As much for a hidden cell as for an observed one.

@@ -49,14 +49,14 @@ pub(crate) fn model(path: &Path) -> Result<(Kind, Saved), Failure> {
     match known(&file.metadata) {
         Some(kind) => Ok((kind, file)),
         None if file.metadata["model"] == "consensus" => Err(file.failure(
-            "is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --fix BLOCK, with this file and BLOCK as its components are called, such as basis for plsa, makes a fit of its components",
+            "is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --freeze BLOCK, with this file and BLOCK as its components are called, such as basis for plsa, makes a fit of its components",
         ).into()),
         None => {
             let name = file.metadata["model"].as_str().unwrap_or_default();
             let what = format!("holds no model that this command knows (`{name}`)");
             let e = Failure::from(file.failure(what));
             Err(match name {
-                "" => e.and("components from elsewhere are kept by plca fit MODEL DATA --init FILE --fix BLOCK"),
+                "" => e.and("components from elsewhere are kept by plca fit MODEL DATA --init FILE --freeze BLOCK"),
                 _ => e,
             })
         }

@@ -7,6 +7,7 @@ mod table;
 
 use plca_em::best_rank;
 use plca_fit::Solver;
+use plca_run::Entry;
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
@@ -15,6 +16,7 @@ use crate::fitted::unfinished;
 use crate::limits::{on_threads, ranks};
 use crate::models::SCORED;
 use crate::models::options::{need_matrix, refuse_foreign};
+
 use crate::outputs::{print, warn};
 
 use cv::validated;
@@ -38,7 +40,7 @@ pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure>
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    refuse_foreign(args.model, given)?;
+    refuse_foreign(args.model, &args.called, given)?;
     args.ends.stop().check().map_err(Failure::usage)?;
     let cv = match args.criterion {
         Some(criterion) => criterion == Criterion::Cv,
@@ -69,10 +71,16 @@ fn scores(args: &SelectArgs) -> Result<Table, Failure> {
         "plca" | "plsa" | "nmf-kl" => likelihood(args),
         "siplca" => kernels::scores(args),
         "plca-vb" | "plsa-vb" | "skellam-vb" => bound::scores(args),
-        name => Err(Failure::usage(format!(
-            "{name} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
-            SCORED.join(", ")
-        ))),
+        _ => {
+            let scored = plca_run::models().iter();
+            let scored = scored.filter(|model| SCORED.contains(&model.name));
+            let scored: Vec<String> = scored.map(Entry::called).collect();
+            Err(Failure::usage(format!(
+                "{} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
+                args.called,
+                scored.join(", ")
+            )))
+        }
     }
 }
 

@@ -36,7 +36,7 @@ fn all() -> Vec<Shared> {
             let of_model = spec.choices;
             match all.iter_mut().find(|known| known.spec.name == spec.name) {
                 Some(known) => {
-                    known.other_default(model.name, spec.about);
+                    known.other_default(&model.called(), spec.about);
                     let words = of_model.iter();
                     let new = |(word, _): &&(_, _)| known.words.iter().all(|(w, _)| w != word);
                     let new: Vec<_> = words.filter(new).copied().collect();
@@ -107,14 +107,16 @@ fn of_command(name: &str, setting: &str) -> bool {
     }
 }
 
-/// A command with the settings of models as its options.
+/// A command with the settings of models as its options, which stand first in their groups.
 pub(crate) fn command(command: Command) -> Command {
     let name = command.get_name().to_string();
+    let mut others = OWN..;
+    let command = command.mut_args(|arg| arg.display_order(others.next().unwrap_or(OWN)));
     let own = all().into_iter();
     let own = own.filter(|shared| of_command(&name, shared.spec.name));
-    command.args(own.map(|shared| {
+    command.args(own.enumerate().map(|(at, shared)| {
         let of_select = OF_SELECT.iter().find(|(own, _)| *own == shared.spec.name);
-        let arg = arg(&shared);
+        let arg = arg(&shared).display_order(1 + at);
         match (&*name, of_select) {
             ("select", Some((_, help))) if !help.is_empty() => arg.help(*help).long_help(None),
             _ => arg,
@@ -122,9 +124,13 @@ pub(crate) fn command(command: Command) -> Command {
     }))
 }
 
+/// There are fewer settings of models.
+const OWN: usize = 100;
+
 fn arg(Shared { spec, words, help }: &Shared) -> Arg {
     let arg = Arg::new(spec.name)
-        .long(spec.name.replace('_', "-"))
+        .long(spec.option().replace('_', "-"))
+        .alias(spec.name.replace('_', "-"))
         .help(help)
         .help_heading(spec.group);
     let arg = match spec.about.contains("\n\n") {
@@ -146,6 +152,8 @@ fn arg(Shared { spec, words, help }: &Shared) -> Arg {
     };
     let arg = match spec.name {
         "rotations" => arg.conflicts_with("angles"),
+        // It is called --samples, as that of other models.
+        "given" => arg.conflicts_with("samples").hide(true),
         _ => arg,
     };
     if !words.is_empty() {

@@ -89,7 +89,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--missing", folder && args.hidden.missing.is_some()),
         ("--shape", folder && args.hidden.shape.is_some()),
         ("--array", folder && args.hidden.array.is_some()),
-        ("--transpose", folder && args.hidden.transpose),
+        ("--samples 0", folder && args.hidden.transpose),
         ("several files of data", !args.blocks.is_empty()),
     ];
     match first_given(&in_one_piece) {
@@ -127,7 +127,7 @@ pub(crate) fn sharded<'a, T: Scalar>(
     args: &FitArgs,
     model: &'a dyn AnyModel,
 ) -> Result<&'a dyn Sharded<T>, Failure> {
-    let name = args.model.name;
+    let name = &args.called;
     let sharded = T::of(model).sharded();
     sharded.ok_or_else(|| Failure::usage(format!("{name} cannot be fitted to shards")))
 }

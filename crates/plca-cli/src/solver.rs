@@ -9,14 +9,21 @@ use crate::models::Kind;
 use crate::models::options::first_given;
 
 /// Refuses a solver that the model does not have.
-pub(crate) fn known(solver: Solver, model: Kind) -> Result<(), Failure> {
+pub(crate) fn known(solver: Solver, model: Kind, called: &str) -> Result<(), Failure> {
     if solver != Solver::Fast || model.separates {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "{} has no --solver fast: use --solver em",
-        model.name
+        "{called} has no --solver fast: use --solver em"
     )))
+}
+
+/// A solver until this tolerance: `--tol 0` asks for plain iterations, where no solver is named.
+pub(crate) fn until(solver: Solver, tol: f64) -> Solver {
+    match solver {
+        Solver::Auto if tol == 0.0 => Solver::Em,
+        named => named,
+    }
 }
 
 /// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
@@ -29,7 +36,7 @@ pub(crate) fn asked(args: &FitArgs) -> Solver {
 
 /// Whether `auto` is EM wherever the data are.
 fn is_em(args: &FitArgs) -> bool {
-    of_em(args).is_some() || args.tol == 0.0 || !args.model.separates
+    of_em(args).is_some() || until(Solver::Auto, args.tol) == Solver::Em || !args.model.separates
 }
 
 /// Whether a run is one of EM only because its data are on the disk.

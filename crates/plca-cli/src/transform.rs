@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use plca_fit::{FitError, Impossible, Solver, Status, Transform, explain::Ended};
+use plca_fit::{FitError, Impossible, Status, Transform, explain::Ended};
 use plca_io::{Array, ModelFile, Sealed};
-use plca_run::{Answer, Explainer};
+use plca_run::{Answer, Explainer, RunError};
 use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
@@ -49,8 +49,10 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = saved::model(&args.model)?;
-    solver::known(args.solver, kind)?;
+    solver::known(args.solver, kind, &kind.called())?;
     let mut args = args.clone();
+    let by_samples = args.hidden.samples.is_some();
+    place_samples(&mut args, &file.metadata)?;
     let of_fit = file.metadata["data"]["first_index"].as_u64();
     let of_fit = of_fit.and_then(|first| u32::try_from(first).ok());
     let told = args.hidden.first_index.or(of_fit);
@@ -118,7 +120,13 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     }
     indices.names.clone_from(&names);
     let components = file.metadata["components"].clone();
-    let explainer = kind.explainer(file, args.along)?;
+    let explainer = kind.explainer(file, args.along).map_err(|e| match e {
+        RunError::Setting { name, value, what } if by_samples && name == "along" => {
+            let name = "samples".to_string();
+            RunError::Setting { name, value, what }
+        }
+        e => e,
+    })?;
     let found = explain(kind, &args, &indices, &explainer)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name);
@@ -152,6 +160,33 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         piped: args.piped,
     };
     leaving.leave()
+}
+
+/// Turns a matrix whose samples lie along another dimension than those of the model; of a tensor, the dimension of the samples.
+fn place_samples(args: &mut TransformArgs, metadata: &Value) -> Result<(), Failure> {
+    let Some(d) = args.hidden.samples else {
+        return Ok(());
+    };
+    let order = metadata["data"]["shape"].as_array().map_or(2, Vec::len);
+    if d >= order {
+        let last = order.saturating_sub(1);
+        return Err(Failure::usage(format!(
+            "--samples {d}: expected a dimension of the data of the model, from 0 to {last}"
+        )));
+    }
+    match order {
+        2 => args.hidden.transpose = d as u64 != samples_of(metadata),
+        _ => {
+            args.hidden.samples = None;
+            args.along = Some(d);
+        }
+    }
+    Ok(())
+}
+
+/// The dimension of a matrix along which a model takes samples.
+pub(crate) fn samples_of(metadata: &Value) -> u64 {
+    metadata["settings"]["given"].as_u64().unwrap_or(1)
 }
 
 /// Whether a matrix was refused that the model would take with its rows as columns.
@@ -191,10 +226,7 @@ fn explain(
     let observations = data.shape().get(along).copied().unwrap_or(0);
     describable(&args.data, explainer.numbers, observations)?;
     let mut how = Transform::default().impossible(Impossible::Drop);
-    how.solver = match args.solver {
-        Solver::Auto if args.tol == 0.0 => Solver::Em,
-        solver => solver,
-    };
+    how.solver = solver::until(args.solver, args.tol);
     // [SPEC 1.5] stop by the gap
     how.stop.max_iter = args.max_iter;
     how.stop.residual_tol = Some(args.tol).filter(|&gap| gap > 0.0);
@@ -206,9 +238,9 @@ fn explain(
         let frozen = matches!(e, FitError::Conflict { .. }) && hidden && ["pntf", "ntf-l2"].contains(&model.name);
         let turned = fits_turned(&e);
         match (Failure::by(&args.data, e), args.hidden.transpose) {
-            (e, _) if frozen => e.and("plca fit pntf with --init MODEL and --fix factor_D, D every dimension of no samples"),
-            (e, false) if turned => e.and("--transpose turns the data"),
-            (e, true) if turned => e.and("without --transpose they fit"),
+            (e, _) if frozen => e.and("plca fit pntf with --init MODEL and --freeze factor_D, D every dimension of no samples"),
+            (e, false) if turned => e.and(format!("--samples {} turns the data", 1 - along)),
+            (e, true) if turned => e.and(format!("without {} they fit", args.hidden.turned_by())),
             (e, _) => e,
         }
     })?;

@@ -89,7 +89,7 @@ pub trait Setting: Sized {
 /// What is known of a setting by name.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingSpec {
-    /// Its name in files; a command line writes `-` for `_`.
+    /// Its name in files.
     pub name: &'static str,
     /// What stands behind it on a command line, such as `B`; nothing for a flag.
     pub value: &'static str,
@@ -127,6 +127,20 @@ impl SettingSpec {
             list: S::LIST,
             words: S::words,
         }
+    }
+
+    /// What it is called everywhere but in files, with `_` between words.
+    pub fn option(&self) -> &'static str {
+        option_of(self.name).unwrap_or(self.name)
+    }
+}
+
+/// What a setting is called where files have an older name for it.
+pub fn option_of(name: &str) -> Option<&'static str> {
+    match name {
+        "domain" => Some("support"),
+        "m" => Some("replicates"),
+        _ => None,
     }
 }
 

@@ -116,7 +116,10 @@ impl Entry {
     /// Whether it has a setting of this name, of its own or of its runs.
     pub fn has(&self, name: &str) -> bool {
         self.runs.split(' ').any(|other| other == name)
-            || self.specs().iter().any(|spec| spec.name == name)
+            || self
+                .specs()
+                .iter()
+                .any(|spec| spec.name == name || spec.option() == name)
     }
 
     /// What a setting is in files where it is not given.

@@ -2,7 +2,10 @@
 
 use plca_fit::{Init, Stop, blocks::Frozen, setting::SettingValue};
 use plca_priors::PriorSpec;
-use plca_run::{Entry, Options, Request, RunError, Scalar, Takes, kernel_of, model, models};
+use plca_run::{
+    Entry, Family, Options, Request, RunError, Scalar, Takes, families, family, kernel_of, model,
+    models,
+};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -197,4 +200,35 @@ fn models_of_matrices_and_signs_say_so() {
     assert_eq!(by("skellam").takes, Takes::SignedMatrix);
     assert_eq!(by("plca-vb").objective(true), "elbo");
     assert!(by("nmf-kl").has("transpose") && !by("plca").has("transpose"));
+}
+
+/// Every model is chosen by a name and at most one switch, and says which.
+#[test]
+fn names_and_switches_choose_every_model() {
+    for entry in models() {
+        let called = entry.called();
+        let words: Vec<&str> = called.split(' ').collect();
+        let chosen = match words[..] {
+            [name] => family(name).map(Family::usual),
+            [name, switch, word] => {
+                let family = family(name).unwrap();
+                assert_eq!(switch.strip_prefix("--"), family.switch);
+                family.model(word)
+            }
+            _ => None,
+        };
+        assert_eq!(chosen.map(|other| other.name), Some(entry.name), "{called}");
+    }
+    let names =
+        "nmf plca plsa lda siplca tiplca skellam skellam-cp siskellam pntf snmf-ding kmeans";
+    for name in names.split(' ') {
+        assert!(
+            families().iter().any(|family| family.name == name),
+            "{name}"
+        );
+    }
+    assert!(family("nmf-kl").is_none());
+    let lda = family("lda").unwrap();
+    assert_eq!(lda.usual().called(), "plsa --method vb");
+    assert!(lda.shapes_by_rank && !family("plsa").unwrap().shapes_by_rank);
 }

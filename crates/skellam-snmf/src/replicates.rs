@@ -63,15 +63,15 @@ pub enum Replicates {
 /// Of all models of signed data.
 pub(crate) const M: [&str; 4] = [
     "m",
-    "auto|1|M|inf",
+    "M",
     "Model",
-    "Draws averaged in each cell: 1 for differences of counts [default: auto]\n\nEach cell is modelled as the mean of this many draws: 1 for differences of counts, or any larger number. auto is for real data with noise: the limit of many draws between rates that have noise added, with a bound on what the rates sum to; noise and bound are multiples of the mean absolute value of the data. inf is the limit without either, for data without noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is inf: priors with the unit of the data bound the rates.",
+    "Draws averaged in each cell: auto, inf or a number, 1 for differences of counts [default: auto]\n\nEach cell is modelled as the mean of this many draws: 1 for differences of counts, or any larger number. auto is for real data with noise: the limit of many draws between rates that have noise added, with a bound on what the rates sum to; noise and bound are multiples of the mean absolute value of the data. inf is the limit without either, for data without noise: elsewhere its objective improves as the rates grow, whatever is reconstructed. Of variational Bayes, auto is inf: priors with the unit of the data bound the rates.",
 ];
 pub(crate) const REAL_DATA: [&str; 4] = [
     "real_data",
     "",
     "Model",
-    "Accepts data that are not whole numbers with --m 1 or --m M",
+    "Accepts data that are not whole numbers with --replicates 1 or M",
 ];
 
 /// `auto`, `inf`, `1` or another whole number.

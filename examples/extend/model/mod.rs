@@ -18,7 +18,7 @@ impl Kind for Communities {
     by_name!(k => Communities::new(k));
     priors!();
     const ABOUT: &'static str = "Communities of a graph: PLCA with one factor for both modes";
-    const RUNS: &'static str = "prior priors fix accelerate";
+    const RUNS: &'static str = "prior priors freeze accelerate";
     const LAWS: &'static [(&'static str, Law)] =
         &[("weights", Law::Simplex), ("members", Law::Simplex)];
 

@@ -17,13 +17,14 @@ use serde_json::{Value, json};
 
 use crate::args::ConsensusArgs;
 use crate::blocks::{matrix, needed};
-use plca_run::{AnyModel, Options, Scalar};
+use plca_run::{AnyModel, Entry, Options, Scalar};
 
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::made::of_options;
 use crate::models::{Kind, models};
 use crate::outputs::merge;
+use crate::solver;
 
 /// A model whose components many fits may agree on, the block whose columns are the spectra, and the dimension of the samples.
 pub(crate) struct Candidate {
@@ -41,10 +42,10 @@ impl Candidate {
     ) -> Result<Self, Failure> {
         let Some(block) = kind.spectra else {
             let all = models().iter().filter(|other| other.spectra.is_some());
-            let all: Vec<&str> = all.map(|other| other.name).collect();
+            let all: Vec<String> = all.map(Entry::called).collect();
             return Err(Failure::usage(format!(
                 "{} has no consensus; expected one of {}",
-                kind.name,
+                args.called,
                 all.join(", ")
             )));
         };
@@ -228,8 +229,8 @@ impl Runs<'_> {
     /// As of `plca fit`.
     fn solver(&self) -> Solver {
         match self.args.solver {
-            Solver::Auto if self.args.ends.tol == 0.0 || !self.model.separates => Solver::Em,
-            named => named,
+            Solver::Auto if !self.model.separates => Solver::Em,
+            named => solver::until(named, self.args.ends.tol),
         }
     }
 

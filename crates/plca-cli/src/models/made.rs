@@ -19,7 +19,7 @@ pub(crate) fn of_line(
 ) -> Result<Box<dyn AnyModel>, Failure> {
     let entry = args.model;
     if entry.matrix {
-        need_matrix(&args.data, entry.name, shape)?;
+        need_matrix(&args.data, &args.called, shape)?;
     }
     let mut options = args.options.clone();
     if let (true, (power, _)) = (entry.has("temper"), temper(args)?) {

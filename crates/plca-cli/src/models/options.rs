@@ -51,20 +51,20 @@ pub(crate) fn takes(model: Kind, option: &str) -> bool {
 }
 
 /// Refuses what was given of the options that only some models have, where this model is none of them.
-pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failure> {
+pub(crate) fn refuse_foreign(model: Kind, called: &str, given: &[String]) -> Result<(), Failure> {
     let foreign = given.iter().find(|option| {
         // Its value may ask for nothing.
         let special = *option != "--accelerate" && models().iter().any(|other| has(other, option));
         special && !has(model, option)
     });
-    foreign.map_or(Ok(()), |option| refuse(true, option, model.name))
+    foreign.map_or(Ok(()), |option| refuse(true, option, called))
 }
 
 /// Refuses the options of `fit` that the model does not have.
 pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
-    refuse_foreign(args.model, given)?;
+    refuse_foreign(args.model, &args.called, given)?;
     match args.extrapolated() {
-        Some(option) if !has(args.model, "--accelerate") => refuse(true, option, args.model.name),
+        Some(option) if !has(args.model, "--accelerate") => refuse(true, option, &args.called),
         _ => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn told(
             _ if args.model.name.ends_with("-vb") => {
                 "the priors do not bound them: they have the unit of the data, give one of the activations with --prior BLOCK=gamma:SHAPE,RATE"
             }
-            Replicates::Limit => "--m auto bounds them",
+            Replicates::Limit => "--replicates auto bounds them",
             _ => "a prior of them has taken the bound away: leave it out, or raise its rate",
         };
         format!(

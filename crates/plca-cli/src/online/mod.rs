@@ -58,7 +58,7 @@ pub(crate) fn run<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
         "plca" => fit::<T>(args, |j| format!("factor_{j}"), Beside::Weights),
         "plsa" => fit::<T>(args, |_| "basis".into(), Beside::Marginal),
         "plsa-vb" => fit::<T>(args, |_| "basis_shape".into(), Beside::Means),
-        name => refuse(true, "--online", name),
+        _ => refuse(true, "--online", &args.called),
     }
 }
 
@@ -88,7 +88,7 @@ fn fit<T: Scalar>(
         ..Stream::default()
     };
     let Some(learner) = T::of(&*model).streamed(&how) else {
-        return refuse(true, "--online", args.model.name);
+        return refuse(true, "--online", &args.called);
     };
     let along = learner.along(shape.len());
     let settings = stream_settings(args, rank)?;
@@ -149,7 +149,7 @@ pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     let option = given.find(|option| OF_ALL_DATA.contains(option));
     let option = option.or(first_given(&values)).or(args.extrapolated());
     option.map_or(Ok(()), |option| {
-        refuse(true, option, &format!("{} --online", args.model.name))
+        refuse(true, option, &format!("{} --online", args.called))
     })
 }
 

@@ -14,7 +14,7 @@ use crate::named;
 
 /// Scores by the bound, of the best of all starts.
 pub(super) fn scores(args: &SelectArgs) -> Result<Table, Failure> {
-    let name = args.model.name;
+    let name = &args.called;
     if args.criterion.is_some_and(|c| c != Criterion::Elbo) {
         return Err(Failure::usage(format!(
             "{name} has no such criterion; there is --criterion elbo"

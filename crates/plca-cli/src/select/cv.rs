@@ -74,10 +74,10 @@ fn folds(args: &SelectArgs) -> Result<CrossValidation, Failure> {
 
 /// Cross-validated scores of a model.
 pub(super) fn validated(args: &SelectArgs) -> Result<Validated, Failure> {
-    let (name, how, path) = (args.model.name, &args.validation, &args.data);
+    let (name, how, path) = (&args.called, &args.validation, &args.data);
     if !cross_validates(args.model) {
         return Err(Failure::usage(format!(
-            "{name} has no criterion cv, which is for the models plca, plsa and nmf-kl"
+            "{name} has no criterion cv, which is for the models plca, plsa and nmf"
         )));
     }
     let kind = fitted_as(args)?;
@@ -88,7 +88,7 @@ pub(super) fn validated(args: &SelectArgs) -> Result<Validated, Failure> {
     models(kind, args, &ranks[..1], &[0, 0])?;
     let data = load_for::<f64>(args.model, path, &args.hidden)?;
     let data = &*data;
-    if name != "plca" {
+    if args.model.matrix {
         need_matrix(path, name, data.shape())?;
     }
     let models = models(kind, args, &ranks, data.shape())?;
@@ -391,7 +391,7 @@ impl Validated {
         if args.criterion.is_none() {
             text.push_str(&format!(
                 "cv is what select {} does without --criterion: the data need not be counts; with few counts a component it tends to choose too few components; {}\n",
-                args.model.name,
+                args.called,
                 match args.model.name {
                     "plsa" => "for texts take --criterion held-out",
                     _ => "bic, aic and held-out are for counts",

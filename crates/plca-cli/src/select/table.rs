@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{self, load_for};
 use crate::failure::Failure;
+use crate::families::priors_by_rank;
 use crate::fit::{HELD_OUT_STREAM, SHARE};
 use crate::limits::reasonable;
 use crate::models::Kind;
@@ -44,7 +45,13 @@ pub(super) fn models(
         reasonable("--ranks", rank, shape)?;
         // Of the model that was asked for alone.
         let request = match kind.name == args.model.name {
-            true => with_priors(kind, of_options(&args.options, rank), &args.prior, shape)?,
+            true => {
+                let mut priors = args.prior.clone();
+                if args.shapes_by_rank {
+                    priors.extend(priors_by_rank(kind, rank, &args.prior));
+                }
+                with_priors(kind, of_options(&args.options, rank), &priors, shape)?
+            }
             false => of_options(&Options::default(), rank),
         };
         made(kind, &request, shape)
@@ -83,7 +90,7 @@ pub(crate) fn table(
     (model, solver): (Kind, Solver),
     candidates: impl FnOnce(&[usize]) -> Result<Candidates, Failure>,
 ) -> Result<Table, Failure> {
-    let name = args.model.name;
+    let name = &args.called;
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;

@@ -354,7 +354,7 @@ fn a_fit_may_keep_the_components_of_a_consensus() {
     let spectra = folder.model("c.npz").arrays["k2.consensus_spectra"].clone();
     for (model, block) in [("plsa", "basis"), ("nmf-kl", "w"), ("pntf", "factor_0")] {
         folder.ok(&format!(
-            "fit {model} v.csv --rank 2 --init c.npz --fix {block} --output m.npz"
+            "fit {model} v.csv --rank 2 --init c.npz --freeze {block} --output m.npz"
         ));
         let kept = &folder.model("m.npz").arrays[block];
         assert_eq!(kept.shape, [4, 2]);
@@ -369,7 +369,7 @@ fn a_fit_may_keep_the_components_of_a_consensus() {
         folder.ok("transform m.npz v.csv --output t.npz");
     }
     folder.text("rows.csv", "9,8,1,0\n1,0,8,7\n0,1,7,9\n8,9,0,1\n1,2,9,8\n");
-    folder.ok("fit plsa rows.csv --given 0 --rank 2 --init c.npz --fix basis --output m.npz");
+    folder.ok("fit plsa rows.csv --given 0 --rank 2 --init c.npz --freeze basis --output m.npz");
     folder.fails(
         1,
         "fit plsa v.csv --rank 4 --init c.npz --output m.npz",
@@ -383,7 +383,7 @@ fn a_fit_may_keep_the_components_of_a_consensus() {
     folder.fails(
         1,
         "transform c.npz v.csv --output m.npz",
-        &["c.npz: is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --fix BLOCK"],
+        &["c.npz: is a consensus, not a fit: plca fit MODEL DATA --rank K --init FILE --freeze BLOCK"],
     );
 }
 
@@ -412,7 +412,7 @@ fn components_are_kept_by_the_names_of_their_entries() {
     for start in ["m.npz", "c.npz", "m.csv"] {
         let fit = |data: &str| {
             let line = format!(
-                "fit plsa {data} {options} --rank 2 --init {start} --fix basis --tol 1e-12"
+                "fit plsa {data} {options} --rank 2 --init {start} --freeze basis --tol 1e-12"
             );
             let out = folder.run(&format!("{line} --output o.npz --json"));
             assert_eq!(out.status.code(), Some(0), "{start} {data}");
@@ -435,7 +435,7 @@ fn components_are_kept_by_the_names_of_their_entries() {
         folder.fails(
             1,
             &format!(
-                "fit plsa other.csv {options} --rank 2 --init {start} --fix basis --output o.npz"
+                "fit plsa other.csv {options} --rank 2 --init {start} --freeze basis --output o.npz"
             ),
             &[
                 start,

@@ -534,7 +534,7 @@ fn options_of_cross_validation_that_make_no_sense_are_refused() {
     folder.fails(
         2,
         "select siplca d.csv --kernel 1x2 --ranks 1 --criterion cv",
-        &["siplca", "cv", "nmf-kl"],
+        &["siplca", "cv", "plsa and nmf"],
     );
     folder.fails(
         2,

@@ -95,7 +95,7 @@ fn frozen_entries_match_the_reference() {
         let mut line = format!("{model} v.npy");
         if case["frozen"].is_object() {
             leave(&folder, "frozen.npz", blocks(&case["frozen"], &ours));
-            line += " --freeze-entries frozen.npz";
+            line += " --freeze frozen.npz";
         } else {
             let list = |name: &str| {
                 let flags = case[name]["data"].as_array().unwrap().iter().enumerate();
@@ -105,7 +105,7 @@ fn frozen_entries_match_the_reference() {
             };
             let (w, h) = (list("frozen_columns_w"), list("frozen_rows_h"));
             line += &format!(
-                " --fix w:{w},h:{h} --update {}",
+                " --freeze w:{w},h:{h} --update {}",
                 case["update"].as_str().unwrap()
             );
         }
@@ -151,43 +151,43 @@ fn what_cannot_be_frozen_is_named() {
     let fit = "fit plsa d.csv --init init.npz --output p.npz";
     folder.fails(
         2,
-        &format!("{fit} --fix basis:x"),
-        &["--fix basis:x", "`x`"],
+        &format!("{fit} --freeze basis:x"),
+        &["--freeze basis:x", "`x`"],
     );
     folder.fails(
         2,
-        &format!("{fit} --fix basis,basis:1"),
-        &["--fix basis:1", "named twice"],
+        &format!("{fit} --freeze basis,basis:1"),
+        &["--freeze basis:1", "named twice"],
     );
     folder.fails(
         2,
-        &format!("{fit} --fix mixture:1"),
-        &["--fix mixture:1", "no initial value"],
+        &format!("{fit} --freeze mixture:1"),
+        &["--freeze mixture:1", "no initial value"],
     );
     folder.fails(
         2,
-        &format!("{fit} --fix w:1"),
-        &["--fix w:1", "basis, mixture"],
+        &format!("{fit} --freeze w:1"),
+        &["--freeze w:1", "basis, mixture"],
     );
     for (file, part) in [
         ("mixture.npz", "no initial value"),
         ("other.npz", "[2, 2]"),
         ("w.npz", "basis, mixture"),
     ] {
-        folder.fails(1, &format!("{fit} --freeze-entries {file}"), &[file, part]);
+        folder.fails(1, &format!("{fit} --freeze {file}"), &[file, part]);
     }
     folder.fails(
         1,
-        &format!("{fit} --fix basis:1 --freeze-entries flags.npz"),
-        &["flags.npz", "`basis`", "--fix"],
+        &format!("{fit} --freeze basis:1 --freeze flags.npz"),
+        &["flags.npz", "`basis`", "--freeze"],
     );
-    folder.ok(&format!("{fit} --fix basis:1 --max-iter 30"));
+    folder.ok(&format!("{fit} --freeze basis:1 --max-iter 30"));
     let kept = |z: usize| {
         let got = &folder.model("p.npz").arrays["basis"].values;
         (0..3).all(|i| got[2 * i + z] == basis[2 * i + z])
     };
     assert!(kept(1) && !kept(0));
-    folder.ok(&format!("{fit} --freeze-entries flags.npz --max-iter 30"));
+    folder.ok(&format!("{fit} --freeze flags.npz --max-iter 30"));
     assert_eq!(folder.model("p.npz").arrays["basis"].values[0], 0.5);
 }
 
@@ -359,7 +359,7 @@ fn signed_tensors_match_the_reference() {
         });
         leave(&folder, "priors.npz", priors);
         let mut line = format!(
-            "{} v.npy --mask mask.npy --m {} --signed-mode {} --priors priors.npz",
+            "{} v.npy --mask mask.npy --replicates {} --signed-mode {} --priors priors.npz",
             if is_vb { "skellam-cp-vb" } else { "skellam-cp" },
             case["M"].as_str().unwrap(),
             case["signed_mode"],
@@ -593,7 +593,7 @@ fn shifted_signed_kernels_match_the_reference() {
         });
         let kernel: Vec<_> = kernel.iter().map(u64::to_string).collect();
         let line = format!(
-            "{} v.npy --mask mask.npy --m {} --kernel {} --domain {} --priors priors.npz",
+            "{} v.npy --mask mask.npy --replicates {} --kernel {} --support {} --priors priors.npz",
             if is_vb { "siskellam-vb" } else { "siskellam" },
             case["M"].as_str().unwrap(),
             kernel.join("x"),
@@ -618,7 +618,7 @@ fn flags_of_frozen_entries_are_0_or_1() {
         folder.arrays("flags.npz", &[("factor_0", &factor.shape, &flags)]);
         folder.fails(
             1,
-            "fit plca d.csv --init start.npz --freeze-entries flags.npz --output o.npz",
+            "fit plca d.csv --init start.npz --freeze flags.npz --output o.npz",
             &[
                 "flags.npz",
                 "factor_0",

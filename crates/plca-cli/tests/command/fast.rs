@@ -78,7 +78,7 @@ fn what_is_given_and_fixed_stays() {
         "init.npz",
         &[("w", &[4, 2], &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 1.0])],
     );
-    folder.ok("fit nmf-kl d.csv --init init.npz --fix w --solver fast --output o.npz --quiet");
+    folder.ok("fit nmf-kl d.csv --init init.npz --freeze w --solver fast --output o.npz --quiet");
     let w = &folder.model("o.npz").arrays["w"].values;
     assert_eq!(w, &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 1.0]);
 }
@@ -109,7 +109,7 @@ fn what_only_em_can_do() {
             "plca d.csv --rank 2 --prior factor_0=cross-entropy:groups=0/1,between=.1,within=0",
             "factor_0",
         ),
-        ("plca d.csv --init init.npz --fix weights", "weights"),
+        ("plca d.csv --init init.npz --freeze weights", "weights"),
         ("siplca d.csv --rank 2 --kernel 4x2", "siplca"),
     ] {
         folder.fails(

@@ -268,8 +268,8 @@ fn a_wholly_masked_row_is_flagged_by_every_model() {
         "nmf-kl",
         "nmf-kl --missing-method imputation",
         "siplca --kernel 3x2",
-        "siplca --kernel 3x2 --domain valid,full",
-        "skellam --m 1",
+        "siplca --kernel 3x2 --support valid,full",
+        "skellam --replicates 1",
         "skellam",
         "skellam-vb",
         "pntf",
@@ -487,14 +487,14 @@ fn lists_of_documents_are_rows() {
     folder.text("new.ldac", "1 0:2\n1 1:3\n");
     let told = |line: &str| String::from_utf8(folder.run(line).stderr).unwrap();
     let fit = "fit plsa d.ldac --rank 2 --seed 1 --output m.npz";
-    assert!(told(fit).contains("--given 0"));
-    assert!(!told(&format!("{fit} --given 0")).contains("--given"));
+    assert!(told(fit).contains("--samples 0"));
+    assert!(!told(&format!("{fit} --given 0")).contains("--samples"));
     let summary = folder.json("transform m.npz new.ldac --output t.npz --quiet");
     assert_eq!(summary["shape"], serde_json::json!([2, 4]));
     assert_eq!(folder.model("t.npz").arrays["mixture"].shape, [2, 2]);
     let select = "select plsa-vb d.ldac --ranks 1..2";
-    assert!(told(select).contains("--given 0"));
-    assert!(!told(&format!("{select} --given 0")).contains("--given"));
+    assert!(told(select).contains("--samples 0"));
+    assert!(!told(&format!("{select} --given 0")).contains("--samples"));
     let rows = folder.json(&format!("{select} --given 0"));
     folder.text("t.csv", "3,0,0\n1,2,0\n0,0,4\n0,5,0\n");
     let columns = folder.json("select plsa-vb t.csv --ranks 1..2");

@@ -177,7 +177,7 @@ fn plsa_trajectories_and_fold_in_match_the_reference() {
             // New observations are columns in the file.
             let (shape, data) = array(&case["V_new_columns"]);
             folder.npy("v.npy", &shape, &data);
-            options = "--given 1 --fix basis".into();
+            options = "--given 1 --freeze basis".into();
         } else {
             put(&folder, "v.npy", &case["V"]);
         }

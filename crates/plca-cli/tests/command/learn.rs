@@ -31,7 +31,7 @@ fn sets() -> Folder {
 fn learning_goes_on_where_it_ended() {
     let folder = sets();
     for shared in ["", " --shared"] {
-        let line = "--rank 2 --m 1 --seed 3 --quiet";
+        let line = "--rank 2 --replicates 1 --seed 3 --quiet";
         let at_once = format!("learn skellam-vb a.csv b.csv c.csv -o all.npz {line}{shared}");
         folder.ok(&format!("{at_once} --threads 2"));
         folder.ok(&format!("learn skellam-vb a.csv -o one.npz {line}{shared}"));
@@ -54,7 +54,8 @@ fn learning_goes_on_where_it_ended() {
 fn learnt_priors_explain_the_data_better() {
     let folder = sets();
     let elbo = |priors: &str| {
-        let line = format!("fit skellam-vb a.csv --rank 2 --m 1 -o fit.npz --quiet {priors}");
+        let line =
+            format!("fit skellam-vb a.csv --rank 2 --replicates 1 -o fit.npz --quiet {priors}");
         folder.json(&line)["objective"].as_f64().unwrap()
     };
     let before = elbo("");
@@ -63,7 +64,7 @@ fn learnt_priors_explain_the_data_better() {
         (" --shared", [vec![1, 1, 2], vec![1, 1]]),
     ] {
         folder.ok(&format!(
-            "learn skellam-vb a.csv -o priors.npz --rank 2 --m 1 --quiet{shared}"
+            "learn skellam-vb a.csv -o priors.npz --rank 2 --replicates 1 --quiet{shared}"
         ));
         let arrays = folder.model("priors.npz").arrays;
         assert_eq!(arrays["atoms.dirichlet"].shape, shapes[0]);
@@ -79,7 +80,7 @@ fn learnt_priors_explain_the_data_better() {
 #[test]
 fn learning_begins_with_the_priors_given() {
     let folder = sets();
-    let line = "learn skellam-vb a.csv -o p.npz --rank 2 --m 1 --shared --learning-rate constant:1e-12 --quiet";
+    let line = "learn skellam-vb a.csv -o p.npz --rank 2 --replicates 1 --shared --learning-rate constant:1e-12 --quiet";
     folder.ok(&format!(
         "{line} --prior atoms=dirichlet:3 --prior activations=gamma:2,0.25"
     ));
@@ -105,7 +106,7 @@ fn what_cannot_be_learnt_is_refused() {
         (
             "learn plca a.csv -o p.npz --rank 2",
             2,
-            "expected skellam-vb",
+            "expected skellam --method vb",
         ),
         (
             "learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate 2",
@@ -184,8 +185,10 @@ fn learners_of_other_hands_are_refused() {
 #[test]
 fn components_keep_their_places() {
     let folder = sets();
-    folder.ok("learn skellam-vb a.csv -o a.npz --rank 2 --m 1 --quiet");
-    folder.ok("learn skellam-vb b.csv -o b.npz --rank 2 --m 1 --quiet --from a.npz --max-iter 0");
+    folder.ok("learn skellam-vb a.csv -o a.npz --rank 2 --replicates 1 --quiet");
+    folder.ok(
+        "learn skellam-vb b.csv -o b.npz --rank 2 --replicates 1 --quiet --from a.npz --max-iter 0",
+    );
     let atoms = |file| folder.model(file).arrays["atoms.dirichlet"].values.clone();
     let (before, after) = (atoms("a.npz"), atoms("b.npz"));
     // How sure the prior is of them may change, not what they are.

@@ -15,6 +15,7 @@ mod golden;
 mod help;
 mod inspect;
 mod learn;
+mod names;
 mod neighbours;
 mod newcomers;
 mod online;

@@ -27,13 +27,17 @@ fn a_column_alone_is_explained_as_among_others() {
         ("plsa", "mixture", ""),
         ("plsa-vb", "mixture_shape", ""),
         ("nmf-kl", "h", ""),
-        ("skellam --m inf", "activations", ""),
-        ("skellam-vb --m inf", "activations_shape", ""),
+        ("skellam --replicates inf", "activations", ""),
+        ("skellam-vb --replicates inf", "activations_shape", ""),
         ("plca", "weights", "--each"),
         ("plca-vb", "weights_shape", "--each"),
-        ("skellam-cp --m inf --signed-mode 0", "weights", "--each"),
         (
-            "skellam-cp-vb --m inf --signed-mode 0",
+            "skellam-cp --replicates inf --signed-mode 0",
+            "weights",
+            "--each",
+        ),
+        (
+            "skellam-cp-vb --replicates inf --signed-mode 0",
             "weights_shape",
             "--each",
         ),
@@ -118,7 +122,7 @@ fn shares_and_probabilities_are_not_counts() {
     }
     assert!(!warned("shares.csv", "plsa"));
     folder.text("b.csv", "0.7,0.1\n0.2,0.3\n0.1,0.6\n");
-    let line = "fit plsa-vb counts.csv --init b.csv --fix basis_shape --output m.npz";
+    let line = "fit plsa-vb counts.csv --init b.csv --freeze basis_shape --output m.npz";
     folder.fails(
         1,
         line,

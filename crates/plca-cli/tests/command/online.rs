@@ -145,7 +145,7 @@ fn topics_by_variational_bayes() {
             );
         }
     }
-    folder.ok(&format!("fit plsa-vb b --init batch.npz {priors} --fix basis_shape:1 --online average --quiet --output f.npz"));
+    folder.ok(&format!("fit plsa-vb b --init batch.npz {priors} --freeze basis_shape:1 --online average --quiet --output f.npz"));
     let (kept, start) = (folder.model("f.npz"), folder.model("batch.npz"));
     let column = |file: &plca_io::ModelFile, z: usize| {
         let values = &file.arrays["basis_shape"].values;

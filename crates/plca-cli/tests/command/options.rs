@@ -121,7 +121,7 @@ fn fixed_blocks_stay_bit_for_bit() {
         folder.ok(&format!(
             "fit {model} d.csv --rank 2 --output a.npz --max-iter 3 --quiet"
         ));
-        folder.ok(&format!("fit {model} d.csv --init a.npz --fix {block} --output b.npz --max-iter 9 --tol 0 --quiet"));
+        folder.ok(&format!("fit {model} d.csv --init a.npz --freeze {block} --output b.npz --max-iter 9 --tol 0 --quiet"));
         let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
         assert_eq!(a[block], b[block], "{model} {block}");
         assert_ne!(a, b, "{model} {block}: the other blocks moved");

@@ -25,7 +25,7 @@ fn outputs_are_those_of_a_run_in_memory() {
     for model in [
         "plsa --rank 3",
         "plsa --rank 3 --given 0 --precision f32 --restarts 2",
-        "plsa --init i.npz --fix basis --kkt-tol 1e-3",
+        "plsa --init i.npz --freeze basis --kkt-tol 1e-3",
         "plca --rank 3 --prior factor_0=dirichlet:1.1 --accelerate squarem",
         "plca --rank 3 --temper 0.7 --prior weights=dirichlet:1.1",
         "nmf-kl --rank 3",

@@ -15,7 +15,7 @@ fn a_fit_is_made_once_more_to_the_bit() {
     for fit in [
         "plca d.csv --rank 2 --seed 3 --restarts 2 --mask mask.npy --prior weights=dirichlet:2 --prior factor_0=entropic:-1",
         "nmf-kl d.csv -k 2 --update sequential --max-iter 7 --tol 0",
-        "siplca d.csv --rank 2 --kernel 2x2 --domain valid,same --anneal .5,10 --header no",
+        "siplca d.csv --rank 2 --kernel 2x2 --support valid,same --anneal .5,10 --header no",
         "tiplca d.csv --rank 1 --kernel 2x2 --angles -90,90 --mirror",
     ] {
         folder.ok(&format!(
@@ -110,7 +110,7 @@ fn files_that_were_changed_since_are_named() {
         &[("factor_0", &[3, 2], &[0.5, 0.2, 0.2, 0.4, 0.3, 0.4])],
     );
     folder.arrays("priors.npz", &[("factor_1.dirichlet", &[4, 2], &[1.5; 8])]);
-    folder.ok("fit plca d.csv --mask mask.npy --init init.npz --freeze-entries flags.npz --priors priors.npz --output a.npz");
+    folder.ok("fit plca d.csv --mask mask.npy --init init.npz --freeze flags.npz --priors priors.npz --output a.npz");
     assert_eq!(said(&folder, "refit a.npz --output b.npz"), "");
     let mut seen = vec![1.0; 12];
     seen[3] = 0.0;
@@ -123,7 +123,7 @@ fn files_that_were_changed_since_are_named() {
     folder.arrays("flags.npz", &[("factor_0", &[3, 2], &flags)]);
     folder.arrays("priors.npz", &[("factor_1.dirichlet", &[4, 2], &[1.6; 8])]);
     let error = said(&folder, "refit a.npz --output b.npz");
-    let expected: Vec<String> = ["--freeze-entries", "--init", "--mask", "--priors"]
+    let expected: Vec<String> = ["--freeze", "--init", "--mask", "--priors"]
         .iter()
         .map(|option| format!("warning: {option}: not the file that a.npz was fitted with"))
         .collect();

@@ -239,7 +239,7 @@ fn a_run_without_a_choice_is_not_cut() {
     for line in [
         "fit plca d.csv --rank 2 --max-iter 0 --output o.npz",
         "transform m.npz d.csv --max-iter 0 --output o.npz",
-        "fit plca d.csv --init m.npz --fix weights,factor_0,factor_1 --max-iter 2 --output o.npz",
+        "fit plca d.csv --init m.npz --freeze weights,factor_0,factor_1 --max-iter 2 --output o.npz",
     ] {
         let out = folder.run(line);
         let error = String::from_utf8(out.stderr).unwrap();

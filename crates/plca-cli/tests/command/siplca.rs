@@ -34,12 +34,12 @@ fn options(case: &Value) -> String {
         }
     };
     let kernel = joined(&extents(&case["kernel_shape"]));
-    let mut line = format!("--kernel {kernel} --domain {domain} --likelihood literal");
+    let mut line = format!("--kernel {kernel} --support {domain} --likelihood literal");
     if let Some(alpha0) = case["anneal"]["alpha0"].as_f64() {
         line += &format!(" --anneal {alpha0},{}", case["anneal"]["T"]);
     }
     if case["kernels_fixed"] == true {
-        line += " --fix kernels";
+        line += " --freeze kernels";
     }
     line
 }
@@ -134,7 +134,7 @@ fn reconstruction_is_the_convolution_with_the_mass_of_the_data() {
     ] {
         for (likelihood, conditional) in [("conditional", true), ("literal", false)] {
             folder.ok(&format!(
-                "fit siplca v.npy --rank 2 --kernel 2x3 --domain {domain} --likelihood {likelihood} --max-iter 30 --output m.npz --quiet"
+                "fit siplca v.npy --rank 2 --kernel 2x3 --support {domain} --likelihood {likelihood} --max-iter 30 --output m.npz --quiet"
             ));
             folder.ok("reconstruct m.npz --output a.npy");
             let got = folder.dense("a.npy");
@@ -199,7 +199,7 @@ fn transform_explains_new_data_with_the_same_kernels() {
         .map(|(n, a)| (n.as_str(), &a.shape[..], &a.values[..]))
         .collect();
     folder.arrays("init.npz", &parts);
-    let line = format!("{other} init.npz --fix kernels --max-iter 5000 --output f.npz --seed 3");
+    let line = format!("{other} init.npz --freeze kernels --max-iter 5000 --output f.npz --seed 3");
     let fitted = folder.json(&line)["objective"].as_f64().unwrap();
     let found = summary["objective"].as_f64().unwrap();
     assert!(
@@ -218,7 +218,7 @@ fn transform_explains_new_data_with_the_same_kernels() {
 fn draws_follow_the_model() {
     let (folder, _) = picture();
     folder.ok(
-        "fit siplca v.npy --rank 2 --kernel 2x3 --domain full --max-iter 30 --output m.npz --quiet",
+        "fit siplca v.npy --rank 2 --kernel 2x3 --support full --max-iter 30 --output m.npz --quiet",
     );
     folder.ok("sample m.npz --draws 200000 --output s.npy");
     let drawn = folder.dense("s.npy").values;
@@ -238,7 +238,7 @@ fn draws_follow_the_model() {
 #[test]
 fn runs_repeat_resume_and_keep_what_is_fixed() {
     let (folder, _) = picture();
-    let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --domain same --tol 0 --max-iter 20 --quiet";
+    let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --support same --tol 0 --max-iter 20 --quiet";
     for extra in [
         "",
         "--anneal 0.7,9",
@@ -257,7 +257,7 @@ fn runs_repeat_resume_and_keep_what_is_fixed() {
     );
     for block in ["weights", "kernels", "impulses"] {
         folder.ok("fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 3 --output a.npz --quiet");
-        folder.ok(&format!("fit siplca v.npy --init a.npz --fix {block} --max-iter 9 --tol 0 --output b.npz --quiet"));
+        folder.ok(&format!("fit siplca v.npy --init a.npz --freeze {block} --max-iter 9 --tol 0 --output b.npz --quiet"));
         let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
         assert_eq!(a[block], b[block], "{block}");
         assert_ne!(a, b, "{block}: the other blocks moved");
@@ -402,7 +402,7 @@ fn select_scores_components_and_kernels() {
     let want = p * total.ln() - 2.0 * number(&bic["table"][0]["log_likelihood"]);
     assert!((number(&bic["table"][0]["score"]) - want).abs() <= 1e-9 * want.abs());
     for domain in ["valid", "same,full"] {
-        let held = folder.json(&format!("{line} --criterion held-out --domain {domain}"));
+        let held = folder.json(&format!("{line} --criterion held-out --support {domain}"));
         for row in held["table"].as_array().unwrap() {
             assert!(number(&row["score"]) > 1.0, "{row}");
         }
@@ -423,8 +423,8 @@ fn select_scores_components_and_kernels() {
             ["plca", "--kernel"],
         ),
         (
-            "select nmf-kl v.npy --ranks 1 --domain full",
-            ["nmf-kl", "--domain"],
+            "select nmf-kl v.npy --ranks 1 --support full",
+            ["nmf-kl", "--support"],
         ),
     ] {
         folder.fails(2, line, &parts);
@@ -443,8 +443,8 @@ fn bad_shifts_are_refused() {
         ("--kernel 2x3x1", &["[6, 9]"]),
         ("--kernel 0x3", &["--kernel 0"]),
         ("--kernel 2xa", &["`a`"]),
-        ("--kernel 2x3 --domain same,valid,full", &["3", "2"]),
-        ("--kernel 2x3 --domain around", &["around"]),
+        ("--kernel 2x3 --support same,valid,full", &["3", "2"]),
+        ("--kernel 2x3 --support around", &["around"]),
         ("--kernel 2x3 --anneal 0,5", &["--anneal 0", "(0, 1]"]),
         ("--kernel 2x3 --anneal -1,5", &["--anneal -1"]),
         ("--kernel 2x3 --anneal NaN,5", &["NaN"]),
@@ -484,7 +484,7 @@ fn bad_shifts_are_refused() {
     folder.fails(1, "reconstruct m.npz --output a.npy", &["m.npz", "[7, 5]"]);
 }
 
-/// Kernels of one picture are looked for in another one of another size; without `--fix` sizes must agree.
+/// Kernels of one picture are looked for in another one of another size; without `--freeze` sizes must agree.
 #[test]
 fn kernels_are_kept_for_data_of_another_size() {
     let folder = Folder::new();
@@ -496,7 +496,7 @@ fn kernels_are_kept_for_data_of_another_size() {
     ));
     let again = "fit siplca b.csv --init a.npz";
     folder.fails(1, &format!("{again} {fit} b.npz"), &["impulses", "--init"]);
-    let told = folder.run(&format!("{again} --fix kernels --output b.npz"));
+    let told = folder.run(&format!("{again} --freeze kernels --output b.npz"));
     let told = String::from_utf8(told.stderr).unwrap();
     assert!(
         told.contains("not kept of --init, since they are of other data: `impulses`, `weights`"),
@@ -507,12 +507,12 @@ fn kernels_are_kept_for_data_of_another_size() {
     assert_eq!(folder.model("b.npz").arrays["impulses"].shape, [1, 4, 2]);
     // What is 0 in the impulses of other data of the same size would stay 0.
     folder.text("c.csv", "0,0,1,0,0\n0,0,0,1,0\n2,0,0,0,0\n0,2,0,1,0\n");
-    folder.run("fit siplca c.csv --init a.npz --fix kernels --tol 1e-12 --output d.npz");
+    folder.run("fit siplca c.csv --init a.npz --freeze kernels --tol 1e-12 --output d.npz");
     folder.arrays("k.npz", &[("kernels", &[1, 2, 2], &kernels("a.npz"))]);
-    folder.ok("fit siplca c.csv --init k.npz --fix kernels --tol 1e-12 --output e.npz");
+    folder.ok("fit siplca c.csv --init k.npz --freeze kernels --tol 1e-12 --output e.npz");
     assert_eq!(folder.model("d.npz").arrays, folder.model("e.npz").arrays);
     // Of the same data they are a start.
-    let told = folder.run("fit siplca a.csv --init a.npz --fix kernels --output c.npz");
+    let told = folder.run("fit siplca a.csv --init a.npz --freeze kernels --output c.npz");
     assert!(!String::from_utf8(told.stderr).unwrap().contains("--init"));
 }
 

@@ -19,11 +19,23 @@ fn blocks(folder: &Folder, file: &str, name: &str) -> Vec<f64> {
 fn every_model_is_fitted_written_and_reconstructed() {
     let folder = signed();
     for (model, names, objective) in [
-        ("skellam --m 1", "activations atoms", "log_posterior"),
-        ("skellam --m inf", "activations atoms", "log_posterior"),
-        ("skellam --m 4", "activations atoms", "log_posterior"),
         (
-            "skellam-vb --m 1",
+            "skellam --replicates 1",
+            "activations atoms",
+            "log_posterior",
+        ),
+        (
+            "skellam --replicates inf",
+            "activations atoms",
+            "log_posterior",
+        ),
+        (
+            "skellam --replicates 4",
+            "activations atoms",
+            "log_posterior",
+        ),
+        (
+            "skellam-vb --replicates 1",
             "activations activations_rate activations_shape atoms atoms_shape",
             "elbo",
         ),
@@ -107,7 +119,12 @@ fn hidden_cells_are_never_read_however_they_are_hidden() {
     folder.npy("seen.npy", &[2, 3], &[1.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
     folder.text("c.tns", "1 1 1\n1 3 -3\n2 1 4\n2 2 5\n2 3 -6\n");
     folder.text("twice.tns", "1 1 3\n1 1 -2\n1 3 -3\n2 1 4\n2 2 5\n2 3 -6\n");
-    for model in ["skellam --m 1", "skellam", "skellam-vb --m 1", "skellam-vb"] {
+    for model in [
+        "skellam --replicates 1",
+        "skellam",
+        "skellam-vb --replicates 1",
+        "skellam-vb",
+    ] {
         let mut found = Vec::new();
         for data in [
             "a.npy --missing nan",
@@ -162,14 +179,17 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
         };
         fails("nan.npy", &["nan.npy", "[0, 1]", "--missing nan"]);
         fails("inf.npy", &["inf.npy", "inf"]);
-        fails("huge.npy --m 1", &["huge.npy", "[0, 1]", "1e150"]);
+        fails("huge.npy --replicates 1", &["huge.npy", "[0, 1]", "1e150"]);
         fails("cube.npy", &["cube.npy", "matrix", "[1, 1, 2]"]);
-        fails("half.npy --m 1", &["half.npy", "[0, 1]", "-0.5", "whole"]);
+        fails(
+            "half.npy --replicates 1",
+            &["half.npy", "[0, 1]", "-0.5", "whole"],
+        );
         folder.ok(&format!(
-            "fit {model} half.npy --m 2 --rank 1 --output o.npz --quiet"
+            "fit {model} half.npy --replicates 2 --rank 1 --output o.npz --quiet"
         ));
         folder.ok(&format!(
-            "fit {model} half.npy --m 1 --real-data --rank 1 --output o.npz --quiet"
+            "fit {model} half.npy --replicates 1 --real-data --rank 1 --output o.npz --quiet"
         ));
         std::fs::remove_file(folder.path("o.npz")).unwrap();
     }
@@ -179,7 +199,7 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
     };
     let line = "fit skellam d.csv --init init.npz --output o.npz --quiet";
     start(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.0], &[1.0; 5]);
-    let limit = &format!("{line} --m inf");
+    let limit = &format!("{line} --replicates inf");
     folder.fails(1, limit, &["init.npz", "[2, 1]", "-8"]);
     // Noise explains what the start does not.
     folder.ok(line);
@@ -206,9 +226,18 @@ fn bad_settings_are_refused() {
     let folder = signed();
     let line = |options: &str| format!("fit {options} --output o.npz --quiet");
     for (options, parts) in [
-        ("skellam d.csv --rank 2 --m 0", ["--m", "`0`"]),
-        ("skellam d.csv --rank 2 --m 1.5", ["--m", "1.5"]),
-        ("skellam d.csv --rank 2 --m many", ["--m", "many"]),
+        (
+            "skellam d.csv --rank 2 --replicates 0",
+            ["--replicates", "`0`"],
+        ),
+        (
+            "skellam d.csv --rank 2 --replicates 1.5",
+            ["--replicates", "1.5"],
+        ),
+        (
+            "skellam d.csv --rank 2 --replicates many",
+            ["--replicates", "many"],
+        ),
         ("skellam d.csv --rank 0", ["--rank 0", "one component"]),
         ("skellam d.csv", ["--rank", "--init"]),
         ("skellam d.csv --rank 2 --floor nan", ["--floor", "NaN"]),
@@ -226,8 +255,8 @@ fn bad_settings_are_refused() {
             ["skellam", "--seeding"],
         ),
         (
-            "skellam d.csv --rank 2 --fix atoms",
-            ["--fix atoms", "initial"],
+            "skellam d.csv --rank 2 --freeze atoms",
+            ["--freeze atoms", "initial"],
         ),
         (
             "skellam d.csv --rank 2 --prior atoms=dirichlet:0",
@@ -269,7 +298,10 @@ fn bad_settings_are_refused() {
             "skellam-vb d.csv --rank 2 --floor 0.1",
             ["skellam-vb", "--floor"],
         ),
-        ("snmf-ding d.csv --rank 2 --m 1", ["snmf-ding", "--m"]),
+        (
+            "snmf-ding d.csv --rank 2 --replicates 1",
+            ["snmf-ding", "--replicates"],
+        ),
         (
             "snmf-ding d.csv --rank 2 --accelerate squarem",
             ["snmf-ding", "--accelerate"],
@@ -282,7 +314,10 @@ fn bad_settings_are_refused() {
             "kmeans d.csv --rank 2 --real-data",
             ["kmeans", "--real-data"],
         ),
-        ("plca d.csv --rank 2 --m 1", ["plca", "--m"]),
+        (
+            "plca d.csv --rank 2 --replicates 1",
+            ["plca", "--replicates"],
+        ),
         ("nmf-kl d.csv --rank 2 --floor 1", ["nmf-kl", "--floor"]),
     ] {
         // Models of non-negative data refuse these data first.
@@ -304,10 +339,14 @@ fn fixed_atoms_stay_bit_for_bit_and_transform_explains_by_them() {
     let folder = signed();
     folder.text("new.csv", "1,-2\n-3,4\n5,-6\n");
     for (model, atoms, found) in [
-        ("skellam --m 1", "atoms", "activations"),
+        ("skellam --replicates 1", "atoms", "activations"),
         // New columns have a noise of their own by default.
-        ("skellam --m inf", "atoms", "activations"),
-        ("skellam-vb --m 1", "atoms_shape", "activations_shape"),
+        ("skellam --replicates inf", "atoms", "activations"),
+        (
+            "skellam-vb --replicates 1",
+            "atoms_shape",
+            "activations_shape",
+        ),
         ("skellam-vb", "atoms_shape", "activations_shape"),
     ] {
         folder.ok(&format!(
@@ -317,7 +356,7 @@ fn fixed_atoms_stay_bit_for_bit_and_transform_explains_by_them() {
         folder.arrays("init.npz", &[(atoms, &old.shape, &old.values)]);
         let exact = "--tol 1e-13 --max-iter 100000 --quiet";
         folder.ok(&format!(
-            "fit {model} new.csv --init init.npz --fix {atoms} --accelerate squarem --output fixed.npz {exact}"
+            "fit {model} new.csv --init init.npz --freeze {atoms} --accelerate squarem --output fixed.npz {exact}"
         ));
         let fixed = folder.model("fixed.npz");
         assert_eq!(fixed.arrays[atoms], old, "{model}");
@@ -368,7 +407,7 @@ fn the_bound_selects_the_number_of_components() {
         })
         .collect();
     folder.text("d.csv", &rows.join("\n"));
-    let line = "select skellam-vb d.csv --m 1 --prior activations=gamma:1,0.001 --prior atoms=dirichlet:0.3 --ranks 1..4";
+    let line = "select skellam-vb d.csv --replicates 1 --prior activations=gamma:1,0.001 --prior atoms=dirichlet:0.3 --ranks 1..4";
     let table = folder.json(&format!("{line} --criterion elbo --restarts 4 --quiet"));
     assert_eq!(
         (table["best"].as_u64(), table["criterion"].as_str()),
@@ -381,14 +420,18 @@ fn the_bound_selects_the_number_of_components() {
         "select skellam d.csv --ranks 1..2",
         &["skellam", "scores"],
     );
-    folder.fails(2, "select plca d.csv --ranks 1..2 --m 1", &["plca", "--m"]);
+    folder.fails(
+        2,
+        "select plca d.csv --ranks 1..2 --replicates 1",
+        &["plca", "--replicates"],
+    );
 }
 
 /// Means of draws tend to the approximation; real data have no law.
 #[test]
 fn draws_have_the_mean_of_the_model() {
     let folder = signed();
-    folder.ok("fit skellam d.csv --m 1 --rank 2 --output o.npz --quiet");
+    folder.ok("fit skellam d.csv --replicates 1 --rank 2 --output o.npz --quiet");
     folder.ok("reconstruct o.npz --output v.npy");
     folder.ok("sample o.npz --draws 1000000 --output s.npy");
     let (mean, drawn) = (folder.dense("v.npy"), folder.dense("s.npy"));
@@ -417,7 +460,7 @@ fn draws_have_the_mean_of_the_model() {
 #[test]
 fn accelerated_runs_reach_at_least_as_far() {
     let folder = signed();
-    for model in ["skellam --m 1", "skellam-vb"] {
+    for model in ["skellam --replicates 1", "skellam-vb"] {
         let objective = |options: &str| {
             let line =
                 format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 40 --output o.npz --quiet");
@@ -531,12 +574,12 @@ fn bounds_and_rates_that_run_away() {
         assert_eq!((&file["m"], &file["bound"]), (&"inf".into(), &6.0.into()));
         assert_eq!(file["settings"]["m"], "auto");
         assert_eq!(file["cancellation"], summary["cancellation"]);
-        let (summary, file, warned) = fit("--m inf");
+        let (summary, file, warned) = fit("--replicates inf");
         let rates = summary["cancellation"].as_f64().unwrap();
         assert!(rates > 10.0 && warned, "{model} {rates}");
         assert_eq!((&file["m"], file["bound"].is_null()), (&"inf".into(), true));
         assert_eq!(file["settings"]["m"], "inf");
-        let (_, file, warned) = fit("--m 1 --real-data");
+        let (_, file, warned) = fit("--replicates 1 --real-data");
         assert_eq!((&file["m"], file["bound"].is_null()), (&"1".into(), true));
         assert!(!warned);
     }

@@ -68,7 +68,7 @@ fn check(
         let m = case["M"].as_str().unwrap();
         for (n, want) in case["iterations"].as_object().unwrap() {
             let summary = folder.json(&format!(
-                "fit {model} v.npy --mask seen.npy --m {m} --init init.npz --priors priors.npz \
+                "fit {model} v.npy --mask seen.npy --replicates {m} --init init.npz --priors priors.npz \
                  --output out.npz --tol 0 --max-iter {n} --quiet"
             ));
             let what = format!("{} after {n}", case["id"]);

@@ -463,7 +463,7 @@ fn spectrograms_that_cannot_be_compared_are_refused() {
     folder.ok("fit siplca s.npz --rank 2 --kernel 129x3 --max-iter 60 --output k.npz --quiet");
     let rate = "faster.npz: has 16000 samples a second, the sound of m.npz has 8000";
     folder.fails(1, "transform m.npz faster.npz --output o.npz", &[rate]);
-    let fit = "fit nmf-kl faster.npz --init m.npz --fix w --output o.npz";
+    let fit = "fit nmf-kl faster.npz --init m.npz --freeze w --output o.npz";
     folder.fails(1, fit, &[rate]);
     folder.fails(
         1,
@@ -507,7 +507,7 @@ fn places_of_a_sound_are_seconds() {
     }
     for (domain, begin) in [("valid", "-0.008"), ("valid,full", "-0.024")] {
         folder.ok(&format!(
-            "fit siplca s.npz --rank 2 --kernel 129x3 --domain {domain} --max-iter 20 --output k.npz --quiet"
+            "fit siplca s.npz --rank 2 --kernel 129x3 --support {domain} --max-iter 20 --output k.npz --quiet"
         ));
         folder.ok("export k.npz --array impulses --output i.csv");
         let text = std::fs::read_to_string(folder.path("i.csv")).unwrap();
@@ -541,7 +541,7 @@ fn a_start_that_is_zero_where_the_sound_is_not_says_so() {
     folder.arrays("t.npz", &[("w", &[2, 1], &[1.0, 0.0])]);
     folder.fails(
         1,
-        "fit nmf-kl v.csv --init t.npz --fix w --output o.npz",
+        "fit nmf-kl v.csv --init t.npz --freeze w --output o.npz",
         &["v.csv: entry [1, 0] is 4, but the start in t.npz gives it the probability 0: add a small number"],
     );
 }

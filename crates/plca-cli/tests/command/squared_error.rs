@@ -308,7 +308,7 @@ fn runs_repeat_resume_and_keep_what_is_fixed() {
             "fit {model} d.csv --rank 2 --max-iter 3 --output a.npz --quiet"
         ));
         folder.ok(&format!(
-            "fit {model} d.csv --init a.npz --fix {block} --max-iter 9 --tol 0 --output b.npz --quiet"
+            "fit {model} d.csv --init a.npz --freeze {block} --max-iter 9 --tol 0 --output b.npz --quiet"
         ));
         let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
         assert_eq!(a[block], b[block], "{model} {block}");
@@ -325,7 +325,7 @@ fn what_they_do_not_take_is_refused() {
             "--temper .9",
             "--given 0",
             "--missing-method imputation",
-            "--m 1",
+            "--replicates 1",
             "--kernel 2x2",
         ] {
             let line = format!("fit {model} d.csv --rank 2 {option} --output o.npz");
@@ -401,7 +401,7 @@ fn mixtures(folder: &Folder) {
 fn a_table_is_the_block_that_is_kept() {
     let folder = Folder::new();
     mixtures(&folder);
-    folder.ok("fit ntf-l2 v.csv --init library.csv --fix factor_1 --update hals --tol 1e-14 --output m.npz --quiet");
+    folder.ok("fit ntf-l2 v.csv --init library.csv --freeze factor_1 --update hals --tol 1e-14 --output m.npz --quiet");
     let file = folder.model("m.npz");
     // In the units of the library: the amounts.
     let found = &file.arrays["factor_0"];
@@ -417,28 +417,28 @@ fn a_table_is_the_block_that_is_kept() {
     folder.npy("library.npy", &[5, 3], &file.arrays["factor_1"].values);
     for library in ["library.npz", "library.npy"] {
         folder.ok(&format!(
-            "fit ntf-l2 v.csv --init {library} --fix factor_1 --update hals --tol 1e-14 --output o.npz --quiet"
+            "fit ntf-l2 v.csv --init {library} --freeze factor_1 --update hals --tol 1e-14 --output o.npz --quiet"
         ));
         assert_eq!(folder.model("o.npz").arrays, file.arrays);
     }
-    folder.ok("fit pntf v.csv --init library.csv --fix factor_1:0/2 --output o.npz --quiet");
+    folder.ok("fit pntf v.csv --init library.csv --freeze factor_1:0/2 --output o.npz --quiet");
     folder.fails(
         1,
         "fit pntf v.csv --init library.csv --output o.npz",
-        &["library.csv: is one array: --fix BLOCK must name the block that it is, and no other"],
+        &["library.csv: is one array: --freeze BLOCK must name the block that it is, and no other"],
     );
     folder.fails(
         2,
-        "fit pntf v.csv --rank 4 --init library.csv --fix factor_1 --output o.npz",
+        "fit pntf v.csv --rank 4 --init library.csv --freeze factor_1 --output o.npz",
         &[
             "--rank 4 disagrees with 3",
-            "--fix BLOCK:0/1 that names the known ones",
+            "--freeze BLOCK:0/1 that names the known ones",
         ],
     );
     folder.fails(
         2,
-        "fit pntf v.csv --init library.csv --fix factor_1:0,2 --output o.npz",
-        &["--fix 2", "components are divided by /"],
+        "fit pntf v.csv --init library.csv --freeze factor_1:0,2 --output o.npz",
+        &["--freeze 2", "components are divided by /"],
     );
 }
 
@@ -508,9 +508,10 @@ fn samples_with_gaps_are_explained_by_a_fit() {
     folder.fails(
         1,
         "transform m.npz new.csv --missing nan --along 0 --output o.npz",
-        &["needs complete data, some cells are hidden: a fit by pNTF whose other factors are frozen takes these; plca fit pntf with --init MODEL and --fix factor_D"],
+        &["needs complete data, some cells are hidden: a fit by pNTF whose other factors are frozen takes these; plca fit pntf with --init MODEL and --freeze factor_D"],
     );
-    folder.ok("fit pntf new.csv --missing nan --init m.npz --fix factor_1 --output o.npz --quiet");
+    folder
+        .ok("fit pntf new.csv --missing nan --init m.npz --freeze factor_1 --output o.npz --quiet");
 }
 
 #[test]
@@ -539,7 +540,7 @@ fn negative_noise_beside_known_spectra() {
     let folder = Folder::new();
     folder.text("library.csv", "nm,A,B\n420,0,2\n410,1,1\n400,3,0\n");
     folder.text("v.csv", "id,400,410,420\na,3,1,-0.1\nb,6,4,4\n");
-    let fit = "fit ntf-l2 v.csv --labels first-column --header yes --init library.csv --fix factor_1 --output o.npz";
+    let fit = "fit ntf-l2 v.csv --labels first-column --header yes --init library.csv --freeze factor_1 --output o.npz";
     folder.fails(
         1,
         fit,
@@ -582,7 +583,7 @@ fn spectra_beyond_the_data_are_left_out() {
     folder.text("v.csv", "id,400,410,420\na,3,1,0\nb,6,4,4\n");
     let fit = |library: &str| {
         let said = folder.told(&format!(
-            "fit ntf-l2 v.csv --labels first-column --header yes --init {library} --fix factor_1 --update hals --output o.npz"
+            "fit ntf-l2 v.csv --labels first-column --header yes --init {library} --freeze factor_1 --update hals --output o.npz"
         ));
         (folder.model("o.npz").arrays, said)
     };
@@ -609,7 +610,7 @@ fn an_axis_is_no_component() {
     folder.text("v.csv", &format!("{cells}\n{cells}\n"));
     folder.fails(
         1,
-        "fit ntf-l2 v.csv --init library.csv --fix factor_1 --output o.npz",
+        "fit ntf-l2 v.csv --init library.csv --freeze factor_1 --output o.npz",
         &["library.csv: its first column grows from row to row as an axis does: --labels first-column"],
     );
 }

@@ -574,7 +574,7 @@ fn known_components_keep_their_names() {
     };
     let fit = "fit nmf-kl catalogue.tsv --labels first-column --quiet";
     folder.ok(&format!(
-        "{fit} --init signatures.tsv --fix w --output known.npz"
+        "{fit} --init signatures.tsv --freeze w --output known.npz"
     ));
     assert_eq!(header("known.npz", "h"), "name,SBS1,SBS2");
     assert_eq!(header("known.npz", "w"), "name,SBS1,SBS2");
@@ -582,7 +582,9 @@ fn known_components_keep_their_names() {
     assert_eq!(header("t.npz", "h"), "name,SBS1,SBS2");
     folder.ok("refit known.npz --output again.npz --quiet");
     assert_eq!(header("again.npz", "h"), "name,SBS1,SBS2");
-    folder.ok(&format!("{fit} --init known.npz --fix w --output more.npz"));
+    folder.ok(&format!(
+        "{fit} --init known.npz --freeze w --output more.npz"
+    ));
     assert_eq!(header("more.npz", "h"), "name,SBS1,SBS2");
     let said = folder.ok("inspect known.npz --array w --top 1");
     assert!(said.starts_with("0 SBS1  A 0.5"), "{said}");
@@ -594,7 +596,7 @@ fn known_components_keep_their_names() {
     );
     // What is learnt has no name.
     folder.ok(&format!(
-        "{fit} --init signatures.tsv --fix w:1 --output half.npz"
+        "{fit} --init signatures.tsv --freeze w:1 --output half.npz"
     ));
     assert_eq!(header("half.npz", "h"), "name,component_0,SBS2");
     folder.ok(&format!("{fit} --init known.npz --output free.npz"));
@@ -615,7 +617,7 @@ fn metadata_of_others_may_be_anything() {
             .into(),
         };
         plca_io::write_model(folder.path("init.npz"), &model, false).unwrap();
-        folder.ok("fit nmf-kl d.csv --init init.npz --fix w --output o.npz --quiet");
+        folder.ok("fit nmf-kl d.csv --init init.npz --freeze w --output o.npz --quiet");
         folder.ok("fit nmf-kl init.npz --rank 1 --output p.npz --quiet");
         folder.ok("transform p.npz init.npz --output t.npz --quiet");
     }

@@ -77,7 +77,7 @@ fn sparse_data_are_turned() {
     // The rows of this format are always samples.
     folder.text("v.svmlight", "1 1:5\n1 1:-1\n1 2:0\n1 2:3\n");
     let said = folder.told("fit skellam v.svmlight --rank 2 --output o.npz");
-    assert!(said.contains("--transpose takes the rows"), "{said}");
+    assert!(said.contains("--samples 0 takes the rows"), "{said}");
     folder.ok("fit skellam v.svmlight --transpose --rank 2 --output o.npz");
     assert_eq!(folder.model("o.npz").arrays, folder.model("c.npz").arrays);
 }
@@ -102,7 +102,7 @@ fn new_samples_and_a_second_fit_are_turned_too() {
     folder.fails(
         1,
         forgotten,
-        &["they are those of the other dimension of the data: --transpose turns the table"],
+        &["they are those of the other dimension of the data: --samples 0 turns the table"],
     );
 }
 
@@ -160,7 +160,7 @@ fn documents_of_the_other_orientation_are_turned() {
     folder.ok(&format!("{} c.npz --quiet", transform("columns.csv")));
     assert_eq!(folder.model("r.npz").arrays, folder.model("c.npz").arrays);
     let forgotten = format!("{} o.npz", transform("rows.csv"));
-    folder.fails(1, &forgotten, &["--transpose turns the table"]);
+    folder.fails(1, &forgotten, &["--samples 0 turns the table"]);
     let superfluous = format!("{} o.npz --transpose", transform("columns.csv"));
     folder.fails(1, &superfluous, &["leave --transpose out"]);
 }
@@ -212,13 +212,13 @@ fn new_data_that_lie_the_other_way_are_told_so() {
         let line =
             |data: &str| format!("transform {model}.npz {data} --header no --output t.npz --quiet");
         let new = line("new.csv");
-        folder.fails(1, &new, &["new.csv", "3 x any", "; --transpose turns"]);
+        folder.fails(1, &new, &["new.csv", "3 x any", "; --samples 0 turns"]);
         folder.ok(&format!("{new} --transpose"));
         let turned = format!("{} --transpose", line("fits.csv"));
         folder.fails(1, &turned, &["; without --transpose they fit"]);
         folder.ok(&line("fits.csv"));
         let other = folder.run(&line("other.csv")).stderr;
         let other = String::from_utf8(other).unwrap();
-        assert!(!other.contains("--transpose"), "{other}");
+        assert!(!other.contains("--samples"), "{other}");
     }
 }

@@ -30,7 +30,7 @@ const USES: &[Use] = &[
     (
         "fit d.csv --rank 2 -o o.npz",
         2,
-        &["'d.csv'", "<MODEL>", "[possible values: plca, plsa,"],
+        &["'d.csv'", "<MODEL>", "[possible values: nmf, plca, plsa,"],
     ),
     (
         "fit plcaa d.csv --rank 2 -o o.npz",
@@ -250,12 +250,12 @@ const USES: &[Use] = &[
         &["'axb'", "`a` is not a whole number"],
     ),
     (
-        "fit siplca d.csv --rank 2 --kernel 2x2 --domain inside -o o.npz",
+        "fit siplca d.csv --rank 2 --kernel 2x2 --support inside -o o.npz",
         2,
         &["'inside'", "valid, same, full"],
     ),
     (
-        "fit siplca d.csv --rank 2 --kernel 2x2 --domain valid,same,full -o o.npz",
+        "fit siplca d.csv --rank 2 --kernel 2x2 --support valid,same,full -o o.npz",
         2,
         &["3 supports", "expected one for all dimensions"],
     ),
@@ -275,7 +275,7 @@ const USES: &[Use] = &[
         &["'2'", "--given <D>", "0..=1"],
     ),
     (
-        "fit skellam d.csv --rank 2 --m 0 -o o.npz",
+        "fit skellam d.csv --rank 2 --replicates 0 -o o.npz",
         2,
         &["'0'", "a whole number >= 1 nor inf"],
     ),
@@ -301,14 +301,14 @@ const USES: &[Use] = &[
     ),
     // Blocks and priors.
     (
-        "fit plca d.csv --rank 2 --fix factor_0 -o o.npz",
+        "fit plca d.csv --rank 2 --freeze factor_0 -o o.npz",
         2,
-        &["--fix factor_0", "--init FILE"],
+        &["--freeze factor_0", "--init FILE"],
     ),
     (
-        "fit plca d.csv --rank 2 --fix w -o o.npz",
+        "fit plca d.csv --rank 2 --freeze w -o o.npz",
         2,
-        &["--fix w", "expected one of weights, factor_0"],
+        &["--freeze w", "expected one of weights, factor_0"],
     ),
     (
         "fit plca d.csv --rank 2 --freeze-entries i.npz -o o.npz",
@@ -542,7 +542,7 @@ const USES: &[Use] = &[
         &["zero.csv", "no observed entry is positive"],
     ),
     (
-        "fit skellam real.csv --rank 2 --m 1 -o o.npz",
+        "fit skellam real.csv --rank 2 --replicates 1 -o o.npz",
         1,
         &["real.csv", "[0, 0] is 1.5", "expected a whole number"],
     ),
@@ -645,7 +645,7 @@ fn errors_of_values_name_the_help_of_their_command() {
         ),
         (
             "shard d.csv --along -1 --output s",
-            &["'-1'", "'--along <D>'", "see plca shard --help"],
+            &["'-1'", "'--samples <D>'", "see plca shard --help"],
         ),
         (
             "shard d.csv --shards -1 --output s",

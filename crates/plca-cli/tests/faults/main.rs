@@ -388,7 +388,7 @@ fn requests_beyond_the_memory_are_refused() {
     }
     for line in [
         "fit plca d.csv --rank 100000000 --output o.npz",
-        "fit siplca d.csv --rank 1 --kernel 30000x30000 --domain full --output o.npz",
+        "fit siplca d.csv --rank 1 --kernel 30000x30000 --support full --output o.npz",
         "select plca d.csv --ranks 90000000",
     ] {
         let out = folder.limited(limit, line);

@@ -32,7 +32,7 @@ impl Kind for Plca {
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str = "Symmetric PLCA of any order";
     const RUNS: &'static str =
-        "kkt_tol prior priors fix freeze_entries accelerate out_of_core shards stepwise online";
+        "kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards stepwise online";
     const LAWS: &'static [(&'static str, Law)] =
         &[("factor_*", Law::Simplex), ("weights", Law::Simplex)];
     const SEPARATES: bool = true;
@@ -76,7 +76,7 @@ impl Kind for Plsa {
     const SPECTRA: Option<&'static str> = Some("basis");
     const ABOUT: &'static str = "Asymmetric PLSA of a matrix";
     const RUNS: &'static str =
-        "kkt_tol prior priors fix freeze_entries accelerate out_of_core shards stepwise online";
+        "kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards stepwise online";
     const LAWS: &'static [(&'static str, Law)] =
         &[("basis", Law::Simplex), ("mixture", Law::Simplex)];
     // The marginal and the scale always come from the data and the fit.
@@ -137,7 +137,7 @@ impl Kind for PlcaVb {
         each: model.transform_each(learnt, data, how)?
     );
     const ABOUT: &'static str = "Symmetric PLCA of any order, by variational Bayes";
-    const RUNS: &'static str = "prior priors fix accelerate shards";
+    const RUNS: &'static str = "prior priors freeze accelerate shards";
     const LAWS: &'static [(&'static str, Law)] =
         &[("weights", Law::Dirichlet), ("factor_*", Law::Dirichlet)];
     const OBJECTIVE: [&'static str; 2] = ["elbo"; 2];
@@ -179,7 +179,7 @@ impl Kind for PlsaVb {
     sharded!();
     streamed!();
     const ABOUT: &'static str = "Asymmetric PLSA of a matrix, by variational Bayes (LDA)";
-    const RUNS: &'static str = "prior priors fix accelerate shards online";
+    const RUNS: &'static str = "prior priors freeze accelerate shards online";
     const LAWS: &'static [(&'static str, Law)] =
         &[("basis", Law::Dirichlet), ("mixture", Law::Dirichlet)];
     const MATRIX: bool = true;
@@ -250,8 +250,7 @@ impl Kind for Nmf {
     });
     const SPECTRA: Option<&'static str> = Some("w");
     const ABOUT: &'static str = "KL-NMF of a matrix";
-    const RUNS: &'static str =
-        "transpose kkt_tol prior priors fix freeze_entries accelerate out_of_core shards stepwise";
+    const RUNS: &'static str = "transpose kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards stepwise";
     const LAWS: &'static [(&'static str, Law)] = &[("w", Law::Rates), ("h", Law::Rates)];
     const MATRIX: bool = true;
     const OBJECTIVE: [&'static str; 2] = ["kl_divergence", "penalised_divergence"];

@@ -22,7 +22,7 @@ impl Kind for Shifted {
     priors!();
     explains!(|_model, learnt, data, how| learnt.transform(data, &without_dimension(how))?);
     const ABOUT: &'static str = "Shift-invariant PLCA of any order";
-    const RUNS: &'static str = "kkt_tol prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "kkt_tol prior priors freeze freeze_entries accelerate";
     const LAWS: &'static [(&'static str, Law)] = &[
         ("weights", Law::Simplex),
         ("kernels", Law::Simplex),
@@ -144,7 +144,7 @@ impl Kind for Transformed {
     priors!();
     explains!(|_model, learnt, data, how| learnt.transform(data, &without_dimension(how))?);
     const ABOUT: &'static str = "PLCA invariant to rotations, scales, mirroring and shifts";
-    const RUNS: &'static str = "kkt_tol prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "kkt_tol prior priors freeze freeze_entries accelerate";
     const LAWS: &'static [(&'static str, Law)] = <Shifted as Kind>::LAWS;
     const KERNELS: Option<&'static str> = Some("kernels");
 

@@ -29,7 +29,7 @@ impl Kind for Snmf {
     explains!(|model, learnt, data, how| model.transform(learnt, data, how)?);
     sharded!();
     const ABOUT: &'static str = "Skellam semi-NMF of a matrix of either sign, by EM";
-    const RUNS: &'static str = "transpose prior priors fix freeze_entries accelerate shards";
+    const RUNS: &'static str = "transpose prior priors freeze freeze_entries accelerate shards";
     const TAKES: Takes = Takes::SignedMatrix;
     const LAWS: &'static [(&'static str, Law)] =
         &[("atoms", Law::Dirichlet), ("activations", Law::Gamma(0.0))];
@@ -70,7 +70,7 @@ fn replicates(file: &Saved) -> Result<Replicates, RunError> {
 fn rates(state: SnmfState<f64>, replicates: Replicates) -> Box<dyn Approximation> {
     Fitted::new(state, move |state, draws| {
         if replicates.is_real() {
-            let what = "of real data (--m auto or inf) has no distribution to sample from; a fit with --m 1 has one";
+            let what = "of real data (--replicates auto or inf) has no distribution to sample from; a fit with --replicates 1 has one";
             return Err(RunError::Unable {
                 model: "sample: a model",
                 what: what.into(),
@@ -92,7 +92,7 @@ impl Kind for SnmfVb {
     explains!(|model, learnt, data, how| model.transform(learnt, data, how)?);
     sharded!();
     const ABOUT: &'static str = "Skellam semi-NMF of a matrix of either sign, by variational Bayes";
-    const RUNS: &'static str = "transpose prior priors fix freeze_entries accelerate shards";
+    const RUNS: &'static str = "transpose prior priors freeze freeze_entries accelerate shards";
     const TAKES: Takes = Takes::SignedMatrix;
     const LAWS: &'static [(&'static str, Law)] =
         &[("atoms", Law::Dirichlet), ("activations", Law::Gamma(RATE))];
@@ -171,7 +171,7 @@ impl Kind for SignedCp {
     );
     const ABOUT: &'static str =
         "Skellam factorization of a tensor of either sign with one signed mode, by EM";
-    const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "prior priors freeze freeze_entries accelerate";
     const TAKES: Takes = Takes::Signed;
     // Those without a mode of the scale.
     const LAWS: &'static [(&'static str, Law)] = &[
@@ -241,7 +241,7 @@ impl Kind for SignedCpVb {
         each: model.transform_each(learnt, data, how)?
     );
     const ABOUT: &'static str = "Skellam factorization of a tensor of either sign with one signed mode, by variational Bayes";
-    const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "prior priors freeze freeze_entries accelerate";
     const TAKES: Takes = Takes::Signed;
     const LAWS: &'static [(&'static str, Law)] = <SignedCp as Kind>::LAWS;
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[("m", "inf")];
@@ -296,7 +296,7 @@ impl Kind for ShiftedSnmf {
     });
     const ABOUT: &'static str =
         "Shift-invariant Skellam semi-NMF of data of either sign and any order, by EM";
-    const RUNS: &'static str = "prior priors fix freeze_entries accelerate";
+    const RUNS: &'static str = "prior priors freeze freeze_entries accelerate";
     const TAKES: Takes = Takes::Signed;
     const LAWS: &'static [(&'static str, Law)] =
         &[("atoms", Law::Dirichlet), ("activations", Law::Gamma(0.0))];
@@ -332,7 +332,7 @@ impl Kind for ShiftedSnmfVb {
         model.transform(learnt, data, &without_dimension(how))?
     });
     const ABOUT: &'static str = "Shift-invariant Skellam semi-NMF of data of either sign and any order, by variational Bayes";
-    const RUNS: &'static str = "prior priors fix accelerate";
+    const RUNS: &'static str = "prior priors freeze accelerate";
     const TAKES: Takes = Takes::Signed;
     const LAWS: &'static [(&'static str, Law)] =
         &[("atoms", Law::Dirichlet), ("activations", Law::Gamma(RATE))];

@@ -21,7 +21,7 @@ impl Kind for Pntf {
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str =
         "Factorization of any order under squared error, weights and factors on the simplex";
-    const RUNS: &'static str = "transpose fix accelerate";
+    const RUNS: &'static str = "transpose freeze accelerate";
     const TAKES: Takes = Takes::Numbers;
     const OBJECTIVE: [&'static str; 2] = ["squared_error", "penalised_squared_error"];
 
@@ -72,7 +72,7 @@ impl Kind for Ntf {
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str =
         "Non-negative factorization of any order under squared error (Lee and Seung)";
-    const RUNS: &'static str = "transpose fix";
+    const RUNS: &'static str = "transpose freeze";
     const TAKES: Takes = Takes::Numbers;
     const OBJECTIVE: [&'static str; 2] = ["squared_error"; 2];
 
