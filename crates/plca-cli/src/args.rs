@@ -11,12 +11,12 @@ use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
 use plca_run::Options;
+use plca_run::ranks::World;
 use serde_json::Value;
 use skellam_snmf::Rate;
 
 use crate::models::Kind;
 use crate::reading::{DataArgs, Sizes, sizes};
-use crate::world::World;
 use plca_em::{Local, StepSize};
 use plca_fit::shards::Stepwise;
 use plca_fit::{Solver, Stop};

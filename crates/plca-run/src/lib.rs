@@ -11,8 +11,10 @@ mod kind;
 mod models;
 mod options;
 mod priors;
+pub mod ranks;
 mod saved;
 mod scalar;
+mod world;
 
 pub use approximation::{Approximation, Draws};
 pub use entry::{Entry, Request};
