@@ -287,6 +287,8 @@ impl From<RunError> for Refused {
     fn from(e: RunError) -> Self {
         match e {
             RunError::Fit(e) | RunError::Shape(e) => e.into(),
+            RunError::Io(e) => e.into(),
+            RunError::Ranks(what) => Self::Rank(what),
             RunError::Setting { name, value, what } => {
                 let is = if value.is_empty() { "" } else { " is " };
                 Self::Value(format!("`{}`{is}{value}: {what}", keyword(&name)))
