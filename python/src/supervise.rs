@@ -51,6 +51,13 @@ impl Control {
         raised.take()
     }
 
+    /// Ends the work for what the callback has raised.
+    fn fail(&self, e: &PyErr) {
+        let raised = self.raised.lock();
+        *raised.unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
+        self.stop.raise();
+    }
+
     /// After an iteration of a start: reports a measured objective, and says whether the run is to end.
     pub(crate) fn after<T: Real>(
         &self,
@@ -179,11 +186,9 @@ pub(crate) fn supervise<O: Send>(
                     let answer = match answer {
                         Some(Ok(answer)) => answer,
                         Some(Err(e)) => {
-                            let raised = control.raised.lock();
-                            *raised.unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
-                            failure = Some(e);
                             // Before the answer, after which the work looks at it.
-                            control.stop.raise();
+                            control.fail(&e);
+                            failure = Some(e);
                             false
                         }
                         None => false,
