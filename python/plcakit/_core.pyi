@@ -13,17 +13,15 @@ __all__ = [
     "fit",
     "learn",
     "order",
+    "ranks_fit",
     "read_model",
     "reconstruct",
     "sample",
     "shard_begin",
-    "shard_begin_local",
     "shard_finish",
     "shard_fit",
-    "shard_gather",
-    "shard_join",
     "shard_known",
-    "shard_step",
+    "shard_pass",
     "shard_survey",
     "shares",
     "sweep",
@@ -73,24 +71,20 @@ class Shard:
 _Places = Sequence[tuple[int, int, int]]
 
 def shard_survey(sheet: dict[str, Any], shards: Sequence[Shard], places: _Places) -> tuple[bytes, list[int]]: ...
-def shard_known(survey: bytes) -> tuple[list[int], int]: ...
-def shard_begin(sheet: dict[str, Any], survey: bytes, seed: int) -> bytes: ...
-def shard_begin_local(
+def shard_known(partials: Sequence[bytes]) -> tuple[bytes, list[int], int]: ...
+def shard_begin(
     sheet: dict[str, Any], shards: Sequence[Shard], places: _Places, shared: bytes, seed: int
 ) -> list[bytes]: ...
-def shard_step(
+def shard_pass(
     sheet: dict[str, Any], shards: Sequence[Shard], locals: Sequence[bytes], shared: bytes, counts: bool, value: bool
 ) -> tuple[bytes, list[bytes]]: ...
 def shard_finish(
     sheet: dict[str, Any], shards: Sequence[Shard], locals: Sequence[bytes], shared: bytes
 ) -> tuple[list[bytes], list[float]]: ...
-def shard_join(partials: Sequence[bytes | bytearray], survey: bool = False) -> bytes: ...
-def shard_fit(
-    sheet: dict[str, Any], shared: bytes, engine: Callable[[bytes, bool, bool], bytes | bytearray], course: dict[str, Any]
+def shard_fit(sheet: dict[str, Any], survey: bytes, engine: Any, course: dict[str, Any]) -> dict[str, Any]: ...
+def ranks_fit(
+    sheet: dict[str, Any], survey: bytes, shards: Sequence[Shard], places: _Places, carries: Any, course: dict[str, Any]
 ) -> dict[str, Any]: ...
-def shard_gather(
-    sheet: dict[str, Any], shared: bytes, locals: Sequence[bytes], scale: Sequence[float]
-) -> tuple[_Blocks, str]: ...
 def read_model(path: str | PathLike[str], unpack_limit: int | None = None) -> tuple[_Blocks, str]: ...
 def write_model(
     path: str | PathLike[str], blocks: _Blocks, metadata: str, single: bool = False

@@ -1,7 +1,7 @@
 """Fits of data in shards: what engines share.
 
-An engine holds shards, with what belongs to their samples, and answers for all of them. The extension module makes the run, and its messages are
-bytes: sums over shards follow one tree, whatever comes first, so that all engines find the same bits.
+An engine holds shards, with what belongs to their samples. The extension module makes the run, and its messages are bytes: sums over shards follow one
+tree, whatever comes first, so that all engines find the same bits.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import copyreg
 import hashlib
 import json
-import uuid
 from collections.abc import Sequence
 from itertools import accumulate
 from numbers import Integral
@@ -28,14 +27,10 @@ from ._plsa import PLSA
 from ._skellam import SkellamSNMF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ._base import Factorization
 
 #: Which model, of which settings, for the extension module.
 Sheet = dict[str, Any]
-#: Number of a shard, how many there are, and its first sample.
-Place = tuple[int, int, int]
 #: What marks a hidden cell, whether arrays are transposed, whether values may be negative.
 Reading = tuple[str | None, bool, bool]
 #: Into how many shards a file of AnnData is cut, as `plca shard` cuts its data.
@@ -209,48 +204,11 @@ def _parts(folder: Path) -> tuple[list[Any], int | None]:
     return list(files), None
 
 
-def write(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all."""
-    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
-#: The first line of a file that holds a state.
-_STATE = b"plcakit state 1\n"
-
-
-def sealed(about: dict[str, Any], parts: Sequence[bytes]) -> bytes:
-    """A file of parts: a first line, a line of JSON with what is known of them and their sizes, and the parts one after the other."""
-    head = json.dumps({"about": about, "sizes": [len(part) for part in parts]})
-    return b"".join([_STATE, head.encode(), b"\n", *parts])
-
-
-def unsealed(path: Path) -> tuple[dict[str, Any], list[bytes]]:
-    """What :func:`sealed` made, from a file, which may be anybody's: nothing in it is run."""
-    content = path.read_bytes()
-    try:
-        if not content.startswith(_STATE):
-            raise ValueError(f"expected {_STATE.decode().strip()!r} in its first line")
-        first = content.index(b"\n", len(_STATE)) + 1
-        head = json.loads(content[len(_STATE) : first])
-        ends = list(accumulate((int(size) for size in head["sizes"]), initial=first))
-        if any(a > b for a, b in zip(ends, ends[1:])) or ends[-1] != len(content):
-            raise ValueError(f"has {len(content)} bytes, expected {ends[-1]} as its second line says")
-        return dict(head["about"]), [content[a:b] for a, b in zip(ends, ends[1:])]
-    except Exception as error:
-        raise ValueError(f"{path} is not a state of plcakit: {error}") from error
-
-
 class Engine:
     """Whoever holds the shards of a fit.
 
-    `traffic` has the bytes of an iteration for a range of shards: of the statistics that it sends ``up``, and of the model that it is sent, or of
-    the sum of all statistics, ``down``; and the number of ``passes`` over all shards.
+    `traffic` has the bytes of an iteration: of the statistics that are sent ``up``, and of what comes ``down``; and the number of ``passes`` over all
+    shards.
     """
 
     #: Whether warnings of the fit are given here.
@@ -260,21 +218,11 @@ class Engine:
         if count < 1:
             raise ValueError("no shards: expected at least one")
         self.count = count
-        #: What a fit is of, besides its shards: what a checkpoint must agree with.
-        self.known: dict[str, Any] = {}
         self.traffic = {"up": 0, "down": 0, "passes": 0}
 
-    def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
-        """What is known of all shards, the samples of each, and whether they are in single precision."""
+    def survey(self, sheet: Sheet) -> list[tuple[bytes, list[int], bool]]:
+        """What is known of ranges of the shards, in their order: as of :func:`surveyed`."""
         raise NotImplementedError
-
-    def resumed(self, sheet: Sheet, max_iter: int) -> bytes | None:
-        """The state of the same fit that was ended, whose shards are then as they were."""
-        return None
-
-    def saves(self) -> tuple[int, Callable[[int, bytes], None]] | None:
-        """After how many iterations the state of the fit is saved, and by whom: called with the number of iterations and the state."""
-        return None
 
     def watch(self, estimator: Any) -> Any:
         """What looks at the fit at every check, as of `Factorization._watch`."""
@@ -284,85 +232,42 @@ class Engine:
         """The seed, where several drive the fit that of the first."""
         return seed
 
-    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int) -> None:
-        """Makes what belongs to the samples of every shard."""
+    def fit(self, sheet: Sheet, survey: bytes, firsts: Sequence[int], course: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+        """Makes the fit, of which something is ``known``: what a checkpoint must agree with."""
         raise NotImplementedError
-
-    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes | bytearray:
-        """A pass over all shards: the sum of their statistics."""
-        raise NotImplementedError
-
-    def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:
-        """What belongs to the samples of all shards in the end, and the scales of samples where cells are hidden."""
-        raise NotImplementedError
-
-    def _passed(self, shared: bytes, partials: Sequence[bytes]) -> bytes:
-        self._count(max(map(len, partials)), len(shared))
-        return _core.shard_join(partials)
-
-    def _count(self, up: int, down: int) -> None:
-        # A pass that asks for the objective alone sends less than an iteration.
-        self.traffic["up"] = max(self.traffic["up"], up)
-        self.traffic["down"] = max(self.traffic["down"], down)
-        self.traffic["passes"] += 1
-
-
-# What a worker does with a range of shards: pure functions, for engines that send them.
 
 
 def surveyed(sheet: Sheet, shards: Sequence[_core.Shard], first: int, count: int) -> tuple[bytes, list[int], bool]:
+    """What is known of a range of shards, the samples of each, and whether they are in single precision."""
     single = shards[0].single
     places = [(first + n, count, 0) for n in range(len(shards))]
     found, sizes = _core.shard_survey({**sheet, "single": single}, shards, places)
     return found, sizes, single
 
 
-def begun(
-    sheet: Sheet, shards: Sequence[_core.Shard], places: Sequence[Place], shared: bytes, seed: int
-) -> tuple[bytes, list[bytes]]:
-    return b"", _core.shard_begin_local(sheet, shards, places, shared, seed)
+class Ranks(Engine):
+    """A range of the shards in this process: all of them, or those of a rank."""
 
+    #: What messages go by: an object for `ranks_fit` of the extension module.
+    carries: Any = None
 
-def stepped(
-    sheet: Sheet, shards: Sequence[_core.Shard], state: tuple[bytes, list[bytes]], shared: bytes, counts: bool, value: bool
-) -> tuple[bytes, list[bytes]]:
-    """The partial sum of their statistics, and what belongs to their samples, if counts are asked for."""
-    return _core.shard_step(sheet, shards, state[1], shared, counts, value)
+    def __init__(self, shards: Sequence[_core.Shard], first: int, count: int) -> None:
+        super().__init__(count)
+        self.shards, self.first = shards, first
 
+    def survey(self, sheet: Sheet) -> list[tuple[bytes, list[int], bool]]:
+        return [surveyed(sheet, self.shards, self.first, self.count)]
 
-def finished(
-    sheet: Sheet, shards: Sequence[_core.Shard], state: tuple[bytes, list[bytes]], shared: bytes
-) -> tuple[list[bytes], list[float]]:
-    return _core.shard_finish(sheet, shards, state[1], shared)
+    def kept(self, known: dict[str, Any]) -> tuple[str, int, str] | None:
+        """The folder of a checkpoint, after how many iterations it is written, and what is known of the fit."""
+        return None
 
-
-def partial_of(state: tuple[bytes, list[bytes]]) -> bytes:
-    return state[0]
-
-
-class OneProcess(Engine):
-    """All shards in this process."""
-
-    def __init__(self, shards: Sequence[_core.Shard]) -> None:
-        super().__init__(len(shards))
-        self.shards = shards
-
-    def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
-        return surveyed(sheet, self.shards, 0, self.count)
-
-    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int) -> None:
-        self.sheet = sheet
-        places = [(n, self.count, first) for n, first in enumerate(firsts)]
-        self.state = begun(sheet, self.shards, places, shared, seed)
-
-    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
-        state = stepped(self.sheet, self.shards, self.state, shared, counts, value)
-        if counts:
-            self.state = state
-        return self._passed(shared, [state[0]])
-
-    def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:
-        return finished(self.sheet, self.shards, self.state, shared)
+    def fit(self, sheet: Sheet, survey: bytes, firsts: Sequence[int], course: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+        places = [(n, self.count, firsts[n]) for n in range(self.first, self.first + len(self.shards))]
+        course["kept"] = self.kept(known)
+        result = _core.ranks_fit(sheet, survey, self.shards, places, self.carries, course)
+        self.traffic = dict(zip(self.traffic, result.pop("traffic")))
+        return result
 
 
 def reading(estimator: Factorization, along: int | None) -> Reading:
@@ -405,8 +310,10 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
         "options": options,
         "threads": threads(estimator.n_jobs),
     }
-    survey, sizes, single = engine.survey(sheet)
-    shape, cut = _core.shard_known(survey)
+    partials, sizes, single = zip(*engine.survey(sheet))
+    if len(set(single)) > 1:
+        raise ValueError("shards: expected all in one precision")
+    survey, shape, cut = _core.shard_known(partials)
     expected = [0, 1] if plsa else [len(shape) - 1]
     if cut not in expected or along not in (None, cut):
         raise ValueError(f"shards: cut along dimension {along}, but the samples of {type(estimator).__name__} lie along {cut}")
@@ -417,46 +324,41 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
     priors = estimator._priors(estimator._block_shapes(theirs, k))
     if priors:
         options["prior"] = {names.get(name, name): prior for name, prior in priors.items()}
-    sheet.update(components=k, single=single)
+    sheet.update(components=k, single=single[0])
     seed = engine.agreed(seed_of(estimator.random_state))
-    shared = _core.shard_begin(sheet, survey, seed)
     stop = estimator._stop()
-    solver = "em" if estimator.solver == "auto" else estimator.solver
-    engine.known = {
+    watch, ended = engine.watch(estimator), {}
+    course = {
+        "seed": seed,
+        "solver": "em" if estimator.solver == "auto" else estimator.solver,
+        "stop": stop,
+        "likelihood": estimator._wants_likelihood and bool(priors),
+        "watch": watch,
+        "stepwise": None if stepwise is None else tuple(map(int, stepwise)),
+        "kept": None,
+    }
+    known = {
         "model": model,
         "n_components": k,
         "the shape of the data": list(theirs),
-        "the precision of the data": "single" if single else "double",
+        "the precision of the data": "single" if single[0] else "double",
         # Arrays of priors as lists, so that equal ones are written alike.
         "settings of the model": json.dumps(options, sort_keys=True, default=lambda array: np.asarray(array).tolist()),
         "random_state": seed,
-        "solver": solver,
-        "stepwise": None if stepwise is None else [int(n) for n in stepwise],
+        "solver": course["solver"],
+        "stepwise": course["stepwise"],
         "tol": stop["tol"],
         "check_every": stop["check_every"],
         "the version of plcakit": _core.__version__,
     }
-    resume = engine.resumed(sheet, int(estimator.max_iter))
-    if resume is None:
-        engine.begin(sheet, [0, *accumulate(sizes)][:-1], shared, seed)
-    watch, ended = engine.watch(estimator), {}
     try:
-        course = {
-            "solver": solver,
-            "stop": stop,
-            "likelihood": estimator._wants_likelihood and bool(priors),
-            "watch": watch,
-            "save": engine.saves(),
-            "resume": resume,
-            "stepwise": None if stepwise is None else (engine.count, *stepwise),
-        }
-        result = _core.shard_fit(sheet, shared, engine, course)
+        firsts = [0, *accumulate(size for of in sizes for size in of)][:-1]
+        result = engine.fit(sheet, survey, firsts, course, known)
         ended = {"iterations": result["iterations"], "objective": result["objective"]}
     finally:
         if watch is not None:
             watch.close(**ended)
-    locals_, scales = engine.finish(result["shared"])
-    blocks, metadata = _core.shard_gather(sheet, result["shared"], locals_, result["scale"] or scales)
+    blocks, metadata = result["arrays"], result["metadata"]
     if plsa and cut == 1:
         facts = json.loads(metadata)
         facts["facts"]["given"] = [0.0]

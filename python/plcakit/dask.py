@@ -7,6 +7,7 @@ every worker, and statistics of its size back. Neither the number of workers nor
 from __future__ import annotations
 
 import asyncio
+import io
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -14,24 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _core
-from ._shards import (
-    Engine,
-    Reading,
-    Sheet,
-    begun,
-    check,
-    finished,
-    opened,
-    partial_of,
-    reading,
-    sealed,
-    sourced,
-    stepped,
-    surveyed,
-    unsealed,
-    write,
-)
+from ._shards import Engine, Reading, Sheet, check, opened, reading, sourced, surveyed
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -142,17 +129,52 @@ def _carried(model: bytes) -> bytes:
     return model
 
 
+# What a worker does with a range of shards: the partial sum of their statistics, and what belongs to their samples.
+
+
+def _begun(*arguments: Any) -> tuple[bytes, list[bytes]]:
+    return b"", _core.shard_begin(*arguments)
+
+
+def _passed(sheet: Sheet, shards: list[_core.Shard], state: tuple[bytes, list[bytes]], *rest: Any) -> tuple[bytes, list[bytes]]:
+    return _core.shard_pass(sheet, shards, state[1], *rest)
+
+
+def _finished(
+    sheet: Sheet, shards: list[_core.Shard], state: tuple[bytes, list[bytes]], shared: bytes
+) -> tuple[list[bytes], list[float]]:
+    return _core.shard_finish(sheet, shards, state[1], shared)
+
+
+def _partial(state: tuple[bytes, list[bytes]]) -> bytes:
+    return state[0]
+
+
 def _saved(state: tuple[bytes, list[bytes]], path: str | None) -> Any:
     """What belongs to the samples of a range, as what :func:`_restored` takes."""
     if path is None:
         return state[1]
-    write(Path(path), sealed({}, state[1]))
+    content = io.BytesIO()
+    np.savez(content, *(np.frombuffer(part, dtype=np.uint8) for part in state[1]))
+    _write(Path(path), content.getvalue())
     return path
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all."""
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _restored(saved: Any) -> tuple[bytes, list[bytes]]:
     if isinstance(saved, str):
-        _, saved = unsealed(Path(saved))
+        with np.load(saved) as file:
+            saved = [file[name].tobytes() for name in file.files]
     return b"", saved
 
 
@@ -234,20 +256,17 @@ class _Dask(Engine):
                 if idle == before:
                     raise OSError(f"plcakit.dask: no worker has done anything for {2 * self.timeout:g} s")
 
-    def survey(self, sheet: Sheet) -> tuple[bytes, list[int], bool]:
-        found = self._gathered(
-            self._each(surveyed, self._same(sheet), self.data, self.firsts, self._same(self.count))
-        )
-        partials, sizes, single = zip(*found)
-        if len(set(single)) > 1:
-            raise ValueError("shards: expected all in one precision")
-        return _core.shard_join(partials, True), [size for of in sizes for size in of], single[0]
+    def survey(self, sheet: Sheet) -> list[tuple[bytes, list[int], bool]]:
+        return self._gathered(self._each(surveyed, self._same(sheet), self.data, self.firsts, self._same(self.count)))
 
-    def begin(self, sheet: Sheet, firsts: Sequence[int], shared: bytes, seed: int) -> None:
-        self.sheet = sheet
+    def fit(self, sheet: Sheet, survey: bytes, firsts: Sequence[int], course: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+        self.sheet, self.seed = sheet, course["seed"]
         places = [(n, self.count, first) for n, first in enumerate(firsts)]
-        ranges = [places[a:b] for a, b in zip(self.firsts, self.ends)]
-        self.start = (ranges, shared, seed)
+        self.places = [places[a:b] for a, b in zip(self.firsts, self.ends)]
+        return _core.shard_fit(sheet, survey, self, course)
+
+    def begin(self, shared: bytes) -> None:
+        self.start = shared
         self.saved: list[Any] | None = None
         #: Models since the state was saved, from which it follows.
         self.since: list[tuple[bytes, bool]] = []
@@ -256,10 +275,8 @@ class _Dask(Engine):
     def _restart(self) -> None:
         """What belongs to the samples, from where it was saved and the models since."""
         if self.saved is None:
-            ranges, shared, seed = self.start
-            model = self._submit(_carried, shared)
-            rest = (self._same(model), self._same(seed))
-            self.state = self._each(begun, self._same(self.sheet), self.data, ranges, *rest)
+            model = self._same(self._submit(_carried, self.start))
+            self.state = self._each(_begun, self._same(self.sheet), self.data, self.places, model, self._same(self.seed))
         else:
             self.state = self._each(_restored, self.saved)
         for shared, value in self.since:
@@ -268,7 +285,7 @@ class _Dask(Engine):
     def _step(self, shared: bytes, counts: bool, value: bool) -> list[Any]:
         model = self._same(self._submit(_carried, shared))
         return self._each(
-            stepped, self._same(self.sheet), self.data, self.state, model, self._same(counts), self._same(value)
+            _passed, self._same(self.sheet), self.data, self.state, model, self._same(counts), self._same(value)
         )
 
     def _insisting(self, of: Any) -> Any:
@@ -284,10 +301,12 @@ class _Dask(Engine):
                 self.data = self.client.compute(self.graphs)
                 self._restart()
 
-    def __call__(self, shared: bytes, counts: bool, value: bool) -> bytes:
+    def __call__(self, shared: bytes, counts: bool, value: bool) -> list[bytes]:
+        """A pass over all shards: the sums of their statistics."""
+
         def attempt() -> tuple[list[Any], list[bytes]]:
             state = self._step(shared, counts, value)
-            return state, self._gathered(self._each(partial_of, state))
+            return state, self._gathered(self._each(_partial, state))
 
         state, partials = self._insisting(attempt)
         if counts:
@@ -295,7 +314,11 @@ class _Dask(Engine):
             self.since.append((shared, value))
             if len(self.since) >= self.save_every:
                 self._save()
-        return self._passed(shared, partials)
+        up, down = max(map(len, partials)), len(shared)
+        # A pass that asks for the objective alone sends less than an iteration.
+        before = self.traffic
+        self.traffic = {"up": max(up, before["up"]), "down": max(down, before["down"]), "passes": before["passes"] + 1}
+        return partials
 
     def _save(self) -> None:
         """Cuts the history of the state off, which would reach back to the start."""
@@ -316,9 +339,11 @@ class _Dask(Engine):
                 Path(path).unlink(missing_ok=True)
 
     def finish(self, shared: bytes) -> tuple[list[bytes], list[float]]:
+        """What belongs to the samples of all shards in the end, and the scales of samples where cells are hidden."""
+
         def attempt() -> Any:
             model = self._same(self._submit(_carried, shared))
-            return self._gathered(self._each(finished, self._same(self.sheet), self.data, self.state, model))
+            return self._gathered(self._each(_finished, self._same(self.sheet), self.data, self.state, model))
 
         found = self._insisting(attempt)
         return [local for of, _ in found for local in of], [scale for _, of in found for scale in of]

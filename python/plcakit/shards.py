@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._shards import OneProcess, check, opened, reading, sourced
+from ._shards import Ranks, check, opened, reading, sourced
 from ._shards import fit as _fit
 
 __all__ = ["fit"]
@@ -27,7 +27,7 @@ def fit(estimator: Any, X: Any, *, stepwise: tuple[int, int] | None = None) -> A
     Returns
     -------
     estimator : object
-        The estimator itself. ``traffic_`` has the bytes of an iteration, as of :func:`plcakit.dask.fit`.
+        The estimator itself. ``traffic_`` has the bytes of an iteration, as of :func:`plcakit.mpi.fit`.
 
     Examples
     --------
@@ -42,4 +42,5 @@ def fit(estimator: Any, X: Any, *, stepwise: tuple[int, int] | None = None) -> A
     check(estimator, stepwise)
     sources, along = sourced(X)
     how = reading(estimator, along)
-    return _fit(estimator, OneProcess(opened(sources, 0, how)), along, stepwise)
+    shards = opened(sources, 0, how)
+    return _fit(estimator, Ranks(shards, 0, len(shards)), along, stepwise)

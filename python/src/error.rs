@@ -6,18 +6,21 @@ use plca::em::EmError;
 use plca::fit::{FitError, consensus::ConsensusError};
 use plca::io::{IoError, NoRoom};
 use plca::tensor::DataError;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::{PyErr, PyResult};
+use serde::{Deserialize, Serialize};
 
-/// The reason why a call was refused.
-#[derive(Debug)]
+/// The reason why a call was refused. Ranks tell each other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Refused {
     /// An argument, with its name and what is wrong with it.
     Value(String),
     /// A file.
-    File(IoError),
+    File(String),
     /// More memory than there is.
     Memory(String),
+    /// What has ended another rank, or the way to it.
+    Rank(String),
 }
 
 impl Refused {
@@ -63,7 +66,10 @@ impl From<DataError> for Refused {
 
 impl From<IoError> for Refused {
     fn from(e: IoError) -> Self {
-        Self::File(e)
+        Self::File(match e.needs() {
+            Some(bytes) => format!("{e}: unpack_limit={bytes} allows it"),
+            None => e.to_string(),
+        })
     }
 }
 
@@ -77,11 +83,9 @@ impl From<Refused> for PyErr {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Value(what) => PyValueError::new_err(what),
-            Refused::File(e) => PyOSError::new_err(match e.needs() {
-                Some(bytes) => format!("{e}: unpack_limit={bytes} allows it"),
-                None => e.to_string(),
-            }),
+            Refused::File(what) => PyOSError::new_err(what),
             Refused::Memory(what) => PyMemoryError::new_err(what),
+            Refused::Rank(what) => PyRuntimeError::new_err(what),
         }
     }
 }

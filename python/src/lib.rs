@@ -4,6 +4,7 @@ mod data;
 mod error;
 mod options;
 mod outcome;
+mod ranks;
 mod run;
 mod shards;
 mod starts;
@@ -720,11 +721,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shards::shard_survey, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_known, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_begin, module)?)?;
-    module.add_function(wrap_pyfunction!(shards::shard_begin_local, module)?)?;
-    module.add_function(wrap_pyfunction!(shards::shard_step, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_pass, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_finish, module)?)?;
-    module.add_function(wrap_pyfunction!(shards::shard_join, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_fit, module)?)?;
-    module.add_function(wrap_pyfunction!(shards::shard_gather, module)?)?;
+    module.add_function(wrap_pyfunction!(ranks::ranks_fit, module)?)?;
     Ok(())
 }

@@ -350,6 +350,8 @@ impl From<RunError> for Refused {
             RunError::Fold { source, .. } => source.into(),
             RunError::Parts(e) => e.into(),
             RunError::Room(e) => e.into(),
+            RunError::Io(e) => e.into(),
+            RunError::Ranks(what) => Self::Rank(what),
             RunError::Setting { name, value, what } => {
                 let is = if value.is_empty() { "" } else { " is " };
                 Self::Value(format!("`{}`{is}{value}: {what}", keyword(&name)))

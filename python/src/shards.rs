@@ -1,7 +1,7 @@
-//! Fits of data in shards: what engines call, on whichever machine, with bytes between the calls.
+//! Fits of data in shards: what is called on workers, with bytes between the calls, and the run of a driver.
 //!
-//! A worker holds [`Shard`]s and the bytes of what belongs to their samples. [`shard_step`] makes their statistics of the shared parameters,
-//! [`shard_join`] adds statistics up along the one tree, and [`shard_fit`] is the run itself, wherever the driver is.
+//! A worker holds [`Shard`]s and the bytes of what belongs to their samples. [`shard_survey`], [`shard_begin`], [`shard_pass`] and [`shard_finish`] are
+//! all that it does; [`shard_fit`] is the run itself, wherever the driver is.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use plca::fit::shards::{
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
 };
-use plca::io::ShardPart;
+use plca::io::{ModelFile, ShardPart};
 use plca::tensor::Data;
 use plca_run::Entry;
 use pyo3::exceptions::PyTypeError;
@@ -35,14 +35,15 @@ use crate::supervise::supervise;
 use crate::to_dict;
 
 /// The data of a shard.
-enum Content<T: Scalar> {
+#[derive(Debug)]
+pub(crate) enum Content<T: Scalar> {
     Memory(Box<dyn Data<T>>),
     /// A file of a folder, which is read at every pass.
     File(ShardPart<T>),
 }
 
 impl<T: Scalar> Content<T> {
-    fn read<O>(
+    pub(crate) fn read<O>(
         &self,
         each: &mut dyn FnMut(&dyn Data<T>) -> Result<O, FitError>,
     ) -> Result<O, FitError> {
@@ -161,19 +162,19 @@ pub(crate) struct Sheet<'py> {
     model: String,
     components: usize,
     options: Bound<'py, PyDict>,
-    single: bool,
-    threads: usize,
+    pub(crate) single: bool,
+    pub(crate) threads: usize,
 }
 
 /// The same without Python.
-struct Known {
+pub(crate) struct Known {
     model: String,
     components: usize,
     options: Options,
 }
 
 impl Sheet<'_> {
-    fn known(&self) -> PyResult<Known> {
+    pub(crate) fn known(&self) -> PyResult<Known> {
         Ok(Known {
             model: self.model.clone(),
             components: self.components,
@@ -184,7 +185,7 @@ impl Sheet<'_> {
 
 impl Known {
     /// Does something with the model of data of this shape.
-    fn on<T: Scalar, O>(
+    pub(crate) fn on<T: Scalar, O>(
         self,
         shape: &[usize],
         then: impl FnOnce(&dyn Sharded<T>, &Entry) -> Result<O, Refused>,
@@ -201,12 +202,7 @@ impl Known {
     }
 }
 
-fn encode(what: &impl Serialize) -> Result<Vec<u8>, Refused> {
-    let bytes = postcard::to_stdvec(what);
-    bytes.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
-}
-
-/// As `encode`, but into the memory of a Python object, without a copy: messages can have the size of a model. It holds the interpreter's lock.
+/// A message into the memory of a Python object, without a copy: it can have the size of a model. It holds the interpreter's lock.
 fn to_python<'py>(py: Python<'py>, what: &impl Serialize) -> PyResult<Bound<'py, PyBytes>> {
     let failed = |e| Refused::Value(format!("a message of shards: {e}"));
     let length = postcard::experimental::serialized_size(what).map_err(failed)?;
@@ -216,21 +212,55 @@ fn to_python<'py>(py: Python<'py>, what: &impl Serialize) -> PyResult<Bound<'py,
     })
 }
 
+fn encode(what: &impl Serialize) -> Result<Vec<u8>, Refused> {
+    let bytes = postcard::to_stdvec(what);
+    bytes.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
+}
+
 fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Refused> {
     let what = postcard::from_bytes(bytes);
     what.map_err(|e| Refused::Value(format!("a message of shards: {e}")))
 }
 
-/// Work on this number of threads, which a signal ends between two shards.
-fn worked<O: Send>(
-    py: Python<'_>,
-    sheet: &Sheet<'_>,
-    work: impl FnOnce(Known, &dyn Fn() -> bool) -> Result<O, Refused> + Send,
-) -> PyResult<O> {
+/// Shards one after the other, with what `of_each` has of each, on the threads that are asked for: what `begun` finds, and `of` of every shard. A
+/// signal ends it between two shards, and an error names the one that it is of.
+fn each<'py, T: Scalar, B, I, O: Send>(
+    py: Python<'py>,
+    sheet: &Sheet<'py>,
+    shards: &[PyRef<'py, Shard>],
+    of_each: impl ExactSizeIterator<Item = Result<(Place, I), Refused>> + Send,
+    begun: impl FnOnce(&Content<T>) -> Result<(B, Vec<usize>), Refused> + Send,
+    mut of: impl FnMut((&dyn Sharded<T>, &B), (Place, I), &dyn Data<T>) -> Result<O, Refused> + Send,
+) -> PyResult<Vec<O>> {
+    let contents = contents::<T>(shards)?;
     let known = sheet.known()?;
     let (found, failure) = supervise(py, sheet.threads, None, |control| {
         let stop = control.interrupt();
-        work(known, &|| stop.is_raised())
+        if contents.len() != of_each.len() {
+            let (shards, places) = (contents.len(), of_each.len());
+            return wrong(format!("{shards} shards of {places} places"));
+        }
+        let Some(first) = contents.first() else {
+            return wrong("shards: expected at least one");
+        };
+        let (begun, shape) = begun(first)?;
+        known.on::<T, _>(&shape, |model, _| {
+            let one = |(content, item): (&&Content<T>, Result<(Place, I), Refused>)| {
+                let (place, item) = item?;
+                if stop.is_raised() {
+                    return Err(FitError::Interrupted.into());
+                }
+                let mut item = Some((place, item));
+                let found = content
+                    .read(&mut |data| Ok(item.take().map(|item| of((model, &begun), item, data))));
+                let found = found.map_err(Refused::from).and_then(|found| match found {
+                    Some(found) => found,
+                    None => wrong("read twice"),
+                });
+                found.map_err(|refused| refused.of(&format!("shard {}", place.shard)))
+            };
+            contents.iter().zip(of_each).map(one).collect()
+        })
     })?;
     match failure {
         Some(failure) => Err(failure),
@@ -238,73 +268,47 @@ fn worked<O: Send>(
     }
 }
 
-/// Shards one after the other, with the data of each; an error names the one that it is of.
-fn each<T: Scalar, I, O>(
-    shards: &[&Content<T>],
-    of_each: impl ExactSizeIterator<Item = Result<(Place, I), Refused>>,
-    ended: &dyn Fn() -> bool,
-    mut of: impl FnMut(I, Place, &dyn Data<T>) -> Result<O, Refused>,
-) -> Result<Vec<O>, Refused> {
-    if shards.len() != of_each.len() {
-        let (shards, places) = (shards.len(), of_each.len());
-        return wrong(format!("{shards} shards of {places} places"));
-    }
-    let one = |(content, item): (&&Content<T>, Result<(Place, I), Refused>)| {
-        let (place, item) = item?;
-        if ended() {
-            return Err(FitError::Interrupted.into());
-        }
-        let mut item = Some(item);
-        let found = content.read(&mut |data| Ok(item.take().map(|item| of(item, place, data))));
-        let found = found.map_err(Refused::from).and_then(|found| match found {
-            Some(found) => found,
-            None => wrong("read twice"),
-        });
-        found.map_err(|refused| refused.of(&format!("shard {}", place.shard)))
-    };
-    shards.iter().zip(of_each).map(one).collect()
-}
-
-/// Nothing but the places of shards.
-fn bare(places: &[Place]) -> impl ExactSizeIterator<Item = Result<(Place, ()), Refused>> {
-    places.iter().map(|&place| Ok((place, ())))
-}
-
-fn contents<'a, T: Scalar>(shards: &'a [PyRef<'_, Shard>]) -> PyResult<Vec<&'a Content<T>>> {
+pub(crate) fn contents<'a, T: Scalar>(
+    shards: &'a [PyRef<'_, Shard>],
+) -> PyResult<Vec<&'a Content<T>>> {
     let contents = shards.iter().map(|shard| shard.content::<T>());
     Ok(contents.collect::<Result<_, _>>()?)
 }
 
-/// The sum of statistics as they come, which holds a few nodes of the tree and not all of its leaves.
-struct Sum<S>(Option<Partial<S>>);
-
-impl<S: Merge> Sum<S> {
-    fn add(&mut self, place: Place, stats: S) -> Result<(), Refused> {
-        let leaf = Partial::leaf(place.shard, place.shards, stats).map_err(FitError::from)?;
-        let sum = match self.0.take() {
-            Some(sum) => sum.join(leaf).map_err(FitError::from)?,
-            None => leaf,
-        };
-        self.0 = Some(sum);
-        Ok(())
-    }
-
-    fn all(self) -> Result<Partial<S>, Refused> {
-        match self.0 {
-            Some(sum) => Ok(sum),
-            None => wrong("shards: expected at least one"),
-        }
-    }
+/// Shared parameters, and the shape of the data that they are of.
+fn shared<T: Scalar>(bytes: &[u8]) -> Result<(Shared<T>, Vec<usize>), Refused> {
+    let shared: Shared<T> = decode(bytes)?;
+    let shape = shared.survey().shape.clone();
+    Ok((shared, shape))
 }
 
-/// Where shards are: the number of each, how many there are, and its first sample.
-fn placed(all: Vec<(u32, u32, usize)>) -> Vec<Place> {
-    let places = all.into_iter().map(|(shard, shards, first)| Place {
+/// What belongs to the samples of shards, one after the other.
+fn decoded<T: Scalar>(
+    bytes: &[PyBackedBytes],
+) -> impl ExactSizeIterator<Item = Result<(Place, Local<T>), Refused>> {
+    bytes.iter().map(|bytes| {
+        let local = decode::<Local<T>>(bytes)?;
+        Ok((local.place(), local))
+    })
+}
+
+/// A sum with one more shard, which holds a few nodes of the tree and not all of its leaves.
+fn added<S: Merge>(sum: &mut Option<Partial<S>>, place: Place, stats: S) -> Result<(), Refused> {
+    let before = sum.take().unwrap_or_else(|| Partial::empty(place.shards));
+    let leaf = Partial::leaf(place.shard, place.shards, stats).map_err(FitError::from)?;
+    *sum = Some(before.join(leaf).map_err(FitError::from)?);
+    Ok(())
+}
+
+/// A place as Python has it: the number of a shard, how many there are, and its first sample.
+pub(crate) type Spot = (u32, u32, usize);
+
+pub(crate) fn place((shard, shards, first): Spot) -> Place {
+    Place {
         shard,
         shards,
         first,
-    });
-    places.collect()
+    }
 }
 
 /// The bytes of a list of messages, each of which is let go as it is copied.
@@ -321,6 +325,7 @@ macro_rules! by_scalar {
         }
     };
 }
+pub(crate) use by_scalar;
 
 /// What is known of shards: a partial sum as bytes, and the number of samples of each.
 #[pyfunction]
@@ -328,115 +333,110 @@ pub(crate) fn shard_survey<'py>(
     py: Python<'py>,
     sheet: Sheet<'py>,
     shards: Vec<PyRef<'py, Shard>>,
-    places: Vec<(u32, u32, usize)>,
+    places: Vec<Spot>,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<usize>)> {
-    by_scalar!(sheet, survey(py, &sheet, &shards, &placed(places)))
+    by_scalar!(sheet, survey(py, &sheet, &shards, &places))
 }
 
 fn survey<'py, T: Scalar>(
     py: Python<'py>,
     sheet: &Sheet<'py>,
     shards: &[PyRef<'py, Shard>],
-    places: &[Place],
+    places: &[Spot],
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<usize>)> {
-    let contents = contents::<T>(shards)?;
-    let (sum, sizes) = worked(py, sheet, |known, ended| {
-        let shape = match contents.first() {
-            Some(content) => content.read(&mut |data| Ok(data.shape().to_vec()))?,
-            None => return wrong("shards: expected at least one"),
-        };
-        known.on::<T, _>(&shape, |model, _| {
-            let mut sum = Sum(None);
-            let sizes = each(&contents, bare(places), ended, |(), place, data| {
-                let found = model.survey(data, place.first)?;
-                let size = found.shape[found.along];
-                sum.add(place, found)?;
-                Ok(size)
-            })?;
-            Ok((sum.all()?, sizes))
-        })
-    })?;
+    let places = places.iter().map(|&spot| Ok((place(spot), ())));
+    let shape = |first: &Content<T>| Ok(((), first.read(&mut |data| Ok(data.shape().to_vec()))?));
+    let mut sum = None;
+    let sizes = each(
+        py,
+        sheet,
+        shards,
+        places,
+        shape,
+        |(model, ()), (place, ()), data| {
+            let found = model.survey(data, place.first)?;
+            let size = found.shape[found.along];
+            added(&mut sum, place, found)?;
+            Ok(size)
+        },
+    )?;
     Ok((to_python(py, &sum)?, sizes))
 }
 
-/// The shape and the cut mode of all data.
+/// The facts about all shards as bytes, the shape of all data and the mode that is cut, from what is known of ranges of them.
 #[pyfunction]
-pub(crate) fn shard_known(survey: &[u8]) -> PyResult<(Vec<usize>, usize)> {
-    let survey = surveyed(survey)?;
-    Ok((survey.shape, survey.along))
+pub(crate) fn shard_known(
+    py: Python<'_>,
+    partials: Vec<PyBackedBytes>,
+) -> PyResult<(Bound<'_, PyBytes>, Vec<usize>, usize)> {
+    let survey: Survey = joined(&partials)?;
+    survey.check().map_err(Refused::from)?;
+    Ok((to_python(py, &survey)?, survey.shape, survey.along))
 }
 
-fn surveyed(bytes: &[u8]) -> Result<Survey, Refused> {
-    let survey = decode::<Partial<Survey>>(bytes)?.root();
-    let survey = survey.map_err(FitError::from)?;
-    survey.check()?;
-    Ok(survey)
+/// The sum over all shards of sums over ranges of them, which come in any order.
+fn joined<S: Merge + DeserializeOwned>(partials: &[PyBackedBytes]) -> Result<S, Refused> {
+    let mut sum = None;
+    for bytes in partials {
+        // A range is never without a shard.
+        let Some(next) = decode::<Option<Partial<S>>>(bytes)? else {
+            continue;
+        };
+        sum = Some(match sum {
+            Some(sum) => Partial::join(sum, next).map_err(FitError::from)?,
+            None => next,
+        });
+    }
+    match sum {
+        Some(sum) => Ok(sum.root().map_err(FitError::from)?),
+        None => wrong("shards: expected at least one"),
+    }
 }
 
-/// The shared parameters of a random start.
+/// What belongs to the samples of shards at the start that shared parameters are of.
 #[pyfunction]
 pub(crate) fn shard_begin<'py>(
     py: Python<'py>,
     sheet: Sheet<'py>,
-    survey: &[u8],
-    seed: u64,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let seed = start(seed);
-    let shared = by_scalar!(sheet, begin(sheet.known()?, surveyed(survey)?, seed))?;
-    Ok(PyBytes::new(py, &shared))
-}
-
-/// The stream of random numbers of a first start, as of the command.
-fn start(seed: u64) -> Seed {
-    Seed { seed, stream: 0 }
-}
-
-fn begin<T: Scalar>(known: Known, survey: Survey, seed: Seed) -> Result<Vec<u8>, Refused> {
-    let shape = survey.shape.clone();
-    run::reasonable(known.components, &shape)?;
-    known.on::<T, _>(&shape, |model, _| encode(&model.begin(&survey, seed)?))
-}
-
-/// What belongs to the samples of shards at that start.
-#[pyfunction]
-pub(crate) fn shard_begin_local<'py>(
-    py: Python<'py>,
-    sheet: Sheet<'py>,
     shards: Vec<PyRef<'py, Shard>>,
-    places: Vec<(u32, u32, usize)>,
+    places: Vec<Spot>,
     shared: &[u8],
     seed: u64,
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let seed = start(seed);
-    by_scalar!(
-        sheet,
-        begin_local(py, &sheet, &shards, &placed(places), shared, seed)
-    )
+    by_scalar!(sheet, begin(py, &sheet, &shards, &places, shared, seed))
 }
 
-fn begin_local<'py, T: Scalar>(
+fn begin<'py, T: Scalar>(
     py: Python<'py>,
     sheet: &Sheet<'py>,
     shards: &[PyRef<'py, Shard>],
-    places: &[Place],
-    shared: &[u8],
-    seed: Seed,
+    places: &[Spot],
+    bytes: &[u8],
+    seed: u64,
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let contents = contents::<T>(shards)?;
-    let locals = worked(py, sheet, |known, ended| {
-        let shared: Shared<T> = decode(shared)?;
-        known.on::<T, _>(&shared.survey().shape, |model, _| {
-            each(&contents, bare(places), ended, |(), place, data| {
-                encode(&model.begin_local(data, place, &shared, seed)?)
-            })
-        })
-    })?;
+    let places = places.iter().map(|&spot| Ok((place(spot), ())));
+    let of = |_: &Content<T>| shared::<T>(bytes);
+    let locals = each(
+        py,
+        sheet,
+        shards,
+        places,
+        of,
+        |(model, at), (place, ()), data| {
+            encode(&model.begin_local(data, place, at, first_start(seed))?)
+        },
+    )?;
     Ok(messages(py, locals))
+}
+
+/// The stream of random numbers of a first start, as of the command.
+pub(crate) fn first_start(seed: u64) -> Seed {
+    Seed { seed, stream: 0 }
 }
 
 /// A pass over shards: the partial sum of their statistics, and what belongs to their samples afterwards, where counts were asked for.
 #[pyfunction]
-pub(crate) fn shard_step<'py>(
+pub(crate) fn shard_pass<'py>(
     py: Python<'py>,
     sheet: Sheet<'py>,
     shards: Vec<PyRef<'py, Shard>>,
@@ -450,46 +450,32 @@ pub(crate) fn shard_step<'py>(
         value,
         support: false,
     };
-    by_scalar!(sheet, step(py, &sheet, &shards, &locals, shared, ask))
+    by_scalar!(sheet, pass(py, &sheet, &shards, &locals, shared, ask))
 }
 
-fn step<'py, T: Scalar>(
+fn pass<'py, T: Scalar>(
     py: Python<'py>,
     sheet: &Sheet<'py>,
     shards: &[PyRef<'py, Shard>],
     locals: &[PyBackedBytes],
-    shared: &[u8],
+    bytes: &[u8],
     ask: Ask,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
-    let contents = contents::<T>(shards)?;
-    let (sum, locals) = worked(py, sheet, |known, ended| {
-        let shared: Shared<T> = decode(shared)?;
-        known.on::<T, _>(&shared.survey().shape, |model, _| {
-            let mut sum = Sum(None);
-            let locals = each(
-                &contents,
-                decoded::<T>(locals),
-                ended,
-                |mut local, place, data| {
-                    sum.add(place, model.e_step(data, &mut local, &shared, ask)?)?;
-                    ask.counts.then(|| encode(&local)).transpose()
-                },
-            )?;
-            let locals: Vec<_> = locals.into_iter().flatten().collect();
-            Ok((sum.all()?, locals))
-        })
-    })?;
+    let mut sum = None;
+    let (own, of) = (decoded::<T>(locals), |_: &Content<T>| shared::<T>(bytes));
+    let locals = each(
+        py,
+        sheet,
+        shards,
+        own,
+        of,
+        |(model, at), (place, mut local), data| {
+            added(&mut sum, place, model.e_step(data, &mut local, at, ask)?)?;
+            ask.counts.then(|| encode(&local)).transpose()
+        },
+    )?;
+    let locals = locals.into_iter().flatten().collect();
     Ok((to_python(py, &sum)?, messages(py, locals)))
-}
-
-/// What belongs to the samples of shards, one after the other.
-fn decoded<T: Scalar>(
-    bytes: &[PyBackedBytes],
-) -> impl ExactSizeIterator<Item = Result<(Place, Local<T>), Refused>> {
-    bytes.iter().map(|bytes| {
-        let local = decode::<Local<T>>(bytes)?;
-        Ok((local.place(), local))
-    })
 }
 
 /// Completes the last iteration of shards: what belongs to their samples, and the scale of every sample where cells are hidden.
@@ -509,94 +495,109 @@ fn finish<'py, T: Scalar>(
     sheet: &Sheet<'py>,
     shards: &[PyRef<'py, Shard>],
     locals: &[PyBackedBytes],
-    shared: &[u8],
+    bytes: &[u8],
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Vec<f64>)> {
-    let contents = contents::<T>(shards)?;
-    let (locals, scales) = worked(py, sheet, |known, ended| {
-        let shared: Shared<T> = decode(shared)?;
-        known.on::<T, _>(&shared.survey().shape, |model, _| {
-            let complete = shared.survey().complete;
-            let mut scales = Vec::new();
-            let locals = each(
-                &contents,
-                decoded::<T>(locals),
-                ended,
-                |mut local, _, data| {
-                    model.finish(data, &mut local, &shared)?;
-                    if !complete {
-                        scales.extend(model.scale(data, &local, &shared)?.into_iter().flatten());
-                    }
-                    encode(&local)
-                },
-            )?;
-            Ok((locals, scales))
-        })
-    })?;
+    let (own, of) = (decoded::<T>(locals), |_: &Content<T>| shared::<T>(bytes));
+    let mut scales = Vec::new();
+    let locals = each(
+        py,
+        sheet,
+        shards,
+        own,
+        of,
+        |(model, at), (_, mut local), data| {
+            model.finish(data, &mut local, at)?;
+            if !at.survey().complete {
+                scales.extend(model.scale(data, &local, at)?.into_iter().flatten());
+            }
+            encode(&local)
+        },
+    )?;
     Ok((messages(py, locals), scales))
 }
 
-/// Adds partial sums up, in any order: of surveys, or of statistics.
-#[pyfunction]
-#[pyo3(signature = (partials, survey=false))]
-pub(crate) fn shard_join<'py>(
-    py: Python<'py>,
-    partials: Vec<PyBackedBytes>,
-    survey: bool,
-) -> PyResult<Bound<'py, PyBytes>> {
-    match survey {
-        true => to_python(py, &py.detach(|| join::<Survey>(&partials))?),
-        false => to_python(py, &py.detach(|| join::<Stats>(&partials))?),
+/// How a run is made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Course<'py> {
+    seed: u64,
+    solver: String,
+    stop: Bound<'py, PyDict>,
+    pub(crate) likelihood: bool,
+    /// `watch(start, iteration, objective)`, as of `fit`.
+    pub(crate) watch: Option<Bound<'py, PyAny>>,
+    /// Of a stepwise start the passes and the shards of a round.
+    stepwise: Option<(u32, u32)>,
+    /// A folder in which it is kept, after how many iterations, and what is known of it as JSON.
+    pub(crate) kept: Option<(PathBuf, u64, String)>,
+}
+
+/// The same without Python.
+pub(crate) struct Plan {
+    pub(crate) seed: Seed,
+    pub(crate) solver: Solver,
+    pub(crate) stop: Stop,
+    pub(crate) stepwise: Option<Stepwise>,
+}
+
+impl Course<'_> {
+    pub(crate) fn plan(&self) -> PyResult<Plan> {
+        let stepwise = self.stepwise;
+        Ok(Plan {
+            seed: first_start(self.seed),
+            solver: self.solver.parse().map_err(Refused::from)?,
+            stop: run::stop(&Options::of(&self.stop)?, Stop::default())?,
+            stepwise: stepwise.map(|(passes, shards)| Stepwise::new(passes).shards(shards)),
+        })
     }
 }
 
-fn join<S: Merge + DeserializeOwned>(partials: &[PyBackedBytes]) -> Result<Partial<S>, Refused> {
-    let mut partials = partials.iter().map(|bytes| decode::<Partial<S>>(bytes));
-    let Some(first) = partials.next() else {
-        return wrong("`partials` is empty");
-    };
-    partials.try_fold(first?, |sum, next| {
-        Ok(sum.join(next?).map_err(FitError::from)?)
-    })
+/// Facts about all shards, from `shard_known`, if there can be as many components.
+pub(crate) fn surveyed(known: &Known, bytes: &[u8]) -> Result<Survey, Refused> {
+    let survey: Survey = decode(bytes)?;
+    run::reasonable(known.components, &survey.shape)?;
+    Ok(survey)
 }
 
-/// An engine in Python: `engine(shared, counts, value)` answers with the partial sum over all shards.
+/// What a fit has found, for Python.
+pub(crate) fn answer<'py, T: Scalar>(
+    py: Python<'py>,
+    outcome: &Outcome,
+    file: &ModelFile,
+) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    result.set_item("arrays", to_dict::<T>(py, &file.arrays)?)?;
+    result.set_item("metadata", file.metadata.to_string())?;
+    outcome.tell(&result)?;
+    Ok(result)
+}
+
+/// An engine in Python: `engine.begin(shared)` makes what belongs to the samples of all shards, `engine(shared, counts, value)` answers with partial
+/// sums over all of them, `engine.finish(shared)` with the samples and their scales.
 #[derive(Debug)]
 struct Caller<'a, 'py> {
     engine: &'a Bound<'py, PyAny>,
     failure: RefCell<Option<PyErr>>,
 }
 
-impl<T: Scalar> Engine<T> for Caller<'_, '_> {
-    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
-        let attempt = || -> PyResult<Stats> {
-            let shared = to_python(self.engine.py(), shared)?;
-            let answer = self.engine.call1((shared, ask.counts, ask.value))?;
-            let answer: PyBackedBytes = answer.extract()?;
-            let sum = decode::<Partial<Stats>>(&answer)?.root();
-            Ok(sum.map_err(|e| Refused::from(FitError::from(e)))?)
-        };
-        attempt().map_err(|e| {
+impl Caller<'_, '_> {
+    /// What the engine answers; what it raises is kept.
+    fn asked<O>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<O>) -> Result<O, FitError> {
+        ask(self.engine.py()).map_err(|e| {
             self.failure.replace(Some(e));
             FitError::Interrupted
         })
     }
 }
 
-/// How a run is made that an engine answers, and goes on after an end before its time.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Course<'py> {
-    solver: String,
-    stop: Bound<'py, PyDict>,
-    likelihood: bool,
-    /// `watch(start, iteration, objective)`, as of `fit`.
-    watch: Option<Bound<'py, PyAny>>,
-    /// `save(iteration, state)` after each such number of iterations.
-    save: Option<(usize, Bound<'py, PyAny>)>,
-    /// Such a state, of shards that are as they were then.
-    resume: Option<PyBackedBytes>,
-    /// The number of shards, and of a stepwise start the passes and the shards of a round.
-    stepwise: Option<(u32, u32, u32)>,
+impl<T: Scalar> Engine<T> for Caller<'_, '_> {
+    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+        self.asked(|py| {
+            let shared = to_python(py, shared)?;
+            let answer = self.engine.call1((shared, ask.counts, ask.value))?;
+            Ok(joined(&answer.extract::<Vec<PyBackedBytes>>()?)?)
+        })
+    }
 }
 
 /// A run whose shards an engine holds.
@@ -604,7 +605,7 @@ pub(crate) struct Course<'py> {
 pub(crate) fn shard_fit<'py>(
     py: Python<'py>,
     sheet: Sheet<'py>,
-    shared: &[u8],
+    survey: &[u8],
     engine: &Bound<'py, PyAny>,
     course: Course<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -612,130 +613,73 @@ pub(crate) fn shard_fit<'py>(
         engine,
         failure: RefCell::default(),
     };
-    let fitted = by_scalar!(sheet, fit(&sheet, shared, &caller, &course));
-    let fitted = match (caller.failure.take(), fitted) {
-        (Some(failure), _) => return Err(failure),
-        (None, fitted) => fitted?,
-    };
-    let result = PyDict::new(py);
-    result.set_item("shared", PyBytes::new(py, &fitted.shared))?;
-    result.set_item("scale", fitted.scale)?;
-    fitted.outcome.tell(&result)?;
-    Ok(result)
+    let fitted = by_scalar!(sheet, fit(py, &sheet, survey, &caller, &course));
+    match caller.failure.take() {
+        Some(failure) => Err(failure),
+        None => fitted,
+    }
 }
 
-struct Ran {
-    shared: Vec<u8>,
-    scale: Vec<f64>,
-    outcome: Outcome,
-}
-
-fn fit<T: Scalar>(
-    sheet: &Sheet<'_>,
-    shared: &[u8],
-    caller: &Caller<'_, '_>,
-    course: &Course<'_>,
-) -> PyResult<Ran> {
-    let stop = run::stop(&Options::of(&course.stop)?, Stop::default())?;
-    let solver: Solver = course.solver.parse().map_err(Refused::from)?;
-    let (mut shared, from) = match &course.resume {
-        Some(state) => {
-            let (shared, from) = decode::<(Shared<T>, Checkpoint<T>)>(state)?;
-            (shared, Some(from))
+fn fit<'py, T: Scalar>(
+    py: Python<'py>,
+    sheet: &Sheet<'py>,
+    survey: &[u8],
+    caller: &Caller<'_, 'py>,
+    course: &Course<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (known, plan) = (sheet.known()?, course.plan()?);
+    let survey = surveyed(&known, survey)?;
+    let observer = |it: &Iteration<'_, T>| {
+        let watch = course.watch.as_ref().zip(it.measured);
+        let answer = caller.asked(|_| match watch {
+            Some((watch, point)) => watch
+                .call1((0, point.iteration, point.objective))?
+                .is_truthy(),
+            None => Ok(false),
+        });
+        match answer {
+            Ok(false) => ControlFlow::Continue(()),
+            Ok(true) => ControlFlow::Break(Status::Custom("callback".into())),
+            Err(_) => ControlFlow::Break(Status::Interrupted),
         }
-        None => (decode(shared)?, None),
     };
-    let shape = shared.survey().shape.clone();
-    let ran = sheet.known()?.on::<T, _>(&shape, |model, _| {
-        let from = match from {
-            Some(from) => from,
-            None => {
-                // What the solver refuses is refused before a start is learnt.
-                let at = RefCell::new(shared.clone());
-                if solver == Solver::Fast {
-                    Elsewhere::new(model, caller, &at)?.by_samples()?;
-                }
-                let stepwise = course
-                    .stepwise
-                    .map(|(count, passes, shards)| (count, Stepwise::new(passes).shards(shards)));
-                started(model, caller, &mut shared, stepwise)?;
-                Checkpoint::new(shared.parameters().clone())
-            }
-        };
-        let at = RefCell::new(shared);
+    let (outcome, file) = known.on::<T, _>(&survey.shape, |model, entry| {
+        let at = RefCell::new(model.begin(&survey, plan.seed)?);
+        caller.asked(|py| {
+            let shared = to_python(py, &*at.borrow())?;
+            caller.engine.call_method1("begin", (shared,)).map(drop)
+        })?;
+        // What the solver refuses is refused before a start is learnt.
+        if plan.solver == Solver::Fast {
+            Elsewhere::new(model, caller, &at)?.by_samples()?;
+        }
+        let count = || caller.asked(|_| caller.engine.getattr("count")?.extract::<u32>());
+        let stepwise = plan.stepwise.map(|how| Ok::<_, FitError>((count()?, how)));
+        let stepwise = stepwise.transpose()?;
+        started(model, caller, &mut at.borrow_mut(), stepwise)?;
+        let from = Checkpoint::new(at.borrow().parameters().clone());
         let elsewhere = || Elsewhere::new(model, caller, &at);
-        let observer = |it: &Iteration<'_, T>| {
-            let attempt = || -> PyResult<bool> {
-                if let Some((every, save)) = &course.save
-                    && it.done().is_multiple_of((*every).max(1))
-                {
-                    let state = to_python(save.py(), &(&*at.borrow(), it.checkpoint()))?;
-                    save.call1((it.done(), state))?;
-                }
-                match (&course.watch, it.measured) {
-                    (Some(watch), Some(point)) => {
-                        let answer = watch.call1((0, point.iteration, point.objective))?;
-                        answer.is_truthy()
-                    }
-                    _ => Ok(false),
-                }
-            };
-            match attempt() {
-                Ok(false) => ControlFlow::Continue(()),
-                Ok(true) => ControlFlow::Break(Status::Custom("callback".into())),
-                Err(e) => {
-                    caller.failure.replace(Some(e));
-                    ControlFlow::Break(Status::Interrupted)
-                }
-            }
-        };
         let run = Run::<Parameters<T>>::new(Box::new(elsewhere()?));
-        let run = run.solver(solver).stop(stop).observe(observer);
+        let run = run.solver(plan.solver).stop(plan.stop).observe(observer);
         let fit = run.resume(from)?;
         // All blocks: the algorithm itself has the shared ones alone.
-        let blocks = model.whole(at.borrow().survey())?.blocks;
-        let mut outcome = Outcome::of(&fit, is_posterior(&blocks))?;
+        let mut outcome = Outcome::of(&fit, is_posterior(&model.whole(&survey)?.blocks))?;
         if course.likelihood {
             outcome.likelihood = Some(elsewhere()?.likelihood(at.borrow().parameters())?);
         }
-        Ok(Ran {
-            scale: fit.state().fact("scale").unwrap_or_default().to_vec(),
-            outcome,
-            shared: encode(&*at.borrow())?,
-        })
-    });
-    Ok(ran?)
-}
-
-/// The blocks of all data, and their metadata as JSON, from what belongs to the samples of all shards in their order.
-#[pyfunction]
-pub(crate) fn shard_gather<'py>(
-    py: Python<'py>,
-    sheet: Sheet<'py>,
-    shared: &[u8],
-    locals: Vec<PyBackedBytes>,
-    scale: Vec<f64>,
-) -> PyResult<(Bound<'py, PyDict>, String)> {
-    by_scalar!(sheet, gather(py, &sheet, shared, &locals, scale))
-}
-
-fn gather<'py, T: Scalar>(
-    py: Python<'py>,
-    sheet: &Sheet<'py>,
-    shared: &[u8],
-    locals: &[PyBackedBytes],
-    scale: Vec<f64>,
-) -> PyResult<(Bound<'py, PyDict>, String)> {
-    let shared: Shared<T> = decode(shared)?;
-    let locals = decoded::<T>(locals).map(|found| Ok(found?.1));
-    let locals = locals.collect::<Result<Vec<_>, Refused>>()?;
-    let shape = shared.survey().shape.clone();
-    let file = sheet.known()?.on::<T, _>(&shape, |model, entry| {
-        let at = model.gather(&shared, &locals)?.widened();
-        Ok(entry.file(&match scale.is_empty() {
-            true => at,
-            false => at.with_fact("scale", scale),
-        }))
+        let (locals, scales): (Vec<PyBackedBytes>, Vec<f64>) = caller.asked(|py| {
+            let shared = to_python(py, &*at.borrow())?;
+            caller.engine.call_method1("finish", (shared,))?.extract()
+        })?;
+        let locals = decoded::<T>(&locals).map(|found| Ok(found?.1));
+        let locals = locals.collect::<Result<Vec<_>, Refused>>()?;
+        let scale = fit.state().fact("scale").map_or(scales, <[f64]>::to_vec);
+        let whole = model.gather(&at.borrow(), &locals)?.widened();
+        let whole = match scale.is_empty() {
+            true => whole,
+            false => whole.with_fact("scale", scale),
+        };
+        Ok((outcome, entry.file(&whole)))
     })?;
-    Ok((to_dict::<T>(py, &file.arrays)?, file.metadata.to_string()))
+    answer::<T>(py, &outcome, &file)
 }

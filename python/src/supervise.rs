@@ -30,8 +30,11 @@ enum Event {
 }
 
 /// How the work hears of the thread that waits.
+#[derive(Debug)]
 pub(crate) struct Control {
     stop: Interrupt,
+    /// What the callback has raised.
+    raised: Mutex<Option<String>>,
     /// `None` where nobody wants reports.
     reports: Option<Mutex<(Sender<Event>, Receiver<bool>)>>,
 }
@@ -40,6 +43,19 @@ impl Control {
     /// What is raised when the work is to stop.
     pub(crate) fn interrupt(&self) -> Interrupt {
         self.stop.clone()
+    }
+
+    /// What the callback has raised, in words.
+    pub(crate) fn raised(&self) -> Option<String> {
+        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.take()
+    }
+
+    /// Ends the work for what the callback has raised.
+    fn fail(&self, e: &PyErr) {
+        let raised = self.raised.lock();
+        *raised.unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
+        self.stop.raise();
     }
 
     /// After an iteration of a start: reports a measured objective, and says whether the run is to end.
@@ -132,6 +148,7 @@ pub(crate) fn supervise<O: Send>(
     let reports = watch.map(|_| Mutex::new((events.clone(), answered)));
     let control = Control {
         stop: Interrupt::default(),
+        raised: Mutex::default(),
         reports,
     };
     // A receiver is not shared between threads, a mutex around it is: the lock is given away with a reference to it.
@@ -169,9 +186,9 @@ pub(crate) fn supervise<O: Send>(
                     let answer = match answer {
                         Some(Ok(answer)) => answer,
                         Some(Err(e)) => {
-                            failure = Some(e);
                             // Before the answer, after which the work looks at it.
-                            control.stop.raise();
+                            control.fail(&e);
+                            failure = Some(e);
                             false
                         }
                         None => false,

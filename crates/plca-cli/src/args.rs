@@ -11,13 +11,13 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
+use plca_run::ranks::World;
 use plca_run::{Family, Options, families, family};
 use serde_json::Value;
 use skellam_snmf::Rate;
 
 use crate::models::Kind;
 use crate::reading::{DataArgs, Sizes, dimension, sizes};
-use crate::world::World;
 use plca_em::{Local, StepSize};
 use plca_fit::shards::Stepwise;
 use plca_fit::{Solver, Stop};

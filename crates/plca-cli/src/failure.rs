@@ -203,7 +203,7 @@ impl From<plca_run::RunError> for Failure {
             E::Fit(e) | E::Shape(e) => e.into(),
             E::File { path, what } => Self::of(&path, what),
             E::Io(e) => e.into(),
-            E::Draw(what) => Self::new(what),
+            E::Draw(what) | E::Ranks(what) => Self::new(what),
             e => Self::usage(chain(&e)),
         }
     }

@@ -45,7 +45,6 @@ mod spectrogram;
 mod streams;
 mod table;
 mod transform;
-mod world;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -57,10 +56,10 @@ use clap::{ArgMatches, FromArgMatches};
 
 use args::{Arguments, Command};
 use failure::Failure;
+use plca_run::ranks::World;
 use streams::Streams;
-use world::World;
 
-pub use world::Ranks;
+pub use plca_run::ranks::Transport;
 
 /// Does what the command line of the process says; the status to end with.
 pub fn main() -> ExitCode {
@@ -77,7 +76,7 @@ pub fn main() -> ExitCode {
 ///
 /// The result has the bits of [`main`] in one process, for any number of ranks up to that of the shards. Rank 0 writes and speaks; a failure of one
 /// rank ends all of them.
-pub fn on_ranks(ranks: impl Ranks + 'static) -> ExitCode {
+pub fn on_ranks(ranks: impl Transport + 'static) -> ExitCode {
     let world = Arc::new(World::new(ranks));
     let line: Vec<_> = std::env::args_os().collect();
     if let Err(e) = help::command().try_get_matches_from(&line)

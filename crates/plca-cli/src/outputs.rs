@@ -228,6 +228,7 @@ fn created(path: &Path) -> std::io::Result<File> {
 }
 
 /// The trace of a run: a line is in its file as soon as it is known, and stays there where the run fails.
+#[derive(Debug)]
 pub(crate) struct Trace<'a> {
     path: Option<&'a Path>,
     /// Begun with the first line: what fails before leaves what was there.

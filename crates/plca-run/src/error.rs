@@ -42,6 +42,9 @@ pub enum RunError {
     /// What cannot be drawn.
     #[error("{0}")]
     Draw(String),
+    /// What ranks cannot tell each other.
+    #[error("{0}")]
+    Ranks(String),
     /// The model in a file is not what was expected.
     #[error("{}: {what}", path.display())]
     File {

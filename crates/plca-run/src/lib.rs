@@ -12,10 +12,12 @@ mod kind;
 mod models;
 mod options;
 mod priors;
+pub mod ranks;
 mod saved;
 mod scalar;
 mod select;
 mod stream;
+mod world;
 
 pub use approximation::{Approximation, Draws};
 pub use entry::{Entry, Request};

@@ -8,7 +8,7 @@ use mpi::Threading;
 use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, Root, Source};
-use plca_cli::Ranks;
+use plca_cli::Transport;
 
 /// Bytes at once: MPI counts them in 31 bits.
 const CHUNK: usize = 1 << 30;
@@ -25,7 +25,7 @@ fn world() -> SimpleCommunicator {
     SimpleCommunicator::world()
 }
 
-impl Ranks for World {
+impl Transport for World {
     fn rank(&self) -> usize {
         world().rank() as usize
     }

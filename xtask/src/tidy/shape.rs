@@ -34,7 +34,6 @@ const LARGE: &[(&str, &str)] = &[
     ("crates/plca-cli/src/fit.rs", "run"),
     ("crates/plca-cli/src/inspect.rs", "components"),
     ("crates/plca-cli/src/models/priors.rs", "priors"),
-    ("crates/plca-cli/src/ranks.rs", "run"),
     ("crates/plca-cli/src/report.rs", "page"),
     ("crates/plca-cli/src/run.rs", "start"),
     ("crates/plca-cli/src/separate.rs", "run"),

@@ -1,6 +1,7 @@
 //! Shards that an engine outside of this crate holds.
 
-use std::cell::RefCell;
+use std::borrow::Cow;
+use std::cell::{Ref, RefCell};
 use std::fmt::Debug;
 
 use plca_tensor::Real;
@@ -9,7 +10,7 @@ use super::sharded::{checked, likelihood, settles};
 use super::squared::squared;
 use super::states::Task;
 use super::stepwise::learn;
-use super::{Ask, Sharded, Shared, Stats, Stepwise, Survey, Whole};
+use super::{Ask, Sharded, Shared, Stats, Stepwise, Whole};
 use crate::em::{constant, extrapolates};
 use crate::{Algorithm, Axis, BlockSpec, FitError, Parameters, Sense, Stepped};
 
@@ -27,13 +28,13 @@ pub trait Engine<T: Real>: Debug {
 /// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em),
 /// [`Solver::Squarem`](crate::Solver::Squarem) or [`Solver::Fast`](crate::Solver::Fast), whose parameters are the shared ones.
 ///
-/// Results are bit-identical to those of [`InProcess`](super::InProcess) over the same shards. What belongs to the samples is with the engine:
-/// at the end `finish` of [`Sharded`] completes it, and `gather` puts all together.
+/// Results are bit-identical to those of [`InProcess`](super::InProcess) over the same shards, which is an engine of this one. What belongs to the
+/// samples is with the engine: at the end `finish` of [`Sharded`] completes it, and `gather` puts all together.
 #[derive(Debug)]
 pub struct Elsewhere<'a, T: Real> {
     model: &'a dyn Sharded<T>,
     engine: &'a dyn Engine<T>,
-    whole: Whole<T>,
+    whole: Cow<'a, Whole<T>>,
     blocks: Vec<BlockSpec<T>>,
     shared: &'a RefCell<Shared<T>>,
 }
@@ -50,57 +51,81 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         shared: &'a RefCell<Shared<T>>,
     ) -> Result<Self, FitError> {
         let whole = checked(model, shared.borrow().survey())?;
+        Ok(Self::of(model, engine, Cow::Owned(whole), shared))
+    }
+
+    /// The same of a model that was checked.
+    pub(super) fn of(
+        model: &'a dyn Sharded<T>,
+        engine: &'a dyn Engine<T>,
+        whole: Cow<'a, Whole<T>>,
+        shared: &'a RefCell<Shared<T>>,
+    ) -> Self {
         let blocks = whole.blocks.iter().enumerate();
         let blocks = blocks.filter(|&(j, _)| model.sample_axis(&whole.blocks, j) == Axis::None);
-        Ok(Self {
+        Self {
             blocks: blocks.map(|(_, spec)| spec.clone()).collect(),
             model,
             engine,
             whole,
             shared,
-        })
+        }
     }
 
-    fn survey(&self) -> Survey {
-        self.shared.borrow().survey().clone()
+    /// An iteration; where it fails, the shared parameters are as they were.
+    pub(super) fn iterate(&self, task: Task, measure: bool) -> Result<Stepped, FitError> {
+        let before = self.shared.borrow().task;
+        // A start that is not made yet comes first.
+        if !matches!(before, Task::Start(_)) {
+            self.shared.borrow_mut().task = task;
+        }
+        let stats = self.engine.pass(&self.shared.borrow(), Ask::step(measure));
+        let made = stats.and_then(|stats| {
+            let mut shared = self.shared.borrow_mut();
+            self.model.m_step(&mut shared, stats)
+        });
+        if made.is_err() {
+            self.shared.borrow_mut().task = before;
+        }
+        Ok(Stepped::of(made?))
     }
 
+    /// Takes parameters to where an iteration takes the shared ones.
     fn advance(
         &self,
         at: &mut Parameters<T>,
-        task: Task,
-        measure: bool,
+        step: impl FnOnce() -> Result<Stepped, FitError>,
     ) -> Result<Stepped, FitError> {
-        let mut shared = self.shared.borrow().clone();
-        self.checked(&shared, at)?;
-        // A start that is not made yet comes first.
-        if !matches!(shared.task, Task::Start(_)) {
-            shared = shared.to(task);
-        }
-        let stats = self.engine.pass(&shared, Ask::step(measure))?;
-        let objective = self.model.m_step(&mut shared, stats)?;
-        *at = shared.parameters().clone();
-        self.shared.replace(shared);
-        Ok(Stepped::of(objective))
+        self.checked(at)?;
+        let stepped = step()?;
+        *at = self.shared.borrow().parameters().clone();
+        Ok(stepped)
     }
 
-    /// The statistics of all shards. Parameters that are not those of the last iteration nobody can answer for: the shards have moved on.
-    fn pass(&self, at: &Parameters<T>, ask: Ask) -> Result<(Shared<T>, Stats), FitError> {
-        let shared = self.shared.borrow().clone();
-        self.checked(&shared, at)?;
+    /// Parameters that are not those of the last iteration nobody can answer for: the shards have moved on.
+    fn checked(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        let shared = self.shared.borrow();
+        let own = &shared.parameters;
+        // Numbers that are none are those of the last iteration too.
+        let like = |(a, b): (&T, &T)| a == b || a.to_f64().is_nan() && b.to_f64().is_nan();
+        let mut both = own.matrices().iter().zip(at.matrices());
+        let same = both.all(|(a, b)| a.shape() == b.shape() && a.iter().zip(b).all(like));
+        if same && own.iteration() == at.iteration() {
+            return Ok(());
+        }
+        Err(FitError::Conflict {
+            what:
+                "shards on workers go from one iteration to the next: expected the solver `em`, `squarem` or `fast`"
+                    .into(),
+        })
+    }
+
+    /// Statistics of parameters, and the shared ones that these are.
+    fn pass(&self, at: &Parameters<T>, ask: Ask) -> Result<(Ref<'_, Shared<T>>, Stats), FitError> {
+        self.checked(at)?;
+        let shared = self.shared.borrow();
         let stats = self.engine.pass(&shared, ask)?;
         Ok((shared, stats))
-    }
-
-    fn checked(&self, shared: &Shared<T>, at: &Parameters<T>) -> Result<(), FitError> {
-        if shared.parameters() != at {
-            return Err(FitError::Conflict {
-                what:
-                    "shards on workers go from one iteration to the next: expected the solver `em`, `squarem` or `fast`"
-                        .into(),
-            });
-        }
-        Ok(())
     }
 }
 
@@ -132,7 +157,7 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        self.advance(at, Task::Iterate, measure)
+        self.advance(at, || self.iterate(Task::Iterate, measure))
     }
 
     fn by_samples(&self) -> Result<bool, FitError> {
@@ -140,18 +165,16 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn step_by_samples(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        self.advance(at, Task::Settle, measure)
+        self.advance(at, || self.iterate(Task::Settle, measure))
     }
 
     fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
-        let shared = self.shared.borrow().clone();
-        let made = self.checked(&shared, at).and_then(|()| {
+        Some(self.advance(at, || {
+            let shared = self.shared.borrow().clone();
             let (shared, stepped) = squared(self.model, &self.whole, self.engine, shared, measure)?;
-            *at = shared.parameters().clone();
             self.shared.replace(shared);
             Ok(stepped)
-        });
-        Some(made)
+        }))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -165,27 +188,24 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let shared = self.shared.borrow().clone();
-        self.checked(&shared, at)?;
-        let shared = shared.to(Task::Likelihood);
+        self.checked(at)?;
+        let shared = self.shared.borrow().clone().to(Task::Likelihood);
         let stats = self.engine.pass(&shared, Ask::objective())?;
         Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
     }
 
     /// That of a model whose hidden cells are imputed in one scale for all shards; others have one for every sample, which the shards know.
     fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
-        let survey = self.survey();
-        if survey.complete || !self.whole.conditional {
+        if self.shared.borrow().survey.complete || !self.whole.conditional {
             return Ok(None);
         }
-        let (_, stats) = self.pass(at, Ask::objective())?;
+        let (shared, stats) = self.pass(at, Ask::objective())?;
         // [SPEC 4] s = v_obs / Σ_obs P
-        Ok(stats.seen.map(|seen| vec![survey.total / seen]))
+        Ok(stats.seen.map(|seen| vec![shared.survey.total / seen]))
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        let (_, stats) = self.pass(at, Ask::support())?;
-        stats.check_support()
+        self.pass(at, Ask::support())?.1.check_support()
     }
 
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
@@ -201,7 +221,7 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn unit(&self) -> f64 {
-        self.survey().absolute
+        self.shared.borrow().survey.absolute
     }
 
     fn mass(&self) -> f64 {

@@ -1,6 +1,8 @@
 //! All shards in one process.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
@@ -8,11 +10,12 @@ use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::elsewhere::started;
-use super::sharded::{checked, divides, gathered, likelihood, settles, sums};
+use super::sharded::{checked, divides, gathered, settles, sums};
 use super::squared::squared;
 use super::states::{Pending, Task, Term};
 use super::{
-    Ask, Engine, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey, Version, Whole,
+    Ask, Elsewhere, Engine, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey,
+    Version, Whole,
 };
 use crate::em::extrapolates;
 use crate::{
@@ -207,24 +210,6 @@ impl<'a, T: Real> InProcess<'a, T> {
         }
     }
 
-    /// A pass over all shards: the sum of their statistics, and what belongs to each afterwards.
-    fn pass(
-        &self,
-        at: &Parameters<T>,
-        shared: &Shared<T>,
-        ask: Ask,
-    ) -> Result<(Stats, Vec<Local<T>>), FitError> {
-        let (mut sum, mut locals) = (Partial::empty(self.shards.count()), Vec::new());
-        for &place in &self.places {
-            let mut local = self.local(at, place);
-            sum = sum.join(self.leaf(&mut local, shared, ask)?)?;
-            if ask.counts {
-                locals.push(local);
-            }
-        }
-        Ok((sum.root()?, locals))
-    }
-
     /// The statistics of a shard.
     fn leaf(
         &self,
@@ -247,18 +232,6 @@ impl<'a, T: Real> InProcess<'a, T> {
         Ok(leaf)
     }
 
-    /// All blocks after a pass, and the objective before it.
-    fn renewed(
-        &self,
-        at: &Parameters<T>,
-        mut shared: Shared<T>,
-        ask: Ask,
-    ) -> Result<(Vec<DMatrix<T>>, Option<f64>), FitError> {
-        let (stats, locals) = self.pass(at, &shared, ask)?;
-        let objective = self.model.m_step(&mut shared, stats)?;
-        Ok((self.gathered(&shared, locals)?, objective))
-    }
-
     /// All blocks, of which those of the samples may not be finished.
     fn gathered(
         &self,
@@ -274,46 +247,86 @@ impl<'a, T: Real> InProcess<'a, T> {
         gathered(self.model, &self.whole.blocks, shared, &locals)
     }
 
+    /// What these shards answer as an engine at these parameters, of which the shared ones are handed on.
+    fn asked<O>(
+        &self,
+        at: &Parameters<T>,
+        of: impl FnOnce(&dyn Algorithm<T>, &Parameters<T>) -> Result<O, FitError>,
+    ) -> Result<O, FitError> {
+        let (held, shared) = (self.held(at), RefCell::new(self.shared(at)?));
+        let all = self.driven(&held, &shared);
+        of(&all, &shared.borrow().parameters)
+    }
+
+    fn driven<'e>(&'e self, held: &'e Held<'e, T>, at: &'e RefCell<Shared<T>>) -> Elsewhere<'e, T> {
+        Elsewhere::of(self.model, held, Cow::Borrowed(&self.whole), at)
+    }
+
     fn iterated(
         &self,
         at: &mut Parameters<T>,
         task: Task,
         measure: bool,
     ) -> Result<Stepped, FitError> {
-        let shared = self.shared(at)?.to(task);
-        let (blocks, objective) = self.renewed(at, shared, Ask::step(measure))?;
-        self.advance(at, blocks);
-        Ok(Stepped::of(objective))
+        let (held, shared) = (self.held(at), RefCell::new(self.shared(at)?));
+        let stepped = self.driven(&held, &shared).iterate(task, measure)?;
+        let locals = held.locals();
+        self.advance(at, &shared.into_inner(), locals)?;
+        Ok(stepped)
     }
 
-    fn held(&self, at: &Parameters<T>) -> Held<'_, T> {
-        let locals = self.places.iter().map(|&place| self.local(at, place));
+    fn held<'h>(&'h self, at: &'h Parameters<T>) -> Held<'h, T> {
         Held {
             of: self,
-            locals: RefCell::new(locals.collect()),
+            at,
+            locals: RefCell::default(),
         }
     }
 
-    /// Puts all blocks but frozen ones in place of the old ones; an iteration is counted.
-    fn advance(&self, at: &mut Parameters<T>, blocks: Vec<DMatrix<T>>) {
+    /// Puts all blocks but frozen ones in place of the old ones, and counts the iterations.
+    fn advance(
+        &self,
+        at: &mut Parameters<T>,
+        shared: &Shared<T>,
+        locals: Vec<Local<T>>,
+    ) -> Result<(), FitError> {
+        let blocks = self.gathered(shared, locals)?;
         let free = self.whole.blocks.iter().zip(blocks);
         let free = free.map(|(spec, block)| (spec.frozen != Frozen::Whole).then_some(block));
         at.advance(free.collect());
+        while at.iteration() < shared.parameters.iteration() {
+            at.count();
+        }
+        Ok(())
     }
 }
 
-/// What belongs to the samples of all shards for some passes.
+/// All shards as an engine, from parameters on.
 #[derive(Debug)]
 struct Held<'a, T: Real> {
     of: &'a InProcess<'a, T>,
-    locals: RefCell<Vec<Local<T>>>,
+    at: &'a Parameters<T>,
+    /// What belongs to the samples of the shards, where a pass has changed it.
+    locals: RefCell<BTreeMap<u32, Local<T>>>,
+}
+
+impl<T: Real> Held<'_, T> {
+    fn locals(&self) -> Vec<Local<T>> {
+        self.locals.take().into_values().collect()
+    }
 }
 
 impl<T: Real> Engine<T> for Held<'_, T> {
     fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+        let mut locals = self.locals.borrow_mut();
         let mut sum = Partial::empty(self.of.shards.count());
-        for local in self.locals.borrow_mut().iter_mut() {
-            sum = sum.join(self.of.leaf(local, shared, ask)?)?;
+        for &place in &self.of.places {
+            let local = locals.remove(&place.shard);
+            let mut local = local.unwrap_or_else(|| self.of.local(self.at, place));
+            sum = sum.join(self.of.leaf(&mut local, shared, ask)?)?;
+            if ask.counts {
+                locals.insert(place.shard, local);
+            }
         }
         Ok(sum.root()?)
     }
@@ -354,32 +367,22 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn squared(&self, at: &mut Parameters<T>, measure: bool) -> Option<Result<Stepped, FitError>> {
-        let held = self.held(at);
-        let attempt = || -> Result<_, FitError> {
-            let start = self.shared(at)?;
+        let attempt = |at: &mut Parameters<T>| {
+            let (held, start) = (self.held(at), self.shared(at)?);
             let (shared, stepped) = squared(self.model, &self.whole, &held, start, measure)?;
-            let blocks = self.gathered(&shared, held.locals.take())?;
-            Ok((shared.parameters.iteration(), blocks, stepped))
+            let locals = held.locals();
+            self.advance(at, &shared, locals)?;
+            Ok(stepped)
         };
-        Some(attempt().map(|(iteration, blocks, stepped)| {
-            self.advance(at, blocks);
-            while at.iteration() < iteration {
-                at.count();
-            }
-            stepped
-        }))
+        Some(attempt(at))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let shared = self.shared(at)?;
-        let (stats, _) = self.pass(at, &shared, Ask::objective())?;
-        Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
+        self.asked(at, |all, at| all.objective(at))
     }
 
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let shared = self.shared(at)?.to(Task::Likelihood);
-        let (stats, _) = self.pass(at, &shared, Ask::objective())?;
-        Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
+        self.asked(at, |all, at| all.likelihood(at))
     }
 
     fn draw(
@@ -411,7 +414,7 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
             of: rounds.saturating_add(self.model.start_passes()) as usize,
         };
         started(self.model, &telling, &mut shared, stepwise)?;
-        self.gathered(&shared, held.locals.take())
+        self.gathered(&shared, held.locals())
     }
 
     fn complete(
@@ -436,20 +439,17 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        let (stats, _) = self.pass(at, &self.shared(at)?, Ask::support())?;
-        stats.check_support()
+        self.asked(at, |all, at| all.check_start(at))
     }
 
     fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
         if self.survey.complete {
             return Ok(None);
         }
-        let shared = self.shared(at)?;
         if self.whole.conditional {
-            let (stats, _) = self.pass(at, &shared, Ask::objective())?;
-            // [SPEC 4] s = v_obs / Σ_obs P
-            return Ok(stats.seen.map(|seen| vec![self.survey.total / seen]));
+            return self.asked(at, |all, at| all.scale(at));
         }
+        let shared = self.shared(at)?;
         let mut all = Vec::new();
         for &place in &self.places {
             let local = self.local(at, place);

@@ -1,4 +1,4 @@
-//! Processes that run one command together, and what they tell each other.
+//! Processes that fit one model together, and what they tell each other.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
+use crate::RunError;
 
 /// Processes that fit one model together, each a rank from 0.
 ///
 /// One thread of a process at a time calls these, not always the same one. What cannot be done ends the process, and so all of them.
-pub trait Ranks: Debug + Send + Sync {
+pub trait Transport: Debug + Send + Sync {
     /// The number of this process.
     fn rank(&self) -> usize;
     /// How many processes there are.
@@ -24,29 +24,50 @@ pub trait Ranks: Debug + Send + Sync {
     fn broadcast(&self, message: Vec<u8>) -> Vec<u8>;
 }
 
+/// Why a rank failed: sent to all the others, which end with it.
+pub trait Fault: Clone + Debug + From<RunError> + Serialize + DeserializeOwned {}
+
+impl<F: Clone + Debug + From<RunError> + Serialize + DeserializeOwned> Fault for F {}
+
 /// All ranks, as one of them sees them.
 #[derive(Debug)]
-pub(crate) struct World {
-    pub(crate) ranks: Box<dyn Ranks>,
+pub struct World {
+    ranks: Box<dyn Transport>,
     /// Whether they have talked.
     met: AtomicBool,
 }
 
 impl World {
-    pub(crate) fn new(ranks: impl Ranks + 'static) -> Self {
+    /// The ranks of a transport.
+    pub fn new(ranks: impl Transport + 'static) -> Self {
         Self {
             ranks: Box::new(ranks),
             met: AtomicBool::new(false),
         }
     }
 
+    /// How they reach each other.
+    pub fn ranks(&self) -> &dyn Transport {
+        &*self.ranks
+    }
+
     /// Whether this rank writes and speaks.
-    pub(crate) fn leads(&self) -> bool {
+    pub fn leads(&self) -> bool {
         self.ranks.rank() == 0
     }
 
+    /// The shards of a rank, of this number of them all.
+    pub fn range(&self, rank: usize, shards: usize) -> std::ops::Range<usize> {
+        let ranks = self.ranks.count();
+        shards * rank / ranks..shards * (rank + 1) / ranks
+    }
+
     /// The outcome of a run. Before they have talked, the failure of one rank becomes that of all, which would wait for it.
-    pub(crate) fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// The failure of any rank.
+    pub fn told<F: Fault>(&self, outcome: Result<(), F>) -> Result<(), F> {
         match self.met.load(Ordering::Relaxed) {
             true => outcome,
             false => self.agreed(outcome),
@@ -54,24 +75,35 @@ impl World {
     }
 
     /// What this rank has, once no rank has failed.
-    pub(crate) fn agreed<S>(&self, own: Result<S, Failure>) -> Result<S, Failure> {
-        let told = own.as_ref().map(|_| ()).map_err(Failure::clone);
+    ///
+    /// # Errors
+    ///
+    /// The failure of any rank.
+    pub fn agreed<S, F: Fault>(&self, own: Result<S, F>) -> Result<S, F> {
+        let told = own.as_ref().map(|_| ()).map_err(F::clone);
         self.all(told, |(), ()| Ok(()))?;
         own
     }
 
     /// What all ranks have, joined along a binary tree, the left one of lower ranks; the failure of the lowest rank that has one. It has the same
     /// bits on all of them.
-    pub(crate) fn all<S: Serialize + DeserializeOwned>(
+    ///
+    /// # Errors
+    ///
+    /// The failure of any rank.
+    pub fn all<S: Serialize + DeserializeOwned, F: Fault>(
         &self,
-        own: Result<S, Failure>,
-        join: impl Fn(S, S) -> Result<S, Failure>,
-    ) -> Result<S, Failure> {
+        own: Result<S, F>,
+        join: impl Fn(S, S) -> Result<S, F>,
+    ) -> Result<S, F> {
         self.met.store(true, Ordering::Relaxed);
         let (rank, count) = (self.ranks.rank(), self.ranks.count());
+        if count == 1 {
+            return own;
+        }
         // What cannot be encoded is sent as nothing, which no rank can decode: they all fail.
-        let message = |sum: &Result<S, Failure>| encode(sum).unwrap_or_default();
-        let received = |bytes: &[u8]| decode::<Result<S, Failure>>(bytes).flatten();
+        let message = |sum: &Result<S, F>| encode(sum).unwrap_or_default();
+        let received = |bytes: &[u8]| Ok(decode::<Result<S, F>>(bytes)?).flatten();
         let (mut sum, mut step) = (own, 1);
         // Sums of shards are of no fixed length, which reductions of MPI need.
         while step < count && rank & step == 0 {
@@ -92,18 +124,19 @@ impl World {
     }
 }
 
-pub(crate) fn encode(what: &impl Serialize) -> Result<Vec<u8>, Failure> {
+pub(crate) fn encode(what: &impl Serialize) -> Result<Vec<u8>, RunError> {
     let length = postcard::experimental::serialized_size(what);
     let bytes = length.and_then(|n| postcard::to_extend(what, Vec::with_capacity(n)));
-    bytes.map_err(|e| Failure::new(format_args!("a message of shards: {e}")))
+    bytes.map_err(|e| RunError::Ranks(format!("a message of shards: {e}")))
 }
 
-pub(crate) fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Failure> {
+pub(crate) fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, RunError> {
     match postcard::take_from_bytes(bytes) {
         Ok((what, [])) => Ok(what),
         // A rank that has ended sooner than others sends another kind of message.
-        _ => Err(Failure::new(
-            "the ranks are not in step: expected one program, the same options and one kind of processor for all",
+        _ => Err(RunError::Ranks(
+            "the ranks are not in step: expected one program, the same options and one kind of processor for all"
+                .into(),
         )),
     }
 }
