@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
 use plca_run::Family;
@@ -137,7 +136,9 @@ fn of(chosen: &Chosen, arg: Arg) -> Arg {
             "Prior on every column of a block, repeatable: {}",
             of_laws(model.laws())
         )),
-        "solver" => arg.value_parser(solvers(model)),
+        "solver" => arg
+            .help(format!("Algorithm: {}", solvers(model)))
+            .hide_possible_values(true),
         "update" => match model.takes {
             Takes::Counts => {
                 arg.help("Form of the update: simultaneous or sequential [default: simultaneous]")
@@ -150,14 +151,15 @@ fn of(chosen: &Chosen, arg: Arg) -> Arg {
 }
 
 /// The names of the solvers of a model.
-fn solvers(model: Kind) -> PossibleValuesParser {
+fn solvers(model: Kind) -> String {
     use plca_fit::Solver;
     let all = Solver::ALL.iter().filter(|solver| match solver {
         Solver::Em | Solver::Auto => true,
         Solver::Fast => model.separates,
         _ => has(model, "--accelerate"),
     });
-    PossibleValuesParser::new(all.map(|solver| PossibleValue::new(solver.name())))
+    let names: Vec<&str> = all.map(|solver| solver.name()).collect();
+    names.join(", ")
 }
 
 /// A command line that fits the model.
