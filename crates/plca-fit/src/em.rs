@@ -96,7 +96,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
-    /// What a given value of a block stands for, as [`Algorithm::given`](super::Algorithm::given). Default: [`BlockSpec::given`].
+    /// What a given value of a block stands for, as [`Algorithm::given`]. Default: [`BlockSpec::given`].
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         self.blocks()[block].given(value)
     }
 
-    /// Completes a start, as [`Algorithm::complete`](super::Algorithm::complete). Default: as it is.
+    /// Completes a start, as [`Algorithm::complete`]. Default: as it is.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(None)
     }
 
-    /// Fills the blocks that a start does not give, as [`Algorithm::fill`](super::Algorithm::fill).
+    /// Fills the blocks that a start does not give, as [`Algorithm::fill`].
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Vec::new()
     }
 
-    /// The scale of the model, as [`Algorithm::scale`](super::Algorithm::scale) says.
+    /// The scale of the model, as [`Algorithm::scale`] says.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //!
 //! * [`Model`]: settings. [`on`](Model::on) binds it to data and gives a [`Run`], whose [`Solver`], [`Stop`] rule and [`Observer`]s can be set; a run
 //!   returns a [`Fit`] of a [`State`].
-//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`](blocks::BlockSpec) says what a block must satisfy, which prior it has and which part of it is frozen.
-//! * [`Expectation`](em::Expectation): the expected counts, which your own model computes; [`Em`](em::Em) does the rest. [`Algorithm`]: for iterations other than EM.
+//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and which part of it is frozen.
+//! * [`Expectation`]: the expected counts, which your own model computes; [`Em`] does the rest. [`Algorithm`]: for iterations other than EM.
 //! * [`Factored`]: the weights and factors, which your own state returns; it then approximates data ([`Reconstruct`]).
 //! * [`shards`]: fits of data that are cut along their samples, on one machine or on many, bit-identical.
 //! * [`consensus`]: the components of many fits, and what they have in common.

@@ -1,4 +1,4 @@
-//! Solvers: ways from parameters to better ones. Each is one file and one line of [`solvers!`].
+//! Solvers: ways from parameters to better ones. Each is one file and one line of `solvers!`.
 
 use std::fmt::Debug;
 
