@@ -20,12 +20,12 @@
 //! ```
 //! use pntf_l2::priors::Penalty;
 //! use pntf_l2::tensor::{DenseTensor, Order};
-//! use pntf_l2::{Model, Ntf, seed};
+//! use pntf_l2::{Model, Ntf, Reconstruct, seed};
 //! let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 6.0], Order::RowMajor)?;
-//! let sparse = Penalty::new(0.5, 0.0)?;
-//! let shrunk = Ntf::new(1).prior("factor_0", sparse).prior("factor_1", sparse);
-//! let amount = |model: Ntf| Ok::<_, Box<dyn std::error::Error>>(model.fit(&v, &mut seed(0))?.state().factor(0).sum());
-//! assert!(amount(shrunk)? < amount(Ntf::new(1))?);
+//! let sparse = Penalty::new(2.0, 0.0)?;
+//! let ntf = Ntf::new(1).prior("factor_0", sparse).prior("factor_1", sparse);
+//! let fit = ntf.fit(&v, &mut seed(0))?;
+//! assert!(fit.state().cell(&[1, 1]) < 5.9);               // 6 without the penalty
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
