@@ -137,7 +137,7 @@ fn of(chosen: &Chosen, arg: Arg) -> Arg {
             of_laws(model.laws())
         )),
         "solver" => arg
-            .help(format!("Algorithm: {}", solvers(model)))
+            .help(format!("One of {}", solvers(model)))
             .hide_possible_values(true),
         "update" => match model.takes {
             Takes::Counts => {
