@@ -173,8 +173,11 @@ def _write(path: Path, content: bytes) -> None:
 
 def _restored(saved: Any) -> tuple[bytes, list[bytes]]:
     if isinstance(saved, str):
-        with np.load(saved) as file:
-            saved = [file[name].tobytes() for name in file.files]
+        try:
+            with np.load(saved, allow_pickle=False) as file:
+                saved = [file[name].tobytes() for name in file.files]
+        except (ValueError, AttributeError) as error:
+            raise ValueError(f"{saved} is not what was saved of the shards: expected the file of this fit") from error
     return b"", saved
 
 

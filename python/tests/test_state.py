@@ -11,7 +11,6 @@ import pytest
 
 import plcakit
 from plcakit import PLSA
-from plcakit._shards import sealed, unsealed
 
 
 class Planted:
@@ -52,35 +51,6 @@ def shards():
     return [X[:10], X[10:]]
 
 
-@pytest.mark.parametrize("about, parts", [({}, []), ({"a": [1, "b"]}, [b"", b"one\ntwo", bytes(range(256))])])
-def test_states_come_back(tmp_path, about, parts):
-    (tmp_path / "state").write_bytes(sealed(about, parts))
-    assert unsealed(tmp_path / "state") == (about, parts)
-
-
-@pytest.mark.parametrize(
-    "wrong, what",
-    [
-        (b"", "first line"),
-        (pickle.dumps([b"a"]), "first line"),
-        (sealed({}, [b"abc"])[:-1], "bytes, expected"),
-        (sealed({}, [b"abc"]) + b"d", "bytes, expected"),
-        (b"plcakit state 1\n", "not found"),
-        (b"plcakit state 1\n[]\n", "not a state"),
-        (b'plcakit state 1\n{"about": {}, "sizes": [1e400]}\n', "not a state"),
-        (b"plcakit state 1\n" + b"[" * 10**5 + b"\n", "not a state"),
-        (b"plcakit state 1\n{\n", "Expecting"),
-        (b'plcakit state 1\n{"about": {}, "sizes": [5, -2]}\nabc', "bytes, expected"),
-    ],
-)
-def test_states_that_are_none(tmp_path, wrong, what):
-    path = tmp_path / "state"
-    path.write_bytes(wrong)
-    with pytest.raises(ValueError, match=what) as error:
-        unsealed(path)
-    assert str(path) in str(error.value)
-
-
 @pytest.mark.parametrize("content", ["pickle", "cut", "other numbers"])
 def test_no_checkpoint_is_run(tmp_path, shards, content):
     from plcakit.mpi import fit
@@ -88,15 +58,9 @@ def test_no_checkpoint_is_run(tmp_path, shards, content):
     folder, ran = tmp_path / "state", tmp_path / "ran"
     model = fit(PLSA(2, random_state=0, max_iter=6, tol=0), shards, comm=One(), checkpoint=folder, save_every=2)
     path = folder / "checkpoint"
-    about, state = unsealed(path)
-    path.write_bytes(
-        {
-            "pickle": pickle.dumps(Planted(ran)),
-            "cut": path.read_bytes()[:-3],
-            "other numbers": sealed(about, [bytes(len(state[0]))]),
-        }[content]
-    )
-    with pytest.raises(ValueError, match="is not a state of plcakit|is not a checkpoint of plcakit.mpi|a message of shards"):
+    whole = path.read_bytes()
+    path.write_bytes({"pickle": pickle.dumps(Planted(ran)), "cut": whole[:-3], "other numbers": bytes(len(whole))}[content])
+    with pytest.raises((OSError, ValueError), match="checkpoint"):
         fit(PLSA(2, random_state=0, max_iter=9, tol=0), shards, comm=One(), checkpoint=folder)
     assert not ran.exists() and model.n_iter_ == 6
 
@@ -107,7 +71,7 @@ def test_no_state_of_dask_is_run(tmp_path):
     path, ran = str(tmp_path / "range"), tmp_path / "ran"
     assert _restored(_saved((b"", [b"a", b"bc"]), path)) == (b"", [b"a", b"bc"])
     Path(path).write_bytes(pickle.dumps(Planted(ran)))
-    with pytest.raises(ValueError, match="first line"):
+    with pytest.raises(ValueError, match="is not what was saved"):
         _restored(path)
     assert not ran.exists()
 
