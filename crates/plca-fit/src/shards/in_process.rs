@@ -321,10 +321,12 @@ impl<T: Real> Engine<T> for Held<'_, T> {
         let mut locals = self.locals.borrow_mut();
         let mut sum = Partial::empty(self.of.shards.count());
         for &place in &self.of.places {
-            let local = locals.remove(&place.shard);
-            let mut local = local.unwrap_or_else(|| self.of.local(self.at, place));
+            let held = locals.remove(&place.shard);
+            // What an earlier pass has changed stays, even where this one changes nothing.
+            let keep = ask.counts || held.is_some();
+            let mut local = held.unwrap_or_else(|| self.of.local(self.at, place));
             sum = sum.join(self.of.leaf(&mut local, shared, ask)?)?;
-            if ask.counts {
+            if keep {
                 locals.insert(place.shard, local);
             }
         }
