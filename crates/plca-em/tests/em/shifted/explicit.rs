@@ -1,7 +1,9 @@
 //! EM with the posterior written out: `R(z, t | x)` of every component and tap at every cell, as the equations are.
 
 use nalgebra::{DMatrix, dvector};
-use plca_em::{Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support, Transformed};
+use plca_em::{
+    Evaluation, Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support, Transformed,
+};
 use plca_fit::{Init, Model, Parameters, Stop, Transform};
 use plca_tensor::Data;
 use proptest::prelude::*;
@@ -63,6 +65,19 @@ fn difference(a: &State, b: &State) -> f64 {
     blocks.map(|(a, b)| (a - b).amax()).fold(0.0, f64::max)
 }
 
+/// Error of a count that the Fourier transforms promise, relative to the mass of the data: their rounding is that of the largest ratio.
+// [SPEC 5.6]
+const BY_TRANSFORMS: f64 = 1e-10;
+
+fn may_transform(evaluation: Evaluation) -> bool {
+    matches!(evaluation, Evaluation::Auto | Evaluation::Fft)
+}
+
+/// The smallest share of the data that a component has, by which its counts are divided.
+fn rarest(state: &State) -> f64 {
+    state.at(0).min()
+}
+
 /// The impulse cells `x - t + o` that every tap meets.
 fn shifts(g: &Geometry, index: &[usize]) -> Vec<Way> {
     let unravel = |mut cell: usize| {
@@ -113,7 +128,8 @@ proptest! {
                 let want = explicit(&*data, &state, |x| shifts(&geometry, x), |v| v);
                 em.step(&mut state, false).unwrap();
                 let off = difference(&state, &want);
-                prop_assert!(off <= 1e-12, "{storage}, {evaluation:?}: {off}");
+                let allowed = if may_transform(evaluation) { BY_TRANSFORMS / rarest(&want) } else { 1e-12 };
+                prop_assert!(off <= allowed, "{storage}, {evaluation:?}: {off} {allowed}");
             }
         }
     }
