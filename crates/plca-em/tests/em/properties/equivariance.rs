@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::conditions::{
-    Precision, agree, any_scale_is_carried, components_are_alike, modes_are_alike,
+    Precision, agree, any_scale_is_carried, components_are_alike, modes_are_alike, path,
     power_of_two_is_carried, rows_are_alike,
 };
 use super::setups::Setup;
@@ -65,10 +65,14 @@ fn names_do_not_matter<T: Precision>(
         for setup in setups.filter(Setup::is_smooth) {
             let method = setup.method();
             let failed = failed(setup, name);
-            components_are_alike(&method, &*storage(table), start, components).map_err(&failed)?;
-            rows_are_alike(&method, &*storage, (table, start), (*mode, rows)).map_err(&failed)?;
-            if setup.has_no_first_mode() {
-                modes_are_alike(&method, &*storage, (table, start), modes).map_err(&failed)?;
+            let data = storage(table);
+            for start in &path(&method, &*data, start) {
+                components_are_alike(&method, &*data, start, components).map_err(&failed)?;
+                rows_are_alike(&method, &*storage, (table, start), (*mode, rows))
+                    .map_err(&failed)?;
+                if setup.has_no_first_mode() {
+                    modes_are_alike(&method, &*storage, (table, start), modes).map_err(&failed)?;
+                }
             }
         }
     }
@@ -88,7 +92,10 @@ fn scale_does_not_matter<T: Precision>(
             let failed = failed(setup, name);
             power_of_two_is_carried(&method, &*storage, problem, power).map_err(&failed)?;
             if setup.is_smooth() {
-                any_scale_is_carried(&method, &*storage, problem, any).map_err(&failed)?;
+                for start in &path(&method, &*storage(table), start) {
+                    any_scale_is_carried(&method, &*storage, (table, start), any)
+                        .map_err(&failed)?;
+                }
             }
         }
     }
@@ -101,11 +108,13 @@ fn storages_agree<T: Precision>(
     let setups = Setup::all(table.shape.len()).into_iter();
     for setup in setups.filter(Setup::is_smooth) {
         for kinds in [complete(table), masked(table)] {
-            let run = |data: &dyn Data<T>| setup.run(data, start, 3);
-            let want = run(&*kinds[0].1);
-            for (name, data) in &kinds[1..] {
-                agree(Law::Same, &run(&**data), &want, data.total())
-                    .map_err(failed(setup, name))?;
+            for start in &path(&setup.method(), &*kinds[0].1, start) {
+                let run = |data: &dyn Data<T>| setup.run(data, start, 1);
+                let want = run(&*kinds[0].1);
+                for (name, data) in &kinds[1..] {
+                    agree(Law::Same, &run(&**data), &want, data.total())
+                        .map_err(failed(setup, name))?;
+                }
             }
         }
     }

@@ -45,6 +45,34 @@ pub(crate) struct Step<T: Real> {
     pub(crate) seen: f64,
 }
 
+impl<T: Real> Step<T> {
+    /// The state as a start; a mode without a block, which the model does not renew, is that of `first`.
+    pub(crate) fn start(&self, first: &Start<T>) -> Start<T> {
+        let of_mode = |j: Option<usize>| self.blocks.iter().find(|b| b.mode == j);
+        let mut weights = of_mode(None).map_or_else(
+            || DVector::from_element(first.weights.len(), T::one()),
+            |block| DVector::from_column_slice(block.values.as_slice()),
+        );
+        let factors = first.factors.iter().enumerate().map(|(j, old)| {
+            let mut factor = of_mode(Some(j)).map_or_else(|| old.clone(), |b| b.values.clone());
+            for (z, mut column) in factor.column_iter_mut().enumerate() {
+                // In double precision, so that small entries are not lost.
+                let sum: f64 = column.iter().map(|x| x.to_f64()).sum();
+                weights[z] = T::lit(weights[z].to_f64() * sum);
+                match sum > 0.0 {
+                    true => column.apply(|x| *x = T::lit(x.to_f64() / sum)),
+                    false => column.copy_from(&old.column(z)),
+                }
+            }
+            factor
+        });
+        let factors = factors.collect();
+        let total: f64 = weights.iter().map(|w| w.to_f64()).sum();
+        weights.apply(|w| *w = T::lit(w.to_f64() / total));
+        Start { weights, factors }
+    }
+}
+
 /// States after 0, 1, …, n iterations.
 pub(crate) type Method<T> = dyn Fn(&dyn Data<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
 
