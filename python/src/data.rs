@@ -49,12 +49,12 @@ pub(crate) fn to_python<'py, T: Scalar>(
 }
 
 /// Whole numbers of either width.
-pub(crate) enum Whole<'py> {
+pub(crate) enum Integers<'py> {
     Short(PyReadonlyArray1<'py, i32>),
     Long(PyReadonlyArray1<'py, i64>),
 }
 
-impl<'py> Whole<'py> {
+impl<'py> Integers<'py> {
     fn of(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = value.extract() {
             return Ok(Self::Short(array));
@@ -104,10 +104,10 @@ impl Indices<'_> {
 pub(crate) struct Held<'py, T: Scalar> {
     shape: Vec<usize>,
     values: PyReadonlyArrayDyn<'py, T>,
-    coordinates: Vec<Whole<'py>>,
-    compressed: Option<(usize, Whole<'py>, Whole<'py>)>,
+    coordinates: Vec<Integers<'py>>,
+    compressed: Option<(usize, Integers<'py>, Integers<'py>)>,
     observed: Option<PyReadonlyArrayDyn<'py, bool>>,
-    hidden: Vec<Whole<'py>>,
+    hidden: Vec<Integers<'py>>,
     missing: Option<String>,
 }
 
@@ -140,12 +140,12 @@ pub(crate) fn item<'py>(
     Ok(data.get_item(name)?.filter(|item| !item.is_none()))
 }
 
-fn all<'py>(data: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<Whole<'py>>> {
+fn all<'py>(data: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<Integers<'py>>> {
     let Some(arrays) = item(data, name)? else {
         return Ok(Vec::new());
     };
     let arrays = arrays.try_iter()?;
-    arrays.map(|array| Whole::of(name, &array?)).collect()
+    arrays.map(|array| Integers::of(name, &array?)).collect()
 }
 
 impl<'py, T: Scalar> Held<'py, T> {
@@ -160,8 +160,8 @@ impl<'py, T: Scalar> Held<'py, T> {
                     Some(outer) => outer.extract()?,
                     None => 0,
                 };
-                let indptr = Whole::of("indptr", &indptr)?;
-                Some((outer, indptr, Whole::of("indices", &indices)?))
+                let indptr = Integers::of("indptr", &indptr)?;
+                Some((outer, indptr, Integers::of("indices", &indices)?))
             }
             _ => None,
         };

@@ -322,7 +322,7 @@ fn transform_as<'py, T: Scalar>(
 /// How a batch is learnt from.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Lesson<'py> {
+struct BatchSettings<'py> {
     components: usize,
     options: Bound<'py, PyDict>,
     seed: u64,
@@ -374,7 +374,7 @@ fn learn<'py>(
     py: Python<'py>,
     model: &str,
     data: &Bound<'py, PyDict>,
-    lesson: Lesson<'py>,
+    lesson: BatchSettings<'py>,
     known: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     match Input::of(data)? {
@@ -387,7 +387,7 @@ fn learn_as<'py, T: Scalar>(
     py: Python<'py>,
     model: &str,
     held: &Held<'py, T>,
-    lesson: Lesson<'py>,
+    lesson: BatchSettings<'py>,
     before: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let known = before.map(known::<T>).transpose()?;

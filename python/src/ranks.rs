@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use plca::fit::shards::{Place, Shards, Visit};
+use plca::fit::shards::{ShardId, Shards, Visit};
 use plca::fit::{Algorithm, FitError, Interrupt, Iteration, Solver, Status};
 use plca_run::ranks::{self, Kept, Program, Ranked, Transport, World};
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::outcome::{Outcome, is_posterior};
 use crate::shards::{
-    Content, Course, Shard, Sheet, Spot, answer, by_scalar, contents, place, surveyed,
+    Content, ModelSettings, RunSettings, Shard, Spot, answer, by_scalar, contents, place, surveyed,
 };
 use crate::supervise::{Control, supervise};
 
@@ -97,7 +97,7 @@ impl Transport for Carrier {
 /// The shards of this rank.
 #[derive(Debug)]
 struct Own<'a, T: Scalar> {
-    places: Vec<Place>,
+    places: Vec<ShardId>,
     contents: Vec<&'a Content<T>>,
     /// What ends the reading between two shards.
     stop: Interrupt,
@@ -221,12 +221,12 @@ fn differing(old: &Value, new: &Value) -> Vec<String> {
 #[pyfunction]
 pub(crate) fn ranks_fit<'py>(
     py: Python<'py>,
-    sheet: Sheet<'py>,
+    sheet: ModelSettings<'py>,
     survey: &[u8],
     shards: Vec<PyRef<'py, Shard>>,
     places: Vec<Spot>,
     carries: Option<Bound<'py, PyAny>>,
-    course: Course<'py>,
+    course: RunSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let world = match carries {
         None => World::new(Alone),
@@ -244,12 +244,12 @@ pub(crate) fn ranks_fit<'py>(
 
 fn fit<'py, T: Scalar>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     survey: &[u8],
     shards: &[PyRef<'py, Shard>],
     places: &[Spot],
     world: &World,
-    course: &Course<'py>,
+    course: &RunSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (known, plan) = (sheet.known()?, course.plan()?);
     let survey = surveyed(&known, survey)?;
@@ -260,7 +260,7 @@ fn fit<'py, T: Scalar>(
         every: Some((*every).max(1)),
         known: known.clone(),
     });
-    let of_run = ranks::Course {
+    let of_run = ranks::RunSettings {
         seed: plan.seed,
         stop: plan.stop,
         stepwise: plan.stepwise,

@@ -196,7 +196,7 @@ pub(crate) fn sweep<T: Scalar>(
 }
 
 /// What the new data are explained by.
-pub(crate) struct Found {
+pub(crate) struct Explanation {
     pub(crate) arrays: Arrays,
     pub(crate) gap: Vec<f64>,
     pub(crate) dropped: f64,
@@ -227,7 +227,7 @@ pub(crate) fn explain<T: Scalar>(
     data: View<'_, T>,
     (options, components): (&Options, usize),
     (how, each): (&Transform, bool),
-) -> Result<Found, Refused> {
+) -> Result<Explanation, Refused> {
     let data = data.tensor()?;
     let model = options.model(entry, components, data.shape())?;
     let answer = T::of(&*model).explain(learnt, &*data, how, each)?;
@@ -239,7 +239,7 @@ pub(crate) fn explain<T: Scalar>(
                 let shape = vec![rows.nrows(), rows.ncols()];
                 (name, Array::new(shape, rows.transpose().data.into()))
             });
-            Found {
+            Explanation {
                 arrays: rows.collect(),
                 gap: each.gap,
                 dropped: each.dropped,
@@ -253,7 +253,7 @@ pub(crate) fn explain<T: Scalar>(
         }
         Answer::Together(explained) => {
             let fit = &explained.fit;
-            Found {
+            Explanation {
                 // Of the state of any model: names and values of blocks are those of files.
                 arrays: entry.file(&fit.state().widened()).arrays,
                 objective: fit.objective(),
@@ -303,7 +303,7 @@ pub(crate) fn sample(
 }
 
 /// What is known after a batch, and what it taught.
-pub(crate) type Learnt<T> = (OnlineState<T>, Batch<Parameters<T>>);
+pub(crate) type BatchResult<T> = (OnlineState<T>, Batch<Parameters<T>>);
 
 /// Learns from one more batch; `known` is `None` at the start of a stream.
 pub(crate) fn learn<T: Scalar>(
@@ -312,7 +312,7 @@ pub(crate) fn learn<T: Scalar>(
     (options, components, seed): (&Options, usize, u64),
     known: Option<OnlineState<T>>,
     how: &Stream,
-) -> Result<Learnt<T>, Refused> {
+) -> Result<BatchResult<T>, Refused> {
     let data = data.tensor()?;
     reasonable(components, data.shape())?;
     let model = options.model(entry, components, data.shape())?;

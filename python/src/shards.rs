@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use plca::fit::shards::{
-    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shared, Stats, Stepwise,
-    Survey, started,
+    Elsewhere, Engine, Local, Merge, Partial, PassRequest, Seed, ShardId, Sharded, Shared, Stats,
+    Stepwise, Survey, started,
 };
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
@@ -158,7 +158,7 @@ impl Shard {
 /// The model of all shards.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Sheet<'py> {
+pub(crate) struct ModelSettings<'py> {
     model: String,
     components: usize,
     options: Bound<'py, PyDict>,
@@ -167,15 +167,15 @@ pub(crate) struct Sheet<'py> {
 }
 
 /// The same without Python.
-pub(crate) struct Known {
+pub(crate) struct OwnedSettings {
     model: String,
     components: usize,
     options: Options,
 }
 
-impl Sheet<'_> {
-    pub(crate) fn known(&self) -> PyResult<Known> {
-        Ok(Known {
+impl ModelSettings<'_> {
+    pub(crate) fn known(&self) -> PyResult<OwnedSettings> {
+        Ok(OwnedSettings {
             model: self.model.clone(),
             components: self.components,
             options: Options::of(&self.options)?,
@@ -183,7 +183,7 @@ impl Sheet<'_> {
     }
 }
 
-impl Known {
+impl OwnedSettings {
     /// Does something with the model of data of this shape.
     pub(crate) fn on<T: Scalar, O>(
         self,
@@ -226,11 +226,11 @@ fn decode<S: DeserializeOwned>(bytes: &[u8]) -> Result<S, Refused> {
 /// signal ends it between two shards, and an error names the one that it is of.
 fn each<'py, T: Scalar, B, I, O: Send>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     shards: &[PyRef<'py, Shard>],
-    of_each: impl ExactSizeIterator<Item = Result<(Place, I), Refused>> + Send,
+    of_each: impl ExactSizeIterator<Item = Result<(ShardId, I), Refused>> + Send,
     begun: impl FnOnce(&Content<T>) -> Result<(B, Vec<usize>), Refused> + Send,
-    mut of: impl FnMut((&dyn Sharded<T>, &B), (Place, I), &dyn Data<T>) -> Result<O, Refused> + Send,
+    mut of: impl FnMut((&dyn Sharded<T>, &B), (ShardId, I), &dyn Data<T>) -> Result<O, Refused> + Send,
 ) -> PyResult<Vec<O>> {
     let contents = contents::<T>(shards)?;
     let known = sheet.known()?;
@@ -245,7 +245,7 @@ fn each<'py, T: Scalar, B, I, O: Send>(
         };
         let (begun, shape) = begun(first)?;
         known.on::<T, _>(&shape, |model, _| {
-            let one = |(content, item): (&&Content<T>, Result<(Place, I), Refused>)| {
+            let one = |(content, item): (&&Content<T>, Result<(ShardId, I), Refused>)| {
                 let (place, item) = item?;
                 if stop.is_raised() {
                     return Err(FitError::Interrupted.into());
@@ -285,7 +285,7 @@ fn shared<T: Scalar>(bytes: &[u8]) -> Result<(Shared<T>, Vec<usize>), Refused> {
 /// What belongs to the samples of shards, one after the other.
 fn decoded<T: Scalar>(
     bytes: &[PyBackedBytes],
-) -> impl ExactSizeIterator<Item = Result<(Place, Local<T>), Refused>> {
+) -> impl ExactSizeIterator<Item = Result<(ShardId, Local<T>), Refused>> {
     bytes.iter().map(|bytes| {
         let local = decode::<Local<T>>(bytes)?;
         Ok((local.place(), local))
@@ -293,7 +293,7 @@ fn decoded<T: Scalar>(
 }
 
 /// A sum with one more shard, which holds a few nodes of the tree and not all of its leaves.
-fn added<S: Merge>(sum: &mut Option<Partial<S>>, place: Place, stats: S) -> Result<(), Refused> {
+fn added<S: Merge>(sum: &mut Option<Partial<S>>, place: ShardId, stats: S) -> Result<(), Refused> {
     let before = sum.take().unwrap_or_else(|| Partial::empty(place.shards));
     let leaf = Partial::leaf(place.shard, place.shards, stats).map_err(FitError::from)?;
     *sum = Some(before.join(leaf).map_err(FitError::from)?);
@@ -303,8 +303,8 @@ fn added<S: Merge>(sum: &mut Option<Partial<S>>, place: Place, stats: S) -> Resu
 /// A place as Python has it: the number of a shard, how many there are, and its first sample.
 pub(crate) type Spot = (u32, u32, usize);
 
-pub(crate) fn place((shard, shards, first): Spot) -> Place {
-    Place {
+pub(crate) fn place((shard, shards, first): Spot) -> ShardId {
+    ShardId {
         shard,
         shards,
         first,
@@ -331,7 +331,7 @@ pub(crate) use by_scalar;
 #[pyfunction]
 pub(crate) fn shard_survey<'py>(
     py: Python<'py>,
-    sheet: Sheet<'py>,
+    sheet: ModelSettings<'py>,
     shards: Vec<PyRef<'py, Shard>>,
     places: Vec<Spot>,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<usize>)> {
@@ -340,7 +340,7 @@ pub(crate) fn shard_survey<'py>(
 
 fn survey<'py, T: Scalar>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     shards: &[PyRef<'py, Shard>],
     places: &[Spot],
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<usize>)> {
@@ -397,7 +397,7 @@ fn joined<S: Merge + DeserializeOwned>(partials: &[PyBackedBytes]) -> Result<S, 
 #[pyfunction]
 pub(crate) fn shard_begin<'py>(
     py: Python<'py>,
-    sheet: Sheet<'py>,
+    sheet: ModelSettings<'py>,
     shards: Vec<PyRef<'py, Shard>>,
     places: Vec<Spot>,
     shared: &[u8],
@@ -408,7 +408,7 @@ pub(crate) fn shard_begin<'py>(
 
 fn begin<'py, T: Scalar>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     shards: &[PyRef<'py, Shard>],
     places: &[Spot],
     bytes: &[u8],
@@ -438,14 +438,14 @@ pub(crate) fn first_start(seed: u64) -> Seed {
 #[pyfunction]
 pub(crate) fn shard_pass<'py>(
     py: Python<'py>,
-    sheet: Sheet<'py>,
+    sheet: ModelSettings<'py>,
     shards: Vec<PyRef<'py, Shard>>,
     locals: Vec<PyBackedBytes>,
     shared: &[u8],
     counts: bool,
     value: bool,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
-    let ask = Ask {
+    let ask = PassRequest {
         counts,
         value,
         support: false,
@@ -455,11 +455,11 @@ pub(crate) fn shard_pass<'py>(
 
 fn pass<'py, T: Scalar>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     shards: &[PyRef<'py, Shard>],
     locals: &[PyBackedBytes],
     bytes: &[u8],
-    ask: Ask,
+    ask: PassRequest,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
     let mut sum = None;
     let (own, of) = (decoded::<T>(locals), |_: &Content<T>| shared::<T>(bytes));
@@ -482,7 +482,7 @@ fn pass<'py, T: Scalar>(
 #[pyfunction]
 pub(crate) fn shard_finish<'py>(
     py: Python<'py>,
-    sheet: Sheet<'py>,
+    sheet: ModelSettings<'py>,
     shards: Vec<PyRef<'py, Shard>>,
     locals: Vec<PyBackedBytes>,
     shared: &[u8],
@@ -492,7 +492,7 @@ pub(crate) fn shard_finish<'py>(
 
 fn finish<'py, T: Scalar>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     shards: &[PyRef<'py, Shard>],
     locals: &[PyBackedBytes],
     bytes: &[u8],
@@ -519,7 +519,7 @@ fn finish<'py, T: Scalar>(
 /// How a run is made.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Course<'py> {
+pub(crate) struct RunSettings<'py> {
     seed: u64,
     solver: String,
     stop: Bound<'py, PyDict>,
@@ -540,7 +540,7 @@ pub(crate) struct Plan {
     pub(crate) stepwise: Option<Stepwise>,
 }
 
-impl Course<'_> {
+impl RunSettings<'_> {
     pub(crate) fn plan(&self) -> PyResult<Plan> {
         let stepwise = self.stepwise;
         Ok(Plan {
@@ -553,7 +553,7 @@ impl Course<'_> {
 }
 
 /// Facts about all shards, from `shard_known`, if there can be as many components.
-pub(crate) fn surveyed(known: &Known, bytes: &[u8]) -> Result<Survey, Refused> {
+pub(crate) fn surveyed(known: &OwnedSettings, bytes: &[u8]) -> Result<Survey, Refused> {
     let survey: Survey = decode(bytes)?;
     run::reasonable(known.components, &survey.shape)?;
     Ok(survey)
@@ -591,7 +591,7 @@ impl Caller<'_, '_> {
 }
 
 impl<T: Scalar> Engine<T> for Caller<'_, '_> {
-    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+    fn pass(&self, shared: &Shared<T>, ask: PassRequest) -> Result<Stats, FitError> {
         self.asked(|py| {
             let shared = to_python(py, shared)?;
             let answer = self.engine.call1((shared, ask.counts, ask.value))?;
@@ -604,10 +604,10 @@ impl<T: Scalar> Engine<T> for Caller<'_, '_> {
 #[pyfunction]
 pub(crate) fn shard_fit<'py>(
     py: Python<'py>,
-    sheet: Sheet<'py>,
+    sheet: ModelSettings<'py>,
     survey: &[u8],
     engine: &Bound<'py, PyAny>,
-    course: Course<'py>,
+    course: RunSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let caller = Caller {
         engine,
@@ -622,10 +622,10 @@ pub(crate) fn shard_fit<'py>(
 
 fn fit<'py, T: Scalar>(
     py: Python<'py>,
-    sheet: &Sheet<'py>,
+    sheet: &ModelSettings<'py>,
     survey: &[u8],
     caller: &Caller<'_, 'py>,
-    course: &Course<'py>,
+    course: &RunSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (known, plan) = (sheet.known()?, course.plan()?);
     let survey = surveyed(&known, survey)?;

@@ -22,7 +22,7 @@ use crate::solver;
 const BEST: &str = "best.";
 
 /// A start that has ended.
-pub(crate) struct Ended<T: Element> {
+pub(crate) struct FinishedStart<T: Element> {
     pub(crate) parameters: Parameters<T>,
     pub(crate) outcome: Outcome,
 }
@@ -41,16 +41,16 @@ pub(crate) struct Outcome {
 }
 
 /// Where a run over several starts stands.
-pub(crate) struct Place<T: Element> {
+pub(crate) struct RunProgress<T: Element> {
     /// The best of the starts before the present one.
-    pub(crate) best: Option<Ended<T>>,
+    pub(crate) best: Option<FinishedStart<T>>,
     /// The present start, from 0.
     pub(crate) start: u64,
     /// Where it stands; drawn anew if nothing is known.
     pub(crate) running: Option<(Checkpoint<T>, Restored)>,
 }
 
-impl<T: Element + Serialize + DeserializeOwned> Place<T> {
+impl<T: Element + Serialize + DeserializeOwned> RunProgress<T> {
     /// A run that has not begun.
     pub(crate) fn beginning() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl<T: Element + Serialize + DeserializeOwned> Place<T> {
             Value::Null => None,
             saved => {
                 let from = filled::<T>(path, &saved["run"], &mut file.arrays, BEST)?;
-                Some(Ended {
+                Some(FinishedStart {
                     parameters: from.parameters().clone(),
                     outcome: Outcome::deserialize(saved).map_err(|e| Failure::by(path, e))?,
                 })
@@ -128,7 +128,7 @@ fn emptied<T: Element + Serialize>(
 pub(crate) fn checkpoint<T: Element + Serialize>(
     at: Checkpoint<T>,
     (start, restored): (u64, &Restored),
-    best: Option<&Ended<T>>,
+    best: Option<&FinishedStart<T>>,
 ) -> Result<(Arrays, Value), Failure> {
     let iteration = at.iteration();
     let (mut arrays, run) = emptied(at, "")?;

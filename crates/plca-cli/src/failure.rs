@@ -57,7 +57,7 @@ impl Failure {
     }
 
     /// An error about the data or the run, with what it comes from: exit status 1.
-    fn told(e: &dyn Error) -> Self {
+    fn of_error(e: &dyn Error) -> Self {
         Self::new(chain(e))
     }
 
@@ -152,7 +152,7 @@ impl From<plca_io::IoError> for Failure {
         // It names its file.
         let failure = Self {
             placed: true,
-            ..Self::told(&e)
+            ..Self::of_error(&e)
         };
         if let Some(needs) = e.needs() {
             let size = needs.div_ceil(1 << 20);
@@ -175,10 +175,10 @@ impl From<plca_media::MediaError> for Failure {
             // They name their files.
             E::File { .. } | E::Io(_) => Self {
                 placed: true,
-                ..Self::told(&e)
+                ..Self::of_error(&e)
             },
             E::Setting { .. } => Self::usage(chain(&e)),
-            _ => Self::told(&e),
+            _ => Self::of_error(&e),
         }
     }
 }
@@ -222,9 +222,9 @@ impl From<plca_fit::FitError> for Failure {
             E::Data(DataError::Source { .. }) => Self {
                 placed: true,
                 unread: true,
-                ..Self::told(&e)
+                ..Self::of_error(&e)
             },
-            _ => Self::told(&e),
+            _ => Self::of_error(&e),
         }
     }
 }

@@ -89,7 +89,7 @@ pub fn on_ranks(ranks: impl Transport + 'static) -> ExitCode {
         }
         return status;
     }
-    match world.told(run(line, Some(&world))) {
+    match world.outcome(run(line, Some(&world))) {
         Err(failure) if !world.leads() => ExitCode::from(failure.status()),
         outcome => ended(outcome),
     }

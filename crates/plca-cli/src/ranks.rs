@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::ProgressBar;
-use plca_fit::shards::{Place, Seed, Sharded, Shards, Visit};
+use plca_fit::shards::{Seed, ShardId, Sharded, Shards, Visit};
 use plca_fit::{Algorithm, FitError, Iteration, Solver, Status};
 use plca_io::{Manifest, ModelFile, ShardPart};
-use plca_run::ranks::{Course, Ended, Kept, Program, Ranked, World};
+use plca_run::ranks::{FinishedFit, Kept, Program, Ranked, RunSettings, World};
 use serde_json::{Value, json};
 
 use crate::args::{Command, FitArgs};
@@ -90,7 +90,7 @@ pub(crate) fn fit<T: Scalar>(args: &FitArgs, world: &World) -> Result<(), Failur
         "data": { "sha256": checksum },
         "checkpoint": true,
     });
-    let course = Course {
+    let course = RunSettings {
         seed: Seed {
             seed: args.seed,
             stream: 0,
@@ -123,7 +123,7 @@ pub(crate) fn fit<T: Scalar>(args: &FitArgs, world: &World) -> Result<(), Failur
 /// The shards of a rank.
 #[derive(Debug)]
 struct Own<T: Scalar> {
-    places: Vec<Place>,
+    places: Vec<ShardId>,
     parts: Vec<ShardPart<T>>,
 }
 
@@ -139,7 +139,7 @@ impl<T: Scalar> Own<T> {
         for (shard, entry) in manifest.shards.iter().enumerate() {
             if world.range(world.ranks().rank(), count).contains(&shard) {
                 let (shard, shards) = (shard as u32, count as u32);
-                places.push(Place {
+                places.push(ShardId {
                     shard,
                     shards,
                     first,
@@ -234,7 +234,7 @@ impl Crew<'_> {
         world: &World,
         model: &dyn Sharded<T>,
         ranked: &Ranked<'_, T, Self>,
-        ended: &Ended<T>,
+        ended: &FinishedFit<T>,
     ) -> Result<(), Failure> {
         let (args, fit) = (self.args, &ended.fit);
         let (iterations, objective) = (fit.iterations(), fit.objective());
@@ -271,7 +271,7 @@ impl Crew<'_> {
         let cut = *fit.status() == Status::MaxIterations;
         let mut warnings = Vec::from_iter(unfinished(cut, args.max_iter, args.tol));
         if has(args.model, "--replicates") {
-            let told = skellam::told(args, survey.absolute, &mut file, &mut summary);
+            let told = skellam::describe(args, survey.absolute, &mut file, &mut summary);
             warnings.extend(told);
         }
         leave(args, file, summary, warnings, &trace)

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::args::FitArgs;
 use crate::blocks::Arrays;
-use crate::checkpoint::{Ended, Outcome, Place, checkpoint};
+use crate::checkpoint::{FinishedStart, Outcome, RunProgress, checkpoint};
 use crate::data::{self, sealed};
 use crate::failure::Failure;
 use crate::fitted::{described, leave, plain, summary, unfinished};
@@ -56,13 +56,13 @@ pub(crate) fn fit_on<T: Scalar>(
     }
     let along = along(args, data.shape());
     let names = named::read(&args.data, &args.hidden, data.shape(), along)?;
-    let told = given::arrange(args, &settings, &names, &mut given)?;
+    let warnings = given::arrange(args, &settings, &names, &mut given)?;
     let run = Run {
         args,
         data,
         model,
         given,
-        told,
+        warnings,
         stop: stop(args)?,
         cooling,
         settings,
@@ -101,7 +101,7 @@ struct Run<'a, T: Element> {
     model: &'a dyn AnyModel<T>,
     given: Arrays,
     /// Warnings of what was given.
-    told: Vec<String>,
+    warnings: Vec<String>,
     stop: Stop,
     cooling: Option<(Cooling, HeldOut<'a, T>)>,
     settings: Value,
@@ -116,14 +116,14 @@ struct Run<'a, T: Element> {
 
 impl<T: Scalar> Run<'_, T> {
     /// The best of all starts.
-    fn starts(&self, trace: &mut Trace<'_>) -> Result<Ended<T>, Failure> {
+    fn starts(&self, trace: &mut Trace<'_>) -> Result<FinishedStart<T>, Failure> {
         let free = self.args.model.free_blocks(self.data.shape().len());
         let complete = free.iter().all(|n| self.given.contains_key(n));
         // With every block given all starts are the same.
         let starts = if complete { 1 } else { self.args.restarts };
         let mut place = match &self.args.resume {
-            Some(path) => Place::read(path, self.args.model, &self.settings, &self.checksum)?,
-            None => Place::beginning(),
+            Some(path) => RunProgress::read(path, self.args.model, &self.settings, &self.checksum)?,
+            None => RunProgress::beginning(),
         };
         if let (Some((from, _)), Some(path)) = (&place.running, &self.args.resume)
             && from.iteration() > self.stop.max_iter
@@ -139,7 +139,7 @@ impl<T: Scalar> Run<'_, T> {
             }
             let from = place.running.take();
             let ended = self.start((start, limit), from, place.best.as_ref(), trace)?;
-            let better = |best: &Ended<T>| ended.outcome.score > best.outcome.score;
+            let better = |best: &FinishedStart<T>| ended.outcome.score > best.outcome.score;
             if place.best.as_ref().is_none_or(better) {
                 place.best = Some(ended);
             }
@@ -161,12 +161,13 @@ impl<T: Scalar> Run<'_, T> {
         }
         let file = args.init.as_deref().unwrap_or(&args.data);
         let bar = progress_bar(args, "the start: {bar:30} {pos}/{len}, {elapsed}");
-        let mut told = |done: usize, of: usize| {
+        let mut progress = |done: usize, of: usize| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
             interrupt::going()
         };
-        let parameters = init.parameters_with(algorithm, &mut rng, &mut Progress::to(&mut told));
+        let parameters =
+            init.parameters_with(algorithm, &mut rng, &mut Progress::to(&mut progress));
         bar.finish_and_clear();
         let parameters = parameters.map_err(|e| {
             if e == FitError::Interrupted {
@@ -193,9 +194,9 @@ impl<T: Scalar> Run<'_, T> {
         &self,
         (start, limit): (u64, Deadline),
         from: Option<(Checkpoint<T>, Restored)>,
-        best: Option<&Ended<T>>,
+        best: Option<&FinishedStart<T>>,
         trace: &mut Trace<'_>,
-    ) -> Result<Ended<T>, Failure> {
+    ) -> Result<FinishedStart<T>, Failure> {
         let args = self.args;
         let run = self
             .model
@@ -286,7 +287,7 @@ impl<T: Scalar> Run<'_, T> {
             held_out_perplexity,
             restored,
         };
-        Ok(Ended {
+        Ok(FinishedStart {
             parameters: fit.into_state(),
             outcome,
         })
@@ -300,7 +301,7 @@ impl<T: Scalar> Run<'_, T> {
     }
 
     /// Writes the model and says what it is.
-    fn leave(&self, best: Ended<T>, trace: &Trace<'_>) -> Result<(), Failure> {
+    fn leave(&self, best: FinishedStart<T>, trace: &Trace<'_>) -> Result<(), Failure> {
         let (args, data) = (self.args, self.data);
         let (outcome, best) = (best.outcome, best.parameters);
         let mut summary = summary(args, outcome.iterations, &outcome.status, outcome.objective);
@@ -324,7 +325,7 @@ impl<T: Scalar> Run<'_, T> {
             &args.hidden,
         ));
         warnings.extend(outcome.restored.warnings());
-        warnings.extend(self.told.iter().cloned());
+        warnings.extend(self.warnings.iter().cloned());
         warnings.extend(given::left_out(args, data.shape().len())?);
         let free = args.model.free_blocks(data.shape().len());
         let fixed = free.iter().all(|name| args.fix.contains(name));
@@ -346,7 +347,7 @@ impl<T: Scalar> Run<'_, T> {
             let cells: f64 = data.shape().iter().map(|&n| n as f64).product();
             // As much for a hidden cell as for an observed one.
             let absolute = data.summary().absolute / observed * cells;
-            warnings.extend(skellam::told(args, absolute, &mut model, &mut summary));
+            warnings.extend(skellam::describe(args, absolute, &mut model, &mut summary));
         }
         warnings.extend(far(args, &model, data)?);
         warnings.extend(named::doubtful(&args.data, &self.names, &args.hidden)?);

@@ -32,7 +32,7 @@ const TEMPERED: usize = 40;
 /// What is divided among the parts: the magnitudes of each in the cells of the spectrogram.
 struct Parts {
     /// What an explanation says of itself.
-    told: Value,
+    summary: Value,
     names: Vec<String>,
     magnitudes: Box<dyn Fn(usize) -> Result<Vec<f64>, Failure>>,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
         )));
     }
     let models = args.models.iter();
-    let models = models.map(|path| Learnt::read(path, args.quiet));
+    let models = models.map(|path| SpectrogramModel::read(path, args.quiet));
     let mut models = models.collect::<Result<Vec<_>, _>>()?;
     let bins = models[0].bins;
     if let Some(other) = models.iter().find(|other| other.bins != bins) {
@@ -104,9 +104,10 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             let shape = vec![bins, frames];
             let data = DenseTensor::new(shape, spectrum.magnitudes(), Order::RowMajor);
             let data = data.map_err(|e| Failure::by(&args.sound, e))?;
-            let (model, told) = explained(kind, file, &data).map_err(|e| e.about(&args.sound))?;
+            let (model, summary) =
+                explained(kind, file, &data).map_err(|e| e.about(&args.sound))?;
             Parts {
-                told,
+                summary,
                 names: (0..models[0].components).map(component).collect(),
                 magnitudes: Box::new(move |z| Ok(model.component(z)?)),
             }
@@ -136,14 +137,14 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
                 warn(args.quiet, &[what]);
             }
             Parts {
-                told: Value::Null,
+                summary: Value::Null,
                 names: (0..model.components).map(component).collect(),
                 magnitudes: Box::new(move |z| Ok(model.model.component(z)?)),
             }
         }
     };
     let Parts {
-        told,
+        summary,
         names,
         magnitudes,
     } = parts;
@@ -185,14 +186,14 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             &[format!("{}: {which} from another run", output.display())],
         );
     }
-    match told.is_null() {
+    match summary.is_null() {
         true => Ok(()),
-        false => report(args.json, args.quiet, &told, output),
+        false => report(args.json, args.quiet, &summary, output),
     }
 }
 
 /// A model of a spectrogram, as it was read.
-struct Learnt {
+struct SpectrogramModel {
     path: PathBuf,
     model: Box<dyn Approximation>,
     bins: usize,
@@ -206,7 +207,7 @@ struct Learnt {
     sound: Option<Recorded>,
 }
 
-impl Learnt {
+impl SpectrogramModel {
     fn read(path: &Path, quiet: bool) -> Result<Self, Failure> {
         let (kind, file) = saved::model(path)?;
         let total = file.metadata["data"]["total"].as_f64();
@@ -310,7 +311,7 @@ impl Learnt {
 /// Explains a spectrogram by the spectra of all models: the parts are those of the models, or the components of a single one, and what is learnt besides.
 fn sources(
     args: &SeparateArgs,
-    models: &[Learnt],
+    models: &[SpectrogramModel],
     magnitudes: Vec<f64>,
     frames: usize,
 ) -> Result<Parts, Failure> {
@@ -376,12 +377,12 @@ fn sources(
             run.map_err(about)?
         }
     };
-    let (told, state) = (told(&fit), fit.into_state());
+    let (summary, state) = (summary_of(&fit), fit.into_state());
     let k = state.weights().len();
     let weights: Vec<f64> = state.weights().to_vec();
     let (w, h) = (state.factor(0).clone(), state.factor(1).clone());
     Ok(Parts {
-        told,
+        summary,
         names,
         magnitudes: Box::new(move |part| {
             let mut cells = plca_io::room(&[bins, frames]).map_err(Failure::new)?;
@@ -413,13 +414,13 @@ fn explained(
     let Answer::Together(found) = explainer.explain(data, how, false)? else {
         return Err(Failure::new("the sound was explained in parts"));
     };
-    let told = told(&found.fit);
+    let summary = summary_of(&found.fit);
     let model = kind.approximation_of(&said, found.fit.state())?;
-    Ok((model, told))
+    Ok((model, summary))
 }
 
 /// What the explanation of a sound says of itself.
-pub(crate) fn told<S: State>(fit: &Fit<S>) -> Value {
+pub(crate) fn summary_of<S: State>(fit: &Fit<S>) -> Value {
     json!({
         "iterations": fit.iterations(),
         "stop_reason": fit.status().to_string(),

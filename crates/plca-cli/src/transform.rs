@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use plca_fit::{FitError, Impossible, Status, Transform, explain::Ended};
+use plca_fit::{FitError, Impossible, Status, Transform, explain::Outcome};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_run::{Answer, Explainer, RunError};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use crate::spectrogram::{comparable, recorded};
 use crate::table::Labels;
 
 /// What was found, as the command writes it.
-pub(crate) struct Found {
+pub(crate) struct Transformed {
     /// The blocks that describe the new data.
     pub(crate) arrays: Arrays,
     /// What the summary says.
@@ -205,7 +205,7 @@ fn explain(
     args: &TransformArgs,
     indices: &Indices,
     explainer: &Explainer,
-) -> Result<Found, Failure> {
+) -> Result<Transformed, Failure> {
     if args.each && model.kernels.is_some() {
         return Err(Failure::usage(format!(
             "--each: a file is one recording for {}: transform every file by itself",
@@ -255,7 +255,7 @@ fn explain(
             arrays.retain(|name, _| blocks.contains(name));
             scale = file.metadata["scale"].as_f64();
             scale = scale.filter(|_| blocks.iter().any(|name| name == "scale"));
-            ended = Ended {
+            ended = Outcome {
                 iterations: fit.iterations(),
                 status: fit.status().clone(),
             };
@@ -304,7 +304,7 @@ fn explain(
         // [EXT 3] exp(-bound / v)
         summary["perplexity"] = json!((-objective / data.total()).exp());
     }
-    Ok(Found {
+    Ok(Transformed {
         arrays,
         summary,
         shape: data.shape().to_vec(),

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_fit::{
     Algorithm, Explained, Fit, FitError, Parameters, State, Transform,
-    explain::{Ended, begin, certify},
+    explain::{Outcome, begin, certify},
 };
 use plca_tensor::Real;
 
@@ -25,7 +25,7 @@ pub(crate) fn explained<'a, S: State>(
 pub(crate) fn written<'a, S: State>(
     algorithm: &dyn Algorithm<S::Scalar>,
     learnt: impl Fn(usize) -> Option<&'a DMatrix<S::Scalar>>,
-    ended: &Ended,
+    ended: &Outcome,
     write: impl FnMut(usize, &mut DMatrix<S::Scalar>),
 ) -> Result<Fit<S>, FitError> {
     let mut at = even(algorithm, &learnt)?;

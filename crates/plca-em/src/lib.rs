@@ -90,7 +90,7 @@ pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
 pub use nmf::{Nmf, NmfState, Update};
 #[doc(hidden)]
-pub use online::{After, Explanation, Turn};
+pub use online::{After, BatchStep, Explanation};
 pub use online::{Batch, Local, Online, OnlineState, Pass, StepSize, StreamError, Streamed};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
 pub use plca::{Missing, Plca, PlcaState};

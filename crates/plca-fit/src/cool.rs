@@ -79,11 +79,11 @@ pub(super) struct Cooled<'a, T: Real> {
     pub(super) train: Box<dyn Algorithm<T> + 'a>,
     pub(super) held: Box<dyn Algorithm<T> + 'a>,
     pub(super) cooling: Cooling,
-    place: Option<Place<T>>,
+    place: Option<Progress<T>>,
 }
 
 #[derive(Clone, Debug)]
-struct Place<T: Real> {
+struct Progress<T: Real> {
     /// The parameters that the next iteration starts from.
     current: Parameters<T>,
     /// Held-out perplexity of the best parameters.
@@ -122,7 +122,7 @@ impl<'a, T: Real> Cooled<'a, T> {
                 checked.map_err(|e| FitError::Checkpoint {
                     what: format!("the memory of the cooling is not valid: {e}"),
                 })?;
-                Some(Place {
+                Some(Progress {
                     current,
                     perplexity,
                     improved: improved > 0.0,
@@ -159,7 +159,7 @@ impl<T: Real> Steps<T> for Cooled<'_, T> {
             Some(place) => (at.clone(), place.clone()),
             None => {
                 let first = at.clone().at_power(self.cooling.start);
-                let place = Place {
+                let place = Progress {
                     perplexity: self.perplexity(&first)?,
                     current: first.clone(),
                     // The first power is no decrease that could fail to help.

@@ -66,7 +66,7 @@ fn of_observation(mut error: FitError, along: usize, y: usize) -> FitError {
 
 /// How the explanations of many observations ended: with the status of the observation that got least far.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct Outcome {
     /// The most iterations of an observation.
     pub iterations: usize,
     /// Why the one that came least far ended.
@@ -85,7 +85,7 @@ fn rank(status: &Status) -> u8 {
     }
 }
 
-impl Default for Ended {
+impl Default for Outcome {
     /// Of no observation.
     fn default() -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Default for Ended {
     }
 }
 
-impl Ended {
+impl Outcome {
     /// With one more.
     pub fn and(&mut self, iterations: usize, status: &Status) {
         self.iterations = self.iterations.max(iterations);
@@ -221,7 +221,7 @@ pub struct Each {
     /// The sum of the objectives, each of an observation alone.
     pub objective: f64,
     /// How the observations ended.
-    pub ended: Ended,
+    pub ended: Outcome,
 }
 
 /// Explains every observation along a mode by `one` as a batch of one, so that it is bit-identical in any batch. `row` describes an observation by its state. It is given `None` for an observation with no observed cell, or, with `counts`, with no count.
@@ -297,7 +297,7 @@ pub fn explain_each<S: State + Send>(
             .map(|run| run.objective)
             .collect::<CompensatedSum>()
             .value(),
-        ended: Ended::of(runs().flatten()),
+        ended: Outcome::of(runs().flatten()),
         blocks,
     })
 }

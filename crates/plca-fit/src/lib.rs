@@ -112,7 +112,7 @@ pub mod blocks {
 
 /// For models that transform new data: which cells and observations are possible, one run for each observation, bounds on the gap.
 pub mod explain {
-    pub use crate::each::{Alone, Each, Ended, each, explain_each};
+    pub use crate::each::{Alone, Each, Outcome, each, explain_each};
     pub use crate::init::{begin, explain_given};
     pub use crate::transform::{
         Solved, bounded, certify, check_shape, empty, gap, gaps, improve, one_by_one, possible,

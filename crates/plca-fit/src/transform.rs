@@ -19,7 +19,7 @@ use plca_tensor::{
 use super::solver::fast::floored;
 use super::stop::setters;
 use super::{
-    Algorithm, Checkpoint, Ended, Fit, FitError, Interrupt, Need, Parameters, Run, Solver, State,
+    Algorithm, Checkpoint, Fit, FitError, Interrupt, Need, Outcome, Parameters, Run, Solver, State,
     Status, Stop,
 };
 
@@ -184,7 +184,7 @@ pub struct Solved<T: Real> {
     /// The gap of every observation.
     pub gap: Vec<f64>,
     /// How the observations ended.
-    pub ended: Ended,
+    pub ended: Outcome,
 }
 
 impl<T: Real> Solved<T> {
@@ -252,7 +252,7 @@ pub fn one_by_one<T: Real>(
         share,
         gap: ends.iter().map(|end| end.gap).collect(),
         exponents: ends.iter().map(|end| end.exponent).collect(),
-        ended: Ended {
+        ended: Outcome {
             iterations: ends.iter().map(|end| end.iterations).max().unwrap_or(0),
             status: match ending.unwrap_or_default() {
                 Ending::Near => Status::Stationary,

@@ -162,7 +162,7 @@ impl Allowance {
             file: BufReader::new(file),
             allowance: self.clone(),
         };
-        Bound {
+        LimitedReader {
             reader: MultiGzDecoder::new(packed),
             allowance: self,
         }
@@ -203,12 +203,12 @@ fn size_of_gz(file: &mut File) -> std::io::Result<u64> {
     Ok(u32::from_le_bytes(bytes).into())
 }
 
-struct Bound<R> {
+struct LimitedReader<R> {
     reader: R,
     allowance: Rc<Allowance>,
 }
 
-impl<R: Read> Read for Bound<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.reader.read(buffer)?;
         let all = self.allowance.unpacked.get().saturating_add(read as u64);

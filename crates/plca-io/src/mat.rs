@@ -44,13 +44,13 @@ const EXPECTED: &str = "save a numeric array, full or sparse";
 /// An array of real numbers in a file.
 pub(crate) struct Variable {
     path: PathBuf,
-    place: Place,
+    place: ElementLocation,
     head: Head,
 }
 
 /// The bytes of an element in a file.
 #[derive(Clone, Copy)]
-struct Place {
+struct ElementLocation {
     big_endian: bool,
     offset: u64,
     length: u32,
@@ -124,7 +124,7 @@ struct Body {
     packed: bool,
 }
 
-impl Place {
+impl ElementLocation {
     /// The bytes of the array, from its flags on.
     fn body(self, path: &Path) -> Result<Body, Fault> {
         let mut file = open(path)?;
@@ -393,7 +393,7 @@ fn element(
     big_endian: bool,
     at: u64,
     end: u64,
-) -> Result<(Place, Head), Fault> {
+) -> Result<(ElementLocation, Head), Fault> {
     file.seek(SeekFrom::Start(at))?;
     let mut bytes = [[0; 4]; 2];
     file.read_exact(bytes.as_flattened_mut())?;
@@ -402,7 +402,7 @@ fn element(
         let what = format!("an element of type {kind} where an array is expected");
         return Err(Fault::new(what));
     }
-    let place = Place {
+    let place = ElementLocation {
         big_endian,
         offset: at + 8,
         length,

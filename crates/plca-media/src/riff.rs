@@ -7,7 +7,7 @@ use std::io::{Cursor, Read, Seek, SeekFrom};
 use crate::sound::too_long;
 
 /// Where the samples lie, and what they are.
-struct Found {
+struct SampleLocation {
     format: Format,
     begin: u64,
     bytes: u64,
@@ -53,7 +53,7 @@ const READ: &str = "expected integers of 8 to 32 bits, floats of 32 or 64 bits, 
 
 /// A WAVE file in its plain form, from its begin.
 pub(crate) fn plain(mut file: File) -> Result<impl Read, String> {
-    let Found {
+    let SampleLocation {
         format,
         begin,
         bytes,
@@ -90,7 +90,7 @@ pub(crate) fn plain(mut file: File) -> Result<impl Read, String> {
     Ok(Cursor::new(head).chain(file.take(bytes)))
 }
 
-fn found(file: &mut File) -> Result<Found, String> {
+fn found(file: &mut File) -> Result<SampleLocation, String> {
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::UnexpectedEof => "ends within its head".to_string(),
         _ => e.to_string(),
@@ -164,7 +164,7 @@ fn found(file: &mut File) -> Result<Found, String> {
                     }
                     next = behind(file, next + 8 + u64::from(size), end)?;
                 }
-                return Ok(Found {
+                return Ok(SampleLocation {
                     format,
                     begin,
                     bytes,

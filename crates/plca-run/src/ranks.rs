@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use plca_fit::shards::{
-    Ask, Elsewhere, Engine, Local, Merge, Partial, Place, Seed, Sharded, Shards, Shared, Stats,
-    Stepwise, Survey, started,
+    Elsewhere, Engine, Local, Merge, Partial, PassRequest, Seed, ShardId, Sharded, Shards, Shared,
+    Stats, Stepwise, Survey, started,
 };
 use plca_fit::{
     Algorithm, Checkpoint, Fit, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
@@ -78,7 +78,7 @@ pub struct Kept {
 
 /// How a fit is made.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct RunSettings {
     /// The source of everything drawn.
     pub seed: Seed,
     /// When it ends.
@@ -107,7 +107,7 @@ pub type At<T> = (Shared<T>, Checkpoint<T>);
 
 /// A fit that has ended.
 #[derive(Debug)]
-pub struct Ended<T: Scalar> {
+pub struct FinishedFit<T: Scalar> {
     /// The run, of the blocks that all shards share.
     pub fit: Fit<Parameters<T>>,
     /// What all shards share.
@@ -132,8 +132,8 @@ pub struct Ranked<'a, T: Scalar, P: Program<T>> {
     model: &'a dyn Sharded<T>,
     shards: &'a dyn Shards<T>,
     /// Its shards.
-    places: &'a [Place],
-    course: &'a Course,
+    places: &'a [ShardId],
+    course: &'a RunSettings,
     locals: RefCell<Vec<Local<T>>>,
     /// The iteration of the last checkpoint.
     saved: Cell<Option<usize>>,
@@ -145,7 +145,7 @@ pub struct Ranked<'a, T: Scalar, P: Program<T>> {
 }
 
 impl<T: Scalar, P: Program<T>> Engine<T> for Ranked<'_, T, P> {
-    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+    fn pass(&self, shared: &Shared<T>, ask: PassRequest) -> Result<Stats, FitError> {
         // What has ended the run is what all ranks say.
         if self.failure.borrow().is_some() {
             return Err(FitError::Interrupted);
@@ -162,8 +162,8 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
     pub fn new(
         (program, world): (&'a P, &'a World),
         model: &'a dyn Sharded<T>,
-        (shards, places): (&'a dyn Shards<T>, &'a [Place]),
-        course: &'a Course,
+        (shards, places): (&'a dyn Shards<T>, &'a [ShardId]),
+        course: &'a RunSettings,
     ) -> Self {
         Self {
             program,
@@ -202,7 +202,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
     /// Goes through the shards.
     fn each<O>(
         &self,
-        mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<O, FitError>,
+        mut of: impl FnMut(usize, ShardId, &dyn Data<T>) -> Result<O, FitError>,
     ) -> Result<Vec<O>, P::Failure> {
         let mut all = Vec::new();
         for (n, &place) in self.places.iter().enumerate() {
@@ -218,7 +218,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
     /// The joined statistics of this rank, as far as the tree over all shards allows.
     fn sum<S: Merge>(
         &self,
-        mut of: impl FnMut(usize, Place, &dyn Data<T>) -> Result<S, FitError>,
+        mut of: impl FnMut(usize, ShardId, &dyn Data<T>) -> Result<S, FitError>,
     ) -> Result<Partial<S>, P::Failure> {
         let count = self.shards.count();
         let mut sum = Partial::empty(count);
@@ -230,7 +230,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
         Ok(sum)
     }
 
-    fn passed(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, P::Failure> {
+    fn passed(&self, shared: &Shared<T>, ask: PassRequest) -> Result<Stats, P::Failure> {
         let mut locals = self.locals.borrow_mut();
         let own = self.sum(|n, _, data| {
             if ask.counts {
@@ -334,7 +334,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
         let Some((iteration, state)) = self.world.all(found, |left, _| Ok(left))? else {
             return Ok(None);
         };
-        let local = |place: &Place| -> Result<Local<T>, RunError> {
+        let local = |place: &ShardId| -> Result<Local<T>, RunError> {
             let path = part(folder, place.shard, iteration);
             let bytes = read_file(&path)?;
             postcard::from_bytes(&bytes).map_err(|e| IoError::new(&path, e).into())
@@ -415,7 +415,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
     /// # Errors
     ///
     /// As [`begin`](Self::begin).
-    pub fn run(&self, (shared, from): At<T>) -> Result<Ended<T>, P::Failure> {
+    pub fn run(&self, (shared, from): At<T>) -> Result<FinishedFit<T>, P::Failure> {
         let shared = RefCell::new(shared);
         let solver = self.program.solver(&self.of(&shared)?)?;
         let observer = |it: &Iteration<'_, T>| match self.after(it, &shared) {
@@ -431,7 +431,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
         let fit = run.resume(from).map_err(|e| self.ended(e))?;
         match self.failure.take() {
             Some(e) => Err(e),
-            None => Ok(Ended { fit, shared }),
+            None => Ok(FinishedFit { fit, shared }),
         }
     }
 
@@ -440,7 +440,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
     /// # Errors
     ///
     /// As [`begin`](Self::begin).
-    pub fn likelihood(&self, ended: &Ended<T>) -> Result<f64, P::Failure> {
+    pub fn likelihood(&self, ended: &FinishedFit<T>) -> Result<f64, P::Failure> {
         let value = self
             .of(&ended.shared)?
             .likelihood(ended.shared.borrow().parameters());
@@ -454,7 +454,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
     /// As [`begin`](Self::begin).
     pub fn gathered(
         &self,
-        ended: &Ended<T>,
+        ended: &FinishedFit<T>,
         everyone: bool,
     ) -> Result<Option<Parameters<T>>, P::Failure> {
         let shared = ended.shared.borrow();

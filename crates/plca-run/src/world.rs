@@ -67,7 +67,7 @@ impl World {
     /// # Errors
     ///
     /// The failure of any rank.
-    pub fn told<F: Fault>(&self, outcome: Result<(), F>) -> Result<(), F> {
+    pub fn outcome<F: Fault>(&self, outcome: Result<(), F>) -> Result<(), F> {
         match self.met.load(Ordering::Relaxed) {
             true => outcome,
             false => self.agreed(outcome),

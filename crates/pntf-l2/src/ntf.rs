@@ -14,7 +14,7 @@ use plca_fit::{
     Start, State, Transform,
     blocks::{Axes, Axis, BlockSpec, Blocks, Constraint, Draw, Frozen, no_mode},
     em::Stepped,
-    explain::{Ended, begin, check_shape, each, uncertified},
+    explain::{Outcome, begin, check_shape, each, uncertified},
     nndsvd::nndsvd,
     units::{components_in_unit, in_unit, levels, squares_in_unit},
 };
@@ -194,7 +194,7 @@ impl Ntf {
             )))
         })?;
         blocks[mode] = DMatrix::zeros(data.shape()[mode], k);
-        let mut ended = Ended::default();
+        let mut ended = Outcome::default();
         for (y, (row, (iterations, status))) in found
             .iter()
             .enumerate()

@@ -5,7 +5,7 @@ use plca_fit::{
     Algorithm, Explained, FitError, Impossible, State, Transform,
     blocks::{Axes, BlockSpec, Draw},
     em::Counts,
-    explain::{Alone, Ended, begin, bounded, uncertified},
+    explain::{Alone, Outcome, begin, bounded, uncertified},
 };
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
@@ -335,7 +335,7 @@ pub(crate) fn joined<S: State>(
     if let Some(own) = own {
         compared = own + (compared - algorithm.likelihood(&at)?);
     }
-    let ended = Ended::of(columns.iter().flatten());
+    let ended = Outcome::of(columns.iter().flatten());
     Ok(Explained::new(
         ended.fit_compared(algorithm, at, compared)?,
         Vec::new(),

@@ -86,7 +86,7 @@ pub(crate) struct OfRank {
 }
 
 /// One fit, as far as it is needed.
-struct Ended {
+struct FinishedFit {
     spectra: DMatrix<f64>,
     objective: f64,
     /// By `--max-iter`.
@@ -132,7 +132,7 @@ impl Runs<'_> {
         let mut ended = ended.into_iter();
         let of_rank = |&rank: &usize| {
             let samples = Candidate::new(self.args, self.model, rank)?.samples;
-            let runs: Vec<Ended> = ended.by_ref().take(restarts).collect();
+            let runs: Vec<FinishedFit> = ended.by_ref().take(restarts).collect();
             let columns = runs.iter().flat_map(|run| run.spectra.iter().copied());
             Ok(OfRank {
                 spectra: DMatrix::from_iterator(runs[0].spectra.nrows(), restarts * rank, columns),
@@ -145,7 +145,7 @@ impl Runs<'_> {
     }
 
     /// One fit, or `None` if it was interrupted.
-    fn one(&self, rank: usize, restart: u64) -> Result<Option<Ended>, Failure> {
+    fn one(&self, rank: usize, restart: u64) -> Result<Option<FinishedFit>, Failure> {
         let candidate = Candidate::new(self.args, self.model, rank)?;
         let mut settings = self.settings();
         settings["rank"] = json!(rank);
@@ -198,7 +198,7 @@ impl Runs<'_> {
             let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
             interrupt::writing(|| plca_io::write_checkpoint(&path, &file))?;
         }
-        Ok(Some(Ended {
+        Ok(Some(FinishedFit {
             spectra,
             objective,
             cut,
@@ -245,7 +245,7 @@ impl Runs<'_> {
 }
 
 /// A fit that was kept, made under these settings.
-fn stored(path: &Path, settings: &Value, block: &str) -> Result<Ended, Failure> {
+fn stored(path: &Path, settings: &Value, block: &str) -> Result<FinishedFit, Failure> {
     let mut file = plca_io::read_checkpoint(path)?;
     let now = settings.as_object().into_iter().flatten();
     if let Some((name, now)) = { now }.find(|(name, now)| file.metadata[name.as_str()] != **now) {
@@ -256,7 +256,7 @@ fn stored(path: &Path, settings: &Value, block: &str) -> Result<Ended, Failure> 
     let Some(objective) = file.metadata["objective"].as_f64() else {
         return Err(Failure::of(path, "is not a run of a consensus"));
     };
-    Ok(Ended {
+    Ok(FinishedFit {
         spectra: needed(path, &mut file.arrays, block)?,
         objective,
         cut: file.metadata["stop_reason"] == Status::MaxIterations.to_string(),

@@ -11,7 +11,7 @@ const AWAY: f64 = 10.0;
 
 /// Writes into a model of data of this sum of absolute values, over all cells, and into its summary, how they were taken: the number of replicates, the bound, and what both rates sum
 /// to in parts of the data. A warning where they have run away.
-pub(crate) fn told(
+pub(crate) fn describe(
     args: &FitArgs,
     absolute: f64,
     model: &mut ModelFile,

@@ -28,12 +28,12 @@ use crate::reading::DataArgs;
 use crate::restored::Restored;
 use crate::{given, interrupt, named};
 
-use place::{Of, Place};
+use place::{Of, StreamProgress};
 use unobserved::Unobserved;
 
 /// What a file has besides the blocks that all batches share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum ExtraBlock {
     /// The weights of the components.
     Weights,
     /// The shares of the streamed indices.
@@ -42,7 +42,7 @@ pub(crate) enum Beside {
     Means,
 }
 
-impl Beside {
+impl ExtraBlock {
     /// What is reported of a stream: every batch under the factors that it met.
     fn objective(self) -> &'static str {
         match self {
@@ -55,9 +55,9 @@ impl Beside {
 /// `plca fit --online`.
 pub(crate) fn run<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
     match args.model.name {
-        "plca" => fit::<T>(args, |j| format!("factor_{j}"), Beside::Weights),
-        "plsa" => fit::<T>(args, |_| "basis".into(), Beside::Marginal),
-        "plsa-vb" => fit::<T>(args, |_| "basis_shape".into(), Beside::Means),
+        "plca" => fit::<T>(args, |j| format!("factor_{j}"), ExtraBlock::Weights),
+        "plsa" => fit::<T>(args, |_| "basis".into(), ExtraBlock::Marginal),
+        "plsa-vb" => fit::<T>(args, |_| "basis_shape".into(), ExtraBlock::Means),
         _ => refuse(true, "--online", &args.called),
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn run<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
 fn fit<T: Scalar>(
     args: &FitArgs,
     name: impl Fn(usize) -> String,
-    beside: Beside,
+    beside: ExtraBlock,
 ) -> Result<(), Failure> {
     let started = Instant::now();
     args.hidden.table.of_several_files("--online")?;
@@ -93,7 +93,7 @@ fn fit<T: Scalar>(
     let along = learner.along(shape.len());
     let settings = stream_settings(args, rank)?;
     let learner = match beside {
-        Beside::Means => {
+        ExtraBlock::Means => {
             // [EXT 3] D: where it grows with the first pass, the first batches count for little beside the start.
             let mut documents = shape[along];
             for file in &files[1..] {
@@ -108,14 +108,14 @@ fn fit<T: Scalar>(
     .unwrap_or(learner);
     learner.check()?;
     let called = files[0].names(&shape, along)?;
-    let told = given::arrange(args, &settings, &called, &mut given)?;
+    let warnings = given::arrange(args, &settings, &called, &mut given)?;
     let run = Run {
         args,
         checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,
         files,
         names: (0..shape.len() - 1).map(name).collect(),
         called,
-        told,
+        warnings,
         shape,
         along,
         beside,
@@ -263,8 +263,8 @@ struct Run<'a> {
     /// What the indices that the batches share are called.
     called: Vec<Option<Vec<String>>>,
     /// Warnings of what was given.
-    told: Vec<String>,
-    beside: Beside,
+    warnings: Vec<String>,
+    beside: ExtraBlock,
     settings: Value,
     started: Instant,
 }
@@ -278,7 +278,7 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let args = self.args;
         let mut place = match &args.resume {
-            Some(path) => Place::read(path, &self.of())?,
+            Some(path) => StreamProgress::read(path, &self.of())?,
             None => self.begin(learner, given)?,
         };
         let passes = args.stream.passes.unwrap_or(1);
@@ -396,7 +396,7 @@ impl Run<'_> {
         &self,
         learner: &dyn Learner<T>,
         mut given: Arrays,
-    ) -> Result<Place<T>, Failure> {
+    ) -> Result<StreamProgress<T>, Failure> {
         let mut sizes = self.shape.clone();
         sizes.remove(self.along);
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
@@ -422,7 +422,7 @@ impl Run<'_> {
             };
             factors.push(factor);
         }
-        Ok(Place {
+        Ok(StreamProgress {
             state: learner.start(weights, factors).map_err(failure)?,
             passes: 0,
             blocks: 0,
@@ -451,21 +451,25 @@ impl Run<'_> {
     }
 
     /// Writes the model and says what it is.
-    fn leave<T: Element>(&self, place: &Place<T>, trace: &Trace<'_>) -> Result<(), Failure> {
+    fn leave<T: Element>(
+        &self,
+        place: &StreamProgress<T>,
+        trace: &Trace<'_>,
+    ) -> Result<(), Failure> {
         let (args, state) = (self.args, &place.state);
         let mut arrays = self.shared(state);
         let total: f64 = place.sums.iter().sum();
         match self.beside {
-            Beside::Marginal => {
+            ExtraBlock::Marginal => {
                 // [SPEC 2] P(x2) = colsum(V)/v
                 let shares = place.sums.iter().map(|s| s / total).collect();
                 let shares = Array::new(vec![place.sums.len()], shares);
                 arrays.insert("marginal".into(), shares);
             }
-            Beside::Weights => {
+            ExtraBlock::Weights => {
                 arrays.insert("weights".into(), vector(&state.weights));
             }
-            Beside::Means => {
+            ExtraBlock::Means => {
                 for (name, factor) in self.names.iter().zip(&state.factors) {
                     let mut means = factor.clone();
                     normalise_columns(&mut means);
@@ -487,7 +491,7 @@ impl Run<'_> {
             "stop_reason": "passes",
             "objective": place.ln_lik[1],
         });
-        let mut warnings = self.told.clone();
+        let mut warnings = self.warnings.clone();
         warnings.extend(place.unobserved.warnings());
         warnings.extend(place.restored.warnings());
         let first = &self.files[0];

@@ -15,7 +15,7 @@ use crate::models::Kind;
 use crate::restored::Restored;
 
 /// Where a stream stands.
-pub(super) struct Place<T: Element> {
+pub(super) struct StreamProgress<T: Element> {
     pub(super) state: OnlineState<T>,
     /// Passes done.
     pub(super) passes: u64,
@@ -45,7 +45,7 @@ const PLACE: &str = "place";
 const SUMS: &str = "sums";
 const STATISTICS: &str = "statistics_";
 
-impl<T: Element> Place<T> {
+impl<T: Element> StreamProgress<T> {
     /// All that the stream goes on from, beside the `arrays` that the batches share.
     pub(super) fn file(&self, mut arrays: Arrays, of: &Of<'_>) -> ModelFile {
         let state = &self.state;

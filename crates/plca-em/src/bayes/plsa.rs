@@ -7,7 +7,7 @@ use plca_fit::{
     Algorithm, Explained, FitError, Model, Parameters, Settings, Solver, State, Transform,
     blocks::{Axes, BlockSpec, Blocks, Constraint, Frozen},
     em::Em,
-    explain::{Ended, begin, check_shape, empty, uncertified},
+    explain::{Outcome, begin, check_shape, empty, uncertified},
     setting::BlockSettings,
 };
 use plca_priors::Entries;
@@ -181,7 +181,7 @@ impl PlsaVb {
         let found = found
             .into_iter()
             .collect::<Result<Vec<Document>, FitError>>()?;
-        let mut ended = Ended::default();
+        let mut ended = Outcome::default();
         let mut mixture = DMatrix::zeros(config.components, n);
         for (document, mut column) in found.iter().zip(mixture.column_iter_mut()) {
             ended.and(document.iterations, &document.status);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, gamma_shape_kl_slice};
-use plca_fit::shards::{ACROSS, Shard, Sharded, Shared, Survey, Whole};
+use plca_fit::shards::{ACROSS, GlobalModel, Shard, Sharded, Shared, Survey};
 use plca_fit::{
     FitError, Parameters, Sense, Settings,
     blocks::BlockSpec,
@@ -108,7 +108,7 @@ fn whole<T: Real>(
     blocks: Vec<BlockSpec<T>>,
     settings: &BlockSettings,
     survey: &Survey,
-) -> Result<Whole<T>, FitError> {
+) -> Result<GlobalModel<T>, FitError> {
     if !survey.complete {
         return conflict("variational Bayes needs complete data, some cells are hidden");
     }
@@ -120,7 +120,7 @@ fn whole<T: Real>(
             spec.name
         ));
     }
-    Ok(Whole {
+    Ok(GlobalModel {
         blocks,
         sense: Sense::Maximise,
         mass: survey.total,
@@ -177,14 +177,14 @@ impl<T: Real> Sharded<T> for PlsaVb {
         START as u32
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         self.check()?;
         let whole = whole(
             self.specs_and_priors(&survey.shape)?.0,
             &self.blocks,
             survey,
         )?;
-        Ok(Whole {
+        Ok(GlobalModel {
             facts: vec![("given", vec![self.given.mode() as f64])],
             ..whole
         })
@@ -244,7 +244,7 @@ impl<T: Real> Sharded<T> for PlcaVb {
         START as u32
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         self.check()?;
         whole(
             self.specs_and_priors(&survey.shape)?.0,

@@ -12,7 +12,7 @@ use plca_tensor::{Data, Real};
 use super::counts::components;
 use super::plsa::{NAMES, PlsaVb, PlsaVbState};
 use super::prior_of;
-use crate::online::{After, Explanation, Streamed, Turn, explain, freeze_shared, sealed};
+use crate::online::{After, BatchStep, Explanation, Streamed, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
 impl sealed::Sealed for PlsaVb {
@@ -76,7 +76,7 @@ impl<T: Real> Streamed<T> for PlsaVb {
         mut shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&PlsaVbState<T>>,
-        how: Turn<'_>,
+        how: BatchStep<'_>,
     ) -> Result<Explanation<T, PlsaVbState<T>>, FitError> {
         let is_local = |axes| Streamed::<T>::is_local(self, axes, 2);
         let basis = shared.swap_remove(0);

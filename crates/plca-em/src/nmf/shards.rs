@@ -1,6 +1,6 @@
 //! KL-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{Apart, Imputes, InTurn, Learns, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{Apart, GlobalModel, Imputes, InTurn, Learns, Shard, Sharded, Survey};
 use plca_fit::{
     Factored, FitError, Parameters, Sense, Settings,
     blocks::{BlockSpec, Exposure},
@@ -128,7 +128,7 @@ impl<T: Real> Sharded<T> for Nmf {
         Ok(())
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         self.check()?;
         let imputed = !survey.complete && self.is_simultaneous(false);
         if imputed && self.blocks.has_priors() {
@@ -137,7 +137,7 @@ impl<T: Real> Sharded<T> for Nmf {
             );
         }
         let scale = self.scale(&survey.shape, survey.total)?;
-        Ok(Whole {
+        Ok(GlobalModel {
             blocks: self.drawn_around(scale, &survey.shape)?,
             sense: Sense::Minimise,
             mass: 1.0,

@@ -5,7 +5,7 @@ use plca_fit::{
     Algorithm, Explained, Factored, Fit, FitError, Model, Parameters, Settings, State, Transform,
     blocks::{Axes, Axis, Blocks, Exposure},
     explain::{
-        Alone, Ended, begin, certify, each, empty, gaps, one_by_one, possible, share, uncertified,
+        Alone, Outcome, begin, certify, each, empty, gaps, one_by_one, possible, share, uncertified,
     },
     units::components_in_unit,
 };
@@ -236,7 +236,7 @@ impl Nmf {
                 .iter()
                 .map(|one| one.as_ref().and_then(|(_, run)| run.as_ref()))
         };
-        let ended = Ended::of(runs().flatten());
+        let ended = Outcome::of(runs().flatten());
         let gaps = runs().map(|run| match run {
             Some(run) => run.gap,
             None => prior.is_none().then_some(0.0),

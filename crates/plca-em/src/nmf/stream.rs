@@ -17,7 +17,7 @@ use plca_fit::{
 use plca_tensor::{Data, Real, normalise_columns};
 
 use super::{Nmf, NmfState};
-use crate::online::{Explanation, Streamed, Turn, sealed};
+use crate::online::{BatchStep, Explanation, Streamed, sealed};
 use crate::product::{conflict, seen_mass};
 use crate::{Given, Plsa, PlsaState};
 
@@ -60,7 +60,7 @@ impl<T: Real> Streamed<T> for Nmf {
         shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&NmfState<T>>,
-        how: Turn,
+        how: BatchStep,
     ) -> Result<Explanation<T, NmfState<T>>, FitError> {
         let plsa = Plsa::new(self.components).given(Given::Columns);
         let start = start.map(|state| as_mixtures(state, &shared)).transpose()?;

@@ -9,7 +9,7 @@ use plca_fit::{
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::rounds::mass;
-use super::{After, Batch, Online, OnlineState, Streamed, Turn};
+use super::{After, Batch, BatchStep, Online, OnlineState, Streamed};
 use crate::blocks::is_free;
 use crate::product::conflict;
 
@@ -25,7 +25,7 @@ impl<M> Online<M> {
     {
         let shared = self.shared_by(state, batch)?;
         let t = state.batches.saturating_add(1);
-        let rule = Turn {
+        let rule = BatchStep {
             local: self.local,
             batch: t as usize,
             // [EXT 3] as the start of a fit of all data

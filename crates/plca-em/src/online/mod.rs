@@ -34,7 +34,7 @@ pub use settings::Local;
 pub use state::OnlineState;
 pub use step::StepSize;
 pub use stream::{Pass, StreamError};
-pub use streamed::{After, Explanation, Streamed, Turn};
+pub use streamed::{After, BatchStep, Explanation, Streamed};
 pub(crate) use streamed::{explain, freeze_shared, sealed};
 
 /// A learner of PLSA, PLCA or KL-NMF that takes the data in batches, one after the other.

@@ -5,7 +5,7 @@ use plca_fit::shards::{Learner, Learns, Learnt, Round, Shared};
 use plca_fit::{FitError, Parameters, Settings};
 use plca_tensor::{Data, Real};
 
-use super::{Explanation, Online, OnlineState, Streamed, Turn};
+use super::{BatchStep, Explanation, Online, OnlineState, Streamed};
 use crate::product::conflict;
 
 /// A model that learns from shards in rounds.
@@ -49,7 +49,7 @@ impl<T: Real, M: Streamed<T> + Clone + 'static> Learns<T> for Rounds<'_, M> {
         let at = shared.parameters();
         let state = state_of(at, learner.model.components())?;
         let specs = learner.shared_by(&state, shard)?;
-        let turn = Turn {
+        let turn = BatchStep {
             local: learner.local,
             batch: round.number as usize,
             by_means: false,

@@ -70,7 +70,7 @@ pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
         shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&Self::State>,
-        how: Turn<'_>,
+        how: BatchStep<'_>,
     ) -> Result<Explanation<T, Self::State>, FitError>;
 }
 
@@ -100,7 +100,7 @@ pub struct After<'a, T: Real> {
 /// The effort that the blocks of a batch are found with, which batch it is, counted from 1, and what ends it from outside.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct BatchStep<'a> {
     pub(super) local: Local,
     pub(super) batch: usize,
     /// By variational Bayes: whether by means of the posteriors, which is EM.
@@ -108,7 +108,7 @@ pub struct Turn<'a> {
     pub(super) interrupt: Option<&'a Interrupt>,
 }
 
-impl Turn<'_> {
+impl BatchStep<'_> {
     /// Between two E-steps.
     fn check(&self) -> Result<(), FitError> {
         match self.interrupt {
@@ -138,7 +138,7 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
     is_local: impl Fn(Axes) -> bool,
     joint: impl Fn(&Parameters<T>) -> Vec<f64>,
     at: Parameters<T>,
-    turn: Turn<'_>,
+    turn: BatchStep<'_>,
 ) -> Result<Explanation<T, S>, FitError> {
     let (local, t) = (turn.local, turn.batch);
     // Schedules of priors go by batches.

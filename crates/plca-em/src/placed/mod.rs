@@ -18,7 +18,7 @@ use crate::product::conflict;
 use crate::shifted::evaluate::{self, Measured, Parts, sum_of};
 
 pub(crate) use state::{
-    Frame, Place, explain, likelihood_fact, parameters, placed_state, possible, refuse_along,
+    Frame, Placement, explain, likelihood_fact, parameters, placed_state, possible, refuse_along,
 };
 
 /// The E-step of kernels that are placed on data.

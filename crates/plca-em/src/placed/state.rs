@@ -16,7 +16,7 @@ use crate::product::conflict;
 use crate::shifted::evaluate::{Parts, Wanted};
 
 /// Where kernels may lie on data of one shape.
-pub(crate) trait Place: Debug {
+pub(crate) trait Placement: Debug {
     /// Shape of the data.
     fn shape(&self) -> &[usize];
 
@@ -45,7 +45,7 @@ pub(crate) struct Frame<P> {
     scale: OnceLock<f64>,
 }
 
-impl<P: Place> Frame<P> {
+impl<P: Placement> Frame<P> {
     /// Checks the parameters of a state.
     pub(crate) fn new<T: Real>(place: P, at: &Parameters<T>) -> Result<Arc<Self>, FitError> {
         let k = at.matrices().first().map_or(0, |w| w.nrows());
@@ -196,7 +196,7 @@ pub(crate) fn refuse_along(how: &Transform) -> Result<(), FitError> {
 
 /// The part of the data that kernels reach from some place, `None` for all of them, and the sum of the rest.
 pub(crate) fn possible<'a, T: Real>(
-    place: &impl Place,
+    place: &impl Placement,
     kernels: &DMatrix<T>,
     data: &'a dyn Data<T>,
     how: &Transform,

@@ -1,7 +1,7 @@
 //! PLCA of data that are cut along their last mode.
 
 use nalgebra::DMatrix;
-use plca_fit::shards::{Imputes, Learns, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{GlobalModel, Imputes, Learns, Shard, Sharded, Survey};
 use plca_fit::{
     FitError, Parameters, Sense, Settings,
     blocks::{BlockSpec, Frozen},
@@ -95,14 +95,14 @@ impl<T: Real> Sharded<T> for Plca {
         refuse(tied, "a prior on `weights`, or what is frozen of it,")
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         self.check()?;
         if !survey.complete && (self.missing == Missing::Multiplicative || self.temper != 1.0) {
             return conflict(
                 "hidden cells of PLCA on shards are imputed: multiplicative updates and tempering are not possible",
             );
         }
-        Ok(Whole {
+        Ok(GlobalModel {
             blocks: self.specs(&survey.shape)?,
             sense: Sense::Maximise,
             mass: survey.total,

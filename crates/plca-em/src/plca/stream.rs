@@ -12,7 +12,7 @@ use plca_tensor::{Data, Real};
 use super::counts::PlcaCounts;
 use super::{Plca, PlcaState, specs};
 use crate::Missing;
-use crate::online::{Explanation, Streamed, Turn, explain, freeze_shared, sealed};
+use crate::online::{BatchStep, Explanation, Streamed, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
 impl sealed::Sealed for Plca {
@@ -63,7 +63,7 @@ impl<T: Real> Streamed<T> for Plca {
         shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&PlcaState<T>>,
-        how: Turn<'_>,
+        how: BatchStep<'_>,
     ) -> Result<Explanation<T, PlcaState<T>>, FitError> {
         let mut counts = PlcaCounts::new(self, batch)?;
         if (counts.specs.last()).is_some_and(|spec| spec.prior.is_some()) {

@@ -1,6 +1,6 @@
 //! PLSA of data that are cut along their given index.
 
-use plca_fit::shards::{Learns, Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{GlobalModel, Learns, Shard, Sharded, Survey};
 use plca_fit::{FitError, Parameters, Sense, Settings, blocks::Draw, explain::improve};
 use plca_tensor::{Data, Factor, Real};
 
@@ -49,13 +49,13 @@ impl<T: Real> Sharded<T> for Plsa {
         Ok(())
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         self.check()?;
         check_order(survey.shape.len())?;
         let mut blocks = self.specs(&survey.shape)?;
         // Every shard has its own part of the marginal.
         blocks[2].draw = Draw::Data(Vec::new());
-        Ok(Whole {
+        Ok(GlobalModel {
             blocks,
             sense: Sense::Maximise,
             mass: survey.total,

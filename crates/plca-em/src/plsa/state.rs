@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_fit::{
     Explained, Factored, FitError, Model, Parameters, State, Transform,
     blocks::{Axes, Blocks, SCALE},
-    explain::{Alone, Ended, each, empty, gaps, one_by_one, possible},
+    explain::{Alone, Outcome, each, empty, gaps, one_by_one, possible},
 };
 use plca_tensor::{Data, Factor, Real};
 
@@ -126,7 +126,7 @@ impl<T: Real> PlsaState<T> {
                 }
             }
         };
-        let ended = Ended::of(found.iter().flatten());
+        let ended = Outcome::of(found.iter().flatten());
         let fit = written(&*algorithm, learnt, &ended, write)?;
         // What an observation is multiplied by where cells are hidden is its own, too.
         let scales = found

@@ -11,7 +11,7 @@ use plca_tensor::{Data, Real};
 
 use super::counts::PlsaCounts;
 use super::{Plsa, PlsaState, specs};
-use crate::online::{Explanation, Streamed, Turn, explain, freeze_shared, sealed};
+use crate::online::{BatchStep, Explanation, Streamed, explain, freeze_shared, sealed};
 use crate::product::conflict;
 
 impl sealed::Sealed for Plsa {
@@ -44,7 +44,7 @@ impl<T: Real> Streamed<T> for Plsa {
         mut shared: Vec<DMatrix<T>>,
         batch: &dyn Data<T>,
         start: Option<&PlsaState<T>>,
-        how: Turn<'_>,
+        how: BatchStep<'_>,
     ) -> Result<Explanation<T, PlsaState<T>>, FitError> {
         let mut counts = PlsaCounts::new(self, batch)?;
         let is_local = |axes| Streamed::<T>::is_local(self, axes, 2);

@@ -9,7 +9,7 @@ use super::evaluate::{self, Counts, Engine, Parts, Wanted};
 use super::geometry::Geometry;
 use super::window::{Window, impute_outside};
 use super::{Evaluation, Likelihood};
-use crate::placed::{Place, Placing};
+use crate::placed::{Placement, Placing};
 
 /// A shifted model on data of one shape.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Layout {
     }
 }
 
-impl Place for Layout {
+impl Placement for Layout {
     fn shape(&self) -> &[usize] {
         self.geometry.data_shape()
     }

@@ -8,7 +8,7 @@ use plca_tensor::{Data, DenseTensor, Real};
 
 use super::{ALL, KERNEL, SHAPE, SUPPORTS, Shifted, facts};
 use crate::placed::{
-    Frame, Place, explain, parameters, parts, placed_state, possible, refuse_along,
+    Frame, Placement, explain, parameters, parts, placed_state, possible, refuse_along,
 };
 use crate::shifted::model::Layout;
 use crate::shifted::shares::shares;

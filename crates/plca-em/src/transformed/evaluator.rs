@@ -7,7 +7,7 @@ use plca_tensor::{Data, DataError, Real};
 
 use super::maps::{Entry, IndexMaps};
 use super::set_model::SetModel;
-use crate::placed::{Place, Placing, position};
+use crate::placed::{Placement, Placing, position};
 use crate::shifted::evaluate::{Cells, Counts, Parts, Wanted};
 use crate::shifted::geometry::Geometry;
 use crate::{Likelihood, Support};
@@ -33,7 +33,7 @@ enum How<T: Real> {
     Set(Box<SetModel<T>>),
 }
 
-impl Place for Mapped {
+impl Placement for Mapped {
     fn shape(&self) -> &[usize] {
         &self.shape
     }

@@ -20,14 +20,14 @@ use crate::{Evaluation, Likelihood, Support};
 
 /// Where kernels go under one transformation.
 #[derive(Clone, Debug)]
-struct Turn {
+struct Rotation {
     /// Cell of the kernel, cell of the largest box, weight.
     shares: Vec<(usize, usize, f64)>,
     /// The first cell of its own box, by row and by column.
     places: [Range<isize>; 2],
 }
 
-impl Turn {
+impl Rotation {
     /// The number of its maps.
     fn maps(&self) -> Option<usize> {
         let [rows, columns] = &self.places;
@@ -49,7 +49,7 @@ pub(super) struct Set {
     inside: bool,
     /// Cells of a kernel, and of the dimensions that are not transformed.
     cells: [usize; 2],
-    turns: Vec<Turn>,
+    turns: Vec<Rotation>,
     transformations: Vec<Transformation>,
     positions: Positions,
 }
@@ -74,7 +74,7 @@ impl Set {
             Positions::Valid => Support::Same,
             Positions::Full | Positions::Centred => Support::Full,
         };
-        let turns = turned.into_iter().map(|(extents, shares)| Turn {
+        let turns = turned.into_iter().map(|(extents, shares)| Rotation {
             shares: (shares.into_iter())
                 .map(|(from, to, weight)| {
                     let (row, column) = (to / extents[1], to % extents[1]);
@@ -135,7 +135,7 @@ impl Set {
 
     /// The number of maps; `None` if they cannot be counted.
     pub(super) fn maps(&self) -> Option<usize> {
-        let counts = self.turns.iter().map(Turn::maps);
+        let counts = self.turns.iter().map(Rotation::maps);
         counts.sum::<Option<usize>>()
     }
 
@@ -280,7 +280,7 @@ impl<T: Real> SetModel<T> {
     /// Calls `f` with the places of a run of maps of a transformation in the impulses of the shifted model: the first, and the number of the first map.
     fn runs(&self, turn: usize, mut f: impl FnMut(Range<usize>, usize)) {
         let [rows, columns] = &self.set.turns[turn].places;
-        let before = self.set.turns[..turn].iter().map(Turn::maps);
+        let before = self.set.turns[..turn].iter().map(Rotation::maps);
         let mut map = before.sum::<Option<usize>>().unwrap_or(0);
         let (offset, width) = (self.geometry.offset(), self.geometry.impulse_shape()[1]);
         for row in rows.clone() {

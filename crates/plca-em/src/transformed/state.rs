@@ -10,7 +10,7 @@ use super::evaluator::Mapped;
 use super::set_model::Set;
 use super::{KERNEL, MAPS, SET, SHAPE, Transformed, check_cells, facts};
 use crate::placed::{
-    Frame, Place, explain, parameters, placed_state, position, possible, refuse_along,
+    Frame, Placement, explain, parameters, placed_state, position, possible, refuse_along,
 };
 use crate::{IndexMaps, Likelihood, MapEntry};
 

@@ -10,8 +10,8 @@ use plca_em::{
     Settings, Solver, State, Stop, Update,
 };
 use plca_fit::shards::{
-    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shards,
-    Shared, Stats, Stepwise, Survey, Visit, started,
+    Elsewhere, Engine, InProcess, Local, OnShards, Partial, PassRequest, Seed, ShardId, Sharded,
+    Shards, Shared, Stats, Stepwise, Survey, Visit, started,
 };
 use plca_fit::{
     Algorithm, AnyModel, Checkpoint, FitError, Parameters, Progress, Run, blocks::Exposure,
@@ -224,7 +224,7 @@ impl Groups<'_> {
                 .unwrap()
         });
         let mut shared = model.begin(&survey, SEED).unwrap();
-        let place = |shard: usize| Place {
+        let place = |shard: usize| ShardId {
             shard: shard as u32,
             shards: shards.len() as u32,
             first: firsts[shard],
@@ -240,14 +240,16 @@ impl Groups<'_> {
             let told = moved(&shared);
             let stats: Stats = self.sum(|s| {
                 let (shard, local) = (&*shards[s as usize], &mut locals[s as usize]);
-                model.e_step(shard, local, &told, Ask::step(false)).unwrap()
+                model
+                    .e_step(shard, local, &told, PassRequest::step(false))
+                    .unwrap()
             });
             model.m_step(&mut shared, stats).unwrap();
         }
         for iteration in 0..=iterations {
             let ask = match iteration == iterations {
-                true => Ask::objective(),
-                false => Ask::step(true),
+                true => PassRequest::objective(),
+                false => PassRequest::step(true),
             };
             let told = moved(&shared);
             let stats: Stats = self.sum(|s| {
@@ -540,7 +542,7 @@ struct Keeper<'a> {
 }
 
 impl Engine<f64> for Keeper<'_> {
-    fn pass(&self, shared: &Shared<f64>, ask: Ask) -> Result<Stats, FitError> {
+    fn pass(&self, shared: &Shared<f64>, ask: PassRequest) -> Result<Stats, FitError> {
         let (shared, count) = (moved(shared), self.shards.len() as u32);
         let mut sum = Partial::empty(count);
         for (s, shard) in self.shards.iter().enumerate().rev() {
@@ -563,7 +565,7 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise
     let mut start = model.begin(&survey, SEED).unwrap();
     let (mut first, mut locals) = (0, Vec::new());
     for (s, shard) in shards.iter().enumerate() {
-        let place = Place {
+        let place = ShardId {
             shard: s as u32,
             shards: shards.len() as u32,
             first,
@@ -896,7 +898,12 @@ fn shards_refuse_points_beyond_half_of_the_range() {
         assert_ne!(told, trial);
         let trial: Shared<f64> = serde_json::from_str(&trial).unwrap();
         let mut local = begun.locals[1].clone();
-        let stats = model.e_step(&*begun.shards[1], &mut local, &trial, Ask::step(true));
+        let stats = model.e_step(
+            &*begun.shards[1],
+            &mut local,
+            &trial,
+            PassRequest::step(true),
+        );
         let stats = serde_json::to_value(stats.unwrap()).unwrap();
         let largest = local.blocks()[0].max();
         assert_eq!(stats["refused"], refused, "{power}: {largest}");
@@ -1211,7 +1218,7 @@ fn foreign_bytes_are_refused() {
     );
 
     let mut shared = model.begin(&survey, SEED).unwrap();
-    let place = Place {
+    let place = ShardId {
         shard: 0,
         shards: 1,
         first: 0,
@@ -1222,7 +1229,12 @@ fn foreign_bytes_are_refused() {
         .begin_local(&*case.shards[0], place, &theirs, SEED)
         .unwrap();
     let stats = nmf
-        .e_step(&*case.shards[0], &mut local, &theirs, Ask::step(true))
+        .e_step(
+            &*case.shards[0],
+            &mut local,
+            &theirs,
+            PassRequest::step(true),
+        )
         .unwrap();
     let before = shared.clone();
     let error = model.m_step(&mut shared, stats).unwrap_err();
@@ -1250,7 +1262,7 @@ fn foreign_bytes_are_refused() {
             &*case.shards[0],
             &mut local,
             &round(shared, number),
-            Ask::step(false),
+            PassRequest::step(false),
         );
         let error = learnt.unwrap_err();
         assert!(matches!(error, FitError::Conflict { .. }), "{error}");
@@ -1260,7 +1272,7 @@ fn foreign_bytes_are_refused() {
         &*case.shards[0],
         &mut own(0),
         &round(&shared, 1),
-        Ask::step(false),
+        PassRequest::step(false),
     );
     assert!(learnt.is_ok());
 }

@@ -10,7 +10,7 @@ use super::sharded::{checked, likelihood, settles};
 use super::squared::squared;
 use super::states::Task;
 use super::stepwise::learn;
-use super::{Ask, Sharded, Shared, Stats, Stepwise, Whole};
+use super::{GlobalModel, PassRequest, Sharded, Shared, Stats, Stepwise};
 use crate::em::{constant, extrapolates};
 use crate::{Algorithm, Axis, BlockSpec, FitError, Parameters, Sense, Stepped};
 
@@ -22,7 +22,7 @@ pub trait Engine<T: Real>: Debug {
     /// # Errors
     ///
     /// What the engine has met.
-    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError>;
+    fn pass(&self, shared: &Shared<T>, ask: PassRequest) -> Result<Stats, FitError>;
 }
 
 /// A model on shards that an engine holds: an [`Algorithm`] for a [`Run`](crate::Run) by [`Solver::Em`](crate::Solver::Em),
@@ -34,7 +34,7 @@ pub trait Engine<T: Real>: Debug {
 pub struct Elsewhere<'a, T: Real> {
     model: &'a dyn Sharded<T>,
     engine: &'a dyn Engine<T>,
-    whole: Cow<'a, Whole<T>>,
+    whole: Cow<'a, GlobalModel<T>>,
     blocks: Vec<BlockSpec<T>>,
     shared: &'a RefCell<Shared<T>>,
 }
@@ -58,7 +58,7 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     pub(super) fn of(
         model: &'a dyn Sharded<T>,
         engine: &'a dyn Engine<T>,
-        whole: Cow<'a, Whole<T>>,
+        whole: Cow<'a, GlobalModel<T>>,
         shared: &'a RefCell<Shared<T>>,
     ) -> Self {
         let blocks = whole.blocks.iter().enumerate();
@@ -79,7 +79,9 @@ impl<'a, T: Real> Elsewhere<'a, T> {
         if !matches!(before, Task::Start(_)) {
             self.shared.borrow_mut().task = task;
         }
-        let stats = self.engine.pass(&self.shared.borrow(), Ask::step(measure));
+        let stats = self
+            .engine
+            .pass(&self.shared.borrow(), PassRequest::step(measure));
         let made = stats.and_then(|stats| {
             let mut shared = self.shared.borrow_mut();
             self.model.m_step(&mut shared, stats)
@@ -121,7 +123,11 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     }
 
     /// Statistics of parameters, and the shared ones that these are.
-    fn pass(&self, at: &Parameters<T>, ask: Ask) -> Result<(Ref<'_, Shared<T>>, Stats), FitError> {
+    fn pass(
+        &self,
+        at: &Parameters<T>,
+        ask: PassRequest,
+    ) -> Result<(Ref<'_, Shared<T>>, Stats), FitError> {
         self.checked(at)?;
         let shared = self.shared.borrow();
         let stats = self.engine.pass(&shared, ask)?;
@@ -145,7 +151,7 @@ pub fn started<T: Real>(
         learn(model.learns().as_deref(), engine, shared, shards, how)?;
     }
     while matches!(shared.task, Task::Start(_)) {
-        let stats = engine.pass(shared, Ask::step(false))?;
+        let stats = engine.pass(shared, PassRequest::step(false))?;
         model.m_step(shared, stats)?;
     }
     Ok(())
@@ -178,7 +184,7 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let (shared, stats) = self.pass(at, Ask::objective())?;
+        let (shared, stats) = self.pass(at, PassRequest::objective())?;
         Ok(self.model.objective(&shared, &stats)?.unwrap_or(f64::NAN))
     }
 
@@ -190,7 +196,7 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
     fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         self.checked(at)?;
         let shared = self.shared.borrow().clone().to(Task::Likelihood);
-        let stats = self.engine.pass(&shared, Ask::objective())?;
+        let stats = self.engine.pass(&shared, PassRequest::objective())?;
         Ok(likelihood(&self.whole, &shared, &stats).unwrap_or(f64::NAN))
     }
 
@@ -199,13 +205,13 @@ impl<T: Real> Algorithm<T> for Elsewhere<'_, T> {
         if self.shared.borrow().survey.complete || !self.whole.conditional {
             return Ok(None);
         }
-        let (shared, stats) = self.pass(at, Ask::objective())?;
+        let (shared, stats) = self.pass(at, PassRequest::objective())?;
         // [SPEC 4] s = v_obs / Σ_obs P
         Ok(stats.seen.map(|seen| vec![shared.survey.total / seen]))
     }
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        self.pass(at, Ask::support())?.1.check_support()
+        self.pass(at, PassRequest::support())?.1.check_support()
     }
 
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {

@@ -12,10 +12,10 @@ use rand::Rng;
 use super::elsewhere::started;
 use super::sharded::{checked, divides, gathered, settles, sums};
 use super::squared::squared;
-use super::states::{Pending, Task, Term};
+use super::states::{Pending, Statistic, Task};
 use super::{
-    Ask, Elsewhere, Engine, Local, Partial, Place, Sharded, Shared, Stats, Stepwise, Survey,
-    Version, Whole,
+    Elsewhere, Engine, GlobalModel, Local, Partial, PassRequest, ShardId, Sharded, Shared, Stats,
+    Stepwise, Survey, Version,
 };
 use crate::em::extrapolates;
 use crate::{
@@ -58,8 +58,8 @@ pub struct InProcess<'a, T: Real> {
     model: &'a dyn Sharded<T>,
     shards: &'a dyn Shards<T>,
     survey: Survey,
-    whole: Whole<T>,
-    places: Vec<Place>,
+    whole: GlobalModel<T>,
+    places: Vec<ShardId>,
     /// What the model read off every shard.
     known: Vec<Vec<f64>>,
     stepwise: Option<Stepwise>,
@@ -76,7 +76,7 @@ impl<'a, T: Real> InProcess<'a, T> {
         let (mut sum, mut first) = (Partial::empty(count), 0);
         let (mut places, mut known) = (Vec::new(), Vec::new());
         for shard in 0..count {
-            places.push(Place {
+            places.push(ShardId {
                 shard,
                 shards: count,
                 first,
@@ -158,7 +158,7 @@ impl<'a, T: Real> InProcess<'a, T> {
                 stats.terms[j] = sums(&rows.into_owned());
                 sum = sum.join(Partial::leaf(place.shard, place.shards, stats)?)?;
             }
-            if let Term::Sums(sums) = sum.root()?.terms.swap_remove(j) {
+            if let Statistic::Sums(sums) = sum.root()?.terms.swap_remove(j) {
                 all[j] = sums;
             }
         }
@@ -185,14 +185,14 @@ impl<'a, T: Real> InProcess<'a, T> {
     }
 
     /// How many samples a shard has.
-    fn samples(&self, place: Place) -> usize {
+    fn samples(&self, place: ShardId) -> usize {
         let next = self.places.get(place.shard as usize + 1);
         let end = next.map_or(self.survey.shape[self.survey.along], |next| next.first);
         end - place.first
     }
 
     /// The part of parameters that belongs to a shard.
-    fn local(&self, at: &Parameters<T>, place: Place) -> Local<T> {
+    fn local(&self, at: &Parameters<T>, place: ShardId) -> Local<T> {
         let samples = self.samples(place);
         let blocks = at.matrices().iter().enumerate();
         let blocks = blocks.filter_map(|(j, block)| match self.lies(j) {
@@ -215,9 +215,9 @@ impl<'a, T: Real> InProcess<'a, T> {
         &self,
         local: &mut Local<T>,
         shared: &Shared<T>,
-        ask: Ask,
+        ask: PassRequest,
     ) -> Result<Partial<Stats>, FitError> {
-        let Place { shard, shards, .. } = local.place;
+        let ShardId { shard, shards, .. } = local.place;
         if matches!(shared.task, Task::Learn(round) if !round.has(shard)) {
             // Not read for nothing.
             let none = Stats::none(self.whole.blocks.len());
@@ -317,7 +317,7 @@ impl<T: Real> Held<'_, T> {
 }
 
 impl<T: Real> Engine<T> for Held<'_, T> {
-    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+    fn pass(&self, shared: &Shared<T>, ask: PassRequest) -> Result<Stats, FitError> {
         let mut locals = self.locals.borrow_mut();
         let mut sum = Partial::empty(self.of.shards.count());
         for &place in &self.of.places {
@@ -344,7 +344,7 @@ struct Telling<'h, 'p, 't, T: Real> {
 }
 
 impl<T: Real> Engine<T> for Telling<'_, '_, '_, T> {
-    fn pass(&self, shared: &Shared<T>, ask: Ask) -> Result<Stats, FitError> {
+    fn pass(&self, shared: &Shared<T>, ask: PassRequest) -> Result<Stats, FitError> {
         let done = self.done.replace(self.done.get() + 1);
         self.progress.borrow_mut().step(done, self.of)?;
         self.held.pass(shared, ask)

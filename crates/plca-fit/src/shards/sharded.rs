@@ -8,9 +8,9 @@ use plca_priors::Step;
 use plca_tensor::{Data, DataError, Factor, Real, check_counts, normalise_columns};
 
 use super::squared::{extrapolated, measured};
-use super::states::{Pending, Task, Term};
+use super::states::{Pending, Statistic, Task};
 use super::stepwise::taught;
-use super::{Ask, Learns, Local, Place, Seed, Shared, Stats, Survey, Version};
+use super::{Learns, Local, PassRequest, Seed, ShardId, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
     Axis, BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
@@ -27,7 +27,7 @@ pub(super) fn divides<T: Real>(spec: &BlockSpec<T>) -> bool {
 
 /// A model of all shards together.
 #[derive(Clone, Debug)]
-pub struct Whole<T: Real> {
+pub struct GlobalModel<T: Real> {
     /// The blocks for data of the shape of all shards.
     pub blocks: Vec<BlockSpec<T>>,
     /// Whether the objective is to rise or to fall.
@@ -154,7 +154,7 @@ pub trait Sharded<T: Real>: Settings {
     /// # Errors
     ///
     /// [`FitError`] for settings that the data do not fit, or that need all data at once.
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError>;
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError>;
 
     /// Numbers that the model reads off a shard once, such as sums of its samples. Default: none.
     ///
@@ -346,7 +346,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
     pub fn begin_local(
         &self,
         shard: &dyn Data<T>,
-        place: Place,
+        place: ShardId,
         shared: &Shared<T>,
         seed: Seed,
     ) -> Result<Local<T>, FitError> {
@@ -398,7 +398,7 @@ impl<T: Real> dyn Sharded<T> + '_ {
         shard: &dyn Data<T>,
         local: &mut Local<T>,
         shared: &Shared<T>,
-        ask: Ask,
+        ask: PassRequest,
     ) -> Result<Stats, FitError> {
         match shared.task {
             Task::Measure => {
@@ -480,20 +480,20 @@ impl<T: Real> dyn Sharded<T> + '_ {
             let of_counts = |counts: &DMatrix<f64>| counts.shape() == spec.shape;
             let is_shared = self.sample_axis(&whole.blocks, j) == Axis::None;
             let (block, sum) = match (is_shared, term.completed(scale)) {
-                (_, Term::Nothing) => (None, shared.sums[j].clone()),
-                (true, Term::Counts(counts)) if of_counts(&counts) => {
+                (_, Statistic::Nothing) => (None, shared.sums[j].clone()),
+                (true, Statistic::Counts(counts)) if of_counts(&counts) => {
                     let (old, mut counts) = (old.at(new.len()), counts.map(T::lit));
                     self.add_prior(j, &mut counts)?;
                     let (block, _) = spec.m_step(counts, old, None, iteration)?;
                     (Some(block), Vec::new())
                 }
-                (true, Term::Rates(counts, exposure)) if of_counts(&counts) => {
+                (true, Statistic::Rates(counts, exposure)) if of_counts(&counts) => {
                     let (old, exposure) = (old.at(new.len()), narrowed(exposure));
                     let counts = counts.map(T::lit);
                     let (block, _) = spec.m_step(counts, old, Some(exposure), iteration)?;
                     (Some(block), Vec::new())
                 }
-                (false, Term::Sums(sums)) if of_sums(&sums) => (None, sums),
+                (false, Statistic::Sums(sums)) if of_sums(&sums) => (None, sums),
                 _ => {
                     let name = &spec.name;
                     return Err(FitError::Conflict {
@@ -675,7 +675,7 @@ fn first_word<T: Real>(specs: &[BlockSpec<T>], block: usize) -> u128 {
 pub(super) fn checked<T: Real>(
     model: &dyn Sharded<T>,
     survey: &Survey,
-) -> Result<Whole<T>, FitError> {
+) -> Result<GlobalModel<T>, FitError> {
     model.check()?;
     survey.check()?;
     let whole = model.whole(survey)?;
@@ -711,7 +711,10 @@ pub(super) fn checked<T: Real>(
 }
 
 /// Whether shards can settle their own blocks.
-pub(super) fn settles<T: Real>(model: &dyn Sharded<T>, whole: &Whole<T>) -> Result<bool, FitError> {
+pub(super) fn settles<T: Real>(
+    model: &dyn Sharded<T>,
+    whole: &GlobalModel<T>,
+) -> Result<bool, FitError> {
     model.settles()?;
     refuse(whole.power != 1.0, "tempering")?;
     for (j, spec) in whole.blocks.iter().enumerate() {
@@ -732,7 +735,7 @@ pub(super) fn settles<T: Real>(model: &dyn Sharded<T>, whole: &Whole<T>) -> Resu
 
 /// The objective without priors.
 pub(super) fn likelihood<T: Real>(
-    whole: &Whole<T>,
+    whole: &GlobalModel<T>,
     shared: &Shared<T>,
     stats: &Stats,
 ) -> Option<f64> {
@@ -746,7 +749,7 @@ pub(super) fn likelihood<T: Real>(
 
 fn objective<T: Real>(
     model: &dyn Sharded<T>,
-    whole: &Whole<T>,
+    whole: &GlobalModel<T>,
     shared: &Shared<T>,
     stats: &Stats,
 ) -> Result<Option<f64>, FitError> {
@@ -912,9 +915,9 @@ impl<T: Real> On<'_, T> {
     fn e_step(
         &self,
         mut at: Parameters<T>,
-        place: Place,
+        place: ShardId,
         shared: &Shared<T>,
-        ask: Ask,
+        ask: PassRequest,
     ) -> Result<Passed<T>, FitError> {
         let specs = self.bound.blocks();
         let mut stats = Stats::none(specs.len());
@@ -941,8 +944,8 @@ impl<T: Real> On<'_, T> {
                 let (observed, terms) = self.linear(&at, apart.observed.blocks, true);
                 let (hidden, others) = self.linear(&at, apart.hidden, false);
                 let both = terms.into_iter().zip(others).map(|both| match both {
-                    (Term::Nothing, _) => Term::Nothing,
-                    (one, other) => Term::Imputed(Box::new([one, other])),
+                    (Statistic::Nothing, _) => Statistic::Nothing,
+                    (one, other) => Statistic::Imputed(Box::new([one, other])),
                 });
                 stats.terms = both.collect();
                 pending = Pending::Imputed(observed, hidden);
@@ -985,9 +988,9 @@ impl<T: Real> On<'_, T> {
         at: &Parameters<T>,
         mut counts: Vec<Option<DMatrix<T>>>,
         keeps: bool,
-    ) -> (Vec<DMatrix<T>>, Vec<Term>) {
+    ) -> (Vec<DMatrix<T>>, Vec<Statistic>) {
         let count = self.bound.blocks().len();
-        let (mut new, mut terms) = (vec![None; count], vec![Term::Nothing; count]);
+        let (mut new, mut terms) = (vec![None; count], vec![Statistic::Nothing; count]);
         let (own, common): (Vec<_>, Vec<_>) =
             self.free().partition(|(_, lies)| *lies != Axis::None);
         for (j, lies) in own.into_iter().rev() {
@@ -1019,7 +1022,7 @@ impl<T: Real> On<'_, T> {
         &self,
         at: &Parameters<T>,
         mut counts: Vec<Option<DMatrix<T>>>,
-        terms: &mut [Term],
+        terms: &mut [Statistic],
     ) -> Result<Renewal<T>, FitError> {
         let specs = self.bound.blocks();
         let mut new = vec![None; specs.len()];
@@ -1059,15 +1062,15 @@ impl<T: Real> On<'_, T> {
     }
 }
 
-pub(super) fn sums<T: Real>(counts: &DMatrix<T>) -> Term {
+pub(super) fn sums<T: Real>(counts: &DMatrix<T>) -> Statistic {
     let sums: Vec<T> = Factor::Columns(counts).component_sums();
-    Term::Sums(sums.iter().map(|x| x.to_f64()).collect())
+    Statistic::Sums(sums.iter().map(|x| x.to_f64()).collect())
 }
 
-fn term<T: Real>(counts: Option<DMatrix<T>>, exposure: Option<Exposure<T>>) -> Term {
+fn term<T: Real>(counts: Option<DMatrix<T>>, exposure: Option<Exposure<T>>) -> Statistic {
     match (counts.map(|counts| counts.map(|x| x.to_f64())), exposure) {
-        (None, _) => Term::Nothing,
-        (Some(counts), None) => Term::Counts(counts),
-        (Some(counts), Some(exposure)) => Term::Rates(counts, widened(exposure)),
+        (None, _) => Statistic::Nothing,
+        (Some(counts), None) => Statistic::Counts(counts),
+        (Some(counts), Some(exposure)) => Statistic::Rates(counts, widened(exposure)),
     }
 }

@@ -7,8 +7,8 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 use super::sharded::{divides, sums};
-use super::states::{Pending, Survey, Task, Term};
-use super::{Ask, Engine, Local, Sharded, Shared, Stats, Whole};
+use super::states::{Pending, Statistic, Survey, Task};
+use super::{Engine, GlobalModel, Local, PassRequest, Sharded, Shared, Stats};
 use crate::solver::squarem::{length, point, size, squares};
 use crate::solver::unless_rejected;
 use crate::{Axis, BlockSpec, Constraint, FitError, Frozen, Stepped};
@@ -20,22 +20,22 @@ use crate::{Axis, BlockSpec, Constraint, FitError, Frozen, Stepped};
 /// Those of the engine and of `m_step` of [`Sharded`].
 pub(super) fn squared<T: Real>(
     model: &dyn Sharded<T>,
-    whole: &Whole<T>,
+    whole: &GlobalModel<T>,
     engine: &dyn Engine<T>,
     shared: Shared<T>,
     measure: bool,
 ) -> Result<(Shared<T>, Stepped), FitError> {
     let x0 = shared.parameters.flat();
     let mut now = shared.to(Task::First);
-    let stats = engine.pass(&now, Ask::step(measure))?;
+    let stats = engine.pass(&now, PassRequest::step(measure))?;
     let stepped = Stepped::of(model.m_step(&mut now, stats)?);
     let x1 = now.parameters.flat();
     now = now.to(Task::Second);
-    let stats = engine.pass(&now, Ask::step(true))?;
+    let stats = engine.pass(&now, PassRequest::step(true))?;
     let before = model.m_step(&mut now, stats)?;
     let x2 = now.parameters.flat();
     now = now.to(Task::Measure);
-    let found = engine.pass(&now, Ask::step(false))?.squares;
+    let found = engine.pass(&now, PassRequest::step(false))?.squares;
     now = now.to(Task::Iterate);
     let specs = whole.blocks.iter().enumerate();
     let specs = specs.filter(|&(j, _)| model.sample_axis(&whole.blocks, j) == Axis::None);
@@ -52,7 +52,7 @@ pub(super) fn squared<T: Real>(
         return Ok((now, stepped));
     };
     let mut trial = now.clone().to(Task::Extrapolate(a));
-    let stats = engine.pass(&trial, Ask::step(false))?;
+    let stats = engine.pass(&trial, PassRequest::step(false))?;
     let mut values = points(&x0, &x1, &x2);
     trial.parameters.change(|j, block| {
         let values = values.by_ref().take(block.len());
@@ -61,12 +61,12 @@ pub(super) fn squared<T: Real>(
             .extrapolate(block, values.map(|x| (point(x, a), x[2])));
     });
     let of_columns = |term| match term {
-        Term::Sums(sums) => sums,
+        Statistic::Sums(sums) => sums,
         _ => Vec::new(),
     };
     trial.sums = stats.terms.into_iter().map(of_columns).collect();
     trial = trial.to(Task::Trial);
-    let stats = engine.pass(&trial, Ask::step(true))?;
+    let stats = engine.pass(&trial, PassRequest::step(true))?;
     let reached = match stats.refused {
         true => None,
         false => unless_rejected(model.m_step(&mut trial, stats))?.flatten(),

@@ -30,7 +30,7 @@ impl Seed {
 /// Where a shard is among all data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Place {
+pub struct ShardId {
     /// Its number, from 0.
     pub shard: u32,
     /// How many shards there are.
@@ -137,7 +137,7 @@ impl Merge for Survey {
 
 /// The results that are wanted from a pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct PassRequest {
     /// Counts, for a step.
     pub counts: bool,
     /// The objective.
@@ -146,7 +146,7 @@ pub struct Ask {
     pub support: bool,
 }
 
-impl Ask {
+impl PassRequest {
     /// A step; with `measure`, also the objective before it.
     pub fn step(measure: bool) -> Self {
         Self {
@@ -269,7 +269,7 @@ pub(super) enum Pending<T: Real> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Local<T: Real> {
     pub(super) version: Version,
-    pub(super) place: Place,
+    pub(super) place: ShardId,
     /// What the model read off the shard.
     pub(super) known: Vec<f64>,
     #[cfg_attr(feature = "serde", serde(with = "crate::packed::matrices"))]
@@ -287,7 +287,7 @@ impl<T: Real> Local<T> {
     }
 
     /// Where the shard is.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> ShardId {
         self.place
     }
 }
@@ -295,7 +295,7 @@ impl<T: Real> Local<T> {
 /// The statistics of a block.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) enum Term {
+pub(super) enum Statistic {
     /// None: it is frozen, or renewed within the shards.
     Nothing,
     /// Expected counts of distributions.
@@ -313,7 +313,7 @@ pub(super) enum Term {
     Unlike,
 }
 
-impl Term {
+impl Statistic {
     fn merge(&mut self, right: &Self) {
         let like = |a: &DMatrix<f64>, b: &DMatrix<f64>| a.shape() == b.shape();
         match (&mut *self, right) {
@@ -340,7 +340,7 @@ impl Term {
     }
 }
 
-impl Term {
+impl Statistic {
     /// The term of the completed data, from a scale of what is hidden.
     pub(super) fn completed(self, scale: f64) -> Self {
         let Self::Imputed(parts) = self else {
@@ -375,7 +375,7 @@ fn add(x: &mut [f64], y: &[f64]) {
 pub struct Stats {
     pub(super) version: Version,
     /// Of every block of the model.
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Vec<Statistic>,
     /// The objective without priors.
     pub(super) value: Option<f64>,
     /// The mass of the model in the observed cells, where hidden ones are imputed.
@@ -397,7 +397,7 @@ impl Stats {
     pub(super) fn none(blocks: usize) -> Self {
         Self {
             version: Version,
-            terms: vec![Term::Nothing; blocks],
+            terms: vec![Statistic::Nothing; blocks],
             value: None,
             seen: None,
             ln_density: 0.0,
@@ -429,7 +429,7 @@ impl Stats {
 impl Merge for Stats {
     fn merge(&mut self, right: &Self) {
         if self.terms.len() != right.terms.len() {
-            self.terms = vec![Term::Unlike; right.terms.len()];
+            self.terms = vec![Statistic::Unlike; right.terms.len()];
         }
         let both = self.terms.iter_mut().zip(&right.terms);
         both.for_each(|(a, b)| a.merge(b));

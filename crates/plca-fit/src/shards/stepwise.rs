@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 
 use super::states::Task;
-use super::{Ask, Engine, Local, Merge, Shared, Stats};
+use super::{Engine, Local, Merge, PassRequest, Shared, Stats};
 use crate::{FitError, Parameters};
 
 /// A start by stepwise EM: passes over all shards in rounds, after each of which the shared blocks are renewed.
@@ -163,7 +163,7 @@ pub(super) fn learn<T: Real>(
             };
             let now = shared.clone().to(Task::Learn(round));
             // Shards without mass teach nothing.
-            if let Some(learnt) = engine.pass(&now, Ask::step(false))?.learnt {
+            if let Some(learnt) = engine.pass(&now, PassRequest::step(false))?.learnt {
                 learner.renew(*learnt, &mut shared.parameters)?;
                 number += 1;
             }

@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, function};
+use super::{BoxedSteps, Memory, function};
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
 fn step<T: Real>(
@@ -14,6 +14,6 @@ fn step<T: Real>(
     algorithm.step(at, measure)
 }
 
-pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> BoxedSteps<'_, T> {
     function(algorithm, memory, step)
 }

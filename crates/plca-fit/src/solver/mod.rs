@@ -55,7 +55,7 @@ pub trait Steps<T: Real>: Debug {
     }
 }
 
-type Bound<'a, T> = Result<Box<dyn Steps<T> + 'a>, FitError>;
+type BoxedSteps<'a, T> = Result<Box<dyn Steps<T> + 'a>, FitError>;
 type Step<T> =
     fn(&dyn Algorithm<T>, &mut Parameters<T>, &mut Memory, bool) -> Result<Stepped, FitError>;
 
@@ -81,7 +81,7 @@ fn function<'a, T: Real>(
     algorithm: &'a dyn Algorithm<T>,
     memory: Memory,
     step: Step<T>,
-) -> Bound<'a, T> {
+) -> BoxedSteps<'a, T> {
     Ok(Box::new(Function {
         algorithm,
         memory,

@@ -10,7 +10,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
+use super::{BoxedSteps, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, Axis, Constraint, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
@@ -204,6 +204,6 @@ fn step<T: Real>(
     })
 }
 
-pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> BoxedSteps<'_, T> {
     function(algorithm, memory, step)
 }

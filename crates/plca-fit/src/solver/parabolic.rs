@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
+use super::{BoxedSteps, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, FitError, Parameters, Stepped};
 
 /// How far beyond the last point the first trial is.
@@ -102,6 +102,6 @@ fn step<T: Real>(
     })
 }
 
-pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> BoxedSteps<'_, T> {
     function(algorithm, memory, step)
 }

@@ -12,7 +12,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, extrapolates, function, unless_rejected, within_range};
+use super::{BoxedSteps, Memory, extrapolates, function, unless_rejected, within_range};
 use crate::{Algorithm, BlockSpec, FitError, Parameters, Stepped};
 
 /// `|r|²` and `|u|²` of three points, entry by entry, divided by `size`: 1 for distributions and the unit of rates, so that the length of a step does not depend on it.
@@ -111,6 +111,6 @@ fn step<T: Real>(
     Ok(first)
 }
 
-pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> BoxedSteps<'_, T> {
     function(algorithm, memory, step)
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use plca_tensor::Tiling;
 use serde::{Deserialize, Serialize};
 
-use super::{BLOCK, Input, Place, Store, explained};
+use super::{BLOCK, BlockLocation, Input, Store, explained};
 use crate::data::{Element, affordable, open as open_file};
 use crate::error::Fault;
 
@@ -48,7 +48,7 @@ pub(super) fn header(size: usize, offset: u64, footer: &[u8]) -> Vec<u8> {
 /// What stands in a footer, in the order of the names.
 #[derive(Serialize, Deserialize)]
 struct Footer {
-    blocks: Vec<Place>,
+    blocks: Vec<BlockLocation>,
     bounds: [Vec<usize>; 2],
     ends: Vec<usize>,
     input: Input,
@@ -61,7 +61,7 @@ pub(super) fn footer<T: Element>(
     input: Input,
     tiling: &Tiling<T>,
     ends: Vec<usize>,
-    blocks: Vec<Place>,
+    blocks: Vec<BlockLocation>,
 ) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&Footer {
         blocks,

@@ -30,28 +30,28 @@ const BLOCK: usize = 1 << 16;
 /// Where a block is, and what it must be; in a footer a list of the four numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "(u64, u32, u32, u32)")]
-struct Place {
+struct BlockLocation {
     offset: u64,
     runs: u32,
     entries: u32,
     checksum: u32,
 }
 
-impl Place {
+impl BlockLocation {
     /// Bytes of the block.
     fn length<T>(&self) -> u64 {
         8 * u64::from(self.runs) + (4 + size_of::<T>() as u64) * u64::from(self.entries)
     }
 }
 
-impl From<Place> for (u64, u32, u32, u32) {
-    fn from(at: Place) -> Self {
+impl From<BlockLocation> for (u64, u32, u32, u32) {
+    fn from(at: BlockLocation) -> Self {
         (at.offset, at.runs, at.entries, at.checksum)
     }
 }
 
 /// Refuses a matrix that its entries do not explain, unless its shape was asked for.
-fn explained(input: &Input, shape: [usize; 2], blocks: &[Place]) -> Result<(), Fault> {
+fn explained(input: &Input, shape: [usize; 2], blocks: &[BlockLocation]) -> Result<(), Fault> {
     let entries = blocks.iter().map(|block| block.entries as usize).sum();
     match input.shape {
         Some(_) => Ok(()),
@@ -115,7 +115,7 @@ pub struct Store<T> {
     tiling: Tiling<T>,
     /// End of every tile's blocks.
     ends: Vec<usize>,
-    blocks: Vec<Place>,
+    blocks: Vec<BlockLocation>,
 }
 
 impl<T: Element> Store<T> {

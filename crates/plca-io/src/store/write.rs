@@ -7,7 +7,7 @@ use plca_tensor::{Block, TileCounts, Tiling};
 
 use super::format::{HEADER, footer, header};
 use super::sort::{Buckets, Limits};
-use super::{BLOCK, Input, Place, explained};
+use super::{BLOCK, BlockLocation, Input, explained};
 use crate::IoError;
 use crate::atomic::write_atomically;
 use crate::data::{Element, ReadOptions, affordable, sha256_file};
@@ -282,7 +282,7 @@ impl<T: Element> StoreWriter<T> {
 struct Blocks<'a, W> {
     writer: &'a mut W,
     offset: u64,
-    places: Vec<Place>,
+    places: Vec<BlockLocation>,
     bytes: Vec<u8>,
 }
 
@@ -296,7 +296,7 @@ impl<W: Write> Blocks<'_, W> {
             .values
             .iter()
             .for_each(|x| x.write_le(&mut self.bytes));
-        self.places.push(Place {
+        self.places.push(BlockLocation {
             offset: self.offset,
             runs: block.runs.len() as u32,
             entries: block.values.len() as u32,

@@ -19,7 +19,7 @@ use grid::{Grid, Share};
 pub(crate) struct Strata<T> {
     pub(crate) grid: Grid,
     /// Of every row group and column group, row group by row group.
-    tiles: Vec<Place>,
+    tiles: Vec<TileLocation>,
     /// Tile after tile.
     columns: Vec<u32>,
     values: Vec<T>,
@@ -27,7 +27,7 @@ pub(crate) struct Strata<T> {
 
 /// Where a tile lies.
 #[derive(Clone, Debug)]
-struct Place {
+struct TileLocation {
     /// As of a [`Block`](crate::Block).
     runs: Vec<[u32; 2]>,
     entries: Range<usize>,
@@ -190,7 +190,7 @@ impl<T: Real> Strata<T> {
             columns.copy_within(start..start + kept, end);
             values.copy_within(start..start + kept, end);
             end = entries.end;
-            tiles.push(Place { runs, entries });
+            tiles.push(TileLocation { runs, entries });
         }
         columns.truncate(end);
         values.truncate(end);
@@ -205,7 +205,7 @@ impl<T: Real> Strata<T> {
     }
 
     fn tile(&self, at: usize) -> Tile<'_, T> {
-        let Place { runs, entries } = &self.tiles[at];
+        let TileLocation { runs, entries } = &self.tiles[at];
         Tile {
             runs,
             columns: &self.columns[entries.clone()],

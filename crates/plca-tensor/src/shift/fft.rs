@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use super::products::{Products, Spectra};
-use super::spectrum::{Place, Plan, fast_length};
+use super::spectrum::{Plan, Window, fast_length};
 use super::{Folded, Parts, advance, direct};
 use crate::parallel::{both, for_each_part};
 
@@ -26,7 +26,7 @@ pub struct Transforms {
     pub(super) folded: Folded,
     pub(super) plan: Plan,
     /// Boxes of kernels, impulses and data within the transformed area, and their numbers of values.
-    boxes: [(Place, usize); 3],
+    boxes: [(Window, usize); 3],
     meetings: Meetings,
     buffers: Mutex<Option<Buffers>>,
 }
@@ -75,7 +75,7 @@ impl Transforms {
         let ([rows, columns], first) = lengths(f, transformed);
         let last = f.size.len() - 1;
         let boxed = |shape: &[usize], origin: [usize; 2]| {
-            let place = Place {
+            let place = Window {
                 first_row: origin[0],
                 first_column: origin[1],
                 width: shape[last],

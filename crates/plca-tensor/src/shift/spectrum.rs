@@ -21,7 +21,7 @@ const LINES: usize = 1024;
 
 /// A box within the transformed area.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Window {
     pub(super) first_row: usize,
     pub(super) first_column: usize,
     pub(super) width: usize,
@@ -127,7 +127,7 @@ impl Plan {
     }
 
     /// The spectra of boxes of `cells` values in rows of `place.width`.
-    pub(super) fn forward(&self, boxes: &[f64], cells: usize, place: Place, spectra: &mut [f64]) {
+    pub(super) fn forward(&self, boxes: &[f64], cells: usize, place: Window, spectra: &mut [f64]) {
         let len = self.len();
         if self.rows > 1 {
             return for_each_part(spectra, 2 * len, |at, spectrum| {
@@ -147,7 +147,7 @@ impl Plan {
         });
     }
 
-    fn forward_plane(&self, values: &[f64], place: Place, re: &mut [f64], im: &mut [f64]) {
+    fn forward_plane(&self, values: &[f64], place: Window, re: &mut [f64], im: &mut [f64]) {
         let width = self.width();
         let mut rows = self.take(values.len() / place.width * width);
         let per_part = (PART / width).max(1);
@@ -190,7 +190,7 @@ impl Plan {
         &self,
         fill: impl Fn(usize, usize, &mut [f64], &mut [f64]) + Send + Sync,
         cells: usize,
-        place: Place,
+        place: Window,
         boxes: &mut [f64],
     ) {
         if self.rows > 1 {
@@ -213,7 +213,7 @@ impl Plan {
     fn inverse_plane(
         &self,
         fill: impl Fn(usize, &mut [f64], &mut [f64]) + Send + Sync,
-        place: Place,
+        place: Window,
         out: &mut [f64],
     ) {
         let width = self.width();
@@ -262,7 +262,7 @@ impl<'a> Row<'a> {
     }
 
     /// The spectrum of a row that is 0 outside a box.
-    fn forward(&mut self, values: &[f64], place: Place, spectrum: &mut [C64]) {
+    fn forward(&mut self, values: &[f64], place: Window, spectrum: &mut [C64]) {
         let (line, plan) = (&mut self.line, &self.plan.real);
         line.fill(0.0);
         line[place.first_column..][..place.width].copy_from_slice(values);
@@ -271,7 +271,7 @@ impl<'a> Row<'a> {
     }
 
     /// The part of a row that lies in a box; its spectrum is lost.
-    fn inverse(&mut self, spectrum: &mut [C64], place: Place, out: &mut [f64]) {
+    fn inverse(&mut self, spectrum: &mut [C64], place: Window, out: &mut [f64]) {
         let (line, plan) = (&mut self.line, &self.plan.back);
         // Zero but for rounding, as the result is real.
         let last = spectrum.len() - 1;
@@ -336,7 +336,7 @@ mod tests {
             let value = |i: usize| ((i * 7919) % 13) as f64 - 4.0;
             let a: Vec<f64> = (0..n * m).map(value).collect();
             let b: Vec<f64> = (0..rows * columns).map(|i| value(i + 3)).collect();
-            let place = |width, first_row, first_column| Place {
+            let place = |width, first_row, first_column| Window {
                 first_row,
                 first_column,
                 width,

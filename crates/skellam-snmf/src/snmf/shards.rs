@@ -1,6 +1,6 @@
 //! Skellam semi-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{GlobalModel, Shard, Sharded, Survey};
 use plca_fit::{
     FitError, Parameters, Sense, Settings,
     blocks::{BlockSpec, Exposure},
@@ -71,7 +71,7 @@ impl<T: Real> Sharded<T> for Snmf {
         shards::survey(shard, first, self.replicates, self.real_data)
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         let shape = shards::shape(survey, self.laws().as_ref(), "activations")?;
         let blocks = self.specs_of(shape, survey)?;
         let noise = (self.replicates).noise(survey.absolute, survey.observed as usize);
@@ -79,7 +79,7 @@ impl<T: Real> Sharded<T> for Snmf {
             true => Bounds::All(f64::INFINITY),
             false => Bounds::None,
         };
-        Ok(Whole {
+        Ok(GlobalModel {
             blocks,
             sense: Sense::Maximise,
             mass: 1.0,

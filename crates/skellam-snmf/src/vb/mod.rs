@@ -32,7 +32,7 @@ use crate::snmf::around;
 use crate::{Entries, Prior, Replicates};
 use counts::VbCounts;
 pub(crate) use counts::shapes;
-use start::Bound;
+use start::Started;
 
 pub use select::{Candidate, select_components};
 pub use state::SnmfVbState;
@@ -118,10 +118,10 @@ impl SnmfVb {
         self.priors.clone().with(&self.blocks).0
     }
 
-    fn on_cells<T: Real>(&self, cells: Signed<T>) -> Result<Bound<T>, FitError> {
+    fn on_cells<T: Real>(&self, cells: Signed<T>) -> Result<Started<T>, FitError> {
         let specs = self.specs(cells.shape())?;
         let data = SignedData::new(cells, self.replicates, self.real_data)?;
-        Ok(Bound(Em(VbCounts {
+        Ok(Started(Em(VbCounts {
             specs: drawn(specs, data.size, data.cells.observed()),
             prior: self.laws(),
             is_shard: false,

@@ -1,7 +1,7 @@
 //! Variational Bayes of data that are cut along their columns.
 
 use nalgebra::DMatrix;
-use plca_fit::shards::{Shard, Sharded, Survey, Whole};
+use plca_fit::shards::{GlobalModel, Shard, Sharded, Survey};
 use plca_fit::{
     FitError, Parameters, Sense, Settings,
     blocks::BlockSpec,
@@ -88,9 +88,9 @@ impl<T: Real> Sharded<T> for SnmfVb {
         1
     }
 
-    fn whole(&self, survey: &Survey) -> Result<Whole<T>, FitError> {
+    fn whole(&self, survey: &Survey) -> Result<GlobalModel<T>, FitError> {
         let shape = shards::shape(survey, Some(&self.laws()), "activations_shape")?;
-        Ok(Whole {
+        Ok(GlobalModel {
             blocks: self.specs_of(shape, survey)?,
             sense: Sense::Maximise,
             mass: 1.0,

@@ -24,7 +24,7 @@ use crate::{Entries, Prior};
 
 /// Variational Bayes on data, with its starts.
 #[derive(Debug)]
-pub(super) struct Bound<T: Real>(pub(super) Em<VbCounts<T>>);
+pub(super) struct Started<T: Real>(pub(super) Em<VbCounts<T>>);
 
 /// A block of the prior, every entry raised by up to `most`.
 fn expanded<T: Real>(
@@ -74,7 +74,7 @@ pub(super) fn at_prior<T: Real>(
     vec![stack(&plus, &minus), shape, rate]
 }
 
-impl<T: Real> Algorithm<T> for Bound<T> {
+impl<T: Real> Algorithm<T> for Started<T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.0.0.specs
     }

@@ -11,7 +11,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
 use super::counts::{Held, VbCounts};
-use super::start::{Bound, at_prior};
+use super::start::{Started, at_prior};
 use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
 use crate::signed::{alone, along_columns, empty, explained_by_bound, joined};
@@ -65,7 +65,7 @@ impl SnmfVb {
         for (name, frozen) in NAMES.into_iter().zip(frozen) {
             config.blocks.freeze(name.into(), frozen);
         }
-        let start = |bound: &Bound<T>| {
+        let start = |bound: &Started<T>| {
             let VbCounts { prior, specs, .. } = &bound.0.0;
             let mut blocks = at_prior(prior, specs, 0.0, || 0.0);
             blocks[0].clone_from(learnt.atoms_shape());

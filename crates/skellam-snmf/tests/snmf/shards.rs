@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_fit::shards::{
-    Ask, Elsewhere, Engine, InProcess, Local, OnShards, Partial, Place, Seed, Sharded, Shared,
-    Stats, started,
+    Elsewhere, Engine, InProcess, Local, OnShards, Partial, PassRequest, Seed, ShardId, Sharded,
+    Shared, Stats, started,
 };
 use plca_fit::{Algorithm, AnyModel, Progress, Run};
 use plca_tensor::{Data, DenseTensor, Order, Real, cut, even_ends};
@@ -136,11 +136,11 @@ impl<'a> Keeper<'a> {
         shards: &'a [Box<dyn Data<f64>>],
         order: &'a [usize],
     ) -> (Self, Shared<f64>) {
-        let places: Vec<Place> = (shards.iter().enumerate())
+        let places: Vec<ShardId> = (shards.iter().enumerate())
             .scan(0, |next, (i, shard)| {
                 let first = *next;
                 *next += shard.shape()[1];
-                Some(Place {
+                Some(ShardId {
                     shard: i as u32,
                     shards: SHARDS as u32,
                     first,
@@ -176,7 +176,7 @@ impl<'a> Keeper<'a> {
 }
 
 impl Engine<f64> for Keeper<'_> {
-    fn pass(&self, shared: &Shared<f64>, ask: Ask) -> Result<Stats, FitError> {
+    fn pass(&self, shared: &Shared<f64>, ask: PassRequest) -> Result<Stats, FitError> {
         let mut sum = Partial::empty(SHARDS as u32);
         for &i in self.order {
             let mut local = self.locals.borrow()[i].clone();

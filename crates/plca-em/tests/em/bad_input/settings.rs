@@ -7,7 +7,7 @@ use plca_em::{
     Settings, Shifted, StreamError, Streamed, Transform, Transformed,
 };
 use plca_fit::FitError;
-use plca_fit::shards::{Ask, InProcess, OnShards, Place, Seed, Sharded};
+use plca_fit::shards::{InProcess, OnShards, PassRequest, Seed, ShardId, Sharded};
 use plca_tensor::{DenseTensor, Order, cut};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -56,11 +56,11 @@ fn on_shards<M: Sharded<f64> + Model<f64>>(none: &M, some: &M) {
     refused("on shards", none, on_shards.on(&data));
     let model = none;
     let [none, some]: [&dyn Sharded<f64>; 2] = [none, some];
-    let (survey, ask) = (some.survey(&data, 0).unwrap(), Ask::step(true));
+    let (survey, ask) = (some.survey(&data, 0).unwrap(), PassRequest::step(true));
     refused("whole", model, none.whole(&survey));
     refused("begin", model, none.begin(&survey, SEED));
     let mut shared = some.begin(&survey, SEED).unwrap();
-    let place = Place {
+    let place = ShardId {
         shard: 0,
         shards: 1,
         first: 0,

@@ -17,7 +17,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::arrange::Rows;
 
-use super::{Bound, Memory, Steps, function};
+use super::{BoxedSteps, Memory, Steps, function};
 use crate::em::with_priors;
 use crate::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
 use sweep::Swept;
@@ -45,12 +45,12 @@ struct Fast<'a, T: Real> {
     /// `Σ V ln V` less what the best scale takes: minus the likelihood, the divergence.
     entropy: f64,
     /// `None` before the first iteration.
-    place: Option<Place<T>>,
+    place: Option<Progress<T>>,
 }
 
 /// Where a run stands.
 #[derive(Clone, Debug)]
-struct Place<T: Real> {
+struct Progress<T: Real> {
     /// The parameters as a product.
     kept: Product<T>,
     /// Where the next iteration begins.
@@ -64,7 +64,7 @@ struct Place<T: Real> {
 }
 
 /// Arranges the data; of a free mode whose rows cannot be read where they lie there is a copy.
-pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> BoxedSteps<'_, T> {
     if algorithm.by_samples()? {
         return function(algorithm, memory, |algorithm, at, _, measure| {
             algorithm.step_by_samples(at, measure)
@@ -79,7 +79,7 @@ pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bou
         Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),
         None => x_ln_x(&data.total()),
     };
-    let place = Place::from_memory(memory, plan.components, data.shape())?;
+    let place = Progress::from_memory(memory, plan.components, data.shape())?;
     Ok(Box::new(Fast {
         algorithm,
         model,
@@ -89,7 +89,7 @@ pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bou
     }))
 }
 
-impl<T: Real> Place<T> {
+impl<T: Real> Progress<T> {
     fn memory(&self) -> Memory {
         let both = [&self.kept, &self.ahead];
         let factors = both.into_iter().flat_map(|product| &product.factors);
@@ -152,7 +152,7 @@ impl<T: Real> Place<T> {
 
 impl<T: Real> Fast<'_, T> {
     /// Where a run begins.
-    fn begin(&self, at: &Parameters<T>) -> Result<Place<T>, FitError> {
+    fn begin(&self, at: &Parameters<T>) -> Result<Progress<T>, FitError> {
         let value = self.algorithm.objective(at)?;
         if !value.is_finite() {
             // A step names the cell that the model excludes.
@@ -160,7 +160,7 @@ impl<T: Real> Fast<'_, T> {
         }
         let mut kept = self.model.product(at);
         self.settle(&mut kept)?;
-        Ok(Place {
+        Ok(Progress {
             ahead: kept.clone(),
             kept,
             value,
@@ -187,7 +187,7 @@ impl<T: Real> Fast<'_, T> {
     fn take(
         &self,
         at: &mut Parameters<T>,
-        place: &mut Place<T>,
+        place: &mut Progress<T>,
         swept: Swept<T>,
     ) -> Result<bool, FitError> {
         let faint = swept.product.is_faint();
@@ -227,7 +227,7 @@ impl<T: Real> Fast<'_, T> {
         Ok(true)
     }
 
-    fn measured(&self, place: &mut Place<T>, value: f64) {
+    fn measured(&self, place: &mut Progress<T>, value: f64) {
         place.value = value;
         if self.algorithm.sense().not_worse(value, place.best) {
             place.best = value;
@@ -235,7 +235,7 @@ impl<T: Real> Fast<'_, T> {
     }
 
     /// One step of EM, unless rounding makes it worse.
-    fn em_step(&self, at: &mut Parameters<T>, place: &mut Place<T>) -> Result<(), FitError> {
+    fn em_step(&self, at: &mut Parameters<T>, place: &mut Progress<T>) -> Result<(), FitError> {
         let mut new = at.clone();
         self.algorithm.step(&mut new, false)?;
         let value = self.algorithm.objective(&new)?;
@@ -250,7 +250,7 @@ impl<T: Real> Fast<'_, T> {
     }
 
     /// One iteration.
-    fn advance(&self, at: &mut Parameters<T>, place: &mut Place<T>) -> Result<(), FitError> {
+    fn advance(&self, at: &mut Parameters<T>, place: &mut Progress<T>) -> Result<(), FitError> {
         if place.beta > 0.0 {
             let beta = place.beta;
             let swept = self.sweep(&place.kept, place.ahead.clone(), beta)?;
@@ -288,7 +288,10 @@ impl<T: Real> Steps<T> for Fast<'_, T> {
     }
 
     fn memory(&self) -> Memory {
-        self.place.as_ref().map(Place::memory).unwrap_or_default()
+        self.place
+            .as_ref()
+            .map(Progress::memory)
+            .unwrap_or_default()
     }
 
     fn finish(&self, at: &Parameters<T>) -> Result<Option<Parameters<T>>, FitError> {
