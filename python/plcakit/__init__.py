@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._baselines import KMeans, SemiNMF
 from ._compare import Comparison, compare
 from ._consensus import ConsensusNMF
 from ._core import __version__
@@ -30,11 +31,13 @@ _MODULES = {"ad", "dask", "datasets", "mpi", "plot", "priors", "shards", "sound"
 __all__ = [
     "Comparison",
     "ConsensusNMF",
+    "KMeans",
     "NMF",
     "PLCA",
     "PLSA",
     "PNTF",
     "Selection",
+    "SemiNMF",
     "ShiftInvariantPLCA",
     "ShiftInvariantSkellam",
     "SkellamCP",

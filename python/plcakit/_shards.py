@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from itertools import accumulate
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -276,7 +275,7 @@ def reading(estimator: Factorization, along: int | None) -> Reading:
     return estimator.missing, transposed, isinstance(estimator, SkellamSNMF)
 
 
-def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> None:
+def check(estimator: Factorization) -> None:
     """Refuses settings that need all data at once, before any are read."""
     name = type(estimator).__name__
     if not isinstance(estimator, (NMF, PLCA, PLSA, SkellamSNMF)) or not getattr(estimator, "_kl", True):
@@ -287,17 +286,11 @@ def check(estimator: Factorization, stepwise: tuple[int, int] | None = None) -> 
         value = getattr(estimator, setting)
         if value not in expected:
             raise ValueError(f"shards: {setting} is {value!r}, expected {' or '.join(map(repr, expected))}")
-    if stepwise is not None:
-        if isinstance(estimator, SkellamSNMF) or getattr(estimator, "_vb", False):
-            raise ValueError("shards: stepwise is for PLSA, PLCA and NMF by EM")
-        numbers = stepwise if isinstance(stepwise, (tuple, list)) and len(stepwise) == 2 else (0, 0)
-        if not all(isinstance(number, Integral) and number >= 1 for number in numbers):
-            raise ValueError(f"stepwise is {stepwise!r}: expected a number of passes and of shards, at least 1 each")
     if estimator._frozen({}):
         raise ValueError("shards: freeze needs a start, which shards do not take")
 
 
-def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tuple[int, int] | None = None) -> Any:
+def fit(estimator: Any, engine: Engine, along: int | None = None) -> Any:
     """Fits an estimator to the shards that an engine holds; ``along`` is the mode of the model that a folder is cut along."""
     model, options = estimator._model(), estimator._options()
     plsa = isinstance(estimator, PLSA)
@@ -334,7 +327,6 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
         "stop": stop,
         "likelihood": estimator._wants_likelihood and bool(priors),
         "watch": watch,
-        "stepwise": None if stepwise is None else tuple(map(int, stepwise)),
         "kept": None,
     }
     known = {
@@ -346,7 +338,6 @@ def fit(estimator: Any, engine: Engine, along: int | None = None, stepwise: tupl
         "settings of the model": json.dumps(options, sort_keys=True, default=lambda array: np.asarray(array).tolist()),
         "random_state": seed,
         "solver": course["solver"],
-        "stepwise": course["stepwise"],
         "tol": stop["tol"],
         "check_every": stop["check_every"],
         "the version of plcakit": _core.__version__,

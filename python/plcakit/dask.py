@@ -42,7 +42,6 @@ def fit(
     save_every: int = 10,
     retries: int = 3,
     timeout: float = 300.0,
-    stepwise: tuple[int, int] | None = None,
 ) -> Any:
     """Fit an estimator to data in shards, on the workers of a Dask cluster.
 
@@ -70,8 +69,6 @@ def fit(
     timeout : float, default=300.0
         Seconds to wait for an iteration. Then, without any worker left, the fit ends with a ``RuntimeError``; with workers that do nothing for twice as
         long, it goes on from the saved state; with a worker at work, it waits as long again.
-    stepwise : tuple of int, default=None
-        See :func:`plcakit.shards.fit`.
 
     Returns
     -------
@@ -96,12 +93,12 @@ def fit(
     """
     distributed = _distributed()
     client = distributed.get_client() if client is None else client
-    check(estimator, stepwise)
+    check(estimator)
     sources, along = _sources(X)
     how = reading(estimator, along)
     engine = _Dask(client, sources, how, ranges, folder, save_every, retries, timeout)
     try:
-        return _fit(estimator, engine, along, stepwise)
+        return _fit(estimator, engine, along)
     finally:
         engine.close()
 

@@ -204,6 +204,7 @@ def _named(metadata: dict[str, Any], model: Factorization) -> list[str] | None:
 
 #: The blocks that every file of a model has.
 _BLOCKS = {
+    "kmeans": ("centres", "labels"),
     "nmf-kl": ("w", "h"),
     "ntf-l2": ("factor_0", "factor_1"),
     "plca": ("weights", "factor_0", "factor_1"),
@@ -218,6 +219,7 @@ _BLOCKS = {
     "skellam-cp": ("atoms",),
     "skellam-cp-vb": ("atoms", "atoms_shape"),
     "skellam-vb": ("atoms", "activations", "atoms_shape", "activations_shape", "activations_rate"),
+    "snmf-ding": ("basis", "activations"),
     "tiplca": ("weights", "kernels", "impulses"),
 }
 
@@ -236,11 +238,15 @@ def _check(path: str, name: str, metadata: dict[str, Any], blocks: Blocks) -> No
 
 def _makers() -> dict[str, Any]:
     """The estimator of every model, and the parameters that follow from the settings of its file."""
-    from . import NMF, PLCA, PLSA, PNTF, ShiftInvariantPLCA, ShiftInvariantSkellam, SkellamCP, SkellamSNMF, TransformInvariantPLCA
+    from . import NMF, PLCA, PLSA, PNTF, KMeans, SemiNMF, ShiftInvariantPLCA, ShiftInvariantSkellam, SkellamCP, SkellamSNMF, TransformInvariantPLCA
 
     def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         params = {name: settings.get(name) for name in ("tol", "max_iter", "check_every")}
         return {key: value for key, value in params.items() if value is not None}
+
+    def clusters(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        params = {key: value for key, value in fitted(settings, blocks).items() if key != "tol"}
+        return {**params, "seeding": settings.get("seeding") or "plus-plus"}
 
     def tempered(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
         # The command has it as a text, which may be a schedule; that is of its fit alone.
@@ -320,6 +326,7 @@ def _makers() -> dict[str, Any]:
         return {**placed(settings, blocks), **turns, "mirror": bool(settings.get("mirror"))}
 
     return {
+        "kmeans": (KMeans, clusters),
         "nmf-kl": (NMF, with_loss("kullback-leibler")),
         "ntf-l2": (NMF, with_loss("frobenius")),
         "plca": (PLCA, symmetric),
@@ -334,5 +341,6 @@ def _makers() -> dict[str, Any]:
         "skellam-cp": (SkellamCP, signed("em", with_modes)),
         "skellam-cp-vb": (SkellamCP, signed("vb", with_modes)),
         "skellam-vb": (SkellamSNMF, signed("vb", floored)),
+        "snmf-ding": (SemiNMF, fitted),
         "tiplca": (TransformInvariantPLCA, turned),
     }

@@ -37,7 +37,6 @@ def fit(
     comm: Any = None,
     checkpoint: str | Path | None = None,
     save_every: int = 10,
-    stepwise: tuple[int, int] | None = None,
 ) -> Any:
     """Fit an estimator to data in shards, on all ranks of a communicator; every rank calls this, and gets the same estimator.
 
@@ -60,8 +59,6 @@ def fit(
         ``ValueError`` that says what differs.
     save_every : int, default=10
         After how many iterations the state is saved.
-    stepwise : tuple of int, default=None
-        See :func:`plcakit.shards.fit`.
 
     Returns
     -------
@@ -80,8 +77,8 @@ def fit(
     comm = _world() if comm is None else comm
     engine: _Ranks | None = None
     try:
-        engine = _Ranks(comm, estimator, X, checkpoint, save_every, stepwise)
-        return _fit(estimator, engine, engine.along, stepwise)
+        engine = _Ranks(comm, estimator, X, checkpoint, save_every)
+        return _fit(estimator, engine, engine.along)
     except _Told as told:
         error = told.error
     except BaseException:
@@ -176,12 +173,12 @@ class _Ranks(Ranks):
     #: Whether an error is one of all ranks from here on.
     told = False
 
-    def __init__(self, comm: Any, estimator: Any, X: Any, checkpoint: str | Path | None, save_every: int, stepwise: tuple[int, int] | None) -> None:
+    def __init__(self, comm: Any, estimator: Any, X: Any, checkpoint: str | Path | None, save_every: int) -> None:
         self.comm, self.checkpoint, self.save_every = comm, checkpoint, save_every
         self.warns, self.carries = comm.rank == 0, _Carrier(comm)
 
         def own() -> tuple[int, int | None]:
-            check(estimator, stepwise)
+            check(estimator)
             if estimator.time_limit is not None:
                 raise ValueError("time_limit cannot be used with ranks of MPI, whose clocks differ")
             sources, along = sourced(X)

@@ -10,7 +10,7 @@ from ._shards import fit as _fit
 __all__ = ["fit"]
 
 
-def fit(estimator: Any, X: Any, *, stepwise: tuple[int, int] | None = None) -> Any:
+def fit(estimator: Any, X: Any) -> Any:
     """Fit an estimator to data in shards.
 
     Parameters
@@ -20,9 +20,6 @@ def fit(estimator: Any, X: Any, *, stepwise: tuple[int, int] | None = None) -> A
     X : sequence or path-like
         The data, samples first: arrays, sparse matrices or files ``.npz`` and ``.npy``, each a shard; a folder of such files; one that
         ``plca shard`` has made, whose shards are read at every iteration; or a file of AnnData, ``.h5ad``, whose cells become 64 shards.
-    stepwise : tuple of int, default=None
-        ``(passes, shards)``: the start is learnt by stepwise EM, in passes over all shards. A round learns from that number of shards, then the shared
-        blocks are renewed. One pass of EM ends the start. ``None``: the iterations follow from the random start.
 
     Returns
     -------
@@ -39,8 +36,8 @@ def fit(estimator: Any, X: Any, *, stepwise: tuple[int, int] | None = None) -> A
     >>> topics.components_.shape == (3, counts.shape[1])
     True
     """
-    check(estimator, stepwise)
+    check(estimator)
     sources, along = sourced(X)
     how = reading(estimator, along)
     shards = opened(sources, 0, how)
-    return _fit(estimator, Ranks(shards, 0, len(shards)), along, stepwise)
+    return _fit(estimator, Ranks(shards, 0, len(shards)), along)

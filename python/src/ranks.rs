@@ -263,7 +263,6 @@ fn fit<'py, T: Scalar>(
     let of_run = ranks::RunSettings {
         seed: plan.seed,
         stop: plan.stop,
-        stepwise: plan.stepwise,
         kept,
         counts: true,
     };

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use plca::fit::shards::{
     Elsewhere, Engine, Local, Merge, Partial, PassRequest, Seed, ShardId, Sharded, Shared, Stats,
-    Stepwise, Survey, started,
+    Survey, started,
 };
 use plca::fit::{
     Algorithm, Checkpoint, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
@@ -526,8 +526,6 @@ pub(crate) struct RunSettings<'py> {
     pub(crate) likelihood: bool,
     /// `watch(start, iteration, objective)`, as of `fit`.
     pub(crate) watch: Option<Bound<'py, PyAny>>,
-    /// Of a stepwise start the passes and the shards of a round.
-    stepwise: Option<(u32, u32)>,
     /// A folder in which it is kept, after how many iterations, and what is known of it as JSON.
     pub(crate) kept: Option<(PathBuf, u64, String)>,
 }
@@ -537,17 +535,14 @@ pub(crate) struct Plan {
     pub(crate) seed: Seed,
     pub(crate) solver: Solver,
     pub(crate) stop: Stop,
-    pub(crate) stepwise: Option<Stepwise>,
 }
 
 impl RunSettings<'_> {
     pub(crate) fn plan(&self) -> PyResult<Plan> {
-        let stepwise = self.stepwise;
         Ok(Plan {
             seed: first_start(self.seed),
             solver: self.solver.parse().map_err(Refused::from)?,
             stop: run::stop(&Options::of(&self.stop)?, Stop::default())?,
-            stepwise: stepwise.map(|(passes, shards)| Stepwise::new(passes).shards(shards)),
         })
     }
 }
@@ -653,10 +648,7 @@ fn fit<'py, T: Scalar>(
         if plan.solver == Solver::Fast {
             Elsewhere::new(model, caller, &at)?.by_samples()?;
         }
-        let count = || caller.asked(|_| caller.engine.getattr("count")?.extract::<u32>());
-        let stepwise = plan.stepwise.map(|how| Ok::<_, FitError>((count()?, how)));
-        let stepwise = stepwise.transpose()?;
-        started(model, caller, &mut at.borrow_mut(), stepwise)?;
+        started(model, caller, &mut at.borrow_mut())?;
         let from = Checkpoint::new(at.borrow().parameters().clone());
         let elsewhere = || Elsewhere::new(model, caller, &at);
         let run = Run::<Parameters<T>>::new(Box::new(elsewhere()?));

@@ -13,6 +13,8 @@ from plcakit import (
     PLCA,
     PLSA,
     PNTF,
+    KMeans,
+    SemiNMF,
     ShiftInvariantPLCA,
     ShiftInvariantSkellam,
     SkellamCP,
@@ -84,6 +86,8 @@ CASES = {
         ["atoms_shape", "factor_0_shape", "factor_0_rate"],
         False,
     ),
+    "snmf-ding": (SemiNMF, {}, [], ["basis", "activations"], True),
+    "kmeans": (KMeans, {"seeding": "random"}, ["--seeding", "random"], ["centres", "labels"], True),
 }
 
 
@@ -93,7 +97,8 @@ def of_model(X, transposed):
 
 
 # Squared error has plain iterations alone.
-RUNS = [(model, solver) for model in CASES for solver in ("auto", "em", "squarem") if (model, solver) != ("ntf-l2", "squarem")]
+PLAIN = ("ntf-l2", "snmf-ding", "kmeans")
+RUNS = [(model, solver) for model in CASES for solver in ("auto", "em", "squarem") if not (model in PLAIN and solver == "squarem")]
 
 
 @pytest.mark.parametrize(("model", "solver"), RUNS)
@@ -106,7 +111,7 @@ def test_bits_of_the_command(plca, tmp_path, model, solver, form, dtype, n_jobs)
     how = ["--rank", 3, "--seed", 5, "--solver", solver, "--precision", dtype, "--max-iter", 200]
     out = fit_by_command(plca, tmp_path, model, X, *how, *options)
     X = X.astype({"f64": np.float64, "f32": np.float32}[dtype])
-    if model != "ntf-l2":
+    if model not in PLAIN:
         params = {**params, "solver": solver}
     ours = make(3, random_state=5, max_iter=200, n_jobs=n_jobs, **params).fit(of_model(X, transposed))
     with np.load(out) as theirs:

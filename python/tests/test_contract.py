@@ -18,6 +18,8 @@ from plcakit import (
     PLSA,
     PNTF,
     ConsensusNMF,
+    KMeans,
+    SemiNMF,
     ShiftInvariantPLCA,
     ShiftInvariantSkellam,
     SkellamCP,
@@ -48,6 +50,8 @@ from plcakit import (
         SkellamCP(n_components=2),
         SkellamCP(n_components=2, scale_mode=0),
         PNTF(n_components=2),
+        SemiNMF(n_components=2),
+        KMeans(n_components=2),
         ConsensusNMF(n_components=2, n_runs=4, threshold=2.0),
     ]
 )

@@ -66,11 +66,6 @@ def every(**more):
     }
 
 
-def started(name):
-    """How a model of `every` begins: some by stepwise EM."""
-    return (2, 5) if name in ("plca", "nmf", "sample by sample") else None
-
-
 def bits(model):
     blocks = {name: block.tobytes() for name, block in model._blocks.items()}
     return blocks, model.objective_, model.n_iter_, model.trace_.tobytes(), model._metadata
@@ -151,17 +146,6 @@ def test_hidden_cells():
         np.testing.assert_allclose(*both, rtol=1e-8, atol=1e-10)
 
 
-def test_a_stepwise_start_is_ahead():
-    X = np.random.default_rng(3).poisson(np.random.default_rng(4).gamma(0.3, 2.0, size=(400, 31))).astype(np.float64)
-    for model, sign in ((PLSA, 1), (PLCA, 1), (NMF, -1)):
-        settings = {"random_state": 5, "max_iter": 3, "tol": 0}
-        shards = cut(X, 16)
-        plain, ahead = fit(model(K, **settings), shards), fit(model(K, **settings), shards, stepwise=(3, 4))
-        assert sign * ahead.objective_ > sign * plain.objective_, model
-        # Four rounds a pass, and one pass of EM.
-        assert ahead.traffic_["passes"] == plain.traffic_["passes"] + 13
-
-
 def test_order_three():
     rng = np.random.default_rng(2)
     X = rng.poisson(2.0, size=(40, 5, 6)).astype(np.float64)
@@ -198,15 +182,6 @@ def test_what_shards_cannot_do_is_said():
     ]:
         with pytest.raises(ValueError, match=what):
             fit(model, shards)
-    for model, stepwise, what in [
-        (SkellamSNMF(2), (1, 1), "stepwise is for PLSA, PLCA and NMF by EM"),
-        (PLSA(2), (0, 8), "expected a number of passes and of shards"),
-        (PLSA(2), 2, "expected a number of passes and of shards"),
-        (PLSA(2), (2.5, 8), "expected a number of passes and of shards"),
-        (NMF(2, alpha_W=0.1), (1, 8), "cannot have priors"),
-    ]:
-        with pytest.raises(ValueError, match=what):
-            fit(model, shards, stepwise=stepwise)
     with pytest.raises(ValueError, match="no shards"):
         fit(PLSA(2), [])
     with pytest.raises(ValueError, match="shard 1: .*-1"):
@@ -377,9 +352,8 @@ def test_dask_has_the_bits_of_one_process(workers):
     )
     with cluster, distributed.Client(cluster) as client:
         for name, model in every(max_iter=9).items():
-            stepwise = started(name)
-            one = fit(every(max_iter=9)[name], shards, stepwise=stepwise)
-            many = on_dask(model, shards, client=client, ranges=workers, save_every=4, stepwise=stepwise)
+            one = fit(every(max_iter=9)[name], shards)
+            many = on_dask(model, shards, client=client, ranges=workers, save_every=4)
             assert bits(many) == bits(one), name
             assert many.traffic_["passes"] == one.traffic_["passes"]
 
@@ -514,10 +488,10 @@ RANKS = textwrap.dedent(
     import sys
     import numpy as np
     sys.path.insert(0, sys.argv[1])
-    from test_shards import bits, cut, data, every, started
+    from test_shards import bits, cut, data, every
     from plcakit.mpi import fit
     import pickle
-    found = {name: bits(fit(model, cut(data()), stepwise=started(name))) for name, model in every().items()}
+    found = {name: bits(fit(model, cut(data()))) for name, model in every().items()}
     from mpi4py import MPI
     found = MPI.COMM_WORLD.gather(found)
     if MPI.COMM_WORLD.rank == 0:
@@ -535,7 +509,7 @@ def test_mpi_has_the_bits_of_one_process(tmp_path, ranks):
     command = [mpirun, "--oversubscribe", "--allow-run-as-root", "-n", str(ranks), sys.executable, "-c", RANKS]
     out = tmp_path / "found"
     subprocess.run([*command, str(Path(__file__).parent), str(out)], check=True, timeout=300)
-    one = {name: bits(fit(model, cut(data()), stepwise=started(name))) for name, model in every().items()}
+    one = {name: bits(fit(model, cut(data()))) for name, model in every().items()}
     assert pickle.loads(out.read_bytes()) == one
 
 
@@ -751,7 +725,7 @@ def test_a_pass_without_counts_sends_no_samples():
             return _core.shard_finish(sheet, [shard], self.locals, shared)
 
     course = {"seed": 5, "solver": "em", "stop": {"max_iter": 9, "tol": 0.0}, "likelihood": True}
-    course.update({"watch": None, "stepwise": None, "kept": None})
+    course.update({"watch": None, "kept": None})
     result = _core.shard_fit(sheet, _core.shard_known([found])[0], Star(), course)
     one = fit(PLSA(K, random_state=5, max_iter=9, tol=0), [data()])
     assert result["objective"] == one.objective_ and (result["arrays"]["basis"] == one._blocks["basis"]).all()

@@ -19,7 +19,6 @@ use skellam_snmf::Rate;
 use crate::models::Kind;
 use crate::reading::{DataArgs, Sizes, dimension, sizes};
 use plca_em::{Local, StepSize};
-use plca_fit::shards::Stepwise;
 use plca_fit::{Solver, Stop};
 use plca_priors::{PriorEntry, Priors, RatePriors};
 
@@ -267,17 +266,6 @@ fn local(s: &str) -> Result<Local, String> {
     }
 }
 
-fn stepwise(s: &str) -> Result<Stepwise, String> {
-    let number = |s: &str| match s.parse() {
-        Ok(n) if n > 0 => Ok(n),
-        _ => Err(format!("`{s}` is not a whole number >= 1")),
-    };
-    match s.split_once(',') {
-        Some((passes, shards)) => Ok(Stepwise::new(number(passes)?).shards(number(shards)?)),
-        None => Ok(Stepwise::new(number(s)?)),
-    }
-}
-
 /// Data that come in batches.
 #[derive(Debug, Args)]
 pub(crate) struct OnlineArgs {
@@ -328,13 +316,6 @@ pub(crate) struct FitArgs {
     /// any number of machines with the same shards gives bit-identical results. A folder that `plca shard` made is already cut.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub(crate) shards: Option<u32>,
-    /// Shards: starts by P passes of stepwise EM, N shards a round
-    ///
-    /// A pass is cut into R rounds, of at most N shards each (8 if not given): round r takes the shards r, r + R, r + 2 R, … It finds what belongs to
-    /// their samples by at most 50 E-steps, and then renews the blocks that all shards share. A pass of EM over all shards ends the start;
-    /// iterations follow from there. Nothing is saved before.
-    #[arg(long, value_name = "P[,N]", value_parser = stepwise, allow_hyphen_values = true, help_heading = DATA)]
-    pub(crate) stepwise: Option<Stepwise>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
     /// Seed of all random numbers (ChaCha)

@@ -93,9 +93,6 @@ pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
                 Precision::F32 => on_shards::<f32>(args),
             }
         }
-        None if args.stepwise.is_some() => Err(Failure::usage(
-            "--stepwise needs shards: --shards N, or a folder that plca shard made",
-        )),
         None if args.blocks.is_empty() => {
             sealed(args)?;
             match args.precision {

@@ -96,7 +96,6 @@ pub(crate) fn fit<T: Scalar>(args: &FitArgs, world: &World) -> Result<(), Failur
             stream: 0,
         },
         stop: stop(args)?,
-        stepwise: args.stepwise,
         kept: args.checkpoint.as_ref().map(|folder| Kept {
             folder: folder.clone(),
             every: args.checkpoint_every,

@@ -1,5 +1,7 @@
 //! `plca shard`, and `plca fit` of what it makes.
 
+use std::path::Path;
+
 use plca_fit::shards::{OnShards, Sharded, Shards};
 use plca_io::{Manifest, ReadOptions, ShardFolder, write_shards};
 use plca_tensor::{Data, cut, entries_along, even_ends};
@@ -79,11 +81,6 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     let in_one_piece = [
         ("--out-of-core", args.out_of_core.is_some()),
         ("--kkt-tol", args.kkt_tol.is_some()),
-        // A start is drawn, and learnt on from there.
-        (
-            "--init with --stepwise",
-            args.init.is_some() && args.stepwise.is_some(),
-        ),
         ("--temper B,ETA", schedule(args)?.is_some()),
         ("--mask", folder && args.hidden.mask.is_some()),
         ("--missing", folder && args.hidden.missing.is_some()),
@@ -145,21 +142,24 @@ pub(crate) fn of_folder<T: Scalar>(
         Some(asked) if asked as usize != count => {
             format!("has {count} shards, --shards {asked} asks for others")
         }
-        _ if wanted != along => format!(
-            "was cut along dimension {along}, but the samples of this model lie along dimension {wanted}"
-        ),
+        _ if wanted != along => return Err(cut_elsewhere(&args.data, along, wanted)),
         _ => return Ok((model, given, rank)),
     };
     Err(Failure::of(&args.data, what))
+}
+
+/// Refuses a folder of shards whose samples are others than those of the model.
+pub(crate) fn cut_elsewhere(folder: &Path, along: usize, wanted: usize) -> Failure {
+    let what = format!(
+        "was cut along dimension {along}, but the samples of this model lie along dimension {wanted}"
+    );
+    Failure::of(folder, what)
 }
 
 /// What changes the numbers of a fit of this number of shards.
 pub(crate) fn settings_of(args: &FitArgs, rank: usize, shards: u32) -> Result<Value, Failure> {
     let mut settings = settings(args, rank)?;
     settings["shards"] = json!(shards);
-    if let Some(how) = args.stepwise {
-        settings["stepwise"] = json!(format!("{},{}", how.passes, how.shards));
-    }
     Ok(settings)
 }
 
@@ -173,6 +173,6 @@ fn on<T: Scalar>(
     rank: usize,
 ) -> Result<(), Failure> {
     let settings = settings_of(args, rank, shards.count())?;
-    let model = OnShards::new(model, shards).stepwise(args.stepwise);
+    let model = OnShards::new(model, shards);
     fit_on(args, data, &model, given, None, settings)
 }

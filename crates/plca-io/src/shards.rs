@@ -488,18 +488,33 @@ impl<T: Element> ShardPart<T> {
     ///
     /// [`DataError::Source`] naming the file, if it cannot be read.
     pub fn read<O>(&self, each: impl FnOnce(&dyn Data<T>) -> O) -> Result<O, DataError> {
-        let (path, shape) = match &self.content {
-            Content::Store(data) => return Ok(each(&**data)),
-            Content::Npy(path, shape) => (path, shape),
-        };
-        let data = match read_data_with::<T>(path, &ReadOptions::default()).map_err(unread)? {
-            DataFile::Dense(array) => tensor(array)?,
-            DataFile::Sparse(_) => return Err(unread(IoError::new(path, "is not dense"))),
-        };
-        match data.shape() == shape {
-            true => Ok(each(&data)),
-            false => Err(unread(of_other_shape(path, data.shape(), shape))),
+        match &self.content {
+            Content::Store(data) => Ok(each(&**data)),
+            Content::Npy(path, shape) => Ok(each(&dense(path, shape)?)),
         }
+    }
+
+    /// The data of the shard: read, where they are dense; a store stays in its file.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Source`] naming the file, if it cannot be read.
+    pub fn into_data(self) -> Result<Box<dyn Data<T>>, DataError> {
+        match self.content {
+            Content::Store(data) => Ok(data),
+            Content::Npy(path, shape) => Ok(Box::new(dense::<T>(&path, &shape)?)),
+        }
+    }
+}
+
+fn dense<T: Element>(path: &Path, shape: &[usize]) -> Result<DenseTensor<T>, DataError> {
+    let data = match read_data_with::<T>(path, &ReadOptions::default()).map_err(unread)? {
+        DataFile::Dense(array) => tensor(array)?,
+        DataFile::Sparse(_) => return Err(unread(IoError::new(path, "is not dense"))),
+    };
+    match data.shape() == shape {
+        true => Ok(data),
+        false => Err(unread(of_other_shape(path, data.shape(), shape))),
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use plca_fit::shards::{
     Elsewhere, Engine, Local, Merge, Partial, PassRequest, Seed, ShardId, Sharded, Shards, Shared,
-    Stats, Stepwise, Survey, started,
+    Stats, Survey, started,
 };
 use plca_fit::{
     Algorithm, Checkpoint, Fit, FitError, Iteration, Parameters, Run, Solver, Status, Stop,
@@ -83,8 +83,6 @@ pub struct RunSettings {
     pub seed: Seed,
     /// When it ends.
     pub stop: Stop,
-    /// A start by stepwise EM.
-    pub stepwise: Option<Stepwise>,
     /// Where it is kept.
     pub kept: Option<Kept>,
     /// Whether [`Ranked::traffic`] is counted, which takes time.
@@ -290,8 +288,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
         // What the solver refuses is refused before a start is learnt.
         let at = RefCell::new(shared.clone());
         self.program.solver(&self.of(&at)?)?;
-        let stepwise = self.course.stepwise.map(|how| (self.shards.count(), how));
-        started(self.model, self, &mut shared, stepwise).map_err(|e| self.ended(e))?;
+        started(self.model, self, &mut shared).map_err(|e| self.ended(e))?;
         let from = Checkpoint::new(shared.parameters().clone());
         Ok((shared, from))
     }

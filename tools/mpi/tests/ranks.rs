@@ -98,7 +98,7 @@ fn any_number_of_ranks_writes_the_file_of_one_process() {
         ("nmf-kl d64 --rank 3 --seed 5 --max-iter 25", &[4]),
         ("nmf-kl d64 --rank 3 --update sequential --tol 1e-4", &[2]),
         ("plsa d64 --rank 3 --solver fast --max-iter 15", &[2, 3]),
-        ("plca t64 --rank 3 --stepwise 2,3 --max-iter 15", &[2, 7]),
+        ("plca t64 --rank 3 --max-iter 15", &[2, 7]),
         ("skellam s64 --rank 3 --max-iter 25", &[3, 4]),
         ("skellam-vb s64 --rank 3 --max-iter 25", &[2, 3]),
         (

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use plca_em::{OnlineState, StepSize};
 use plca_fit::{FitError, Solver};
-use plca_io::{Array, Element, ModelFile, Sealed};
+use plca_io::{Array, Element, MANIFEST, Manifest, ModelFile, Sealed, ShardPart};
 use plca_run::{Learner, Stream};
 use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -26,6 +26,7 @@ use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Trace, folder_of, merge};
 use crate::reading::DataArgs;
 use crate::restored::Restored;
+use crate::shards::{check as check_shards, cut_elsewhere};
 use crate::{given, interrupt, named};
 
 use place::{Of, StreamProgress};
@@ -70,12 +71,7 @@ fn fit<T: Scalar>(
 ) -> Result<(), Failure> {
     let started = Instant::now();
     args.hidden.table.of_several_files("--online")?;
-    let paths = files(args)?;
-    let mut reading = args.hidden.clone();
-    reading.first_index = reading.first_index_of(&paths[0])?;
-    let files: Vec<Block> = (paths.into_iter())
-        .map(|path| Block::new(path, reading.clone()))
-        .collect::<Result<_, _>>()?;
+    let files = blocks(args)?;
     let first = files[0].load::<T>(args)?;
     let shape = first.shape().to_vec();
     let (mut given, implied) = given::blocks(args, shape.len())?;
@@ -91,6 +87,9 @@ fn fit<T: Scalar>(
         return refuse(true, "--online", &args.called);
     };
     let along = learner.along(shape.len());
+    if let Some(cut) = files[0].cut.filter(|&cut| cut != along) {
+        return Err(cut_elsewhere(&args.data, cut, along));
+    }
     let settings = stream_settings(args, rank)?;
     let learner = match beside {
         ExtraBlock::Means => {
@@ -128,7 +127,6 @@ fn fit<T: Scalar>(
 /// Options that have no meaning block by block.
 const OF_ALL_DATA: &[&str] = &[
     "--shards",
-    "--stepwise",
     "--mask",
     "--max-iter",
     "--tol",
@@ -151,6 +149,31 @@ pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     option.map_or(Ok(()), |option| {
         refuse(true, option, &format!("{} --online", args.called))
     })
+}
+
+/// The blocks in their order: the shards of a folder that `plca shard` made, or files.
+fn blocks(args: &FitArgs) -> Result<Vec<Block>, Failure> {
+    if args.blocks.is_empty() && args.data.join(MANIFEST).is_file() {
+        check_shards(args)?;
+        let manifest = Manifest::read(&args.data)?;
+        let shards = manifest.shards.iter().zip(0..);
+        let blocks = shards.map(|(shard, number)| {
+            let path = args.data.join(&shard.file);
+            let cut = Some(manifest.along);
+            Ok(Block {
+                cut,
+                shard: number,
+                ..Block::new(path, args.hidden.clone())?
+            })
+        });
+        return blocks.collect();
+    }
+    let paths = files(args)?;
+    let mut reading = args.hidden.clone();
+    reading.first_index = reading.first_index_of(&paths[0])?;
+    (paths.into_iter())
+        .map(|path| Block::new(path, reading.clone()))
+        .collect()
 }
 
 /// The files of the blocks in their order.
@@ -221,6 +244,10 @@ struct Block {
     sealed: Sealed,
     /// How it is read.
     reading: DataArgs,
+    /// Of a shard, the dimension along which the data were cut.
+    cut: Option<usize>,
+    /// Its number in the folder.
+    shard: u32,
 }
 
 impl Block {
@@ -230,11 +257,16 @@ impl Block {
             path,
             sealed,
             reading,
+            cut: None,
+            shard: 0,
         })
     }
 
     /// What the indices are called that all batches share, of data of this shape.
     fn names(&self, shape: &[usize], along: usize) -> Result<Vec<Option<Vec<String>>>, Failure> {
+        if self.cut.is_some() {
+            return Ok(vec![None; shape.len()]);
+        }
         let mut names = named::read(&self.path, &self.reading, shape, along)?;
         if let Some(names) = names.get_mut(along) {
             *names = None;
@@ -244,6 +276,10 @@ impl Block {
 
     /// Reads the block, which is to be the same in every pass.
     fn load<T: Element>(&self, args: &FitArgs) -> Result<Loaded<T>, Failure> {
+        if self.cut.is_some() {
+            let shard = ShardPart::open(folder_of(&self.path), self.shard)?;
+            return shard.into_data().map_err(|e| Failure::by(&self.path, e));
+        }
         let block = load_for(args.model, &self.path, &self.reading)?;
         self.sealed.sha256()?;
         Ok(block)

@@ -45,6 +45,54 @@ fn folder() -> Folder {
     folder
 }
 
+/// The shards of a folder are batches, in their order, and a fit of all shards goes on from what was learnt.
+#[test]
+fn shards_are_batches() {
+    let folder = folder();
+    let all = std::fs::read_to_string(folder.path("all.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = all.lines().map(|l| l.split(',').collect()).collect();
+    let entries = rows.iter().enumerate().flat_map(|(i, row)| {
+        let row = row.iter().enumerate().filter(|(_, v)| **v != "0");
+        row.map(move |(j, v)| format!("{} {} {v}\n", i + 1, j + 1))
+    });
+    folder.text("all.tns", &entries.collect::<String>());
+    for (data, shards) in [("all.csv", "dense"), ("all.tns", "sparse")] {
+        folder.ok(&format!("shard {data} --shards 3 --output {shards}"));
+        let manifest = std::fs::read_to_string(folder.path(&format!("{shards}/manifest.json")));
+        let manifest: serde_json::Value = serde_json::from_str(&manifest.unwrap()).unwrap();
+        let mut first = 0;
+        let files = manifest["shards"].as_array().unwrap().iter().map(|shard| {
+            let end = first + shard["samples"].as_u64().unwrap() as usize;
+            let file = format!("{shards}-{end}.csv");
+            let cut = rows.iter().map(|row| row[first..end].join(",") + "\n");
+            folder.text(&file, &cut.collect::<String>());
+            first = end;
+            file
+        });
+        let files = files.collect::<Vec<_>>().join(" ");
+        let line = "--rank 2 --online 0.7,1 --passes 2 --quiet --output";
+        folder.ok(&format!("fit plsa {shards} {line} shards.npz"));
+        folder.ok(&format!("fit plsa {files} {line} files.npz"));
+        let [a, b] = ["shards.npz", "files.npz"].map(|file| folder.model(file).arrays);
+        for (name, block) in &a {
+            let far = block.values.iter().zip(&b[name].values);
+            let far = far.fold(0.0, |far: f64, (a, b)| far.max((a - b).abs()));
+            let allowed = if shards == "dense" { 0.0 } else { 1e-12 };
+            assert!(far <= allowed, "{shards} {name} {far}");
+        }
+        let fit = format!("fit plsa {shards} --rank 2 --tol 0 --max-iter 2 --output o.npz");
+        let [ahead, drawn] = [" --init shards.npz", ""]
+            .map(|start| folder.json(&format!("{fit}{start}"))["objective"].as_f64());
+        assert!(ahead > drawn, "{ahead:?} {drawn:?}");
+    }
+    folder.ok("shard all.csv --samples 0 --shards 2 --output rows");
+    folder.fails(
+        1,
+        "fit plsa rows --rank 2 --online 0.7,1 --output o.npz",
+        &["was cut along dimension 0"],
+    );
+}
+
 #[test]
 fn folders_and_lists_are_the_same_stream() {
     let folder = folder();
@@ -413,7 +461,6 @@ fn what_no_stream_can_be() {
         "--temper 1,0.9",
         "--kkt-tol 1e-3",
         "--shards 2",
-        "--stepwise 2",
         "--missing-method imputation",
         "--update sequential",
         "--max-iter 9",

@@ -69,8 +69,6 @@ fn folders_and_files_of_shards_have_the_same_bits() {
         ("nmf-kl --rank 3", "d.tns", "d64"),
         ("plca --rank 3 --solver fast", "t.npy", "t64"),
         ("nmf-kl --rank 3 --update sequential", "d.tns", "d64"),
-        ("plsa --rank 3 --stepwise 2,3", "d.tns", "d64"),
-        ("plca --rank 3 --stepwise 2", "t.npy", "t64"),
         ("skellam --rank 3", "s.npy", "s64"),
         ("skellam-vb --rank 3", "s.npy", "s64"),
         (
@@ -85,12 +83,7 @@ fn folders_and_files_of_shards_have_the_same_bits() {
                 "fit {kind} {data} {options} --max-iter 12 --tol 0 --check-every 3 --quiet --json {rest}"
             )
         };
-        // Of data in one piece nothing is learnt in rounds.
-        let in_one_piece = match options.split_once(" --stepwise") {
-            Some((rest, _)) => line(data, "--output w.npz").replace(options, rest),
-            None => line(data, "--output w.npz"),
-        };
-        let whole = folder.ok(&in_one_piece);
+        let whole = folder.ok(&line(data, "--output w.npz"));
         folder.ok(&line(
             shards,
             "--output a.npz --threads 1 --checkpoint-every 5 --checkpoint c.npz",
@@ -107,7 +100,7 @@ fn folders_and_files_of_shards_have_the_same_bits() {
         assert!(folder.bytes("r.npz") == folder.bytes("a.npz"), "{model}");
         let (one, other) = (objective(&whole), objective(&summary));
         let tolerance = if model.contains("f32") { 1e-5 } else { 1e-12 };
-        if !["squarem", "fast", "stepwise"]
+        if !["squarem", "fast"]
             .iter()
             .any(|solver| model.contains(solver))
         {
@@ -185,16 +178,6 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         &format!("{fit} --prior basis=dirichlet:0.5"),
         1,
         "cannot be checked across shards",
-    );
-    refused(
-        "fit plsa d.tns --rank 2 --stepwise 2",
-        2,
-        "--stepwise needs shards",
-    );
-    refused(
-        &format!("{fit} --stepwise 0"),
-        2,
-        "`0` is not a whole number >= 1",
     );
     refused(
         "fit ntf-l2 d --rank 2",

@@ -1,6 +1,6 @@
 //! KL-NMF of data that are cut along their columns.
 
-use plca_fit::shards::{Apart, GlobalModel, Imputes, InTurn, Learns, Shard, Sharded, Survey};
+use plca_fit::shards::{Apart, GlobalModel, Imputes, InTurn, Shard, Sharded, Survey};
 use plca_fit::{
     Factored, FitError, Parameters, Sense, Settings,
     blocks::{BlockSpec, Exposure},
@@ -13,7 +13,6 @@ use super::counts::{NmfCounts, plan, rate_unit};
 use super::{Nmf, NmfState};
 use crate::blocks::{SETTLING, is_free};
 use crate::expectation::apart;
-use crate::online::Rounds;
 use crate::product::conflict;
 
 /// KL-NMF on a shard.
@@ -118,10 +117,6 @@ impl<T: Real> Sharded<T> for Nmf {
         let shapes = [(rows, self.components), (self.components, columns)];
         let level = self.scale(&survey.shape, survey.total);
         level.map_or(1.0, |level| rate_unit(level[block], shapes[block]))
-    }
-
-    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
-        Some(Box::new(Rounds(self)))
     }
 
     fn settles(&self) -> Result<(), FitError> {

@@ -8,8 +8,7 @@ use plca_fit::{
 };
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
-use super::rounds::mass;
-use super::{After, Batch, BatchStep, Online, OnlineState, Streamed};
+use super::{After, Batch, BatchStep, Explanation, Online, OnlineState, Streamed};
 use crate::blocks::is_free;
 use crate::product::conflict;
 
@@ -60,7 +59,7 @@ impl<M> Online<M> {
     }
 
     /// The state after a batch of these counts and this amount, which met these factors, and its weight.
-    pub(super) fn absorbed<T: Real>(
+    fn absorbed<T: Real>(
         &self,
         state: &OnlineState<T>,
         shared: &[BlockSpec<T>],
@@ -94,7 +93,7 @@ impl<M> Online<M> {
     }
 
     /// The shared blocks, for which state and batch must be made.
-    pub(super) fn shared_by<T: Real>(
+    fn shared_by<T: Real>(
         &self,
         state: &OnlineState<T>,
         batch: &dyn Data<T>,
@@ -141,7 +140,7 @@ impl<M> Online<M> {
     }
 
     /// The factors, with a trace of what the batch has and no component reaches; the names of those whose priors may be why.
-    pub(super) fn admit<T: Real>(
+    fn admit<T: Real>(
         &self,
         state: &OnlineState<T>,
         shared: &[BlockSpec<T>],
@@ -245,4 +244,12 @@ fn blend<T: Real>(counts: &mut DMatrix<T>, s: &DMatrix<T>, rho: f64, amount: f64
     let (old, new) = (T::lit(1.0 - rho), T::lit(rho / amount));
     // [SPEC 13.1] s <- (1 - rho) s + rho C_B / v_B
     counts.zip_apply(s, |c, s| *c = s * old + *c * new);
+}
+
+/// The sum of a batch, hidden cells imputed: those are among the counts.
+fn mass<T: Real, S>(found: &Explanation<T, S>, batch: &dyn Data<T>) -> f64 {
+    match found.counts.first() {
+        Some(counts) if !batch.is_complete() => counts.iter().map(|c| c.to_f64()).sum(),
+        _ => batch.total(),
+    }
 }

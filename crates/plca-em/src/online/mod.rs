@@ -16,7 +16,6 @@
 //! By variational Bayes ([`PlsaVb`](crate::PlsaVb)) the shapes of the topics take the place of the factors, and documents are what batches are counted in. `[EXT 3]`
 
 mod learn;
-mod rounds;
 mod settings;
 mod state;
 mod step;
@@ -29,7 +28,6 @@ use plca_fit::{FitError, Interrupt, Parameters, Settings, State};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
-pub(crate) use rounds::Rounds;
 pub use settings::Local;
 pub use state::OnlineState;
 pub use step::StepSize;

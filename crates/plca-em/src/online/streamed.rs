@@ -53,16 +53,6 @@ pub trait Streamed<T: Real>: Model<T> + sealed::Sealed {
         Ok(block)
     }
 
-    /// Writes what was found of the batch's own blocks into those of a shard, which is this share of all data; weights, where they are shared,
-    /// are to be even. Default: the second block of the model is the shard's first.
-    #[doc(hidden)]
-    fn keep(&self, state: &Self::State, share: f64, own: &mut [DMatrix<T>]) {
-        let _ = share;
-        if let Some(own) = own.first_mut() {
-            own.copy_from(state.parameters().at(1));
-        }
-    }
-
     /// What was found of a batch under shared blocks.
     #[doc(hidden)]
     fn explain(

@@ -1,7 +1,7 @@
 //! PLCA of data that are cut along their last mode.
 
 use nalgebra::DMatrix;
-use plca_fit::shards::{GlobalModel, Imputes, Learns, Shard, Sharded, Survey};
+use plca_fit::shards::{GlobalModel, Imputes, Shard, Sharded, Survey};
 use plca_fit::{
     FitError, Parameters, Sense, Settings,
     blocks::{BlockSpec, Frozen},
@@ -15,7 +15,7 @@ use super::Plca;
 use super::counts::PlcaCounts;
 use crate::Missing;
 use crate::blocks::{SETTLING, is_free};
-use crate::online::{Rounds, Streamed};
+use crate::online::Streamed;
 use crate::product::conflict;
 
 /// PLCA on a shard.
@@ -82,10 +82,6 @@ impl<T: Real> Shard<T> for PlcaShard<'_, T> {
 impl<T: Real> Sharded<T> for Plca {
     fn along(&self, order: usize) -> usize {
         order.saturating_sub(1)
-    }
-
-    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
-        Some(Box::new(Rounds(self)))
     }
 
     fn settles(&self) -> Result<(), FitError> {

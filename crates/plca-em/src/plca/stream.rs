@@ -45,19 +45,6 @@ impl<T: Real> Streamed<T> for Plca {
         block == Axes::WEIGHTS || block.samples(Streamed::<T>::streamed(self, order)) != Axis::None
     }
 
-    fn keep(&self, state: &PlcaState<T>, share: f64, own: &mut [DMatrix<T>]) {
-        let (weights, factor) = (state.weights(), state.factors().last());
-        let (Some(own), Some(factor)) = (own.first_mut(), factor) else {
-            return;
-        };
-        let k = weights.len() as f64;
-        for (z, mut column) in own.column_iter_mut().enumerate() {
-            // P(z, y) of the batch as a part of all data, beside weights that are all 1 / K: those that the batch met are not those of the others.
-            let scale = T::lit(k * share * weights[z].to_f64());
-            column.copy_from(&(factor.column(z) * scale));
-        }
-    }
-
     fn explain(
         &self,
         shared: Vec<DMatrix<T>>,

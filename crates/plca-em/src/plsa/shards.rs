@@ -1,13 +1,13 @@
 //! PLSA of data that are cut along their given index.
 
-use plca_fit::shards::{GlobalModel, Learns, Shard, Sharded, Survey};
+use plca_fit::shards::{GlobalModel, Shard, Sharded, Survey};
 use plca_fit::{FitError, Parameters, Sense, Settings, blocks::Draw, explain::improve};
 use plca_tensor::{Data, Factor, Real};
 
 use super::Plsa;
 use super::counts::{PlsaCounts, check_order, mix};
 use crate::blocks::{SETTLING, is_free};
-use crate::online::{Rounds, Streamed};
+use crate::online::Streamed;
 
 impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
     fn settle(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
@@ -39,10 +39,6 @@ impl<T: Real> Shard<T> for PlsaCounts<'_, T> {
 impl<T: Real> Sharded<T> for Plsa {
     fn along(&self, _: usize) -> usize {
         self.given.mode()
-    }
-
-    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
-        Some(Box::new(Rounds(self)))
     }
 
     fn settles(&self) -> Result<(), FitError> {

@@ -1,21 +1,18 @@
 //! Data cut into shards: the fits of one piece, with bits that do not depend on who holds which shard.
 
 use std::cell::RefCell;
-use std::sync::Mutex;
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_dist::random::{below, uniform};
 use plca_em::{
-    Cooling, Entries, Given, Init, Model, Nmf, Online, OnlineState, Plca, PlcaVb, Plsa, PlsaVb,
-    Settings, Solver, State, Stop, Update,
+    Cooling, Entries, Given, Init, Model, Nmf, Plca, PlcaVb, Plsa, PlsaVb, Settings, Solver, Stop,
+    Update,
 };
 use plca_fit::shards::{
     Elsewhere, Engine, InProcess, Local, OnShards, Partial, PassRequest, Seed, ShardId, Sharded,
-    Shards, Shared, Stats, Stepwise, Survey, Visit, started,
+    Shared, Stats, Survey, started,
 };
-use plca_fit::{
-    Algorithm, AnyModel, Checkpoint, FitError, Parameters, Progress, Run, blocks::Exposure,
-};
+use plca_fit::{Algorithm, AnyModel, Checkpoint, FitError, Parameters, Run, blocks::Exposure};
 use plca_priors::{Dirichlet, Entropic, Penalty};
 use plca_tensor::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, cut, entries_along,
@@ -286,17 +283,7 @@ fn in_process<T: Real>(
     solver: Solver,
     iterations: usize,
 ) -> (Parameters<T>, Vec<f64>) {
-    from(case, None, solver, iterations)
-}
-
-fn from<T: Real>(
-    case: &Case<T>,
-    start: Option<Stepwise>,
-    solver: Solver,
-    iterations: usize,
-) -> (Parameters<T>, Vec<f64>) {
     let algorithm = InProcess::new(case.model.sharded(), &case.shards).unwrap();
-    let algorithm = algorithm.stepwise(start);
     let run = Run::<Parameters<T>>::new(Box::new(algorithm)).solver(solver);
     let fit = run
         .stop(stop(iterations))
@@ -462,21 +449,18 @@ fn a_shard_may_be_without_mass() {
     let (end, _) = in_process(&cases[0], Solver::Fast, 5);
     assert_eq!(mixture(&end), mixture(&start));
     for case in &cases {
-        let how = Stepwise::new(1).shards(1);
-        for start in [None, Some(how)] {
-            let (end, trace) = from(case, start, Solver::Fast, 5);
-            for (name, block) in end.blocks() {
-                assert!(block.iter().all(|x| x.is_finite()), "{} {name}", case.name);
-            }
-            let sign = if case.name.starts_with("nmf") {
-                -1.0
-            } else {
-                1.0
-            };
-            for pair in trace.windows(2) {
-                let gain = sign * (pair[1] - pair[0]);
-                assert!(gain > -1e-12 * trace[0].abs(), "{} {gain}", case.name);
-            }
+        let (end, trace) = in_process(case, Solver::Fast, 5);
+        for (name, block) in end.blocks() {
+            assert!(block.iter().all(|x| x.is_finite()), "{} {name}", case.name);
+        }
+        let sign = if case.name.starts_with("nmf") {
+            -1.0
+        } else {
+            1.0
+        };
+        for pair in trace.windows(2) {
+            let gain = sign * (pair[1] - pair[0]);
+            assert!(gain > -1e-12 * trace[0].abs(), "{} {gain}", case.name);
         }
     }
     agree(cases, 1e-12);
@@ -559,7 +543,7 @@ impl Engine<f64> for Keeper<'_> {
 
 /// A run whose shards an engine holds has the bits of one process, also if it goes on from a checkpoint; shards that are missing or not yet
 /// finished are no parameters.
-fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise>) -> usize {
+fn as_in_one_process(case: &Case<f64>, solver: Solver) -> usize {
     let (model, shards) = (case.model.sharded(), &case.shards);
     let survey = InProcess::new(model, shards).unwrap().survey().clone();
     let mut start = model.begin(&survey, SEED).unwrap();
@@ -579,8 +563,7 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise
         shards,
         locals,
     };
-    let rounds = stepwise.map(|how| (shards.len() as u32, how));
-    started(model, &keeper, &mut start, rounds).unwrap();
+    started(model, &keeper, &mut start).unwrap();
     let at = RefCell::new(start.clone());
     let run = |iterations| {
         let elsewhere = Elsewhere::new(model, &keeper, &at).unwrap();
@@ -590,7 +573,7 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise
     let start = Checkpoint::new(start.parameters().clone());
     let half = run(3).resume(start).unwrap();
     let fit = run(6).resume(moved(half.checkpoint())).unwrap();
-    let (expected, trace) = from(case, stepwise, solver, 6);
+    let (expected, trace) = in_process(case, solver, 6);
     assert_eq!(Some(&fit.objective()), trace.last(), "{}", case.name);
 
     let shared = at.borrow().clone();
@@ -613,7 +596,7 @@ fn as_in_one_process(case: &Case<f64>, solver: Solver, stepwise: Option<Stepwise
 #[test]
 fn an_engine_elsewhere_has_the_bits_of_one_process() {
     for case in cases::<f64>() {
-        assert_eq!(as_in_one_process(&case, Solver::Em, None), 6);
+        assert_eq!(as_in_one_process(&case, Solver::Em), 6);
     }
 }
 
@@ -623,134 +606,10 @@ fn an_engine_extrapolates_with_the_bits_of_one_process() {
     let cases = cases::<f64>().into_iter();
     let cases = cases.filter(|case| !case.name.contains("tempered"));
     // Six times two steps, and one for every point that was kept.
-    let kept = cases.map(|case| as_in_one_process(&case, Solver::Squarem, None) - 12);
+    let kept = cases.map(|case| as_in_one_process(&case, Solver::Squarem) - 12);
     let kept: Vec<_> = kept.collect();
     assert!(kept.iter().any(|&n| n > 0), "{kept:?}");
     assert!(kept.iter().any(|&n| n < 6), "{kept:?}");
-}
-
-/// A stepwise start has the bits of one process, and is ahead of a random one; models that do not learn in rounds say so.
-#[test]
-fn stepwise_starts_are_ahead() {
-    let how = Stepwise::new(2).shards(9);
-    let mut refused = Vec::new();
-    for case in cases::<f64>() {
-        let drawn = InProcess::new(case.model.sharded(), &case.shards).unwrap();
-        let drawn = drawn
-            .stepwise(how)
-            .draw(&mut rng(), &mut Progress::silent());
-        if let Err(error) = drawn {
-            assert!(matches!(error, FitError::Conflict { .. }), "{error}");
-            refused.push(case.name);
-            continue;
-        }
-        assert_eq!(as_in_one_process(&case, Solver::Em, Some(how)), 6);
-        let (_, plain) = in_process(&case, Solver::Em, 3);
-        let (_, ahead) = from(&case, Some(how), Solver::Em, 3);
-        let sign = if case.name.starts_with("nmf") {
-            -1.0
-        } else {
-            1.0
-        };
-        assert!(sign * (ahead[0] - plain[0]) > 0.0, "{}", case.name);
-        assert!(sign * (ahead[3] - ahead[0]) > 0.0, "{}", case.name);
-    }
-    let expected = [
-        "plsa-vb",
-        "plsa-vb, sparse",
-        "plsa-vb of rows",
-        "plca-vb",
-        "plca-vb of order 3",
-        "plca, priors",
-        "nmf, penalties",
-        "nmf in turn, penalties",
-    ];
-    assert_eq!(refused, expected);
-}
-
-/// Rounds of one shard are the batches of an online learner; a pass of EM ends the start.
-#[test]
-fn rounds_are_the_batches_of_an_online_learner() {
-    let v = dense::<f64>(&[23, SAMPLES], 0.0);
-    let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
-    // A prior is weighed against the sum of all data.
-    let model = Plsa::new(K).prior("basis", Dirichlet::symmetric(1.5).unwrap());
-    let on = InProcess::new(&model, &shards).unwrap();
-    let found = on
-        .stepwise(Stepwise::new(2).shards(1))
-        .draw(&mut rng(), &mut Progress::silent())
-        .unwrap();
-
-    let drawn = InProcess::new(&model, &shards).unwrap();
-    let drawn = drawn.draw(&mut rng(), &mut Progress::silent()).unwrap();
-    let learner = Online::new(model.clone()).total(v.total());
-    let even = DVector::from_element(K, 1.0);
-    let mut state = OnlineState::new(even, vec![drawn[0].clone()]).unwrap();
-    let mut mixtures = Vec::new();
-    for _ in 0..2 {
-        mixtures.clear();
-        for shard in &shards {
-            let batch = learner.partial_fit(&mut state, &**shard).unwrap();
-            mixtures.extend_from_slice(batch.state.mixture().as_slice());
-        }
-        state.end_pass();
-    }
-    let mixture = DMatrix::from_vec(K, SAMPLES, mixtures);
-    let run = Model::on(&model, &v).unwrap();
-    let run = run.solver(Solver::Em).stop(stop(1));
-    let start = Init::default()
-        .block("basis", state.factors[0].clone())
-        .block("mixture", mixture);
-    let expected = run.run(start, &mut rng()).unwrap();
-    for (name, (found, expected)) in ["basis", "mixture"].iter().zip([
-        (&found[0], expected.state().basis()),
-        (&found[1], expected.state().mixture()),
-    ]) {
-        let error = (found - expected).amax();
-        assert!(error < 1e-13, "{name} {error}");
-    }
-}
-
-/// The same of PLCA, whose weights all shards share: a batch is its share of all data.
-#[test]
-fn rounds_of_plca_are_the_batches_of_an_online_learner() {
-    let v = dense::<f64>(&[23, SAMPLES], 0.0);
-    let shards = cut(&v, 1, &[40, 100, SAMPLES]).unwrap();
-    let model = Plca::new(K);
-    let on = InProcess::new(&model, &shards).unwrap();
-    let drawn = on.draw(&mut rng(), &mut Progress::silent()).unwrap();
-    let on = on.stepwise(Stepwise::new(1).shards(1));
-    let found = on.draw(&mut rng(), &mut Progress::silent()).unwrap();
-
-    let learner = Online::new(model.clone()).total(v.total());
-    let weights = DVector::from_column_slice(drawn[0].as_slice());
-    let mut state = OnlineState::new(weights, vec![drawn[1].clone()]).unwrap();
-    // P(z, y) of every sample.
-    let mut joint = DMatrix::zeros(SAMPLES, K);
-    let mut first = 0;
-    for shard in &shards {
-        let batch = learner.partial_fit(&mut state, &**shard).unwrap();
-        let own = batch.state.factors().last().unwrap();
-        let share = batch.mass / v.total();
-        for (y, row) in own.row_iter().enumerate() {
-            for (z, x) in row.iter().enumerate() {
-                joint[(first + y, z)] = x * batch.state.weights()[z] * share;
-            }
-        }
-        first += own.nrows();
-    }
-    let weights = normalise_columns(&mut joint);
-    let run = Model::on(&model, &v).unwrap();
-    let run = run.solver(Solver::Em).stop(stop(1));
-    let start = Init::default()
-        .block("weights", DMatrix::from_column_slice(K, 1, &weights))
-        .block("factor_0", state.factors[0].clone())
-        .block("factor_1", joint);
-    let expected = run.run(start, &mut rng()).unwrap();
-    for (found, expected) in found.iter().zip(expected.state().parameters().matrices()) {
-        let error = (found - expected).amax();
-        assert!(error < 1e-13, "{error}");
-    }
 }
 
 /// Coordinate descent: samples are near their optimum before every step. Bits are those of one process, no step makes the objective worse, and it is ahead
@@ -768,7 +627,7 @@ fn samples_are_settled_before_every_step() {
             }
             Err(error) => panic!("{}: {error}", case.name),
         }
-        assert_eq!(as_in_one_process(&case, Solver::Fast, None), 6);
+        assert_eq!(as_in_one_process(&case, Solver::Fast), 6);
         let (_, plain) = in_process(&case, Solver::Em, 12);
         let (_, trace) = in_process(&case, Solver::Fast, 12);
         let (name, sign) = match case.name.starts_with("nmf") {
@@ -1241,78 +1100,16 @@ fn foreign_bytes_are_refused() {
     assert!(matches!(error, FitError::Conflict { .. }), "{error}");
     assert_eq!(shared, before);
 
-    // Rounds of a stepwise start: one that is not counted, what belongs to another shard, and to another model.
-    let round = |shared: &Shared<f64>, number: u64| -> Shared<f64> {
-        let text = serde_json::to_string(shared).unwrap();
-        let learn = format!(r#"{{"Learn":{{"rounds":1,"place":0,"number":{number}}}}}"#);
-        serde_json::from_str(&text.replace("\"Iterate\"", &learn)).unwrap()
-    };
-    let own = |shard: usize| {
-        let begun = model.begin_local(&*case.shards[shard], place, &shared, SEED);
-        begun.unwrap()
-    };
+    // What belongs to another shard, and to another model.
     let larger = (0..64).find(|&s| case.shards[s].shape() != case.shards[0].shape());
-    for (mut local, shared, number) in [
-        (own(0), &shared, 0),
-        (own(larger.unwrap()), &shared, 1),
-        (local, &shared, 1),
-    ] {
+    let other = &case.shards[larger.unwrap()];
+    let other = model.begin_local(&**other, place, &shared, SEED).unwrap();
+    for mut local in [other, local] {
         let kept = local.clone();
-        let learnt = model.e_step(
-            &*case.shards[0],
-            &mut local,
-            &round(shared, number),
-            PassRequest::step(false),
-        );
-        let error = learnt.unwrap_err();
+        let ask = PassRequest::step(false);
+        let passed = model.e_step(&*case.shards[0], &mut local, &shared, ask);
+        let error = passed.unwrap_err();
         assert!(matches!(error, FitError::Conflict { .. }), "{error}");
         assert_eq!(local, kept);
     }
-    let learnt = model.e_step(
-        &*case.shards[0],
-        &mut own(0),
-        &round(&shared, 1),
-        PassRequest::step(false),
-    );
-    assert!(learnt.is_ok());
-}
-
-/// Shards that note which of them are read.
-#[derive(Debug)]
-struct Noted(Vec<Box<dyn Data<f64>>>, Mutex<Vec<u32>>);
-
-impl Shards<f64> for Noted {
-    fn count(&self) -> u32 {
-        self.0.count()
-    }
-
-    fn read(&self, shard: u32, each: &mut Visit<'_, f64>) -> Result<(), FitError> {
-        self.1.lock().unwrap().push(shard);
-        self.0.read(shard, each)
-    }
-}
-
-/// A round reads the shards that it learns from and no others, which lie apart from each other; what is given has no place in a start that is learnt.
-#[test]
-fn rounds_read_their_own_shards() {
-    let case = cases::<f64>().remove(0);
-    let shards = Noted(case.shards, Mutex::default());
-    let on = InProcess::new(case.model.sharded(), &shards).unwrap();
-    let on = on.stepwise(Stepwise::new(3).shards(16));
-    shards.1.lock().unwrap().clear();
-    on.draw(&mut rng(), &mut Progress::silent()).unwrap();
-    // Three passes in four rounds each, and a pass of EM.
-    let pass = (0..4).flat_map(|round| (round..64).step_by(4));
-    let mut expected: Vec<u32> = pass.collect::<Vec<_>>().repeat(3);
-    expected.extend(0..64);
-    assert_eq!(*shards.1.lock().unwrap(), expected);
-
-    let basis = DMatrix::from_element(23, K, 1.0 / 23.0);
-    let run = Run::<Parameters<f64>>::new(Box::new(on));
-    let error = run.run(Init::default().block("basis", basis), &mut rng());
-    let error = error.unwrap_err();
-    assert!(
-        matches!(&error, FitError::Conflict { what } if what.contains("none can be given")),
-        "{error}"
-    );
 }

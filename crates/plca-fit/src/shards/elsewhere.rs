@@ -9,8 +9,7 @@ use plca_tensor::Real;
 use super::sharded::{checked, likelihood, settles};
 use super::squared::squared;
 use super::states::Task;
-use super::stepwise::learn;
-use super::{GlobalModel, PassRequest, Sharded, Shared, Stats, Stepwise};
+use super::{GlobalModel, PassRequest, Sharded, Shared, Stats};
 use crate::em::{constant, extrapolates};
 use crate::{Algorithm, Axis, BlockSpec, FitError, Parameters, Sense, Stepped};
 
@@ -135,21 +134,16 @@ impl<'a, T: Real> Elsewhere<'a, T> {
     }
 }
 
-/// Makes a start of what `begin` and `begin_local` of [`Sharded`] have drawn: by stepwise EM over this number of shards, where that is asked for; and by
-/// the [`Sharded::start_passes`] over all shards. Otherwise nothing.
+/// Makes a start of what `begin` and `begin_local` of [`Sharded`] have drawn, by the [`Sharded::start_passes`] over all shards.
 ///
 /// # Errors
 ///
-/// Those of the engine and of `m_step` of [`Sharded`]; [`FitError::Setting`], and [`FitError::Conflict`] for a model that has no stepwise start.
+/// Those of the engine and of `m_step` of [`Sharded`].
 pub fn started<T: Real>(
     model: &dyn Sharded<T>,
     engine: &dyn Engine<T>,
     shared: &mut Shared<T>,
-    stepwise: Option<(u32, Stepwise)>,
 ) -> Result<(), FitError> {
-    if let Some((shards, how)) = stepwise {
-        learn(model.learns().as_deref(), engine, shared, shards, how)?;
-    }
     while matches!(shared.task, Task::Start(_)) {
         let stats = engine.pass(shared, PassRequest::step(false))?;
         model.m_step(shared, stats)?;

@@ -15,7 +15,7 @@ use super::squared::squared;
 use super::states::{Pending, Statistic, Task};
 use super::{
     Elsewhere, Engine, GlobalModel, Local, Partial, PassRequest, ShardId, Sharded, Shared, Stats,
-    Stepwise, Survey, Version,
+    Survey, Version,
 };
 use crate::em::extrapolates;
 use crate::{
@@ -62,7 +62,6 @@ pub struct InProcess<'a, T: Real> {
     places: Vec<ShardId>,
     /// What the model read off every shard.
     known: Vec<Vec<f64>>,
-    stepwise: Option<Stepwise>,
 }
 
 impl<'a, T: Real> InProcess<'a, T> {
@@ -124,14 +123,7 @@ impl<'a, T: Real> InProcess<'a, T> {
             whole,
             places,
             known,
-            stepwise: None,
         })
-    }
-
-    /// Sets that random starts are continued by stepwise EM (default: they are not).
-    pub fn stepwise(mut self, how: impl Into<Option<Stepwise>>) -> Self {
-        self.stepwise = how.into();
-        self
     }
 
     /// The facts about all data.
@@ -218,11 +210,6 @@ impl<'a, T: Real> InProcess<'a, T> {
         ask: PassRequest,
     ) -> Result<Partial<Stats>, FitError> {
         let ShardId { shard, shards, .. } = local.place;
-        if matches!(shared.task, Task::Learn(round) if !round.has(shard)) {
-            // Not read for nothing.
-            let none = Stats::none(self.whole.blocks.len());
-            return Ok(Partial::leaf(shard, shards, none)?);
-        }
         let mut leaf = Partial::empty(shards);
         self.shards.read(shard, &mut |data| {
             let stats = self.model.e_step(data, local, shared, ask)?;
@@ -394,28 +381,21 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
     ) -> Result<Vec<DMatrix<T>>, FitError> {
         let specs = &self.whole.blocks;
         let drawn: Vec<_> = specs.iter().map(|spec| spec.drawn(rng)).collect();
-        if self.model.start_passes() == 0 && self.stepwise.is_none() {
+        if self.model.start_passes() == 0 {
             return Ok(drawn);
         }
         let names = specs.iter().map(|spec| spec.name.to_string());
         let at = Parameters::named(names.zip(drawn).collect(), 1.0);
         let at = at.with(self.whole.power, self.whole.mass);
-        let mut shared = self.shared(&at)?;
-        if self.model.start_passes() > 0 {
-            shared = shared.to(Task::Start(0));
-        }
+        let mut shared = self.shared(&at)?.to(Task::Start(0));
         let held = self.held(&at);
-        let stepwise = self.stepwise.map(|how| (self.shards.count(), how));
-        let rounds = stepwise.map_or(0, |(shards, how)| {
-            how.passes.saturating_mul(how.rounds(shards))
-        });
         let telling = Telling {
             held: &held,
             progress: RefCell::new(progress),
             done: Cell::new(0),
-            of: rounds.saturating_add(self.model.start_passes()) as usize,
+            of: self.model.start_passes() as usize,
         };
-        started(self.model, &telling, &mut shared, stepwise)?;
+        started(self.model, &telling, &mut shared)?;
         self.gathered(&shared, held.locals())
     }
 
@@ -425,11 +405,6 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
         given: &[bool],
         progress: &mut Progress<'_>,
     ) -> Result<(), FitError> {
-        if self.stepwise.is_some() && given.contains(&true) {
-            return Err(FitError::Conflict {
-                what: "a stepwise start is learnt from drawn blocks: none can be given".into(),
-            });
-        }
         match self.model.even(&self.survey)? {
             Some(even) => explain_given(self, blocks, given, even, progress),
             None => Ok(()),
@@ -499,23 +474,12 @@ impl<T: Real> Algorithm<T> for InProcess<'_, T> {
 pub struct OnShards<'a, T: Real> {
     model: &'a dyn Sharded<T>,
     shards: &'a dyn Shards<T>,
-    stepwise: Option<Stepwise>,
 }
 
 impl<'a, T: Real> OnShards<'a, T> {
     /// The model of these shards.
     pub fn new(model: &'a dyn Sharded<T>, shards: &'a dyn Shards<T>) -> Self {
-        Self {
-            model,
-            shards,
-            stepwise: None,
-        }
-    }
-
-    /// Sets that random starts are continued by stepwise EM (default: they are not).
-    pub fn stepwise(mut self, how: impl Into<Option<Stepwise>>) -> Self {
-        self.stepwise = how.into();
-        self
+        Self { model, shards }
     }
 }
 
@@ -534,7 +498,7 @@ impl<T: Real> Model<T> for OnShards<'_, T> {
 
     fn bind<'a>(&'a self, _: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let bound = InProcess::new(self.model, self.shards)?;
-        Ok(Box::new(bound.stepwise(self.stepwise)))
+        Ok(Box::new(bound))
     }
 
     /// A run that knows no model: cooling would bind this one to other data, which it does not read.

@@ -9,7 +9,7 @@
 //!   bytes of one [version](Stats).
 //! * [`Partial`]: the tree.
 //! * [`InProcess`]: the engine of one process, for a [`Run`](crate::Run). [`Shards`]: where its shards come from.
-//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds, [`started`]: its start. [`Stepwise`]: a start by stepwise EM.
+//! * [`Elsewhere`]: a run whose shards another [`Engine`] holds, [`started`]: its start.
 //!
 //! ```
 //! use plca_em::{Init, Plsa, PlsaState, Stop};
@@ -32,7 +32,6 @@ mod partial;
 mod sharded;
 mod squared;
 mod states;
-mod stepwise;
 mod version;
 
 pub use elsewhere::{Elsewhere, Engine, started};
@@ -40,5 +39,4 @@ pub use in_process::{InProcess, OnShards, Shards, Visit};
 pub use partial::{Merge, Node, Partial, PartialError};
 pub use sharded::{ACROSS, Apart, Divided, GlobalModel, Imputes, InTurn, Shard, Sharded};
 pub use states::{Local, PassRequest, Seed, ShardId, Shared, Stats, Survey};
-pub use stepwise::{Learner, Learns, Learnt, Round, Stepwise};
 use version::Version;

@@ -9,8 +9,7 @@ use plca_tensor::{Data, DataError, Factor, Real, check_counts, normalise_columns
 
 use super::squared::{extrapolated, measured};
 use super::states::{Pending, Statistic, Task};
-use super::stepwise::taught;
-use super::{Learns, Local, PassRequest, Seed, ShardId, Shared, Stats, Survey, Version};
+use super::{Local, PassRequest, Seed, ShardId, Shared, Stats, Survey, Version};
 use crate::em::with_densities;
 use crate::{
     Axis, BlockSpec, Constraint, Counts, Draw, Expectation, Exposure, FitError, Frozen, Parameters,
@@ -190,11 +189,6 @@ pub trait Sharded<T: Real>: Settings {
     /// [`FitError::NotSeparable`] with what is in the way.
     fn settles(&self) -> Result<(), FitError> {
         refuse(true, "this model on shards")
-    }
-
-    /// The same as a model that learns from shards in rounds. Default: it does not.
-    fn learns(&self) -> Option<Box<dyn Learns<T> + '_>> {
-        None
     }
 
     /// Adds to the counts of a shared block, of all shards together, what the model knows besides the data. Default: nothing.
@@ -418,11 +412,6 @@ impl<T: Real> dyn Sharded<T> + '_ {
         };
         // Also looks whether shared and local blocks belong to the shard.
         let mut at = on.finished(local, shared)?;
-        if let Task::Learn(round) = shared.task {
-            let (blocks, learns) = (bound.blocks().len(), self.learns());
-            drop(bound);
-            return taught(learns.as_deref(), blocks, shard, local, (shared, round));
-        }
         if shared.task == Task::Settle && ask.counts {
             bound.settle(&mut at)?;
         }

@@ -4,7 +4,6 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, DataError, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::stepwise::{Learnt, Round};
 use super::{Merge, Version};
 use crate::{Exposure, FitError, Parameters};
 
@@ -198,8 +197,6 @@ pub(super) enum Task {
     Trial,
     /// An iteration from where a shard's own blocks are near their optimum.
     Settle,
-    /// A round of a stepwise start.
-    Learn(Round),
 }
 
 /// The parameters that all shards share, and what follows from sums over all of them.
@@ -388,8 +385,6 @@ pub struct Stats {
     pub(super) squares: Option<[f64; 2]>,
     /// Whether a shard refuses an extrapolated point.
     pub(super) refused: bool,
-    /// What a round has learnt.
-    pub(super) learnt: Option<Box<Learnt>>,
 }
 
 impl Stats {
@@ -404,7 +399,6 @@ impl Stats {
             unsupported: None,
             squares: None,
             refused: false,
-            learnt: None,
         }
     }
 
@@ -438,11 +432,6 @@ impl Merge for Stats {
         self.ln_density += right.ln_density;
         self.squares = (self.squares.zip(right.squares)).map(|([a, b], [c, d])| [a + c, b + d]);
         self.refused |= right.refused;
-        match (&mut self.learnt, &right.learnt) {
-            (Some(a), Some(b)) => a.merge(b),
-            (a @ None, b) => a.clone_from(b),
-            (Some(_), None) => {}
-        }
         let earlier = |(index, _): &&(Vec<usize>, f64)| {
             let first = self.unsupported.as_ref();
             first.is_none_or(|(first, _)| index < first)

@@ -32,7 +32,7 @@ impl Kind for Plca {
     const SPECTRA: Option<&'static str> = Some("factor_0");
     const ABOUT: &'static str = "Symmetric PLCA of any order";
     const RUNS: &'static str =
-        "kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards stepwise online";
+        "kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards online";
     const LAWS: &'static [(&'static str, Law)] =
         &[("factor_*", Law::Simplex), ("weights", Law::Simplex)];
     const SEPARATES: bool = true;
@@ -76,7 +76,7 @@ impl Kind for Plsa {
     const SPECTRA: Option<&'static str> = Some("basis");
     const ABOUT: &'static str = "Asymmetric PLSA of a matrix";
     const RUNS: &'static str =
-        "kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards stepwise online";
+        "kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards online";
     const LAWS: &'static [(&'static str, Law)] =
         &[("basis", Law::Simplex), ("mixture", Law::Simplex)];
     // The marginal and the scale always come from the data and the fit.
@@ -250,7 +250,8 @@ impl Kind for Nmf {
     });
     const SPECTRA: Option<&'static str> = Some("w");
     const ABOUT: &'static str = "KL-NMF of a matrix";
-    const RUNS: &'static str = "transpose kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards stepwise";
+    const RUNS: &'static str =
+        "transpose kkt_tol prior priors freeze freeze_entries accelerate out_of_core shards";
     const LAWS: &'static [(&'static str, Law)] = &[("w", Law::Rates), ("h", Law::Rates)];
     const MATRIX: bool = true;
     const OBJECTIVE: [&'static str; 2] = ["kl_divergence", "penalised_divergence"];

@@ -363,12 +363,25 @@ impl Kind for ShiftedSnmfVb {
 impl Kind for Ding {
     types!(DingState);
     by_name!(k => Ding::new(k));
+    explains!(|_model, learnt, data, how| learnt.transform(data, how)?);
     const ABOUT: &'static str = "Semi-NMF of a matrix of either sign in squared error (Ding 2010)";
     const RUNS: &'static str = "transpose";
     const TAKES: Takes = Takes::SignedMatrix;
     // The basis follows from the activations.
     const FREE: Option<&'static [&'static str]> = Some(&["activations"]);
     const OBJECTIVE: [&'static str; 2] = ["squared_error"; 2];
+
+    fn explainer(file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {
+        along(asked, 1, |d| d == 1)?;
+        let learnt: DingState<f64> = file.state()?;
+        let k = learnt.components();
+        Ok(Explainer::new(
+            Self::new(k),
+            learnt,
+            (1, k),
+            &["activations"],
+        ))
+    }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {
         Ok(Fitted::lawless(file.state::<DingState<f64>>()?))
@@ -377,6 +390,7 @@ impl Kind for Ding {
 
 impl Kind for KMeans {
     types!(KMeansState);
+    explains!(|_model, learnt, data, how| learnt.transform(data, how)?);
     const ABOUT: &'static str = "k-means clusters of the columns of a matrix of either sign";
     const RUNS: &'static str = "transpose";
     const TAKES: Takes = Takes::SignedMatrix;
@@ -397,6 +411,13 @@ impl Kind for KMeans {
             })),
             _ => named(Self::new(k), options),
         }
+    }
+
+    fn explainer(file: Saved, asked: Option<usize>) -> Result<Explainer, RunError> {
+        along(asked, 1, |d| d == 1)?;
+        let learnt: KMeansState<f64> = file.state()?;
+        let k = learnt.centres().ncols();
+        Ok(Explainer::new(Self::new(k), learnt, (1, k), &["labels"]))
     }
 
     fn approximation(file: Saved) -> Result<Box<dyn Approximation>, RunError> {

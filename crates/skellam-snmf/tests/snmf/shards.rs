@@ -211,7 +211,7 @@ fn no_order_changes_a_bit<M: Model<f64> + Sharded<f64>>(models: Vec<(M, bool)>, 
         };
         for order in [&forward, &others[0], &others[1]] {
             let (keeper, mut shared) = Keeper::begin(&model, &shards, order);
-            started(&model, &keeper, &mut shared, None).unwrap();
+            started(&model, &keeper, &mut shared).unwrap();
             let start = keeper.gathered(&shared);
             let piece = model
                 .bind(&data)
