@@ -14,6 +14,8 @@ use serde_json::Value;
 
 use super::support::{Prior, after, exactly};
 
+use crate::support::normalised;
+
 fn cases(file: &str, kind: &str) -> Vec<Value> {
     let path = format!(
         "{}/../testdata/golden/{file}.json",
@@ -366,11 +368,6 @@ fn of(seed: usize, columns: usize) -> DMatrix<f64> {
 
 fn prior(added: &DMatrix<f64>) -> Prior<f64> {
     Arc::new(Dirichlet::per_entry(added.map(|c| c + 1.0)).unwrap())
-}
-
-fn normalised(mut m: DMatrix<f64>) -> DMatrix<f64> {
-    plca_tensor::normalise_columns(&mut m);
-    m
 }
 
 fn near(what: &str, a: &DMatrix<f64>, b: DMatrix<f64>) {
