@@ -9,12 +9,7 @@ use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use proptest::prelude::*;
 use serde_json::Value;
 
-fn matrix(v: &Value) -> DMatrix<f64> {
-    let size = |i: usize| v["shape"][i].as_u64().unwrap() as usize;
-    let data = v["data"].as_array().unwrap().iter();
-    let data: Vec<f64> = data.map(|x| x.as_f64().unwrap()).collect();
-    DMatrix::from_row_slice(size(0), size(1), &data)
-}
+use crate::support::matrix;
 
 fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
     let shape = vec![m.nrows(), m.ncols()];

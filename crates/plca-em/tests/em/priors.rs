@@ -12,7 +12,7 @@ use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-use super::support::{Prior, after, exactly};
+use crate::support::{Prior, after, exactly, matrix};
 
 use crate::support::normalised;
 
@@ -30,11 +30,6 @@ fn cases(file: &str, kind: &str) -> Vec<Value> {
 fn numbers(v: &Value) -> Vec<f64> {
     let data = v["data"].as_array().unwrap();
     data.iter().map(|x| x.as_f64().unwrap()).collect()
-}
-
-fn matrix(v: &Value) -> DMatrix<f64> {
-    let size = |i: usize| v["shape"][i].as_u64().map_or(1, |n| n as usize);
-    DMatrix::from_row_slice(size(0), size(1), &numbers(v))
 }
 
 fn data(v: &Value) -> DenseTensor<f64> {

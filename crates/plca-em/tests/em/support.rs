@@ -45,6 +45,13 @@ pub(crate) fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
     DenseTensor::masked(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
 }
 
+/// An array of two dimensions or one, in row-major order.
+pub(crate) fn matrix(v: &Value) -> DMatrix<f64> {
+    let shape = whole(&v["shape"]);
+    let columns = shape.get(1).copied().unwrap_or(1);
+    DMatrix::from_row_slice(shape[0], columns, &floats(&v["data"]))
+}
+
 /// So many iterations, and nothing else that ends a run.
 pub(crate) fn exactly(n: usize) -> Stop {
     Stop::default().max_iter(n).tol(None)
