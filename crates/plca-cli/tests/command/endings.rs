@@ -121,17 +121,12 @@ fn standard_output_may_be_full_or_closed() {
         "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 5\n2 2 3\n",
     );
     let before = folder.names();
+    #[rustfmt::skip]
     let written = [
         ("fit plca d.csv --rank 2 --output p.npz", "p.npz"),
-        (
-            "fit nmf-kl d.csv --rank 2 --output p.safetensors --json --trace t.jsonl",
-            "p.safetensors",
-        ),
+        ("fit nmf-kl d.csv --rank 2 --output p.safetensors --json --trace t.jsonl", "p.safetensors"),
         ("transform o.npz d.csv --output p.npz --json", "p.npz"),
-        (
-            "consensus nmf-kl d.csv --ranks 2 --restarts 9 --output p.npz",
-            "p.npz",
-        ),
+        ("consensus nmf-kl d.csv --ranks 2 --restarts 9 --output p.npz", "p.npz"),
         ("shard d.mtx --shards 2 --output p", "p"),
         ("spectrogram s.wav --output p.npy", "p.npy"),
     ];

@@ -173,19 +173,14 @@ fn outputs_are_tried_before_any_work() {
     let folder = Folder::new();
     folder.text("file", "");
     std::fs::create_dir(folder.path("sealed")).unwrap();
+    #[rustfmt::skip]
     let outputs = [
         ("fit plca no.csv --rank 2 --output", "npz"),
         ("fit plca no.csv --rank 2 --output", "safetensors"),
         ("fit plca no.csv --rank 2 --online .6,1 --output", "npz"),
         ("fit plca no.csv --rank 2 --output o.npz --trace", "jsonl"),
-        (
-            "fit plca no.csv --rank 2 --output o.npz --checkpoint-every 2 --checkpoint",
-            "npz",
-        ),
-        (
-            "fit plca no.tns --rank 2 --output o.npz --out-of-core",
-            "store",
-        ),
+        ("fit plca no.csv --rank 2 --output o.npz --checkpoint-every 2 --checkpoint", "npz"),
+        ("fit plca no.tns --rank 2 --output o.npz --out-of-core", "store"),
         ("transform no.npz no.csv --output", "npz"),
         ("reconstruct no.npz --output", "npy"),
         ("sample no.npz --draws 3 --output", "npy"),

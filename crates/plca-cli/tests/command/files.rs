@@ -150,23 +150,17 @@ fn tables_are_read_as_they_are_said_to_be() {
         folder.model("o.npz").arrays
     };
     let expected = fit("d.csv");
-    for (name, text, options) in [
+    #[rustfmt::skip]
+    let cases = [
         ("years.csv", "2010,2011,2012\n3,1,4\n1,5,9\n", "--header"),
-        (
-            "years.csv",
-            "2010,2011,2012\n3,1,4\n1,5,9\n",
-            "--header yes",
-        ),
+        ("years.csv", "2010,2011,2012\n3,1,4\n1,5,9\n", "--header yes"),
         ("d.csv", "3,1,4\n1,5,9\n", "--header no"),
         ("d.tsv", "a\tb\tc\n3\t1\t4\n1\t5\t9\n", ""),
         ("d.csv", "3;1;4\n1;5;9\n", "--delimiter ;"),
         ("tabs.csv", "3\t1\t4\n1\t5\t9\n", "--delimiter tab"),
-        (
-            "named.csv",
-            "\"x, y\",3,1,4\nz,1,5,9\n",
-            "--labels first-column --header no",
-        ),
-    ] {
+        ("named.csv", "\"x, y\",3,1,4\nz,1,5,9\n", "--labels first-column --header no"),
+    ];
+    for (name, text, options) in cases {
         folder.text(name, text);
         assert_eq!(
             fit(&format!("{name} {options}")),

@@ -23,7 +23,8 @@ fn a_column_alone_is_explained_as_among_others() {
     let folder = Folder::new();
     folder.text("d.csv", &table(7, count, &all));
     folder.text("one.csv", &table(7, count, &[4]));
-    for (model, array, each) in [
+    #[rustfmt::skip]
+    let cases = [
         ("plsa", "mixture", ""),
         ("plsa-vb", "mixture_shape", ""),
         ("nmf-kl", "h", ""),
@@ -31,19 +32,12 @@ fn a_column_alone_is_explained_as_among_others() {
         ("skellam-vb --replicates inf", "activations_shape", ""),
         ("plca", "weights", "--each"),
         ("plca-vb", "weights_shape", "--each"),
-        (
-            "skellam-cp --replicates inf --signed-mode 0",
-            "weights",
-            "--each",
-        ),
-        (
-            "skellam-cp-vb --replicates inf --signed-mode 0",
-            "weights_shape",
-            "--each",
-        ),
+        ("skellam-cp --replicates inf --signed-mode 0", "weights", "--each"),
+        ("skellam-cp-vb --replicates inf --signed-mode 0", "weights_shape", "--each"),
         ("pntf", "mixture", ""),
         ("ntf-l2", "factor_1", ""),
-    ] {
+    ];
+    for (model, array, each) in cases {
         folder.json(&format!(
             "fit {model} d.csv --rank 3 --max-iter 40 --output m.npz --quiet"
         ));

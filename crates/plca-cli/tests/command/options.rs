@@ -68,6 +68,7 @@ fn transform_keeps_what_was_learned_and_reports_gap_and_dropped_mass() {
             "{model} {gap:?}"
         );
         assert!(s["iterations"].as_u64() < Some(100_000), "{s}");
+        assert!(s["objective"].is_f64() && s["seconds"].is_f64(), "{s}");
         // Row 0 is reached by no component of a model that never saw it.
         folder.ok(&format!(
             "fit {model} none.csv --rank 2 --output o.npz --quiet"

@@ -140,53 +140,18 @@ fn manifests_say_what_is_in_the_folder() {
 fn what_is_no_folder_of_these_shards_is_refused() {
     let folder = folder();
     folder.ok("shard d.tns -o d --shards 3");
-    let refused = |line: &str, status: i32, what: &str| {
-        let out = folder.run(&format!("{line} --quiet --output o.npz"));
-        let err = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(status), "{line}: {err}");
-        assert!(err.contains(what), "{line}: {err}");
-    };
     let fit = "fit plsa d --rank 2 --max-iter 2";
-    refused(
-        &format!("{fit} --shards 4"),
-        1,
-        "has 3 shards, --shards 4 asks for others",
-    );
-    refused(
-        &format!("{fit} --given 0"),
-        1,
-        "was cut along dimension 1, but the samples of this model lie along dimension 0",
-    );
-    refused(
-        &format!("{fit} --precision f32"),
-        1,
-        "the shards hold f64, f32 is needed",
-    );
-    refused(
-        &format!("{fit} --solver fast --prior mixture=dirichlet:2"),
-        2,
-        "the prior on `mixture`, which belongs to the samples of shards",
-    );
-    refused(
-        &format!("{fit} --prior basis=dirichlet:0.5"),
-        1,
-        "cannot be checked across shards",
-    );
-    refused(
-        "fit plsa d.tns --rank 2 --stepwise 2",
-        2,
-        "--stepwise needs shards",
-    );
-    refused(
-        &format!("{fit} --stepwise 0"),
-        2,
-        "`0` is not a whole number >= 1",
-    );
-    refused(
-        "fit ntf-l2 d --rank 2",
-        2,
-        "ntf-l2 cannot be fitted to shards",
-    );
+    let how = "--quiet --output o.npz";
+    folder.refuses(&format!("
+        1 | {fit} --shards 4 {how} | has 3 shards, --shards 4 asks for others
+        1 | {fit} --given 0 {how} | was cut along dimension 1, but the samples of this model lie along dimension 0
+        1 | {fit} --precision f32 {how} | the shards hold f64, f32 is needed
+        2 | {fit} --solver fast --prior mixture=dirichlet:2 {how} | the prior on `mixture`, which belongs to the samples of shards
+        1 | {fit} --prior basis=dirichlet:0.5 {how} | cannot be checked across shards
+        2 | fit plsa d.tns --rank 2 --stepwise 2 {how} | --stepwise needs shards
+        2 | {fit} --stepwise 0 {how} | `0` is not a whole number >= 1
+        2 | fit ntf-l2 d --rank 2 {how} | ntf-l2 cannot be fitted to shards
+    "));
     folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
     let out = folder.run("shard s.npy -o s");
     let err = String::from_utf8(out.stderr).unwrap();
@@ -195,7 +160,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         "{err}"
     );
     folder.ok("shard s.npy -o s2 --shards 3 --signed");
-    refused("fit plsa s2 --rank 2", 1, "[0, 1]");
+    folder.refuses("1 | fit plsa s2 --rank 2 --quiet --output o.npz | [0, 1]");
     let out = folder.run("shard d.tns -o d --shards 3");
     assert!(
         String::from_utf8(out.stderr)
@@ -216,16 +181,20 @@ fn what_is_no_folder_of_these_shards_is_refused() {
     for (from, to, what) in cases {
         assert!(text.contains(from));
         std::fs::write(&manifest, text.replace(from, to)).unwrap();
-        refused(fit, 1, what);
+        folder.fails(1, &format!("{fit} {how}"), &[what]);
     }
     std::fs::write(&manifest, &text).unwrap();
     let shard = folder.path("d").join("shard-00002.store");
     let mut bytes = std::fs::read(&shard).unwrap();
     bytes[100] ^= 1;
     std::fs::write(&shard, bytes).unwrap();
-    refused(fit, 1, "shard-00002.store: was changed: SHA-256");
+    folder.fails(
+        1,
+        &format!("{fit} {how}"),
+        &["shard-00002.store: was changed: SHA-256"],
+    );
     std::fs::remove_file(&shard).unwrap();
-    refused(fit, 1, "shard-00002.store");
+    folder.fails(1, &format!("{fit} {how}"), &["shard-00002.store"]);
 }
 
 #[test]

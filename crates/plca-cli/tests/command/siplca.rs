@@ -179,19 +179,14 @@ fn relative_priors_leave_the_likelihood() {
     let (folder, _) = picture();
     let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 9 --tol 0 --output o.npz";
     let groups = "cross-entropy:groups=0/1,within=0";
+    #[rustfmt::skip]
     let cases = [
         ("--prior kernels=entropic:.1r".to_string(), false),
         (format!("--prior kernels={groups},between=.01r"), false),
         // A weight of 0 is 0 in any unit.
-        (
-            "--prior kernels=cross-entropy:groups=0/1,within=0r,between=.01".into(),
-            true,
-        ),
+        ("--prior kernels=cross-entropy:groups=0/1,within=0r,between=.01".into(), true),
         (format!("--prior kernels={groups},between=.01"), true),
-        (
-            "--prior kernels=entropic:.1r --prior impulses=entropic:3".into(),
-            true,
-        ),
+        ("--prior kernels=entropic:.1r --prior impulses=entropic:3".into(), true),
     ];
     for (priors, density) in cases {
         let summary = folder.json(&format!("{fit} {priors}"));

@@ -26,22 +26,16 @@ fn a_file_and_its_transpose_have_one_fit() {
     folder.text("seen_of_samples.csv", "1,1,1\n1,1,0\n1,1,1\n1,1,1\n");
     folder.text("seen_of_wavelengths.csv", "1,1,1,1\n1,1,1,1\n1,0,1,1\n");
     folder.text("hidden_of_samples.tns", "2 3 1\n");
-    for (model, rows, columns) in [
+    #[rustfmt::skip]
+    let cases = [
         ("skellam", "", ""),
         ("skellam-vb --precision f32", "", ""),
         ("kmeans", "", ""),
         ("snmf-ding", "", ""),
-        (
-            "skellam",
-            "--mask seen_of_samples.csv",
-            "--mask seen_of_wavelengths.csv",
-        ),
-        (
-            "skellam",
-            "--mask hidden_of_samples.tns",
-            "--mask seen_of_wavelengths.csv",
-        ),
-    ] {
+        ("skellam", "--mask seen_of_samples.csv", "--mask seen_of_wavelengths.csv"),
+        ("skellam", "--mask hidden_of_samples.tns", "--mask seen_of_wavelengths.csv"),
+    ];
+    for (model, rows, columns) in cases {
         let fit = |data: &str, output: &str| {
             folder.json(&format!(
                 "fit {model} {data} --rank 2 --max-iter 30 --output {output}"
