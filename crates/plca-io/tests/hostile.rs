@@ -45,30 +45,20 @@ fn npy_headers_that_lie() {
         overflow,
         "header: shape [4294967296, 4294967296] is too large"
     );
-    for (bytes, why) in [
-        (
-            floats("(3,)", &[0; 16]),
-            "entry 0: the file ends here, shape [3] needs 3 values",
-        ),
-        (
-            floats("(1,)", &[0; 9]),
-            "bytes after the 1 values of shape [1]",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (floats("(3,)", &[0; 16]), "entry 0: the file ends here, shape [3] needs 3 values"),
+        (floats("(1,)", &[0; 9]), "bytes after the 1 values of shape [1]"),
         (floats("(-1,)", &[]), "header: size `-1` in the shape"),
         (floats("3", &[]), "header: the shape is not a tuple"),
         (npy("{}", &[]), "header: no field `descr`"),
         (b"\x93NUMPY\x04\x00aaaa".to_vec(), "unknown .npy version 4"),
-        (
-            b"\x93NUMPY\x02\x00\xff\xff\xff\xffaaaa".to_vec(),
-            "header: claims 4294967295 bytes, more than 65536",
-        ),
-        (
-            b"\x93NUMPY\x01\x00\xff\xffaaaa".to_vec(),
-            "the file ends too early",
-        ),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xffaaaa".to_vec(), "header: claims 4294967295 bytes, more than 65536"),
+        (b"\x93NUMPY\x01\x00\xff\xffaaaa".to_vec(), "the file ends too early"),
         (b"NUMPY   ".to_vec(), "not a .npy file (wrong magic number)"),
         (b"".to_vec(), "the file ends too early"),
-    ] {
+    ];
+    for (bytes, why) in cases {
         assert_eq!(message("v.npy", &bytes), why);
     }
 }
@@ -85,138 +75,44 @@ fn text_errors_name_line_and_value() {
     };
     let mtx = |rest: &str| format!("%%MatrixMarket matrix coordinate real general\n{rest}");
     let array = |rest: &str| format!("%%MatrixMarket matrix array real symmetric\n{rest}");
-    for (name, text, why) in [
-        (
-            "v.tns",
-            "1 1 1\n1 0 2\n".to_string(),
-            "line 2: index 0 in mode 1 is below 1",
-        ),
-        (
-            "v.tns",
-            "1 1 1\n1 1 nan\n".into(),
-            "line 2: value nan is not a number",
-        ),
-        (
-            "v.tns",
-            "1 1 1\n1 1 1e999\n".into(),
-            "line 2: value 1e999 is not finite",
-        ),
-        (
-            "v.tns",
-            "1 1 1\n1 2\n".into(),
-            "line 2: has 2 numbers, the tensor needs 2 indices and a value",
-        ),
-        (
-            "v.tns",
-            "1.5 1 1\n".into(),
-            "line 1: index `1.5` in mode 0 is not a whole number",
-        ),
-        (
-            "v.tns",
-            "99999999999 1 1\n".into(),
-            "line 1: index 99999999999 in mode 0 is above 4294967295",
-        ),
-        (
-            "v.tns",
-            "4294967295 1 1\n".into(),
-            "has shape [4294967295, 1] with 1 entries; give the shape explicitly if this is intended",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("v.tns", "1 1 1\n1 0 2\n".to_string(), "line 2: index 0 in mode 1 is below 1"),
+        ("v.tns", "1 1 1\n1 1 nan\n".into(), "line 2: value nan is not a number"),
+        ("v.tns", "1 1 1\n1 1 1e999\n".into(), "line 2: value 1e999 is not finite"),
+        ("v.tns", "1 1 1\n1 2\n".into(), "line 2: has 2 numbers, the tensor needs 2 indices and a value"),
+        ("v.tns", "1.5 1 1\n".into(), "line 1: index `1.5` in mode 0 is not a whole number"),
+        ("v.tns", "99999999999 1 1\n".into(), "line 1: index 99999999999 in mode 0 is above 4294967295"),
+        ("v.tns", "4294967295 1 1\n".into(), "has shape [4294967295, 1] with 1 entries; give the shape explicitly if this is intended"),
         ("v.tns", "# nothing\n".into(), "holds no entry"),
         (
             "v.mtx",
             mtx("4294967295 4294967295 1\n1 1 1\n"),
             "has shape [4294967295, 4294967295] with 1 entries; give the shape explicitly if this is intended",
         ),
-        (
-            "v.mtx",
-            "1 1 1\n".into(),
-            "line 1: not a Matrix Market banner",
-        ),
-        (
-            "v.mtx",
-            mtx("2 2 1\n3 1 1\n"),
-            "line 3: index 3 in mode 0 is above 2",
-        ),
-        (
-            "v.mtx",
-            mtx("2 2 2\n1 1 1\n"),
-            "1 entries, but the header announces 2",
-        ),
-        (
-            "v.mtx",
-            mtx("2 2 1\n1 1 1\n2 2 1\n"),
-            "line 4: more than the 1 entries that the header announces",
-        ),
-        (
-            "v.mtx",
-            mtx("2 2 1\n1 1\n"),
-            "line 3: 2 numbers, expected 3",
-        ),
-        (
-            "v.mtx",
-            mtx("2 2 1\n1 1 1 1\n"),
-            "line 3: 4 numbers, expected 3",
-        ),
-        (
-            "v.mtx",
-            mtx("2 2 1\n1 1 x\n"),
-            "line 3: `x` is not a number",
-        ),
-        (
-            "v.mtx",
-            mtx("9999999999 2 1\n"),
-            "line 2: size 9999999999 in mode 0 is above 4294967295",
-        ),
+        ("v.mtx", "1 1 1\n".into(), "line 1: not a Matrix Market banner"),
+        ("v.mtx", mtx("2 2 1\n3 1 1\n"), "line 3: index 3 in mode 0 is above 2"),
+        ("v.mtx", mtx("2 2 2\n1 1 1\n"), "1 entries, but the header announces 2"),
+        ("v.mtx", mtx("2 2 1\n1 1 1\n2 2 1\n"), "line 4: more than the 1 entries that the header announces"),
+        ("v.mtx", mtx("2 2 1\n1 1\n"), "line 3: 2 numbers, expected 3"),
+        ("v.mtx", mtx("2 2 1\n1 1 1 1\n"), "line 3: 4 numbers, expected 3"),
+        ("v.mtx", mtx("2 2 1\n1 1 x\n"), "line 3: `x` is not a number"),
+        ("v.mtx", mtx("9999999999 2 1\n"), "line 2: size 9999999999 in mode 0 is above 4294967295"),
         ("v.mtx", mtx(""), "the file ends before the sizes"),
-        (
-            "v.mtx",
-            array("18446744073709551615 18446744073709551615\n"),
-            "line 2: 18446744073709551615 x 18446744073709551615 is too large",
-        ),
-        (
-            "v.mtx",
-            array("4000000000 4000000000\n1\n"),
-            "1 entries, but the header announces 8000000002000000000",
-        ),
-        (
-            "v.csv",
-            "1,2\n3\n".into(),
-            "line 2: has 1 cells, the lines before have 2",
-        ),
-        (
-            "v.csv",
-            "a,b\n3,x\n".into(),
-            "line 2: column 2: `x` is not a number",
-        ),
-        (
-            "v.csv",
-            "1\n\n3\n".into(),
-            "line 3: follows the empty line 2 in a single column, write nan for a missing value",
-        ),
-        (
-            "v.csv",
-            "1,2\n3,\"4\n\n5,6\n".into(),
-            "line 2: a quote is not closed",
-        ),
-        (
-            "v.csv",
-            "\"a,b\",c\n1,2\n\"3\",x\n".into(),
-            "line 3: column 2: `x` is not a number",
-        ),
+        ("v.mtx", array("18446744073709551615 18446744073709551615\n"), "line 2: 18446744073709551615 x 18446744073709551615 is too large"),
+        ("v.mtx", array("4000000000 4000000000\n1\n"), "1 entries, but the header announces 8000000002000000000"),
+        ("v.csv", "1,2\n3\n".into(), "line 2: has 1 cells, the lines before have 2"),
+        ("v.csv", "a,b\n3,x\n".into(), "line 2: column 2: `x` is not a number"),
+        ("v.csv", "1\n\n3\n".into(), "line 3: follows the empty line 2 in a single column, write nan for a missing value"),
+        ("v.csv", "1,2\n3,\"4\n\n5,6\n".into(), "line 2: a quote is not closed"),
+        ("v.csv", "\"a,b\",c\n1,2\n\"3\",x\n".into(), "line 3: column 2: `x` is not a number"),
         ("v.csv", "".into(), "holds no numbers"),
-        (
-            "v.csv",
-            "1,inf\n".into(),
-            "line 1: column 2: value inf is not finite",
-        ),
+        ("v.csv", "1,inf\n".into(), "line 1: column 2: value inf is not finite"),
         ("v.txt", "1".into(), unknown),
         ("v.npy.gz", "1".into(), unknown),
-        (
-            "v.npz",
-            "PK".into(),
-            "not a .npz archive: invalid Zip archive: Could not find EOCD",
-        ),
-    ] {
+        ("v.npz", "PK".into(), "not a .npz archive: invalid Zip archive: Could not find EOCD"),
+    ];
+    for (name, text, why) in cases {
         assert_eq!(message(name, text.as_bytes()), why);
     }
     // Matrix Market by another ending.
@@ -274,68 +170,25 @@ fn csr(pointers: &[i64], indices: &[i64], shape: &[i64]) -> Vec<u8> {
 
 #[test]
 fn sparse_archives_that_lie() {
-    for (pointers, indices, shape, why) in [
-        (
-            vec![0, 2, 3],
-            vec![0, 3, 1],
-            vec![2, 3],
-            "indices.npy: entry 1: index 3 is outside 0..3",
-        ),
-        (
-            vec![0, 2, 3],
-            vec![0, -1, 1],
-            vec![2, 3],
-            "indices.npy: entry 1: -1 is below 0",
-        ),
-        (
-            vec![0, 2, 3],
-            vec![0, 1],
-            vec![2, 3],
-            "indices.npy: has 2 entries, data.npy has 3",
-        ),
-        (
-            vec![0, 9, 3],
-            vec![0, 1, 1],
-            vec![2, 3],
-            "indptr.npy: entry 1: 9 is above the 3 stored entries",
-        ),
-        (
-            vec![0, 3],
-            vec![0, 1, 1],
-            vec![2, 3],
-            "indptr.npy: does not describe 2 runs of 3 entries",
-        ),
-        (
-            vec![1, 2, 3],
-            vec![0, 1, 1],
-            vec![2, 3],
-            "indptr.npy: does not describe 2 runs of 3 entries",
-        ),
-        (
-            vec![0, 3, 1, 3],
-            vec![0, 1, 1],
-            vec![3, 3],
-            "indptr.npy: entry 2: 1 after 3",
-        ),
-        (
-            vec![0, 3],
-            vec![0, 1, 1],
-            vec![i64::MAX, 3],
-            "shape.npy: size 9223372036854775807 is above 4294967295",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (vec![0, 2, 3], vec![0, 3, 1], vec![2, 3], "indices.npy: entry 1: index 3 is outside 0..3"),
+        (vec![0, 2, 3], vec![0, -1, 1], vec![2, 3], "indices.npy: entry 1: -1 is below 0"),
+        (vec![0, 2, 3], vec![0, 1], vec![2, 3], "indices.npy: has 2 entries, data.npy has 3"),
+        (vec![0, 9, 3], vec![0, 1, 1], vec![2, 3], "indptr.npy: entry 1: 9 is above the 3 stored entries"),
+        (vec![0, 3], vec![0, 1, 1], vec![2, 3], "indptr.npy: does not describe 2 runs of 3 entries"),
+        (vec![1, 2, 3], vec![0, 1, 1], vec![2, 3], "indptr.npy: does not describe 2 runs of 3 entries"),
+        (vec![0, 3, 1, 3], vec![0, 1, 1], vec![3, 3], "indptr.npy: entry 2: 1 after 3"),
+        (vec![0, 3], vec![0, 1, 1], vec![i64::MAX, 3], "shape.npy: size 9223372036854775807 is above 4294967295"),
         (
             vec![0, 3],
             vec![0, 1, 1],
             vec![4_000_000_000, 3],
             "has shape [4000000000, 3] with 3 entries; give the shape explicitly if this is intended",
         ),
-        (
-            vec![0, 3],
-            vec![0, 1, 1],
-            vec![3],
-            "shape.npy: 1 sizes, expected the two of a matrix",
-        ),
-    ] {
+        (vec![0, 3], vec![0, 1, 1], vec![3], "shape.npy: 1 sizes, expected the two of a matrix"),
+    ];
+    for (pointers, indices, shape, why) in cases {
         assert_eq!(message("v.npz", &csr(&pointers, &indices, &shape)), why);
     }
     // The control: unsorted but sound.

@@ -115,91 +115,33 @@ fn bags_of_words_are_read_whole_and_entry_by_entry() {
 
 #[test]
 fn lists_that_are_none_name_line_and_word() {
-    for (name, text, why) in [
-        (
-            "v.svmlight",
-            "1 2:3\n1 2\n",
-            "line 2: `2` is no index:value",
-        ),
-        (
-            "v.svmlight",
-            "1 -2:3\n",
-            "line 1: index `-2` is not a whole number below 2^32 - 1",
-        ),
-        (
-            "v.svmlight",
-            "1 4294967295:3\n",
-            "line 1: index `4294967295` is not a whole number below 2^32 - 1",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("v.svmlight", "1 2:3\n1 2\n", "line 2: `2` is no index:value"),
+        ("v.svmlight", "1 -2:3\n", "line 1: index `-2` is not a whole number below 2^32 - 1"),
+        ("v.svmlight", "1 4294967295:3\n", "line 1: index `4294967295` is not a whole number below 2^32 - 1"),
         ("v.svmlight", "1 1:x\n", "line 1: `x` is not a number"),
-        (
-            "v.svmlight",
-            "1 1:-3\n",
-            "line 1: value -3 is negative; numbers >= 0 are needed",
-        ),
-        (
-            "v.svmlight",
-            "1 1:nan\n",
-            "line 1: value nan is not a number",
-        ),
+        ("v.svmlight", "1 1:-3\n", "line 1: value -3 is negative; numbers >= 0 are needed"),
+        ("v.svmlight", "1 1:nan\n", "line 1: value nan is not a number"),
         ("v.svmlight", "1\n", "holds no entry"),
-        (
-            "v.svmlight",
-            "1 4294967294:3\n",
-            "has shape [1, 4294967294] with 1 entries; give the shape explicitly if this is intended",
-        ),
-        (
-            "v.ldac",
-            "2 1:5\n",
-            "line 1: `2` announces other than 1 pairs",
-        ),
-        (
-            "v.ldac",
-            "x 1:5\n",
-            "line 1: `x` announces other than 1 pairs",
-        ),
+        ("v.svmlight", "1 4294967294:3\n", "has shape [1, 4294967294] with 1 entries; give the shape explicitly if this is intended"),
+        ("v.ldac", "2 1:5\n", "line 1: `2` announces other than 1 pairs"),
+        ("v.ldac", "x 1:5\n", "line 1: `x` announces other than 1 pairs"),
         ("docword.a.txt", "3\n4\n", "the file ends before the sizes"),
-        (
-            "docword.a.txt",
-            "3 4\n",
-            "line 1: `3 4` is no number of documents",
-        ),
-        (
-            "docword.a.txt",
-            "3\nx\n",
-            "line 2: `x` is no number of words",
-        ),
-        (
-            "docword.a.txt",
-            "3\n4\n1\n",
-            "0 entries where 1 are announced",
-        ),
-        (
-            "docword.a.txt",
-            "3\n4\n1\n1 1 1\n2 2 2\n",
-            "line 5: more than the 1 entries announced",
-        ),
-        (
-            "docword.a.txt",
-            "3\n4\n1\n0 1 1\n",
-            "line 4: index 0 in mode 0 is below 1",
-        ),
-        (
-            "docword.a.txt",
-            "3\n4\n1\n1 5 1\n",
-            "line 4: index 5 in mode 1 is above 4",
-        ),
-        (
-            "docword.a.txt",
-            "3\n4\n1\n1 5\n",
-            "line 4: needs a document, a word and a count",
-        ),
+        ("docword.a.txt", "3 4\n", "line 1: `3 4` is no number of documents"),
+        ("docword.a.txt", "3\nx\n", "line 2: `x` is no number of words"),
+        ("docword.a.txt", "3\n4\n1\n", "0 entries where 1 are announced"),
+        ("docword.a.txt", "3\n4\n1\n1 1 1\n2 2 2\n", "line 5: more than the 1 entries announced"),
+        ("docword.a.txt", "3\n4\n1\n0 1 1\n", "line 4: index 0 in mode 0 is below 1"),
+        ("docword.a.txt", "3\n4\n1\n1 5 1\n", "line 4: index 5 in mode 1 is above 4"),
+        ("docword.a.txt", "3\n4\n1\n1 5\n", "line 4: needs a document, a word and a count"),
         (
             "words.txt",
             "3\n",
             "unknown extension; known are .npy, .npz, .mat; .mtx, .mm, .tns, .csv, .tsv, .svmlight, .libsvm, .ldac and docword.*.txt, also with .gz; a table of numbers is renamed to end in .csv or .tsv, documents of lda-c in .ldac",
         ),
-    ] {
+    ];
+    for (name, text, why) in cases {
         assert_eq!(read(name, text, None).unwrap_err(), why, "{text}");
     }
 }

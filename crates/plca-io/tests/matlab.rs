@@ -79,54 +79,20 @@ fn one_of_several_is_named() {
     let dense = Read::Dense(vec![2, 3], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
     assert_eq!(read(&two, Some("v")), Ok(dense));
     assert_eq!(read(&two, Some("w")), Ok(entries([2.0, 1.5, 3.0])));
-    for (name, array, why) in [
-        (
-            "two_arrays.mat",
-            None,
-            "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w",
-        ),
-        (
-            "two_arrays.mat",
-            Some("x"),
-            "has no array `x`; it holds v, w",
-        ),
-        (
-            "two_arrays.mat",
-            Some("note"),
-            "`note` is text: save a numeric array, full or sparse",
-        ),
-        (
-            "bad_complex.mat",
-            None,
-            "holds no array of real numbers (`v` is complex): save a numeric array, full or sparse",
-        ),
-        (
-            "bad_struct.mat",
-            None,
-            "holds no array of real numbers (`v` is a struct, `note` is text): save a numeric array, full or sparse",
-        ),
-        (
-            "bad_level4.mat",
-            None,
-            "is not a MATLAB file of version 5 to 7: save it with `-v7`",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("two_arrays.mat", None, "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w"),
+        ("two_arrays.mat", Some("x"), "has no array `x`; it holds v, w"),
+        ("two_arrays.mat", Some("note"), "`note` is text: save a numeric array, full or sparse"),
+        ("bad_complex.mat", None, "holds no array of real numbers (`v` is complex): save a numeric array, full or sparse"),
+        ("bad_struct.mat", None, "holds no array of real numbers (`v` is a struct, `note` is text): save a numeric array, full or sparse"),
+        ("bad_level4.mat", None, "is not a MATLAB file of version 5 to 7: save it with `-v7`"),
         // The same way for archives, and not for files whose array has no name.
-        (
-            "two_arrays.npz",
-            None,
-            "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w",
-        ),
-        (
-            "two_arrays.npz",
-            Some("x"),
-            "has no array `x`; it holds v, w",
-        ),
-        (
-            "dense_f8_le.npy",
-            Some("v"),
-            "has no array `v`: only those of .npz and .mat files have names",
-        ),
-    ] {
+        ("two_arrays.npz", None, "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w"),
+        ("two_arrays.npz", Some("x"), "has no array `x`; it holds v, w"),
+        ("dense_f8_le.npy", Some("v"), "has no array `v`: only those of .npz and .mat files have names"),
+    ];
+    for (name, array, why) in cases {
         assert_eq!(read(&file(name), array), Err(why.into()), "{name}");
     }
     let options = ReadOptions {
@@ -282,136 +248,42 @@ fn files_that_lie_are_refused() {
     hdf[124..126].copy_from_slice(&[0, 2]);
     let huge = w.words(&[2, 4_000_000_000]);
     let bomb = |length: u32| packed(&w.words(&[14, length]));
-    for (bytes, why) in [
-        (
-            hdf,
-            "is of version 7.3 (HDF5), expected 5 to 7: save it with `-v7`",
-        ),
-        (
-            b"\x89HDF\r\n\x1a\n".to_vec(),
-            "is of version 7.3 (HDF5), expected 5 to 7: save it with `-v7`",
-        ),
-        (
-            vec![],
-            "is not a MATLAB file of version 5 to 7: save it with `-v7`",
-        ),
-        (
-            vec![0; 200],
-            "is not a MATLAB file of version 5 to 7: save it with `-v7`",
-        ),
-        (
-            w.file(&[]),
-            "holds no array of real numbers (is empty): save a numeric array, full or sparse",
-        ),
-        (
-            w.file(&[w.element(9, &[0; 8])]),
-            "byte 128: an element of type 9 where an array is expected",
-        ),
-        (
-            w.file(&[w.words(&[14, 100])]),
-            "byte 128: claims 100 bytes, 0 follow",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (hdf, "is of version 7.3 (HDF5), expected 5 to 7: save it with `-v7`"),
+        (b"\x89HDF\r\n\x1a\n".to_vec(), "is of version 7.3 (HDF5), expected 5 to 7: save it with `-v7`"),
+        (vec![], "is not a MATLAB file of version 5 to 7: save it with `-v7`"),
+        (vec![0; 200], "is not a MATLAB file of version 5 to 7: save it with `-v7`"),
+        (w.file(&[]), "holds no array of real numbers (is empty): save a numeric array, full or sparse"),
+        (w.file(&[w.element(9, &[0; 8])]), "byte 128: an element of type 9 where an array is expected"),
+        (w.file(&[w.words(&[14, 100])]), "byte 128: claims 100 bytes, 0 follow"),
         (w.file(&[vec![0; 4]]), "byte 128: the file ends too early"),
-        (
-            w.file(&[w.words(&[15, 0])]),
-            "byte 128: the file ends too early",
-        ),
-        (
-            w.file(&[bomb(4_000_000_000)]),
-            "byte 128: claims 4000000000 bytes, at most 16640 can come",
-        ),
-        (
-            w.file(&[packed(&w.words(&[9, 8]))]),
-            "byte 128: packs an element of type 9, not an array",
-        ),
-        (
-            w.file(&[w.element(14, &w.words(&[6, 100]))]),
-            "byte 128: flags: claims 100 bytes, 0 follow",
-        ),
-        (
-            w.file(&[w.element(14, &[0; 4])]),
-            "byte 128: flags: the array ends too early",
-        ),
-        (
-            dense(&[3], ones(3)),
-            "byte 128: sizes: 4 bytes, expected two sizes or more",
-        ),
-        (
-            dense(&[u32::MAX, 1], ones(3)),
-            "byte 128: sizes: -1 is below 0",
-        ),
-        (
-            dense(&[1; 65], ones(1)),
-            "byte 128: sizes: 65 modes, at most 64 are read",
-        ),
-        (
-            dense(&[1; 1000], ones(1)),
-            "byte 128: sizes: has 4000 bytes, more than 1024",
-        ),
-        (
-            dense(&[2, 3], ones(5)),
-            "v: numbers: 5 numbers, shape [2, 3] needs 6",
-        ),
-        (
-            dense(&[1 << 30, 1 << 30, 1 << 30], ones(5)),
-            "v: numbers: header: shape [1073741824, 1073741824, 1073741824] is too large",
-        ),
-        (
-            dense(&[2, 3], huge),
-            "v: numbers: claims 4000000000 bytes, 0 follow",
-        ),
-        (
-            dense(&[1, 1], w.element(16, b"x")),
-            "v: numbers: elements of type 16 are not numbers",
-        ),
-        (
-            dense(&[1, 1], w.words(&[5 << 16 | 2, 0])),
-            "v: numbers: claims 5 bytes of four",
-        ),
-        (
-            sparse([3, 4], &[2, 3, 2], &[0, 1, 2, 2, 3], 3),
-            "v: rows: entry 1: index 3 is outside 0..3",
-        ),
-        (
-            sparse([3, 4], &[2, 0, 2], &[0, 1, 2, 3], 3),
-            "v: columns: does not describe 4 runs of 3 entries",
-        ),
-        (
-            sparse([3, 4], &[2, 0, 2], &[0, 1, 2, 2, 4], 3),
-            "v: columns: entry 4: 4 is above the 3 stored entries",
-        ),
-        (
-            sparse([3, 4], &[2, 0, 2], &[0, 2, 1, 2, 3], 3),
-            "v: columns: entry 2: 1 after 2",
-        ),
-        (
-            sparse([3, 4], &[2, 0, 2], &[1, 1, 2, 2, 3], 3),
-            "v: columns: does not describe 4 runs of 3 entries",
-        ),
-        (
-            sparse([3, 4], &[2, 0, 2], &[0, 1, 2, 2, 3], 2),
-            "v: numbers: 2 numbers, shape [3] needs 3",
-        ),
-        (
-            sparse([3, 1 << 30], &[2, 0, 2], &[0, 1], 3),
-            "v: has shape [3, 1073741824] with 3 entries; give the shape explicitly if this is intended",
-        ),
-        (
-            w.file(&[w.array(5, &[1, 1, 1], &[ints(&[0]), ints(&[0, 1]), ones(1)])]),
-            "v: sizes: 3 sizes, expected the two of a matrix",
-        ),
-        (
-            w.file(&[w.array(5, &[1, 1], &[w.element(9, &[0; 8]), ints(&[0, 1]), ones(1)])]),
-            "v: rows: header: indices are of an integer type",
-        ),
-        (
-            w.file(&[
-                w.array(9, &[1, 1], &[ones(1)]),
-                w.array(9, &[1, 1], &[ones(1)]),
-            ]),
-            "an array's name occurs twice: `v`",
-        ),
-    ] {
+        (w.file(&[w.words(&[15, 0])]), "byte 128: the file ends too early"),
+        (w.file(&[bomb(4_000_000_000)]), "byte 128: claims 4000000000 bytes, at most 16640 can come"),
+        (w.file(&[packed(&w.words(&[9, 8]))]), "byte 128: packs an element of type 9, not an array"),
+        (w.file(&[w.element(14, &w.words(&[6, 100]))]), "byte 128: flags: claims 100 bytes, 0 follow"),
+        (w.file(&[w.element(14, &[0; 4])]), "byte 128: flags: the array ends too early"),
+        (dense(&[3], ones(3)), "byte 128: sizes: 4 bytes, expected two sizes or more"),
+        (dense(&[u32::MAX, 1], ones(3)), "byte 128: sizes: -1 is below 0"),
+        (dense(&[1; 65], ones(1)), "byte 128: sizes: 65 modes, at most 64 are read"),
+        (dense(&[1; 1000], ones(1)), "byte 128: sizes: has 4000 bytes, more than 1024"),
+        (dense(&[2, 3], ones(5)), "v: numbers: 5 numbers, shape [2, 3] needs 6"),
+        (dense(&[1 << 30, 1 << 30, 1 << 30], ones(5)), "v: numbers: header: shape [1073741824, 1073741824, 1073741824] is too large"),
+        (dense(&[2, 3], huge), "v: numbers: claims 4000000000 bytes, 0 follow"),
+        (dense(&[1, 1], w.element(16, b"x")), "v: numbers: elements of type 16 are not numbers"),
+        (dense(&[1, 1], w.words(&[5 << 16 | 2, 0])), "v: numbers: claims 5 bytes of four"),
+        (sparse([3, 4], &[2, 3, 2], &[0, 1, 2, 2, 3], 3), "v: rows: entry 1: index 3 is outside 0..3"),
+        (sparse([3, 4], &[2, 0, 2], &[0, 1, 2, 3], 3), "v: columns: does not describe 4 runs of 3 entries"),
+        (sparse([3, 4], &[2, 0, 2], &[0, 1, 2, 2, 4], 3), "v: columns: entry 4: 4 is above the 3 stored entries"),
+        (sparse([3, 4], &[2, 0, 2], &[0, 2, 1, 2, 3], 3), "v: columns: entry 2: 1 after 2"),
+        (sparse([3, 4], &[2, 0, 2], &[1, 1, 2, 2, 3], 3), "v: columns: does not describe 4 runs of 3 entries"),
+        (sparse([3, 4], &[2, 0, 2], &[0, 1, 2, 2, 3], 2), "v: numbers: 2 numbers, shape [3] needs 3"),
+        (sparse([3, 1 << 30], &[2, 0, 2], &[0, 1], 3), "v: has shape [3, 1073741824] with 3 entries; give the shape explicitly if this is intended"),
+        (w.file(&[w.array(5, &[1, 1, 1], &[ints(&[0]), ints(&[0, 1]), ones(1)])]), "v: sizes: 3 sizes, expected the two of a matrix"),
+        (w.file(&[w.array(5, &[1, 1], &[w.element(9, &[0; 8]), ints(&[0, 1]), ones(1)])]), "v: rows: header: indices are of an integer type"),
+        (w.file(&[w.array(9, &[1, 1], &[ones(1)]), w.array(9, &[1, 1], &[ones(1)])]), "an array's name occurs twice: `v`"),
+    ];
+    for (bytes, why) in cases {
         assert_eq!(of(&bytes), Err(why.into()));
     }
 }

@@ -63,44 +63,18 @@ fn tables_of_every_kind_are_read() {
 
 #[test]
 fn other_tables_are_refused() {
-    for (name, shape, why) in [
-        (
-            "bad_text",
-            None,
-            "column index_0: expected whole numbers from 0: number the labels, as `from_long` of plcakit does",
-        ),
-        (
-            "bad_date",
-            None,
-            "column index_0: expected whole numbers from 0: number the labels, as `from_long` of plcakit does",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("bad_text", None, "column index_0: expected whole numbers from 0: number the labels, as `from_long` of plcakit does"),
+        ("bad_date", None, "column index_0: expected whole numbers from 0: number the labels, as `from_long` of plcakit does"),
         ("bad_null", None, "column value: has a row without a number"),
-        (
-            "bad_negative",
-            None,
-            "row 1: column index_0: index -1 is outside 0..4294967295",
-        ),
-        (
-            "bad_columns",
-            None,
-            "has the columns index_1, value; expected index_0, index_1 and so on, each once, and value",
-        ),
-        (
-            "bad_lz4",
-            None,
-            "column index_0: Parquet error: packed by LZ4_RAW, expected snappy, gzip, zstd or nothing",
-        ),
-        (
-            "long_snappy",
-            Some(&[2, 4][..]),
-            "row 1: column index_0: index 2 is outside 0..2",
-        ),
-        (
-            "long_snappy",
-            Some(&[3, 4, 1]),
-            "has 2 indices, not the 3 of the shape [3, 4, 1]",
-        ),
-    ] {
+        ("bad_negative", None, "row 1: column index_0: index -1 is outside 0..4294967295"),
+        ("bad_columns", None, "has the columns index_1, value; expected index_0, index_1 and so on, each once, and value"),
+        ("bad_lz4", None, "column index_0: Parquet error: packed by LZ4_RAW, expected snappy, gzip, zstd or nothing"),
+        ("long_snappy", Some(&[2, 4][..]), "row 1: column index_0: index 2 is outside 0..2"),
+        ("long_snappy", Some(&[3, 4, 1]), "has 2 indices, not the 3 of the shape [3, 4, 1]"),
+    ];
+    for (name, shape, why) in cases {
         let path = file(&format!("{name}.parquet"));
         assert_eq!(read(&path, shape), Err(why.into()), "{name}");
     }

@@ -70,24 +70,17 @@ fn every_sparse_format() {
 
 #[test]
 fn what_is_no_array_of_real_numbers_is_refused() {
-    for (name, why) in [
+    #[rustfmt::skip]
+    let cases = [
         ("bad_order0.npy", "an array of order 0 has no cells"),
-        (
-            "bad_complex.npy",
-            "header: type `<c16` is not a real number; of complex numbers save the absolute values",
-        ),
+        ("bad_complex.npy", "header: type `<c16` is not a real number; of complex numbers save the absolute values"),
         ("bad_text.npy", "header: text where numbers are needed"),
         ("bad_object.npy", "header: type `|O` is not a real number"),
-        (
-            "bad_structured.npy",
-            "header: structured types are not numbers",
-        ),
+        ("bad_structured.npy", "header: structured types are not numbers"),
         ("bad_dia.npz", "format.npy: `dia` is none of coo, csr, csc"),
-        (
-            "two_arrays.npz",
-            "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w",
-        ),
-    ] {
+        ("two_arrays.npz", "holds 2 arrays, expected one; of a file of data --array NAME chooses: v, w"),
+    ];
+    for (name, why) in cases {
         let error = read_data::<f64>(&file(name), None).unwrap_err().to_string();
         assert!(error.ends_with(&format!("{name}: {why}")), "{error}");
     }

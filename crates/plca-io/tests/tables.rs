@@ -70,24 +70,14 @@ fn headers_are_recognised_or_announced() {
     assert_eq!(read("v.csv", years, &header(Header::No)), Ok(two));
     assert_eq!(read("v.csv", years, &header(Header::Yes)), Ok(one.clone()));
     assert_eq!(read("v.csv", "a,b\n3,4\n", &AUTO), Ok(one));
-    for (text, how, why) in [
-        (
-            "a,b\n3,4\n",
-            Header::No,
-            "line 1: column 1: `a` is not a number",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("a,b\n3,4\n", Header::No, "line 1: column 1: `a` is not a number"),
         ("1,2\n", Header::Yes, "holds no numbers"),
-        (
-            "a,2\n3,4\n",
-            Header::Auto,
-            "line 1: column 1: `a` is not a number",
-        ),
-        (
-            "a\n3,4\n",
-            Header::Auto,
-            "line 2: has 2 cells, the lines before have 1",
-        ),
-    ] {
+        ("a,2\n3,4\n", Header::Auto, "line 1: column 1: `a` is not a number"),
+        ("a\n3,4\n", Header::Auto, "line 2: has 2 cells, the lines before have 1"),
+    ];
+    for (text, how, why) in cases {
         assert_eq!(read("v.csv", text, &header(how)), Err(why.into()));
     }
 }
@@ -181,29 +171,22 @@ fn lines_are_entries() {
     assert_eq!(names, ["-1 09 9 10"]);
     assert_eq!(read("a,b,c,1\n").unwrap().0, [1, 1, 1]);
 
-    for (text, what) in [
+    #[rustfmt::skip]
+    let cases = [
         ("", "holds no entry"),
         ("word,doc,count\n", "holds no entry"),
         ("word,doc,count\n,b,1\n", "line 2: column 1: has no name"),
-        (
-            ",word,doc,count\n1,sea,a,2\n",
-            "line 1: column 1: has no name, as above numbers of rows",
-        ),
-        (
-            "7\n",
-            "line 1: column 1: needs at least one name and a value",
-        ),
-        (
-            "a,b,1\na,1\n",
-            "line 2: has 2 cells, the lines before have 3",
-        ),
+        (",word,doc,count\n1,sea,a,2\n", "line 1: column 1: has no name, as above numbers of rows"),
+        ("7\n", "line 1: column 1: needs at least one name and a value"),
+        ("a,b,1\na,1\n", "line 2: has 2 cells, the lines before have 3"),
         ("a,b,1\na,,1\n", "line 2: column 2: has no name"),
         ("a,b,1\na,c,x\n", "line 2: column 3: `x` is not a number"),
         ("a,b,1\na,c,\n", "line 2: column 3: `` is not a number"),
         ("a,b,-1\n", "line 1: column 3: value -1 is negative"),
         ("a,b,nan\n", "line 1: column 3: value nan is not a number"),
         ("a,\"b,1\n", "line 1: a quote is not closed"),
-    ] {
+    ];
+    for (text, what) in cases {
         let error = read(text).unwrap_err();
         assert!(error.contains(what), "{text:?}: {error}");
     }
@@ -265,50 +248,16 @@ fn what_is_advised() {
     };
     let units = "word,doc,count,unit\nsea,d1,3,kg\nsun,d2,4,kg\n";
     let quoted = "\"Price\n(EUR)\"\n";
+    #[rustfmt::skip]
     let cases = [
-        (
-            "a.csv",
-            units.to_string(),
-            &entries,
-            Some((None, Entries, false, Some(4), false)),
-        ),
-        (
-            "a.csv",
-            units.to_string(),
-            &AUTO,
-            Some((None, Entries, false, Some(4), false)),
-        ),
-        (
-            "a.csv",
-            "g,1\nh,2\n".into(),
-            &AUTO,
-            Some((None, FirstColumn, false, None, false)),
-        ),
+        ("a.csv", units.to_string(), &entries, Some((None, Entries, false, Some(4), false))),
+        ("a.csv", units.to_string(), &AUTO, Some((None, Entries, false, Some(4), false))),
+        ("a.csv", "g,1\nh,2\n".into(), &AUTO, Some((None, FirstColumn, false, None, false))),
         // No line has one of the delimiters: cells are in quotes, which those between tabs are not.
-        (
-            "a.csv",
-            format!("{quoted}\"1,5\"\n\"2,5\"\n"),
-            &AUTO,
-            Some((Some(b';'), Plain, false, None, true)),
-        ),
-        (
-            "a.tsv",
-            format!("{quoted}1\n2\n"),
-            &AUTO,
-            Some((Some(b';'), Plain, false, None, false)),
-        ),
-        (
-            "a.tsv",
-            "1\tx;|y\n5\n6\n".into(),
-            &AUTO,
-            Some((Some(b','), Plain, false, None, false)),
-        ),
-        (
-            "a.tsv",
-            "sep=;\n1;b\n5\n6\n".into(),
-            &AUTO,
-            Some((Some(b'|'), Plain, false, None, false)),
-        ),
+        ("a.csv", format!("{quoted}\"1,5\"\n\"2,5\"\n"), &AUTO, Some((Some(b';'), Plain, false, None, true))),
+        ("a.tsv", format!("{quoted}1\n2\n"), &AUTO, Some((Some(b';'), Plain, false, None, false))),
+        ("a.tsv", "1\tx;|y\n5\n6\n".into(), &AUTO, Some((Some(b','), Plain, false, None, false))),
+        ("a.tsv", "sep=;\n1;b\n5\n6\n".into(), &AUTO, Some((Some(b'|'), Plain, false, None, false))),
     ];
     for (name, text, table, want) in cases {
         assert_eq!(advised(name, &text, table), want, "{text:?}");

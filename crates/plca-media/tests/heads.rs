@@ -91,24 +91,16 @@ fn every_kind_of_samples() {
         .iter()
         .flat_map(|&x| (x as f32).to_le_bytes())
         .collect();
-    for (tag, width, data, want) in [
+    #[rustfmt::skip]
+    let cases = [
         (3, 8, doubles, WANT),
         (3, 4, singles, WANT),
         (1, 1, vec![64, 160], WANT),
         // By the tables of G.711.
-        (
-            6,
-            1,
-            vec![0x2a, 0xda],
-            [-32256.0 / 32768.0, 248.0 / 32768.0],
-        ),
-        (
-            7,
-            1,
-            vec![0x0f, 0x8f],
-            [-16_764.0 / 32768.0, 16_764.0 / 32768.0],
-        ),
-    ] {
+        (6, 1, vec![0x2a, 0xda], [-32256.0 / 32768.0, 248.0 / 32768.0]),
+        (7, 1, vec![0x0f, 0x8f], [-16_764.0 / 32768.0, 16_764.0 / 32768.0]),
+    ];
+    for (tag, width, data, want) in cases {
         for told in [
             format(tag, 1, width, 8 * width),
             extensible(tag, 1, width, 8 * width, 8 * width),

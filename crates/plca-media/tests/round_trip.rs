@@ -151,44 +151,18 @@ fn settings_outside_their_domain_are_refused() {
         per_octave: 12,
         bins: 24,
     };
-    for (rate, pitches, hop) in [
+    #[rustfmt::skip]
+    let cases = [
         (0, good, 100),
         (8000, good, 0),
-        (
-            8000,
-            Pitches {
-                lowest: f64::NAN,
-                ..good
-            },
-            100,
-        ),
-        (
-            8000,
-            Pitches {
-                lowest: -1.0,
-                ..good
-            },
-            100,
-        ),
-        (
-            8000,
-            Pitches {
-                lowest: 1e-9,
-                ..good
-            },
-            100,
-        ),
+        (8000, Pitches { lowest: f64::NAN,..good }, 100),
+        (8000, Pitches { lowest: -1.0,..good }, 100),
+        (8000, Pitches { lowest: 1e-9,..good }, 100),
         (8000, Pitches { bins: 0, ..good }, 100),
         (8000, Pitches { bins: 100, ..good }, 100),
-        (
-            8000,
-            Pitches {
-                per_octave: 0,
-                ..good
-            },
-            100,
-        ),
-    ] {
+        (8000, Pitches { per_octave: 0,..good }, 100),
+    ];
+    for (rate, pitches, hop) in cases {
         assert!(
             ConstantQ::new(rate, pitches, hop).is_err(),
             "{rate} {pitches:?} {hop}"

@@ -90,27 +90,16 @@ fn data_are_refused_by_their_place() {
     };
     let negative = dense(&[2, 2], &[1.0, -1.0, 2.0, 3.0]).unwrap();
     let zeros = dense(&[2, 2], &[0.0; 4]).unwrap();
+    #[rustfmt::skip]
     check(&[
         (said(dense(&[2], &[1.0, f64::NAN])), "entry [1] is NaN"),
         (said(dense(&[2, 2], &[1e308; 4])), "sum to inf"),
         (said(dense(&[usize::MAX, 3], &[])), "is too large"),
         (said(dense(&[], &[1.0])), "order 0"),
-        (
-            stored([2, 2], vec![0, 5], vec![1.0]),
-            "stored entry 0 has index 5 in mode 1",
-        ),
-        (
-            stored([2, 2], vec![0], vec![1.0, 2.0]),
-            "need 4 index numbers, got 1",
-        ),
-        (
-            compressed(7, &[0, 1]),
-            "the compressed mode is 7, expected 0",
-        ),
-        (
-            compressed(0, &[0, -1]),
-            "stored entry 1 has an index in mode 1",
-        ),
+        (stored([2, 2], vec![0, 5], vec![1.0]), "stored entry 0 has index 5 in mode 1"),
+        (stored([2, 2], vec![0], vec![1.0, 2.0]), "need 4 index numbers, got 1"),
+        (compressed(7, &[0, 1]), "the compressed mode is 7, expected 0"),
+        (compressed(0, &[0, -1]), "stored entry 1 has an index in mode 1"),
         (fit(Plca::new(2), &negative), "entry [0, 1] is -1"),
         (fit(Plca::new(2), &zeros), "nothing to fit"),
     ]);
@@ -143,62 +132,22 @@ fn settings_are_refused_by_their_name() {
     let extrapolated = Plca::new(2).prior("factor_0", Entropic::relative(0.3).unwrap());
     let extrapolated = extrapolated.on(&data).unwrap().solver(Solver::Squarem);
     let unknown = Plca::new(2).prior("factor0", Entropic::new(1.0).unwrap());
+    #[rustfmt::skip]
     check(&[
-        (
-            fit(unknown, &data),
-            "no block is called `factor0`, expected weights, factor_0, factor_1",
-        ),
-        (
-            fit(Plca::new(2).prior("factor_0", other), &data),
-            "prior on `factor_0`: hyperparameters are 3x1, the block is 2x2",
-        ),
-        (
-            said(extrapolated.run(Init::default(), &mut plca::seed(0))),
-            "the prior on `factor_0` is no constant density",
-        ),
+        (fit(unknown, &data), "no block is called `factor0`, expected weights, factor_0, factor_1"),
+        (fit(Plca::new(2).prior("factor_0", other), &data), "prior on `factor_0`: hyperparameters are 3x1, the block is 2x2"),
+        (said(extrapolated.run(Init::default(), &mut plca::seed(0))), "the prior on `factor_0` is no constant density"),
         (said(Entropic::new(f64::NAN)), "`beta` = NaN"),
-        (
-            fit(Plca::new(2).freeze("factor_0"), &data),
-            "`factor_0` is frozen, but the start does not give it",
-        ),
-        (
-            fit(Plca::new(2).freeze_components("factor_0", [5]), &data),
-            "there is no component 5 in `factor_0`, which has 2",
-        ),
-        (
-            fit(Shifted::new(2, vec![9, 9]), &data),
-            "expected at least 9 x at least 9",
-        ),
+        (fit(Plca::new(2).freeze("factor_0"), &data), "`factor_0` is frozen, but the start does not give it"),
+        (fit(Plca::new(2).freeze_components("factor_0", [5]), &data), "there is no component 5 in `factor_0`, which has 2"),
+        (fit(Shifted::new(2, vec![9, 9]), &data), "expected at least 9 x at least 9"),
         (fit(Snmf::new(1), &cube), "shape [2, 2, 2] is not a matrix"),
-        (
-            fit(Snmf::new(1).replicates(Replicates::One), &halves),
-            "entry [0, 0] is 0.5, expected a whole number",
-        ),
-        (
-            said(Snmf::new(1).replicates(Replicates::Finite(0)).check()),
-            "`replicates` is 0, expected at least 1",
-        ),
-        (
-            run(Stop::default().tol(f64::NAN), Init::default()),
-            "`tol` is NaN, expected a finite number >= 0",
-        ),
-        (
-            run(Stop::default().residual_tol(-1.0), Init::default()),
-            "`residual_tol` is -1",
-        ),
-        (
-            said("fastest".parse::<Solver>()),
-            "no solver is called `fastest`, expected em",
-        ),
-        (
-            said(Selection::new(
-                &data,
-                Criterion::HeldOut,
-                2.0,
-                plca::seed(0),
-            )),
-            "share 2 to be held out is outside (0, 1)",
-        ),
+        (fit(Snmf::new(1).replicates(Replicates::One), &halves), "entry [0, 0] is 0.5, expected a whole number"),
+        (said(Snmf::new(1).replicates(Replicates::Finite(0)).check()), "`replicates` is 0, expected at least 1"),
+        (run(Stop::default().tol(f64::NAN), Init::default()), "`tol` is NaN, expected a finite number >= 0"),
+        (run(Stop::default().residual_tol(-1.0), Init::default()), "`residual_tol` is -1"),
+        (said("fastest".parse::<Solver>()), "no solver is called `fastest`, expected em"),
+        (said(Selection::new(&data, Criterion::HeldOut, 2.0, plca::seed(0))), "share 2 to be held out is outside (0, 1)"),
     ]);
 }
 
@@ -215,41 +164,18 @@ fn starts_and_states_are_refused_by_their_block() {
     let claimed = r#"{"names":["weights","factor_0"],"blocks":[[[1.0],1,1],[[1.0],1,1152921504606846976]],"iteration":0,"power":1.0,"mass":1.0,"facts":[]}"#;
     let read = |text: &str| said(serde_json::from_str::<PlcaState<f64>>(text));
     let new = dense(&[3, 4], &[1.0; 12]).unwrap();
+    #[rustfmt::skip]
     check(&[
-        (
-            block("factor_0", dmatrix![0.5; 0.5]),
-            "`factor_0` is 2x1, expected 2x2",
-        ),
-        (
-            block("weights", dmatrix![0.5; f64::NAN]),
-            "`weights` has NaN in row 1, column 0",
-        ),
+        (block("factor_0", dmatrix![0.5; 0.5]), "`factor_0` is 2x1, expected 2x2"),
+        (block("weights", dmatrix![0.5; f64::NAN]), "`weights` has NaN in row 1, column 0"),
         (block("weights", dmatrix![0.0; 0.0]), "`weights`"),
         (said(resumed), "the checkpoint belongs to another run"),
-        (
-            said(PlcaState::<f64>::new(dvector![1.0], vec![])),
-            "0 blocks",
-        ),
-        (
-            said(PlcaState::new(
-                dvector![0.5, 0.25, 0.25],
-                vec![dmatrix![1.0, 1.0]],
-            )),
-            "`factor_0` is 1x2, expected 1x3",
-        ),
-        (
-            said(NmfState::<f64>::new(
-                DMatrix::zeros(0, 0),
-                DMatrix::zeros(0, 0),
-            )),
-            "`components` is 0",
-        ),
+        (said(PlcaState::<f64>::new(dvector![1.0], vec![])), "0 blocks"),
+        (said(PlcaState::new(dvector![0.5, 0.25, 0.25], vec![dmatrix![1.0, 1.0]])), "`factor_0` is 1x2, expected 1x3"),
+        (said(NmfState::<f64>::new(DMatrix::zeros(0, 0), DMatrix::zeros(0, 0))), "`components` is 0"),
         (read(&negative), "`weights` has -"),
         (read(claimed), "1152921504606846976"),
-        (
-            said(fit.state().transform(&new, &Transform::default()).map(drop)),
-            "the data are 3 x 4, expected 2 x any",
-        ),
+        (said(fit.state().transform(&new, &Transform::default()).map(drop)), "the data are 3 x 4, expected 2 x any"),
     ]);
 }
 
@@ -260,23 +186,12 @@ fn small_problems_are_refused_by_their_sizes() {
     assert!(matches!(none, Err(QpError::Empty)), "{none:?}");
     let beta = Entropic::new(f64::NAN);
     assert!(matches!(beta, Err(PriorError::Domain { .. })), "{beta:?}");
+    #[rustfmt::skip]
     check(&[
-        (
-            said(simplex_qp(&one, &[1.0], None)),
-            "`h` has size [2, 2], expected [1, 1]",
-        ),
-        (
-            said(simplex_qp(&dmatrix![1.0, 0.0], &[1.0], None)),
-            "`h` has size [1, 2]",
-        ),
-        (
-            said(dist::exp_digamma_slice(&[1.0], &mut [0.0; 3])),
-            "`out` has 3 elements instead of 1",
-        ),
-        (
-            said(dist::thin(u64::MAX, 0.5, &mut plca::seed(0))),
-            "`count`",
-        ),
+        (said(simplex_qp(&one, &[1.0], None)), "`h` has size [2, 2], expected [1, 1]"),
+        (said(simplex_qp(&dmatrix![1.0, 0.0], &[1.0], None)), "`h` has size [1, 2]"),
+        (said(dist::exp_digamma_slice(&[1.0], &mut [0.0; 3])), "`out` has 3 elements instead of 1"),
+        (said(dist::thin(u64::MAX, 0.5, &mut plca::seed(0))), "`count`"),
     ]);
     // The largest numbers have a solution like others.
     let huge = simplex_qp(&dmatrix![1e308, 0.0; 0.0, 1e308], &[1e308, -1e308], None);

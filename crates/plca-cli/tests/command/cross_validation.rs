@@ -471,21 +471,13 @@ fn turned_data_and_starts_that_lack_are_told() {
         assert!((own / turned - 1.0).abs() < 1e-6, "{own} {turned}");
     }
     let start = "--criterion cv --folds 4 --tol 0 --max-iter 0 --init starts.npz";
-    folder.fails(
-        1,
-        &format!("select nmf-kl v.npy {start} --ranks 2..9"),
-        &["starts.npz", "k5.w", "rank 5"],
-    );
-    folder.fails(
-        1,
-        &format!("select plsa v.npy {start} --ranks 2..3"),
-        &["starts.npz", "k2.basis"],
-    );
-    folder.fails(
-        1,
-        &format!("select nmf-kl v.npy {start} --ranks 2..3"),
-        &["starts.npz", "rank 3", "`w`"],
-    );
+    folder.refuses(&format!(
+        "
+            1 | select nmf-kl v.npy {start} --ranks 2..9 | starts.npz | k5.w | rank 5
+            1 | select plsa v.npy {start} --ranks 2..3 | starts.npz | k2.basis
+            1 | select nmf-kl v.npy {start} --ranks 2..3 | starts.npz | rank 3 | `w`
+        "
+    ));
     let table = folder.json(&format!(
         "select nmf-kl v.npy {start} --transpose --ranks 2..3"
     ));
@@ -495,71 +487,41 @@ fn turned_data_and_starts_that_lack_are_told() {
 #[test]
 fn options_of_cross_validation_that_make_no_sense_are_refused() {
     let folder = Folder::with_counts();
-    for (options, parts) in [
-        ("--folds 1", &["--folds 1", "at least 2"][..]),
-        ("--folds x", &["--folds"]),
-        ("--repeats 0", &["--repeats 0"]),
-        ("--restarts 0", &["--restarts 0"]),
-        ("--smooth 0", &["--smooth 0", "between 0 and 1"]),
-        ("--smooth 1", &["--smooth 1"]),
-        ("--smooth nan", &["--smooth NaN"]),
-        ("--rule worst", &["worst", "one-se"]),
-        ("--solver fast --update sequential", &["--update", "fast"]),
-        ("--update hals", &["--update hals", "sequential"]),
-        ("--criterion bic --folds 3", &["--folds", "--criterion cv"]),
-        ("--criterion held-out --update sequential", &["--update"]),
-        ("--prior w=rate:1,1", &["--prior"]),
-    ] {
-        folder.fails(
-            2,
-            &format!("select nmf-kl d.csv --ranks 1..2 {options}"),
-            parts,
-        );
-    }
-    folder.fails(
-        1,
-        "select nmf-kl d.csv --ranks 1..2 --folds 13",
-        &["d.csv", "13 folds", "12 positive cells"],
-    );
-    folder.fails(
-        2,
-        "select plsa d.csv --ranks 1..2 --missing-method multiplicative",
-        &["--missing-method"],
-    );
-    folder.fails(
-        2,
-        "select plca d.csv --ranks 1..2 --update sequential",
-        &["--update"],
-    );
-    folder.fails(
-        2,
-        "select siplca d.csv --kernel 1x2 --ranks 1 --criterion cv",
-        &["siplca", "cv", "plsa and nmf"],
-    );
-    folder.fails(
-        2,
-        "select plsa-vb d.csv --ranks 1 --criterion cv",
-        &["plsa-vb"],
+    folder.refuses(
+        "
+        2 | select nmf-kl d.csv --ranks 1..2 --folds 1 | --folds 1 | at least 2
+        2 | select nmf-kl d.csv --ranks 1..2 --folds x | --folds
+        2 | select nmf-kl d.csv --ranks 1..2 --repeats 0 | --repeats 0
+        2 | select nmf-kl d.csv --ranks 1..2 --restarts 0 | --restarts 0
+        2 | select nmf-kl d.csv --ranks 1..2 --smooth 0 | --smooth 0 | between 0 and 1
+        2 | select nmf-kl d.csv --ranks 1..2 --smooth 1 | --smooth 1
+        2 | select nmf-kl d.csv --ranks 1..2 --smooth nan | --smooth NaN
+        2 | select nmf-kl d.csv --ranks 1..2 --rule worst | worst | one-se
+        2 | select nmf-kl d.csv --ranks 1..2 --solver fast --update sequential | --update | fast
+        2 | select nmf-kl d.csv --ranks 1..2 --update hals | --update hals | sequential
+        2 | select nmf-kl d.csv --ranks 1..2 --criterion bic --folds 3 | --folds | --criterion cv
+        2 | select nmf-kl d.csv --ranks 1..2 --criterion held-out --update sequential | --update
+        2 | select nmf-kl d.csv --ranks 1..2 --prior w=rate:1,1 | --prior
+        1 | select nmf-kl d.csv --ranks 1..2 --folds 13 | d.csv | 13 folds | 12 positive cells
+        2 | select plsa d.csv --ranks 1..2 --missing-method multiplicative | --missing-method
+        2 | select plca d.csv --ranks 1..2 --update sequential | --update
+        2 | select siplca d.csv --kernel 1x2 --ranks 1 --criterion cv | siplca | cv | plsa and nmf
+        2 | select plsa-vb d.csv --ranks 1 --criterion cv | plsa-vb
+    ",
     );
     folder.text(
         "wide.tns",
         "1 1 1 1 3\n2 2 1 1 4\n9 9 1 2 5\n3 1 3 1 3\n4 1 2 1 2\n",
     );
     let wide = "wide.tns --shape 100000x100000x100000x100000 --ranks 1";
-    folder.fails(
-        1,
-        &format!("select plca {wide}"),
-        &["wide.tns", "100000 x 100000", "--zeros stored"],
-    );
+    folder.refuses(&format!(
+        "1 | select plca {wide} | wide.tns | 100000 x 100000 | --zeros stored"
+    ));
     folder.ok(&format!(
         "select plca {wide} --zeros stored --restarts 1 --folds 2 --max-iter 20 --quiet"
     ));
     folder.text("signed.csv", "1,-2\n3,4\n");
-    folder.fails(
-        1,
-        "select plca signed.csv --ranks 1 --folds 2",
-        &["signed.csv", "-2"],
-    );
+    folder.refuses("1 | select plca signed.csv --ranks 1 --folds 2 | signed.csv | -2");
 }
 
 /// To a model by variational Bayes a sample of shares is one count.

@@ -94,17 +94,13 @@ fn what_does_not_fit_is_refused() {
     folder.fails(1, &format!("{line} w"), &["--array w", "basis, gap, k2"]);
     folder.fails(1, &format!("{line} gap"), &["m.npz", "gap", "no dimension"]);
     folder.text("few.txt", "sea\nship\n");
-    folder.fails(
-        1,
-        &format!("{line} basis --labels few.txt"),
-        &["few.txt", "2 lines", "expected 3"],
-    );
-    folder.fails(
-        1,
-        &format!("{line} kernels --labels words.txt"),
-        &["words.txt", "a component has 2"],
-    );
-    folder.fails(2, "inspect m.npz --top 3", &["--array"]);
+    folder.refuses(&format!(
+        "
+            1 | {line} basis --labels few.txt | few.txt | 2 lines | expected 3
+            1 | {line} kernels --labels words.txt | words.txt | a component has 2
+            2 | inspect m.npz --top 3 | --array
+        "
+    ));
 }
 
 /// Names of rows and columns go from the data into the model, what is shown of it, and tables.
@@ -221,10 +217,8 @@ fn names_are_kept() {
         folder.model("o.npz").arrays["w"].values.clone()
     };
     assert_eq!(h("u.csv"), h("v.csv"));
-    folder.fails(
-        1,
-        "transform w.npz u.csv --labels first-column --header yes --output x.npz",
-        &["`c`", "`a`"],
+    folder.refuses(
+        "1 | transform w.npz u.csv --labels first-column --header yes --output x.npz | `c` | `a`",
     );
     // Other names.
     folder.text("others.txt", "x\ny\nz\n");
@@ -236,17 +230,13 @@ fn names_are_kept() {
             .contains("\nz,")
     );
     folder.text("others.txt", "x\n");
-    folder.fails(1, table, &["others.txt", "1 lines", "expected 3"]);
-    folder.fails(
-        1,
-        "export m.npz --array nothing --output u.csv",
-        &["nothing", "basis"],
-    );
-    folder.fails(
-        1,
-        "export m.npz --array basis --output u.xlsx",
-        &["u.xlsx", ".csv"],
-    );
+    folder.refuses(&format!(
+        "
+            1 | {table} | others.txt | 1 lines | expected 3
+            1 | export m.npz --array nothing --output u.csv | nothing | basis
+            1 | export m.npz --array basis --output u.xlsx | u.xlsx | .csv
+        "
+    ));
     folder.npy("c.npy", &[2, 2, 2], &[1.0; 8]);
     folder.ok("fit siplca c.npy --rank 1 --kernel 1x2x2 --max-iter 2 --output k.npz --quiet");
     folder.ok("export k.npz --array kernels --output u.csv");

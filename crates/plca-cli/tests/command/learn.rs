@@ -102,37 +102,17 @@ fn what_cannot_be_learnt_is_refused() {
     let folder = sets();
     folder.text("short.csv", "1,2\n3,4\n");
     folder.ok("fit skellam-vb a.csv --rank 2 -o fit.npz --quiet");
-    for (line, status, word) in [
-        (
-            "learn plca a.csv -o p.npz --rank 2",
-            2,
-            "expected skellam --method vb",
-        ),
-        (
-            "learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate 2",
-            2,
-            "expected average",
-        ),
-        (
-            "learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate constant:0",
-            2,
-            "(0, 1]",
-        ),
-        ("learn skellam-vb a.csv -o p.npz --rank 0", 2, "--rank"),
-        (
-            "learn skellam-vb a.csv -o a.csv --rank 2",
-            2,
-            "the same file",
-        ),
-        ("learn skellam-vb a.csv -o p.csv --rank 2", 1, "npz"),
-        (
-            "learn skellam-vb a.csv -o p.npz --rank 2 --from fit.npz",
-            1,
-            "no learner",
-        ),
-    ] {
-        folder.fails(status, line, &[word]);
-    }
+    folder.refuses(
+        "
+            2 | learn plca a.csv -o p.npz --rank 2 | expected skellam --method vb
+            2 | learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate 2 | expected average
+            2 | learn skellam-vb a.csv -o p.npz --rank 2 --learning-rate constant:0 | (0, 1]
+            2 | learn skellam-vb a.csv -o p.npz --rank 0 | --rank
+            2 | learn skellam-vb a.csv -o a.csv --rank 2 | the same file
+            1 | learn skellam-vb a.csv -o p.csv --rank 2 | npz
+            1 | learn skellam-vb a.csv -o p.npz --rank 2 --from fit.npz | no learner
+        ",
+    );
     // What was learnt before the data set that does not fit is kept.
     let out = folder.run("learn skellam-vb a.csv short.csv -o p.npz --rank 2 --quiet");
     let said = String::from_utf8(out.stderr).unwrap();
@@ -141,11 +121,7 @@ fn what_cannot_be_learnt_is_refused() {
         "{said}"
     );
     assert_eq!(folder.model("p.npz").metadata["learner"]["seen"], 1);
-    folder.fails(
-        1,
-        "learn skellam-vb a.csv -o q.npz --rank 3 --from p.npz",
-        &["a.csv"],
-    );
+    folder.refuses("1 | learn skellam-vb a.csv -o q.npz --rank 3 --from p.npz | a.csv");
 }
 
 /// A file that somebody has changed is refused, or does no harm.

@@ -15,9 +15,11 @@ mod golden;
 mod help;
 mod inspect;
 mod learn;
+mod lives;
 mod names;
 mod neighbours;
 mod newcomers;
+mod numbers;
 mod online;
 mod options;
 mod out_of_core;
@@ -30,7 +32,6 @@ mod scales;
 mod shards;
 mod siplca;
 mod skellam;
-mod skellam_golden;
 mod sounds;
 mod squared_error;
 mod streams;
@@ -116,5 +117,22 @@ impl Folder {
     /// Runs a line that must fail with this status, name all of `parts` in its one error, and leave every file as it was.
     fn fails(&self, status: i32, line: &str, parts: &[&str]) {
         self.refused(status, line, parts, || self.run(line));
+    }
+
+    /// Runs the lines of a table, each as `fails` does: `STATUS | LINE | PART | PART`. A row that begins with `#` is a comment.
+    fn refuses(&self, table: &str) {
+        let rows = table.lines().map(str::trim);
+        let rows: Vec<&str> = rows
+            .filter(|row| !row.is_empty() && !row.starts_with('#'))
+            .collect();
+        assert!(!rows.is_empty());
+        for row in rows {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let [status, line, parts @ ..] = &cells[..] else {
+                panic!("{row}");
+            };
+            assert!(!parts.is_empty(), "{row}");
+            self.fails(status.parse().unwrap(), line, parts);
+        }
     }
 }

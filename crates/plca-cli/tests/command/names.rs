@@ -7,6 +7,7 @@ use crate::Folder;
 /// Words after which the same words of before follow.
 type Pair = (&'static str, &'static str);
 
+#[rustfmt::skip]
 const FITS: &[Pair] = &[
     ("nmf d.csv -k 2", "nmf-kl d.csv -k 2"),
     ("nmf --loss kl d.csv -k 2", "nmf-kl d.csv -k 2"),
@@ -15,68 +16,26 @@ const FITS: &[Pair] = &[
     ("plca --method vb d.csv -k 2", "plca-vb d.csv -k 2"),
     ("plsa --method vb d.csv -k 2", "plsa-vb d.csv -k 2"),
     ("skellam --method vb d.csv -k 2", "skellam-vb d.csv -k 2"),
-    (
-        "skellam-cp --method vb d.csv -k 2",
-        "skellam-cp-vb d.csv -k 2",
-    ),
-    (
-        "siskellam --method vb d.csv -k 1 --kernel 2x2",
-        "siskellam-vb d.csv -k 1 --kernel 2x2",
-    ),
-    (
-        "siplca d.csv -k 1 --kernel 2x2 --support same",
-        "siplca d.csv -k 1 --kernel 2x2 --domain same",
-    ),
-    (
-        "skellam d.csv -k 2 --replicates inf",
-        "skellam d.csv -k 2 --m inf",
-    ),
-    (
-        "plsa d.csv -k 2 --samples rows",
-        "plsa d.csv -k 2 --given 0",
-    ),
+    ("skellam-cp --method vb d.csv -k 2", "skellam-cp-vb d.csv -k 2"),
+    ("siskellam --method vb d.csv -k 1 --kernel 2x2", "siskellam-vb d.csv -k 1 --kernel 2x2"),
+    ("siplca d.csv -k 1 --kernel 2x2 --support same", "siplca d.csv -k 1 --kernel 2x2 --domain same"),
+    ("skellam d.csv -k 2 --replicates inf", "skellam d.csv -k 2 --m inf"),
+    ("plsa d.csv -k 2 --samples rows", "plsa d.csv -k 2 --given 0"),
     ("plsa d.csv -k 2 --samples 1", "plsa d.csv -k 2 --given 1"),
-    (
-        "nmf d.csv -k 2 --samples 0",
-        "nmf-kl d.csv -k 2 --transpose",
-    ),
+    ("nmf d.csv -k 2 --samples 0", "nmf-kl d.csv -k 2 --transpose"),
     ("nmf d.csv -k 2 --samples columns", "nmf-kl d.csv -k 2"),
-    (
-        "nmf d.csv --init i.npz --freeze w:0",
-        "nmf-kl d.csv --init i.npz --fix w:0",
-    ),
-    (
-        "nmf d.csv --init i.npz --freeze f.npz",
-        "nmf-kl d.csv --init i.npz --freeze-entries f.npz",
-    ),
-    (
-        "nmf d.csv --init i.npz --freeze h,f.npz",
-        "nmf-kl d.csv --init i.npz --fix h --freeze-entries f.npz",
-    ),
-    (
-        "lda d.csv -k 3",
-        "plsa-vb d.csv -k 3 --prior basis=dirichlet:0.3333333333333333 --prior mixture=dirichlet:0.3333333333333333",
-    ),
+    ("nmf d.csv --init i.npz --freeze w:0", "nmf-kl d.csv --init i.npz --fix w:0"),
+    ("nmf d.csv --init i.npz --freeze f.npz", "nmf-kl d.csv --init i.npz --freeze-entries f.npz"),
+    ("nmf d.csv --init i.npz --freeze h,f.npz", "nmf-kl d.csv --init i.npz --fix h --freeze-entries f.npz"),
+    ("lda d.csv -k 3", "plsa-vb d.csv -k 3 --prior basis=dirichlet:0.3333333333333333 --prior mixture=dirichlet:0.3333333333333333"),
     (
         "lda --method vb d.csv -k 2 --prior mixture=dirichlet:1 --samples 0",
         "plsa-vb d.csv -k 2 --prior mixture=dirichlet:1 --prior basis=dirichlet:0.5 --given 0",
     ),
-    (
-        "lda d.csv -k 2 --priors p.npz",
-        "plsa-vb d.csv -k 2 --priors p.npz --prior mixture=dirichlet:0.5",
-    ),
-    (
-        "lda d.csv --init t.npz",
-        "plsa-vb d.csv --init t.npz --prior basis=dirichlet:0.5 --prior mixture=dirichlet:0.5",
-    ),
-    (
-        "lda d.csv d.csv --online average -k 2",
-        "plsa-vb d.csv d.csv --online average -k 2 --prior basis=dirichlet:0.5 --prior mixture=dirichlet:0.5",
-    ),
-    (
-        "lda d.csv --shards 2 -k 2",
-        "plsa-vb d.csv --shards 2 -k 2 --prior basis=dirichlet:0.5 --prior mixture=dirichlet:0.5",
-    ),
+    ("lda d.csv -k 2 --priors p.npz", "plsa-vb d.csv -k 2 --priors p.npz --prior mixture=dirichlet:0.5"),
+    ("lda d.csv --init t.npz", "plsa-vb d.csv --init t.npz --prior basis=dirichlet:0.5 --prior mixture=dirichlet:0.5"),
+    ("lda d.csv d.csv --online average -k 2", "plsa-vb d.csv d.csv --online average -k 2 --prior basis=dirichlet:0.5 --prior mixture=dirichlet:0.5"),
+    ("lda d.csv --shards 2 -k 2", "plsa-vb d.csv --shards 2 -k 2 --prior basis=dirichlet:0.5 --prior mixture=dirichlet:0.5"),
 ];
 
 fn folder() -> Folder {
@@ -180,20 +139,13 @@ fn scores(folder: &Folder, line: &str) -> Value {
 #[test]
 fn other_commands_take_the_names() {
     let folder = folder();
-    for (new, old) in [
-        (
-            "select nmf d.csv --ranks 1,2",
-            "select nmf-kl d.csv --ranks 1,2",
-        ),
-        (
-            "select skellam --method vb d.csv --ranks 1,2 --samples 0 --replicates inf",
-            "select skellam-vb d.csv --ranks 1,2 --transpose --m inf",
-        ),
-        (
-            "select plsa d.csv --ranks 1,2 --samples 0",
-            "select plsa d.csv --ranks 1,2 --given 0",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("select nmf d.csv --ranks 1,2", "select nmf-kl d.csv --ranks 1,2"),
+        ("select skellam --method vb d.csv --ranks 1,2 --samples 0 --replicates inf", "select skellam-vb d.csv --ranks 1,2 --transpose --m inf"),
+        ("select plsa d.csv --ranks 1,2 --samples 0", "select plsa d.csv --ranks 1,2 --given 0"),
+    ];
+    for (new, old) in cases {
         assert_eq!(scores(&folder, new), scores(&folder, old), "{new}");
     }
     // The shapes are those of each number of components.
@@ -270,115 +222,30 @@ fn wrong_names_say_what_was_expected() {
     let folder = folder();
     folder.npy("cube.npy", &[3, 3, 3], &[1.0; 27]);
     folder.ok("fit plca cube.npy -k 2 --output m.npz --quiet");
-    for (status, line, parts) in [
-        (
-            2,
-            "fit pntf d.csv -k 2 --method vb",
-            &["pntf has no option --method", "plca, plsa, lda, skellam"][..],
-        ),
-        (
-            2,
-            "fit plca d.csv -k 2 --loss l2",
-            &["plca has no option --loss", "a model that has it: nmf"],
-        ),
-        (
-            2,
-            "fit plsa-vb d.csv -k 2 --method em",
-            &["plsa-vb has no option --method"],
-        ),
-        (
-            2,
-            "fit plsa d.csv -k 2 --method mcmc",
-            &["--method mcmc", "plsa has em or vb"],
-        ),
-        (
-            2,
-            "fit lda d.csv -k 2 --method em",
-            &["--method em", "lda has vb"],
-        ),
-        (
-            2,
-            "fit nmf d.csv -k 2 --loss is",
-            &["--loss is", "nmf has kl or l2"],
-        ),
-        (
-            2,
-            "fit nmf --loss l2 d.csv -k 2 --update simultaneous",
-            &["--update simultaneous", "multiplicative"],
-        ),
-        (
-            2,
-            "fit nmf --loss l2 d.csv -k 2 --kkt-tol 1",
-            &[
-                "nmf --loss l2 has no option --kkt-tol",
-                "plca fit nmf --loss l2 --help",
-            ],
-        ),
-        (
-            2,
-            "fit plca --method vb d.csv -k 2 --init i.npz --freeze f.npz",
-            &["plca --method vb has no option --freeze FILE"],
-        ),
-        (
-            2,
-            "fit nmf d.csv -k 2 --init i.npz --freeze f.npz,g.npz",
-            &["--freeze g.npz", "f.npz", "expected one file"],
-        ),
-        (
-            2,
-            "fit plsa d.csv -k 2 --samples 2",
-            &["--samples 2", "expected 0 or 1"],
-        ),
-        (
-            2,
-            "fit plsa d.csv -k 2 --samples last",
-            &["'last'", "--samples <D>", "rows or columns"],
-        ),
-        (
-            2,
-            "fit plsa d.csv -k 2 --samples 0 --given 0",
-            &["--samples", "cannot be used with"],
-        ),
-        (
-            2,
-            "fit nmf d.csv -k 2 --samples 0 --transpose",
-            &["--samples", "cannot be used with"],
-        ),
-        (
-            1,
-            "fit nmf d.csv -k 2 --samples 2",
-            &["d.csv", "--samples 2", "expected 0 or 1"],
-        ),
-        (
-            1,
-            "fit plca cube.npy -k 2 --samples 0",
-            &["cube.npy", "--samples 0", "expected 2, the last dimension"],
-        ),
-        (
-            2,
-            "transform m.npz cube.npy --samples 3",
-            &["--samples 3", "from 0 to 2"],
-        ),
-        (
-            2,
-            "select skellam d.csv --ranks 2",
-            &[
-                "skellam has no table of scores",
-                "nmf, ",
-                "skellam --method vb",
-            ],
-        ),
-        (
-            2,
-            "consensus skellam d.csv --ranks 2",
-            &["skellam has no consensus", "nmf --loss l2"],
-        ),
-        (
-            2,
-            "learn skellam d.csv -k 2",
-            &["skellam has no hyperparameters", "skellam --method vb"],
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (2, "fit pntf d.csv -k 2 --method vb", &["pntf has no option --method", "plca, plsa, lda, skellam"][..]),
+        (2, "fit plca d.csv -k 2 --loss l2", &["plca has no option --loss", "a model that has it: nmf"]),
+        (2, "fit plsa-vb d.csv -k 2 --method em", &["plsa-vb has no option --method"]),
+        (2, "fit plsa d.csv -k 2 --method mcmc", &["--method mcmc", "plsa has em or vb"]),
+        (2, "fit lda d.csv -k 2 --method em", &["--method em", "lda has vb"]),
+        (2, "fit nmf d.csv -k 2 --loss is", &["--loss is", "nmf has kl or l2"]),
+        (2, "fit nmf --loss l2 d.csv -k 2 --update simultaneous", &["--update simultaneous", "multiplicative"]),
+        (2, "fit nmf --loss l2 d.csv -k 2 --kkt-tol 1", &["nmf --loss l2 has no option --kkt-tol", "plca fit nmf --loss l2 --help"]),
+        (2, "fit plca --method vb d.csv -k 2 --init i.npz --freeze f.npz", &["plca --method vb has no option --freeze FILE"]),
+        (2, "fit nmf d.csv -k 2 --init i.npz --freeze f.npz,g.npz", &["--freeze g.npz", "f.npz", "expected one file"]),
+        (2, "fit plsa d.csv -k 2 --samples 2", &["--samples 2", "expected 0 or 1"]),
+        (2, "fit plsa d.csv -k 2 --samples last", &["'last'", "--samples <D>", "rows or columns"]),
+        (2, "fit plsa d.csv -k 2 --samples 0 --given 0", &["--samples", "cannot be used with"]),
+        (2, "fit nmf d.csv -k 2 --samples 0 --transpose", &["--samples", "cannot be used with"]),
+        (1, "fit nmf d.csv -k 2 --samples 2", &["d.csv", "--samples 2", "expected 0 or 1"]),
+        (1, "fit plca cube.npy -k 2 --samples 0", &["cube.npy", "--samples 0", "expected 2, the last dimension"]),
+        (2, "transform m.npz cube.npy --samples 3", &["--samples 3", "from 0 to 2"]),
+        (2, "select skellam d.csv --ranks 2", &["skellam has no table of scores", "nmf, ", "skellam --method vb"]),
+        (2, "consensus skellam d.csv --ranks 2", &["skellam has no consensus", "nmf --loss l2"]),
+        (2, "learn skellam d.csv -k 2", &["skellam has no hyperparameters", "skellam --method vb"]),
+    ];
+    for (status, line, parts) in cases {
         let output = if line.starts_with("select") {
             ""
         } else {

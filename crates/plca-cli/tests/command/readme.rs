@@ -237,76 +237,43 @@ fn samples_are_counts_of_the_model() {
 /// Models whose numbers are no model, each with its file, block, place and value.
 #[test]
 fn hostile_models_are_refused() {
+    type Block<'a> = (&'a str, &'a [usize], &'a [f64]);
+    type Case<'a> = (&'a [Block<'a>], serde_json::Value, &'a [&'a str]);
     let folder = Folder::with_counts();
-    let write = |blocks: &[(&str, &[usize], &[f64])], metadata: serde_json::Value| {
+    let shape = [3, 4];
+    let plca = serde_json::json!({ "model": "plca", "data": { "shape": shape, "total": 1.0 } });
+    let nmf = serde_json::json!({ "model": "nmf-kl", "data": { "shape": shape } });
+    let bare = |model: &str| serde_json::json!({ "model": model });
+    let one: Block<'_> = ("weights", &[1], &[1.0]);
+    let w: Block<'_> = ("w", &[3, 1], &[1.0; 3]);
+    #[rustfmt::skip]
+    let cases: [Case<'_>; 9] = [
+        (&[("w", &[3, 1], &[1.0, -2.0, 1.0]), ("h", &[1, 4], &[1.0; 4])], nmf.clone(), &["`w`", "-2", "row 1, column 0"]),
+        (&[w, ("h", &[1, 4], &[1.0, f64::NAN, 1.0, 1.0])], nmf.clone(), &["`h`", "NaN", "row 0, column 1"]),
+        (&[w, ("h", &[2, 4], &[1.0; 8])], nmf.clone(), &["`h` is", "2x4"]),
+        (&[w], nmf, &["`h`"]),
+        (&[one], bare("plca"), &["shape"]),
+        (&[one, ("factor_0", &[3, 1], &[1.0; 3])], plca.clone(), &["`factor_1`"]),
+        (&[one], bare("nothing"), &["nothing"]),
+        (&[one], serde_json::Value::Null, &[]),
+        (&[("weights", &[0], &[]), ("factor_0", &[3, 0], &[]), ("factor_1", &[4, 0], &[])], plca, &["empty"]),
+    ];
+    let all = |parts: &[&str]| {
+        for line in [
+            "reconstruct m.npz --output a.npy",
+            "sample m.npz --draws 5 --output a.npy",
+            "transform m.npz d.csv --output n.npz",
+        ] {
+            folder.fails(1, line, &[&["m.npz"], parts].concat());
+        }
+    };
+    for (blocks, metadata, parts) in cases {
         folder.arrays("m.npz", blocks);
         let mut file = folder.model("m.npz");
         file.metadata = metadata;
         plca_io::write_model(folder.path("m.npz"), &file, false).unwrap();
-    };
-    let plca = serde_json::json!({ "model": "plca", "data": { "shape": [3, 4], "total": 1.0 } });
-    let nmf = serde_json::json!({ "model": "nmf-kl", "data": { "shape": [3, 4] } });
-    let all = |parts: &[&str]| {
-        for command in ["reconstruct m.npz", "sample m.npz --draws 5"] {
-            folder.fails(
-                1,
-                &format!("{command} --output a.npy"),
-                &[&["m.npz"], parts].concat(),
-            );
-        }
-        folder.fails(
-            1,
-            "transform m.npz d.csv --output n.npz",
-            &[&["m.npz"], parts].concat(),
-        );
-    };
-    write(
-        &[("w", &[3, 1], &[1.0, -2.0, 1.0]), ("h", &[1, 4], &[1.0; 4])],
-        nmf.clone(),
-    );
-    all(&["`w`", "-2", "row 1, column 0"]);
-    write(
-        &[
-            ("w", &[3, 1], &[1.0; 3]),
-            ("h", &[1, 4], &[1.0, f64::NAN, 1.0, 1.0]),
-        ],
-        nmf.clone(),
-    );
-    all(&["`h`", "NaN", "row 0, column 1"]);
-    write(
-        &[("w", &[3, 1], &[1.0; 3]), ("h", &[2, 4], &[1.0; 8])],
-        nmf.clone(),
-    );
-    all(&["`h` is", "2x4"]);
-    write(&[("w", &[3, 1], &[1.0; 3])], nmf);
-    all(&["`h`"]);
-    write(
-        &[("weights", &[1], &[1.0])],
-        serde_json::json!({ "model": "plca" }),
-    );
-    all(&["shape"]);
-    write(
-        &[("weights", &[1], &[1.0]), ("factor_0", &[3, 1], &[1.0; 3])],
-        plca.clone(),
-    );
-    all(&["`factor_1`"]);
-    write(
-        &[("weights", &[1], &[1.0])],
-        serde_json::json!({ "model": "nothing" }),
-    );
-    all(&["nothing"]);
-    write(&[("weights", &[1], &[1.0])], serde_json::Value::Null);
-    all(&[]);
+        all(parts);
+    }
     folder.text("m.npz", "PK");
     all(&[]);
-    let empty: (&[usize], &[f64]) = (&[3, 0], &[]);
-    write(
-        &[
-            ("weights", &[0], &[]),
-            ("factor_0", empty.0, empty.1),
-            ("factor_1", &[4, 0], &[]),
-        ],
-        plca,
-    );
-    all(&["empty"]);
 }

@@ -42,41 +42,27 @@ fn folders_and_files_of_shards_have_the_same_bits() {
     folder.npy("s.npy", &[20, 30], &values);
     folder.ok("shard s.npy -o s64 --shards 7 --signed");
     folder.ok("shard s.npy -o s32 --shards 7 --signed --precision f32");
-    for (model, data, shards) in [
+    #[rustfmt::skip]
+    let cases = [
         ("plsa --rank 3", "d.tns", "d64"),
         ("plsa --rank 3 --given 0 --restarts 2", "d.tns", "rows"),
-        (
-            "plsa --rank 3 --precision f32 --prior mixture=dirichlet:1.1",
-            "d.tns",
-            "d32",
-        ),
+        ("plsa --rank 3 --precision f32 --prior mixture=dirichlet:1.1", "d.tns", "d32"),
         ("plca --rank 3 --accelerate squarem", "d.tns", "d64"),
         ("plca --rank 3 --temper 0.9", "t.npy", "t64"),
         ("skellam-vb --rank 3 --accelerate squarem", "s.npy", "s64"),
-        (
-            "plsa-vb --rank 3 --prior basis=dirichlet:0.1",
-            "d.tns",
-            "d64",
-        ),
+        ("plsa-vb --rank 3 --prior basis=dirichlet:0.1", "d.tns", "d64"),
         ("plsa-vb --rank 3 --given 0 --restarts 2", "d.tns", "rows"),
         ("plsa-vb --rank 3 --precision f32", "d.tns", "d32"),
-        (
-            "plca-vb --rank 3 --prior weights=dirichlet:0.1",
-            "t.npy",
-            "t64",
-        ),
+        ("plca-vb --rank 3 --prior weights=dirichlet:0.1", "t.npy", "t64"),
         ("plca-vb --rank 3 --accelerate squarem", "d.tns", "d64"),
         ("nmf-kl --rank 3", "d.tns", "d64"),
         ("plca --rank 3 --solver fast", "t.npy", "t64"),
         ("nmf-kl --rank 3 --update sequential", "d.tns", "d64"),
         ("skellam --rank 3", "s.npy", "s64"),
         ("skellam-vb --rank 3", "s.npy", "s64"),
-        (
-            "skellam-vb --rank 3 --precision f32 --prior activations=gamma:0.5,0.1",
-            "s.npy",
-            "s32",
-        ),
-    ] {
+        ("skellam-vb --rank 3 --precision f32 --prior activations=gamma:0.5,0.1", "s.npy", "s32"),
+    ];
+    for (model, data, shards) in cases {
         let (kind, options) = model.split_once(' ').unwrap();
         let line = |data: &str, rest: &str| {
             format!(
@@ -147,43 +133,16 @@ fn manifests_say_what_is_in_the_folder() {
 fn what_is_no_folder_of_these_shards_is_refused() {
     let folder = folder();
     folder.ok("shard d.tns -o d --shards 3");
-    let refused = |line: &str, status: i32, what: &str| {
-        let out = folder.run(&format!("{line} --quiet --output o.npz"));
-        let err = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(status), "{line}: {err}");
-        assert!(err.contains(what), "{line}: {err}");
-    };
     let fit = "fit plsa d --rank 2 --max-iter 2";
-    refused(
-        &format!("{fit} --shards 4"),
-        1,
-        "has 3 shards, --shards 4 asks for others",
-    );
-    refused(
-        &format!("{fit} --given 0"),
-        1,
-        "was cut along dimension 1, but the samples of this model lie along dimension 0",
-    );
-    refused(
-        &format!("{fit} --precision f32"),
-        1,
-        "the shards hold f64, f32 is needed",
-    );
-    refused(
-        &format!("{fit} --solver fast --prior mixture=dirichlet:2"),
-        2,
-        "the prior on `mixture`, which belongs to the samples of shards",
-    );
-    refused(
-        &format!("{fit} --prior basis=dirichlet:0.5"),
-        1,
-        "cannot be checked across shards",
-    );
-    refused(
-        "fit ntf-l2 d --rank 2",
-        2,
-        "ntf-l2 cannot be fitted to shards",
-    );
+    let how = "--quiet --output o.npz";
+    folder.refuses(&format!("
+        1 | {fit} --shards 4 {how} | has 3 shards, --shards 4 asks for others
+        1 | {fit} --given 0 {how} | was cut along dimension 1, but the samples of this model lie along dimension 0
+        1 | {fit} --precision f32 {how} | the shards hold f64, f32 is needed
+        2 | {fit} --solver fast --prior mixture=dirichlet:2 {how} | the prior on `mixture`, which belongs to the samples of shards
+        1 | {fit} --prior basis=dirichlet:0.5 {how} | cannot be checked across shards
+        2 | fit ntf-l2 d --rank 2 {how} | ntf-l2 cannot be fitted to shards
+    "));
     folder.npy("s.npy", &[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.0, 5.0]);
     let out = folder.run("shard s.npy -o s");
     let err = String::from_utf8(out.stderr).unwrap();
@@ -192,7 +151,7 @@ fn what_is_no_folder_of_these_shards_is_refused() {
         "{err}"
     );
     folder.ok("shard s.npy -o s2 --shards 3 --signed");
-    refused("fit plsa s2 --rank 2", 1, "[0, 1]");
+    folder.refuses("1 | fit plsa s2 --rank 2 --quiet --output o.npz | [0, 1]");
     let out = folder.run("shard d.tns -o d --shards 3");
     assert!(
         String::from_utf8(out.stderr)
@@ -202,58 +161,43 @@ fn what_is_no_folder_of_these_shards_is_refused() {
 
     let manifest = folder.path("d").join(MANIFEST);
     let text = std::fs::read_to_string(&manifest).unwrap();
-    for (from, to, what) in [
-        (
-            "\"version\": 1",
-            "\"version\": 9",
-            "version 9 of shards, this program reads 1",
-        ),
-        (
-            "\"along\": 1",
-            "\"along\": 2",
-            "no dimension 2 in the shape [40, 60]",
-        ),
-        (
-            "shard-00001.store",
-            "../d.tns",
-            "is not a name of a file in the folder",
-        ),
-        (
-            "\"samples\": ",
-            "\"samples\": 1",
-            "the shards do not have 60 samples in total",
-        ),
-        (
-            "shard-00001.store",
-            "shard-00002.store",
-            "shard-00002.store: was changed",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("\"version\": 1", "\"version\": 9", "version 9 of shards, this program reads 1"),
+        ("\"along\": 1", "\"along\": 2", "no dimension 2 in the shape [40, 60]"),
+        ("shard-00001.store", "../d.tns", "is not a name of a file in the folder"),
+        ("\"samples\": ", "\"samples\": 1", "the shards do not have 60 samples in total"),
+        ("shard-00001.store", "shard-00002.store", "shard-00002.store: was changed"),
+    ];
+    for (from, to, what) in cases {
         assert!(text.contains(from));
         std::fs::write(&manifest, text.replace(from, to)).unwrap();
-        refused(fit, 1, what);
+        folder.fails(1, &format!("{fit} {how}"), &[what]);
     }
     std::fs::write(&manifest, &text).unwrap();
     let shard = folder.path("d").join("shard-00002.store");
     let mut bytes = std::fs::read(&shard).unwrap();
     bytes[100] ^= 1;
     std::fs::write(&shard, bytes).unwrap();
-    refused(fit, 1, "shard-00002.store: was changed: SHA-256");
+    folder.fails(
+        1,
+        &format!("{fit} {how}"),
+        &["shard-00002.store: was changed: SHA-256"],
+    );
     std::fs::remove_file(&shard).unwrap();
-    refused(fit, 1, "shard-00002.store");
+    folder.fails(1, &format!("{fit} {how}"), &["shard-00002.store"]);
 }
 
 #[test]
 fn shards_that_are_not_made_leave_no_folder() {
     let folder = folder();
     for data in ["d.tns", "t.npy"] {
-        for new in ["new", "new/one"] {
-            folder.fails(
-                1,
-                &format!("shard {data} -o {new} --along 5"),
-                &[data, "there is no dimension 5"],
-            );
-        }
+        folder.refuses(&format!(
+            "
+                1 | shard {data} -o new --along 5 | {data} | there is no dimension 5
+                1 | shard {data} -o new/one --along 5 | {data} | there is no dimension 5
+            "
+        ));
         // A folder that was there stays.
         std::fs::create_dir_all(folder.path("there")).unwrap();
         folder.fails(1, &format!("shard {data} -o there --along 5"), &[data]);

@@ -66,17 +66,13 @@ fn what_is_wrong_with_a_stream_is_said_of_it() {
         error,
         "error: standard input: line 2: column 2: `x` is not a number\n"
     );
-    for (line, part) in [
-        (
-            "fit plca - --rank 2 --output o.npz",
-            "standard input: is empty",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("fit plca - --rank 2 --output o.npz", "standard input: is empty"),
         ("transform - - --output o.npz", "standard input only once"),
-        (
-            "fit plca d.csv --rank 2 --json --output -",
-            "--output - cannot be combined with --json",
-        ),
-    ] {
+        ("fit plca d.csv --rank 2 --json --output -", "--output - cannot be combined with --json"),
+    ];
+    for (line, part) in cases {
         let (_, out, error) = piped(
             &folder,
             line,

@@ -26,22 +26,16 @@ fn a_file_and_its_transpose_have_one_fit() {
     folder.text("seen_of_samples.csv", "1,1,1\n1,1,0\n1,1,1\n1,1,1\n");
     folder.text("seen_of_wavelengths.csv", "1,1,1,1\n1,1,1,1\n1,0,1,1\n");
     folder.text("hidden_of_samples.tns", "2 3 1\n");
-    for (model, rows, columns) in [
+    #[rustfmt::skip]
+    let cases = [
         ("skellam", "", ""),
         ("skellam-vb --precision f32", "", ""),
         ("kmeans", "", ""),
         ("snmf-ding", "", ""),
-        (
-            "skellam",
-            "--mask seen_of_samples.csv",
-            "--mask seen_of_wavelengths.csv",
-        ),
-        (
-            "skellam",
-            "--mask hidden_of_samples.tns",
-            "--mask seen_of_wavelengths.csv",
-        ),
-    ] {
+        ("skellam", "--mask seen_of_samples.csv", "--mask seen_of_wavelengths.csv"),
+        ("skellam", "--mask hidden_of_samples.tns", "--mask seen_of_wavelengths.csv"),
+    ];
+    for (model, rows, columns) in cases {
         let fit = |data: &str, output: &str| {
             folder.json(&format!(
                 "fit {model} {data} --rank 2 --max-iter 30 --output {output}"
@@ -124,21 +118,11 @@ fn what_cannot_be_turned_is_refused() {
     let folder = spectra();
     folder.npy("cube.npy", &[2, 3, 2], &[1.0; 12]);
     folder.text("v.tns", "1 1 1\n2 2 1\n");
-    folder.fails(
-        1,
-        "fit pntf cube.npy --transpose --rank 2 --output o.npz",
-        &["--transpose needs a matrix, these data have shape [2, 3, 2]"],
-    );
-    folder.fails(
-        2,
-        "fit plsa v.tns --transpose --rank 2 --output o.npz",
-        &["plsa has no option --transpose"],
-    );
-    folder.fails(
-        2,
-        "fit nmf-kl v.tns --transpose --out-of-core v.store --rank 2 --output o.npz",
-        &["--transpose cannot be combined with --out-of-core"],
-    );
+    folder.refuses("
+        1 | fit pntf cube.npy --transpose --rank 2 --output o.npz | --transpose needs a matrix, these data have shape [2, 3, 2]
+        2 | fit plsa v.tns --transpose --rank 2 --output o.npz | plsa has no option --transpose
+        2 | fit nmf-kl v.tns --transpose --out-of-core v.store --rank 2 --output o.npz | --transpose cannot be combined with --out-of-core
+    ");
 }
 
 /// A model of a long table takes new documents from a table with a column for every word.

@@ -133,20 +133,12 @@ fn draws_follow_the_law() {
         let n = f64::from(n);
         let mut apart = 0.0f64;
         for k in 0..3 {
-            for (i, mean, var, elsewhere) in [
-                (
-                    2 * k,
-                    law.mean(k).unwrap().0,
-                    law.variance(k).unwrap().0,
-                    other.mean(k).unwrap().0,
-                ),
-                (
-                    2 * k + 1,
-                    law.mean(k).unwrap().1,
-                    law.variance(k).unwrap().1,
-                    other.mean(k).unwrap().1,
-                ),
-            ] {
+            #[rustfmt::skip]
+            let cases = [
+                (2 * k, law.mean(k).unwrap().0, law.variance(k).unwrap().0, other.mean(k).unwrap().0),
+                (2 * k + 1, law.mean(k).unwrap().1, law.variance(k).unwrap().1, other.mean(k).unwrap().1),
+            ];
+            for (i, mean, var, elsewhere) in cases {
                 let [first, second, _, fourth] = sums[i].map(|s| s / n);
                 assert!(
                     first.abs() <= 6.0 * (var / n).sqrt(),

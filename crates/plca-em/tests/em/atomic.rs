@@ -5,10 +5,9 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::{IndexMaps, Plca, Plsa, PriorError, Shifted, SimplexPrior, Transformed};
 use plca_fit::laws::check_failure;
-use plca_fit::{Cooling, FitError, Init, Iteration, Model, Solver, State};
+use plca_fit::{Cooling, FitError, Init, Iteration, Model, Solver, State, seed};
 use plca_priors::{Dirichlet, PriorRules, Step};
 use plca_tensor::{DenseTensor, Order};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::support::{Prior, exactly};
 
@@ -41,10 +40,6 @@ fn data() -> DenseTensor<f64> {
     DenseTensor::new(vec![3, 4], values, Order::RowMajor).unwrap()
 }
 
-fn rng() -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(3)
-}
-
 /// For every block: a prior that fails there, and on the others none or one that does not.
 fn for_every_block(blocks: usize, check: impl Fn(Vec<Option<Prior<f64>>>)) {
     let good: Prior<f64> = Arc::new(Dirichlet::symmetric(2.0).unwrap());
@@ -65,7 +60,7 @@ fn failed(error: FitError) {
 fn fails<M: Model<f64>>(model: &M) {
     let data = data();
     let algorithm = model.bind(&data).unwrap();
-    let start = model.init(&data, Init::default(), &mut rng()).unwrap();
+    let start = model.init(&data, Init::default(), &mut seed(3)).unwrap();
     let start = start.parameters();
     for solver in [
         Solver::Em,
@@ -77,7 +72,7 @@ fn fails<M: Model<f64>>(model: &M) {
         failed(algorithm.step(&mut start.clone(), true).unwrap_err());
         let run = model.on(&data).unwrap().solver(solver).stop(exactly(3));
         let run = run.observe(|_: &Iteration<'_, f64>| panic!("it failed"));
-        failed(run.run(Init::default(), &mut rng()).unwrap_err());
+        failed(run.run(Init::default(), &mut seed(3)).unwrap_err());
     }
 }
 
@@ -87,7 +82,7 @@ fn fails_cooled<M: Model<f64>>(model: &M) {
     let data = data();
     let run = model.on(&data).unwrap().stop(exactly(3));
     let run = run.cool(Cooling::default(), &data, &data);
-    failed(run.run(Init::default(), &mut rng()).unwrap_err());
+    failed(run.run(Init::default(), &mut seed(3)).unwrap_err());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-use crate::support::{cases, exactly, floats, whole};
+use crate::support::{cases, exactly, floats, near, whole};
 
 const GOLDEN: &str = include_str!("../../../testdata/golden/variational_bayes.json");
 
@@ -22,11 +22,6 @@ fn block<T: Real>(v: &Value) -> DMatrix<T> {
 fn dense<T: Real>(v: &Value) -> DenseTensor<T> {
     let values = floats(&v["data"]).into_iter().map(T::lit).collect();
     DenseTensor::new(whole(&v["shape"]), values, Order::RowMajor).unwrap()
-}
-
-fn near(what: &str, got: f64, want: f64, tol: f64) {
-    let far = (got - want).abs();
-    assert!(far <= tol * want.abs().max(1.0), "{what}: {got} {want}");
 }
 
 fn rng() -> ChaCha8Rng {

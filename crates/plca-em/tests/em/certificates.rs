@@ -10,9 +10,8 @@ use plca_em::{
     Anneal, Given, IndexMaps, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
     Transformed, Update,
 };
-use plca_fit::{FitError, Init, Model, Parameters, Solver, Status, Stop, Transform};
+use plca_fit::{FitError, Init, Model, Parameters, Solver, Status, Stop, Transform, seed as rng};
 use plca_tensor::{Data, DenseTensor, Order};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::support::{exactly, residual, solvers};
 
@@ -31,10 +30,6 @@ fn both() -> [(Vec<f64>, Box<dyn Data<f64>>); 2] {
     }
     let masked = DenseTensor::masked(SHAPE.to_vec(), hidden.clone(), Order::RowMajor).unwrap();
     [(values(), Box::new(complete)), (hidden, Box::new(masked))]
-}
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
 }
 
 fn random(rows: usize, columns: usize, seed: u64) -> DMatrix<f64> {

@@ -1,5 +1,6 @@
 //! Coordinate descent with guarded extrapolation.
 
+use plca_fit::seed as rng;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
@@ -12,13 +13,8 @@ use plca_fit::{
 };
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::support::{Prior, after, exactly, residual};
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 /// Counts drawn from a model of `k` components.
 fn counts(shape: &[usize], k: usize, draws: usize, seed: u64) -> Coordinates<f64> {

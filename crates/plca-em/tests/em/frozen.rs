@@ -14,7 +14,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::support::{cases, exactly, floats, whole};
+use crate::support::{cases, exactly, floats, near, whole};
 
 const GOLDEN: &str = include_str!("../../../testdata/golden/frozen_components.json");
 
@@ -77,11 +77,6 @@ fn frozen<B: Freeze>(mut model: B, case: &Value) -> B {
         }
     }
     model
-}
-
-fn near(what: &str, got: f64, want: f64, tol: f64) {
-    let far = (got - want).abs();
-    assert!(far <= tol * want.abs().max(1.0), "{what}: {got} {want}");
 }
 
 fn trajectory<M: Model<f64>>(model: &M, case: &Value, objective: &str) {

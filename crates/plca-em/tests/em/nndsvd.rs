@@ -12,20 +12,9 @@ use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, times_pow
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
+use crate::support::{dense, matrix};
+
 const FILLS: [Fill; 3] = [Fill::Zero, Fill::Mean, Fill::Random];
-
-fn matrix(v: &Value) -> DMatrix<f64> {
-    let size = |i: usize| v["shape"][i].as_u64().unwrap() as usize;
-    let data = v["data"].as_array().unwrap().iter();
-    let data: Vec<f64> = data.map(|x| x.as_f64().unwrap()).collect();
-    DMatrix::from_row_slice(size(0), size(1), &data)
-}
-
-/// NaN hides a cell.
-fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
-    let shape = vec![m.nrows(), m.ncols()];
-    DenseTensor::masked(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
-}
 
 fn coordinates(m: &DMatrix<f64>, keep: impl Fn(f64) -> bool) -> Coordinates<f64> {
     let places = (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| (i, j)));

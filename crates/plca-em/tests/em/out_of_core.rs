@@ -8,12 +8,11 @@ use nalgebra::DMatrix;
 use plca_em::{Given, Nmf, Plca, Plsa, PlsaState, Update};
 use plca_fit::{
     Checkpoint, Fit, FitError, Impossible, Init, Iteration, Model, Parameters, Solver, State,
-    Transform,
+    Transform, seed,
 };
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{Coordinates, Data, DataError, OutOfCore, SparseTensor};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::support::{Prior, exactly};
 
@@ -38,7 +37,7 @@ fn ran<M: Model<f64>>(
     data: &dyn Data<f64>,
     solver: Solver,
 ) -> Result<Ran<M::State>, FitError> {
-    let start = model.init(data, Init::default(), &mut rng())?;
+    let start = model.init(data, Init::default(), &mut seed(5))?;
     let start = start.parameters().clone();
     let seen = RefCell::new(vec![start.clone()]);
     let note = |it: &Iteration<'_, f64>| {
@@ -105,10 +104,6 @@ fn check<M: Model<f64>>(model: &M, solvers: &[Solver]) {
         // The last measurement is after all iterations.
         assert_eq!(reached, ITERATIONS + 1, "{solver}");
     }
-}
-
-fn rng() -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(5)
 }
 
 #[test]

@@ -2,20 +2,14 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{Missing, Nmf, NmfState, Update};
-use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform};
+use plca_fit::{FitError, Init, Model, Solver, State, Stop, Transform, seed};
 use plca_priors::{Gamma, Penalty, RatePrior, Step};
 use plca_tensor::strategies::problems;
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use proptest::prelude::*;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-fn matrix(v: &Value) -> DMatrix<f64> {
-    let size = |i: usize| v["shape"][i].as_u64().unwrap() as usize;
-    let data = v["data"].as_array().unwrap().iter();
-    let data: Vec<f64> = data.map(|x| x.as_f64().unwrap()).collect();
-    DMatrix::from_row_slice(size(0), size(1), &data)
-}
+use crate::support::matrix;
 
 fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
     let shape = vec![m.nrows(), m.ncols()];
@@ -31,10 +25,6 @@ fn sparse(m: &DMatrix<f64>) -> SparseTensor<f64> {
         values: places.iter().map(|&at| m[at]).collect(),
     };
     SparseTensor::new(coordinates).unwrap()
-}
-
-fn rng() -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(3)
 }
 
 /// What scikit-learn makes of its settings: weights grow with the size of the other dimension.
@@ -71,7 +61,7 @@ fn scikit_learn_makes_the_same_iterations() {
                 let iterations = point["iter"].as_u64().unwrap() as usize;
                 let stop = Stop::default().max_iter(iterations).tol(None);
                 let run = nmf.on(data).unwrap().solver(Solver::Em).stop(stop);
-                let fit = run.run(init.clone(), &mut rng()).unwrap();
+                let fit = run.run(init.clone(), &mut seed(3)).unwrap();
                 for (name, got) in [("W", fit.state().w()), ("H", fit.state().h())] {
                     let error = (got - matrix(&point[name])).amax();
                     assert!(error < 1e-13, "{name} after {iterations}: {error:e}");
@@ -112,7 +102,7 @@ fn the_objective_is_what_the_documentation_says() {
         let nmf = Nmf::new(2).prior("w", w).prior("h", h);
         for update in [Update::Simultaneous, Update::Sequential] {
             let nmf = nmf.clone().update(update);
-            let state = nmf.init(&data, Init::default(), &mut rng()).unwrap();
+            let state = nmf.init(&data, Init::default(), &mut seed(3)).unwrap();
             let algorithm = nmf.bind(&data).unwrap();
             let d = divergence(&v, &state);
             let penalty = 0.3 * state.w().sum()
@@ -175,7 +165,7 @@ fn runs_end_where_the_penalised_objective_is_stationary() {
             let nmf = nmf.prior("w", *penalty).prior("h", *penalty);
             let stop = Stop::default().max_iter(20_000).tol(1e-16).patience(3);
             let run = nmf.on(&data).unwrap().stop(stop);
-            let fit = run.run(Init::default(), &mut rng()).unwrap();
+            let fit = run.run(Init::default(), &mut seed(3)).unwrap();
             let state = fit.state();
             let slopes = slopes(v, state);
             for (slope, block) in slopes.iter().zip([state.w(), state.h()]) {
@@ -205,7 +195,7 @@ fn coordinate_descent_and_residuals_are_refused() {
     let nmf = Nmf::new(1).prior("w", penalty).prior("h", penalty);
     let run = |solver, stop: Stop| {
         let run = nmf.on(&data).unwrap().solver(solver).stop(stop);
-        run.run(Init::default(), &mut rng())
+        run.run(Init::default(), &mut seed(3))
     };
     let refused = run(Solver::Fast, Stop::default()).unwrap_err();
     let sentence =
@@ -223,7 +213,7 @@ fn coordinate_descent_and_residuals_are_refused() {
     let lagged = Penalty::new(0.0, 1.0).unwrap().lagged();
     let nmf = Nmf::new(1).prior("w", lagged);
     let refused = nmf.on(&data).unwrap().solver(Solver::Squarem);
-    let refused = refused.run(Init::default(), &mut rng()).unwrap_err();
+    let refused = refused.run(Init::default(), &mut seed(3)).unwrap_err();
     assert!(matches!(refused, FitError::Unsteady { block, .. } if block == "w"));
 }
 
@@ -236,7 +226,7 @@ fn sequential_updates_give_support_back() {
         let nmf = Nmf::new(2).update(update);
         let nmf = nmf.prior("w", sparse.clone());
         let run = nmf.on(&data).unwrap().stop(Stop::default().max_iter(20));
-        let fit = run.run(Init::default(), &mut rng()).unwrap();
+        let fit = run.run(Init::default(), &mut seed(3)).unwrap();
         assert!(
             fit.objective().is_finite() && !fit.events().is_empty(),
             "{update:?}"
@@ -329,7 +319,7 @@ proptest! {
                 let init = Init::default()
                     .block("w", DMatrix::from_fn(table.shape[0], k, |i, z| 0.2 + ((3 * i + 5 * z) % 7) as f64))
                     .block("h", DMatrix::from_fn(k, table.shape[1], |z, j| 0.1 + ((2 * j + 3 * z) % 5) as f64));
-                let mut at = init.parameters(&*algorithm, &mut rng()).unwrap();
+                let mut at = init.parameters(&*algorithm, &mut seed(3)).unwrap();
                 let solver = if squarem { Solver::Squarem } else { Solver::Em };
                 let mut steps = solver.on(&*algorithm, Default::default()).unwrap();
                 let mut last = algorithm.objective(&at).unwrap();
@@ -352,7 +342,7 @@ proptest! {
         let run = |nmf: Nmf| {
             let stop = Stop::default().max_iter(9).tol(None);
             let run = nmf.on(&data).unwrap().solver(Solver::Em).stop(stop);
-            run.run(Init::default(), &mut rng()).unwrap().into_state()
+            run.run(Init::default(), &mut seed(3)).unwrap().into_state()
         };
         let none = Penalty::new(0.0, 0.0).unwrap();
         let plain = run(Nmf::new(k));

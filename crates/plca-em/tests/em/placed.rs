@@ -5,10 +5,11 @@ mod iterates;
 mod states;
 
 use plca_em::{IndexMaps, MapEntry, Shifted, Transformed};
-use plca_fit::{Fit, Init, Model, Solver, Stop};
+use plca_fit::{Fit, Init, Model, Solver};
 use plca_tensor::{Data, Real};
 
 use crate::shifted::support::{complete, masked, rng};
+use crate::support::exactly;
 
 const SHAPE: [usize; 2] = [6, 7];
 
@@ -58,10 +59,6 @@ fn shifted() -> Shifted {
 
 fn transformed() -> Transformed {
     Transformed::new(2, maps())
-}
-
-fn exactly(n: usize) -> Stop {
-    Stop::default().max_iter(n).tol(None)
 }
 
 fn fitted<T: Real, M: Model<T>>(

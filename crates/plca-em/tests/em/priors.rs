@@ -12,7 +12,9 @@ use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-use super::support::{Prior, after, exactly};
+use crate::support::{Prior, after, exactly, matrix};
+
+use crate::support::normalised;
 
 fn cases(file: &str, kind: &str) -> Vec<Value> {
     let path = format!(
@@ -28,11 +30,6 @@ fn cases(file: &str, kind: &str) -> Vec<Value> {
 fn numbers(v: &Value) -> Vec<f64> {
     let data = v["data"].as_array().unwrap();
     data.iter().map(|x| x.as_f64().unwrap()).collect()
-}
-
-fn matrix(v: &Value) -> DMatrix<f64> {
-    let size = |i: usize| v["shape"][i].as_u64().map_or(1, |n| n as usize);
-    DMatrix::from_row_slice(size(0), size(1), &numbers(v))
 }
 
 fn data(v: &Value) -> DenseTensor<f64> {
@@ -366,11 +363,6 @@ fn of(seed: usize, columns: usize) -> DMatrix<f64> {
 
 fn prior(added: &DMatrix<f64>) -> Prior<f64> {
     Arc::new(Dirichlet::per_entry(added.map(|c| c + 1.0)).unwrap())
-}
-
-fn normalised(mut m: DMatrix<f64>) -> DMatrix<f64> {
-    plca_tensor::normalise_columns(&mut m);
-    m
 }
 
 fn near(what: &str, a: &DMatrix<f64>, b: DMatrix<f64>) {

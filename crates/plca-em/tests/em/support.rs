@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Checkpoint, Fit, FitError, Model, Solver, State, Stop};
 use plca_priors::SimplexPrior;
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, DenseTensor, Order, Real};
 use serde_json::Value;
 
 pub(crate) type Prior<T> = Arc<dyn SimplexPrior<T>>;
@@ -26,6 +27,29 @@ pub(crate) fn floats(v: &Value) -> Vec<f64> {
     let all = v.as_array().unwrap().iter();
     all.map(|x| x.as_f64().unwrap_or_else(|| f64::from(u8::from(x == true))))
         .collect()
+}
+
+pub(crate) fn near(what: &str, got: f64, want: f64, tol: f64) {
+    let far = (got - want).abs();
+    assert!(far <= tol * want.abs().max(1.0), "{what}: {got} {want}");
+}
+
+pub(crate) fn normalised(mut m: DMatrix<f64>) -> DMatrix<f64> {
+    plca_tensor::normalise_columns(&mut m);
+    m
+}
+
+/// A matrix as data, NaN for hidden cells.
+pub(crate) fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
+    let shape = vec![m.nrows(), m.ncols()];
+    DenseTensor::masked(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+}
+
+/// An array of two dimensions or one, in row-major order.
+pub(crate) fn matrix(v: &Value) -> DMatrix<f64> {
+    let shape = whole(&v["shape"]);
+    let columns = shape.get(1).copied().unwrap_or(1);
+    DMatrix::from_row_slice(shape[0], columns, &floats(&v["data"]))
 }
 
 /// So many iterations, and nothing else that ends a run.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{IndexMaps, Likelihood, MapEntry, Transformed};
 use plca_fit::laws::check_threads;
-use plca_fit::{Init, Model, Parameters, Solver};
+use plca_fit::{Init, Model, Parameters, Solver, seed as rng};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Data, DenseTensor, Order, Real};
 use proptest::prelude::*;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::shifted::properties::obeys;
+use crate::support::normalised;
 
 const CELLS: usize = 6;
 const KERNEL: usize = 2;
@@ -49,10 +49,6 @@ fn data<T: Real>(values: &[f64]) -> Box<dyn Data<T>> {
         return Box::new(DenseTensor::masked(vec![2, 3], typed, Order::RowMajor).unwrap());
     }
     Box::new(DenseTensor::new(vec![2, 3], typed, Order::RowMajor).unwrap())
-}
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// What every term of the model expects of the data: counts of weights, kernels and impulses, and the likelihood.
@@ -108,11 +104,6 @@ fn explicit(v: &[f64], at: &Parameters<f64>, likelihood: Likelihood) -> Counts {
 /// Pseudo-counts that differ from entry to entry.
 fn pseudo(rows: usize, columns: usize) -> DMatrix<f64> {
     DMatrix::from_fn(rows, columns, |i, z| 0.3 * i as f64 + 0.7 * z as f64 + 0.1)
-}
-
-fn normalised(mut m: DMatrix<f64>) -> DMatrix<f64> {
-    plca_tensor::normalise_columns(&mut m);
-    m
 }
 
 fn close(what: &str, got: &[f64], want: &DMatrix<f64>) {

@@ -20,6 +20,7 @@ fn alike() -> CrossEntropy {
 }
 
 /// What is steady from iteration 3 on, and what never is.
+#[rustfmt::skip]
 fn priors() -> Vec<(&'static str, bool, Box<dyn SimplexPrior<f64>>)> {
     let apart = || CrossEntropy::groups(&[0, 0, 1], 3.0, 0.0).unwrap();
     let fading = |over| Schedule::Decreasing { over };
@@ -28,62 +29,22 @@ fn priors() -> Vec<(&'static str, bool, Box<dyn SimplexPrior<f64>>)> {
     let relative = |rho| Entropic::relative(rho).unwrap();
     vec![
         ("flat", true, Box::new(Flat)),
-        (
-            "dirichlet",
-            true,
-            Box::new(Dirichlet::symmetric(1.5).unwrap()),
-        ),
-        (
-            "clipped dirichlet",
-            false,
-            Box::new(Dirichlet::symmetric(0.5).unwrap()),
-        ),
+        ("dirichlet", true, Box::new(Dirichlet::symmetric(1.5).unwrap())),
+        ("clipped dirichlet", false, Box::new(Dirichlet::symmetric(0.5).unwrap())),
         ("entropic", true, Box::new(entropic)),
-        (
-            "entropic, grown",
-            true,
-            Box::new(Scheduled::new(entropic, growing).unwrap()),
-        ),
-        (
-            "entropic, gone",
-            true,
-            Box::new(Scheduled::new(entropic, fading(2.0)).unwrap()),
-        ),
-        (
-            "entropic, fading",
-            false,
-            Box::new(Scheduled::new(entropic, fading(5.0)).unwrap()),
-        ),
+        ("entropic, grown", true, Box::new(Scheduled::new(entropic, growing).unwrap())),
+        ("entropic, gone", true, Box::new(Scheduled::new(entropic, fading(2.0)).unwrap())),
+        ("entropic, fading", false, Box::new(Scheduled::new(entropic, fading(5.0)).unwrap())),
         ("entropic, relative", false, Box::new(relative(0.5))),
         ("entropic, relative 0", true, Box::new(relative(0.0))),
-        (
-            "entropic, relative, grown",
-            false,
-            Box::new(Scheduled::new(relative(0.5), growing).unwrap()),
-        ),
-        (
-            "entropic, relative, gone",
-            true,
-            Box::new(Scheduled::new(relative(0.5), fading(2.0)).unwrap()),
-        ),
+        ("entropic, relative, grown", false, Box::new(Scheduled::new(relative(0.5), growing).unwrap())),
+        ("entropic, relative, gone", true, Box::new(Scheduled::new(relative(0.5), fading(2.0)).unwrap())),
         ("clipped", false, Box::new(apart())),
-        (
-            "clipped, with a floor",
-            false,
-            Box::new(apart().floor(1e-9).unwrap()),
-        ),
-        (
-            "clipped, gone",
-            true,
-            Box::new(Scheduled::new(apart(), fading(2.0)).unwrap()),
-        ),
+        ("clipped, with a floor", false, Box::new(apart().floor(1e-9).unwrap())),
+        ("clipped, gone", true, Box::new(Scheduled::new(apart(), fading(2.0)).unwrap())),
         ("similar", false, Box::new(alike())),
         ("similar, relative", false, Box::new(alike().relative())),
-        (
-            "similar, in turn",
-            false,
-            Box::new(alike().order(CrossEntropyOrder::Parity)),
-        ),
+        ("similar, in turn", false, Box::new(alike().order(CrossEntropyOrder::Parity))),
     ]
 }
 

@@ -21,42 +21,15 @@ fn text_makes_the_prior_that_the_constructors_make() {
     let groups = |between, within| CrossEntropy::groups(&[0, 0, 1, 1], between, within).unwrap();
     let fading = Schedule::Decreasing { over: 9.0 };
     let follow = Lagged::groups(&[0, 0, 1, 1], 0.5, 2.0, &[(1, 0.5), (-2, -1.0)]).unwrap();
+    #[rustfmt::skip]
     let cases: [(&str, Box<dyn SimplexPrior<f64>>, bool); 8] = [
-        (
-            "dirichlet:2.5",
-            Box::new(Dirichlet::symmetric(2.5).unwrap()),
-            true,
-        ),
-        (
-            "entropic:-1.5",
-            Box::new(Entropic::new(-1.5).unwrap()),
-            true,
-        ),
-        (
-            "entropic:.5r",
-            Box::new(Entropic::relative(0.5).unwrap()),
-            false,
-        ),
-        (
-            "cross-entropy:groups=0/0/1/1,between=.5,within=.25",
-            Box::new(groups(0.5, 0.25)),
-            true,
-        ),
-        (
-            "cross-entropy:groups=0/0/1/1,within=0,between=.2r,floor=1e-9",
-            Box::new(groups(0.2, 0.0).relative().floor(1e-9).unwrap()),
-            false,
-        ),
-        (
-            "cross-entropy:groups=0/0/1/1,between=1,within=0,decrease=9",
-            Box::new(Scheduled::new(groups(1.0, 0.0), fading).unwrap()),
-            true,
-        ),
-        (
-            "lagged:groups=0/0/1/1,between=.5,within=2,lags=1:.5/-2:-1",
-            Box::new(follow.clone()),
-            false,
-        ),
+        ("dirichlet:2.5", Box::new(Dirichlet::symmetric(2.5).unwrap()), true),
+        ("entropic:-1.5", Box::new(Entropic::new(-1.5).unwrap()), true),
+        ("entropic:.5r", Box::new(Entropic::relative(0.5).unwrap()), false),
+        ("cross-entropy:groups=0/0/1/1,between=.5,within=.25", Box::new(groups(0.5, 0.25)), true),
+        ("cross-entropy:groups=0/0/1/1,within=0,between=.2r,floor=1e-9", Box::new(groups(0.2, 0.0).relative().floor(1e-9).unwrap()), false),
+        ("cross-entropy:groups=0/0/1/1,between=1,within=0,decrease=9", Box::new(Scheduled::new(groups(1.0, 0.0), fading).unwrap()), true),
+        ("lagged:groups=0/0/1/1,between=.5,within=2,lags=1:.5/-2:-1", Box::new(follow.clone()), false),
         (
             "lagged:groups=0/0/1/1,between=.5r,within=2r,lags=1:.5/-2:-1,decrease=9",
             Box::new(Scheduled::new(follow.relative(), fading).unwrap()),
@@ -78,33 +51,20 @@ fn text_makes_the_prior_that_the_constructors_make() {
 
 #[test]
 fn text_that_makes_no_prior_is_refused() {
-    for (text, part) in [
+    #[rustfmt::skip]
+    let cases = [
         ("dirichlet", "`` : expected a number"),
         ("dirichlet:x", "`x`: expected a number"),
         ("flat:1", "`1`: expected nothing"),
-        (
-            "sparse:1",
-            "`sparse:1`: expected one of dirichlet:A, entropic:BETA[r]",
-        ),
-        (
-            "cross-entropy:groups=0/1,between=1,within=1",
-            "the prior is for 2 components, the block has 4",
-        ),
+        ("sparse:1", "`sparse:1`: expected one of dirichlet:A, entropic:BETA[r]"),
+        ("cross-entropy:groups=0/1,between=1,within=1", "the prior is for 2 components, the block has 4"),
         ("cross-entropy:groups=0/0/1/1,between=1", "`within` too"),
         ("cross-entropy:groups=0/0/1/1,groups=0", "given twice"),
-        (
-            "lagged:groups=0/0/1/1,between=1,within=1r,lags=1:1",
-            "in the same units",
-        ),
-        (
-            "lagged:groups=0/0/1/1,between=1,within=1,lags=1",
-            "`1`: expected LAG:WEIGHT, such as 1:0.5",
-        ),
-        (
-            "cross-entropy:beyond=1",
-            "one of groups, between, within, decrease, floor",
-        ),
-    ] {
+        ("lagged:groups=0/0/1/1,between=1,within=1r,lags=1:1", "in the same units"),
+        ("lagged:groups=0/0/1/1,between=1,within=1,lags=1", "`1`: expected LAG:WEIGHT, such as 1:0.5"),
+        ("cross-entropy:beyond=1", "one of groups, between, within, decrease, floor"),
+    ];
+    for (text, part) in cases {
         let error = Priors::<f64>::parse(text, (3, 4)).unwrap_err().to_string();
         assert!(
             error.contains(&part.replace("` :", "`:")),

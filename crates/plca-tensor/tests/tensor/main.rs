@@ -20,4 +20,5 @@ mod rows;
 mod serde;
 mod signed;
 mod solve;
+mod support;
 mod threads;

@@ -4,16 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::arrange::Products;
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 
-/// A fixed sequence of numbers on (0, 1).
-fn noise(seed: u64) -> impl FnMut() -> f64 {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    move || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
-    }
-}
+use crate::support::noise;
 
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     let cells: usize = shape.iter().product();
@@ -203,23 +194,16 @@ fn hidden_cells_are_0_or_filled_with_the_model() {
         let stored = |x: &[f64]| -> Stored {
             Box::new(SparseTensor::stored_only(entries(shape, x, |x| !x.is_nan())).unwrap())
         };
+        #[rustfmt::skip]
         let cases: [(Stored, &[f64]); 8] = [
             (masked(&x, Order::RowMajor), &x),
             (masked(&column_major(shape, &x), Order::ColumnMajor), &x),
             (stored(&x), &x),
-            (
-                Box::new(
-                    SparseTensor::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap(),
-                ),
-                &positive,
-            ),
+            (Box::new(SparseTensor::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap()), &positive),
             (stored(&positive), &positive),
             (masked(&positive, Order::RowMajor), &positive),
             (masked(&none_hidden, Order::RowMajor), &none_hidden),
-            (
-                Box::new(SparseTensor::new(entries(shape, &none_hidden, |_| true)).unwrap()),
-                &none_hidden,
-            ),
+            (Box::new(SparseTensor::new(entries(shape, &none_hidden, |_| true)).unwrap()), &none_hidden),
         ];
         for (case, (data, x)) in cases.iter().enumerate() {
             let data = Products::new(&**data).unwrap();

@@ -7,6 +7,8 @@ use plca_tensor::{
     SparseTensor, SplitRule,
 };
 
+use crate::support::noise;
+
 /// `G⁺ = (v² + q)/p`, `G⁻ = (p + 1)/(q + v²)`, value `v p - q`: no symmetry that could hide an exchange.
 #[derive(Debug)]
 struct Lopsided;
@@ -32,16 +34,6 @@ impl<T: Real> SplitRule<T> for Lopsided {
             .filter(|((v, _), _)| !v.to_f64().is_nan())
             .map(|((v, p), q)| v.to_f64() * p.to_f64() - q.to_f64())
             .sum()
-    }
-}
-
-fn noise(seed: u64) -> impl FnMut() -> f64 {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    move || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
     }
 }
 

@@ -1,12 +1,8 @@
 //! Models iterated by hand.
 
+pub(crate) use plca_fit::seed as rng;
 use plca_fit::{Fit, Init, Model, Solver, State, Stop};
 use plca_tensor::{Data, Real};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-
-pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 /// So many iterations, and nothing else that ends a run.
 pub(crate) fn exactly(n: usize) -> Stop {

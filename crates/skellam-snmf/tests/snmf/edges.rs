@@ -1,20 +1,15 @@
 //! Zeros, hidden cells, tiny shapes, refused input: every case of the specification's section 11.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::{FitError, Init, Model, Settings, Solver, State, Stop, StopError};
+use plca_fit::{FitError, Init, Model, Settings, Solver, State, Stop, StopError, seed as rng};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Real};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Factors, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Snmf,
     SnmfVb, SnmfVbState, Statistics,
 };
 
 use crate::support::{At, masked, stacked, tensor};
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 const METHODS: [Replicates; 3] = [Replicates::One, Replicates::Finite(2), Replicates::Limit];
 
@@ -489,29 +484,11 @@ fn blocks_of_a_posterior_belong_together() {
         got,
         expected,
     };
+    #[rustfmt::skip]
     let cases = [
-        (
-            Posterior {
-                minus: other(1, 1),
-                ..good.clone()
-            },
-            shape("minus", (1, 1), (2, 1)),
-        ),
-        (
-            Posterior {
-                rate: other(1, 2),
-                ..good.clone()
-            },
-            shape("rate", (1, 2), (1, 3)),
-        ),
-        (
-            Posterior {
-                plus: other(2, 2),
-                minus: other(2, 2),
-                ..good.clone()
-            },
-            shape("shape", (1, 3), (2, 3)),
-        ),
+        (Posterior { minus: other(1, 1),..good.clone() }, shape("minus", (1, 1), (2, 1))),
+        (Posterior { rate: other(1, 2),..good.clone() }, shape("rate", (1, 2), (1, 3))),
+        (Posterior { plus: other(2, 2), minus: other(2, 2),..good.clone() }, shape("shape", (1, 3), (2, 3))),
     ];
     for (bad, refusal) in cases {
         let refused = Statistics::of(&bad, &sharing);

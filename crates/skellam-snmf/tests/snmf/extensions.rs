@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::laws::check_threads;
+use plca_fit::seed as rng;
 use plca_fit::{
     Algorithm, FitError, Impossible, Init, Model, Parameters, Reconstruct, Settings, State,
     Transform, blocks::Frozen, setting::Freeze,
@@ -9,15 +10,10 @@ use plca_fit::{
 use plca_priors::{Gamma, PriorSpec};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use proptest::prelude::*;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Prior, Reach, Replicates, ShiftedSnmf, ShiftedSnmfState, ShiftedSnmfVb, SignedCp,
     SignedCpState, SignedCpVb, Snmf, SnmfVb,
 };
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 fn tensor<T: Real>(shape: &[usize], values: &[f64]) -> DenseTensor<T> {
     let values = values.iter().map(|&x| T::lit(x)).collect();
@@ -759,19 +755,13 @@ fn priors_have_the_shapes_of_blocks() {
     let each = |rows, columns| Entries::Each(DMatrix::from_element(rows, columns, 1.5));
     let cp = || SignedCpVb::new(2);
     let one = || Entries::All(1.0);
+    #[rustfmt::skip]
     let cases = [
         (cp().prior("atoms", each(3, 2)), (6, 2)),
         (cp().prior("atoms", each(6, 1)), (6, 2)),
         (cp().prior("factor_1", each(2, 3)), (2, 2)),
-        (
-            cp().prior("weights", PriorSpec::Gamma(each(1, 2), one())),
-            (2, 1),
-        ),
-        (
-            cp().scale_mode(Some(2))
-                .prior("factor_2", PriorSpec::Gamma(one(), each(2, 4))),
-            (4, 2),
-        ),
+        (cp().prior("weights", PriorSpec::Gamma(each(1, 2), one())), (2, 1)),
+        (cp().scale_mode(Some(2)).prior("factor_2", PriorSpec::Gamma(one(), each(2, 4))), (4, 2)),
     ];
     for (model, want) in cases {
         match model.bind(&data).map(drop) {

@@ -1,16 +1,12 @@
 //! Starts of variational Bayes that give some blocks: the others explain them.
 
 use nalgebra::DMatrix;
+use plca_fit::seed as rng;
 use plca_fit::{Algorithm, Init, Model, State, explain::begin};
 use plca_tensor::{Data, DenseTensor, Order};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{ShiftedSnmfVb, SignedCpVb, SnmfVb};
 
 const K: usize = 3;
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 fn data(shape: &[usize]) -> DenseTensor<f64> {
     let cells: usize = shape.iter().product();

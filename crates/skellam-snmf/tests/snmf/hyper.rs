@@ -2,19 +2,14 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::random;
-use plca_fit::{FitError, Init, Model, Settings};
+use plca_fit::{FitError, Init, Model, Settings, seed as rng};
 use plca_tensor::DataError;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Factors, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing, Snmf,
     SnmfVb, Statistics,
 };
 
 use crate::support::{At, tensor};
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 fn draw(rows: usize, columns: usize, seed: u64) -> DMatrix<f64> {
     let mut rng = rng(seed);

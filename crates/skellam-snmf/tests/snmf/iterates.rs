@@ -1,9 +1,8 @@
 //! Iterates of every model by every solver, as they were before one engine made them all.
 
 use nalgebra::DMatrix;
-use plca_fit::{Init, Model, Parameters, Solver, State, Stop};
+use plca_fit::{Init, Model, Parameters, Solver, State, Stop, seed};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Map, Value};
 use skellam_snmf::{Ding, Learner, Prior, Replicates, SignedCp, Snmf, SnmfState, SnmfVb};
 
@@ -118,16 +117,12 @@ fn near_start(at: &Parameters<f64>, case: &Value, what: &str) {
     }
 }
 
-fn rng() -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(3)
-}
-
 /// The start is that which is drawn, unless it has to be given, and all runs end where they did; how many.
 fn check<M: Model<f64>>(model: &M, case: &Value) -> usize {
     let id = text(&case["id"]);
     let data = data(&case["data"]);
     if frozen(case).next().is_none() {
-        let drawn = model.init(&*data, Init::default(), &mut rng()).unwrap();
+        let drawn = model.init(&*data, Init::default(), &mut seed(3)).unwrap();
         near_start(drawn.parameters(), case, id);
     }
     for run in list(&case["runs"]) {
@@ -141,7 +136,7 @@ fn check<M: Model<f64>>(model: &M, case: &Value) -> usize {
         }
         let stop = Stop::default().max_iter(12).tol(None);
         let fit = model.on(&*data).unwrap().solver(solver).stop(stop);
-        let fit = fit.run(start(case), &mut rng()).unwrap();
+        let fit = fit.run(start(case), &mut seed(3)).unwrap();
         near(fit.objective(), number(&run["objective"]), &what);
         near_entries(fit.state().parameters(), &run["entries"], &what);
     }
@@ -178,11 +173,11 @@ fn learns(case: &Value) {
         let what = format!("{id}, data set {t}");
         let data = data(&set["data"]);
         let vb = SnmfVb::new(3).priors(learner.prior().unwrap());
-        let drawn = vb.init(&*data, Init::default(), &mut rng()).unwrap();
+        let drawn = vb.init(&*data, Init::default(), &mut seed(3)).unwrap();
         near_start(drawn.parameters(), set, &what);
         let stop = Stop::default().max_iter(12).tol(None);
         let run = vb.on(&*data).unwrap().solver(Solver::Em).stop(stop);
-        let fit = run.run(start(set), &mut rng()).unwrap();
+        let fit = run.run(start(set), &mut seed(3)).unwrap();
         near(fit.objective(), number(&set["objective"]), &what);
         learner.learn(&fit.state().posterior()).unwrap();
         let learnt = learner.hyperparameters();

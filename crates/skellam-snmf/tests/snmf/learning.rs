@@ -5,21 +5,17 @@ use plca_em::{Shifted, ShiftedState};
 use plca_fit::laws::check_threads;
 use plca_fit::{
     Anneal, FitError, Init, Model, Reconstruct, Settings, Solver, State, Stop, Transform,
+    seed as rng,
 };
 use plca_priors::PriorSpec;
 use plca_tensor::{Data, DenseTensor, Order};
 use proptest::prelude::*;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Reach, Replicates, Sharing,
     ShiftedSnmf, ShiftedSnmfVb, SignedCpVb, SignedCpVbState, SnmfVb, Statistics,
 };
 
 use crate::support::{At, stacked};
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 fn tensor(shape: &[usize], values: &[f64]) -> DenseTensor<f64> {
     DenseTensor::masked(shape.to_vec(), values.to_vec(), Order::RowMajor).unwrap()

@@ -2,10 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_dist::skellam_divergence;
-use plca_fit::{Impossible, Init, Model, Reconstruct, Solver, State, Stop, Transform};
+use plca_fit::{Impossible, Init, Model, Reconstruct, Solver, State, Stop, Transform, seed as rng};
 use plca_tensor::{DenseTensor, Order, Real};
 use proptest::prelude::*;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Ding, Reach, Replicates, ShiftedSnmf, SignedCp, Snmf, SnmfState};
 
 use crate::support::tensor;
@@ -16,10 +15,6 @@ const SOLVERS: [Solver; 4] = [
     Solver::Parabolic,
     Solver::Momentum,
 ];
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 /// Patterns in bumps of time, and noise in every cell.
 fn bumps(rows: usize, columns: usize, k: usize, noise: f64, seed: u64) -> DMatrix<f64> {

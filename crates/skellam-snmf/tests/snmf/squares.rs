@@ -2,17 +2,12 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::{FitError, Init, Model, Solver, State, Transform};
+use plca_fit::{FitError, Init, Model, Solver, State, Transform, seed};
 use plca_tensor::{DenseTensor, Order, Real, times_power_of_two};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Ding, DingState, KMeans};
 
-fn rng() -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(5)
-}
-
 fn data<T: Real>(columns: usize, unit: impl Fn(f64) -> f64) -> DenseTensor<T> {
-    let mut rng = rng();
+    let mut rng = seed(5);
     let mut value = || T::lit(random::exponential(&mut rng) - 0.8).to_f64();
     let values = (0..9 * columns).map(|_| T::lit(unit(value()))).collect();
     DenseTensor::new(vec![9, columns], values, Order::RowMajor).unwrap()
@@ -25,7 +20,7 @@ fn run<T: Real, M: Model<T>>(
 ) -> Result<(Vec<f64>, Vec<DMatrix<T>>), FitError> {
     let run = model.on(data)?.solver(solver);
     let run = run.stop(super::models::exactly(25).check_every(1));
-    let fit = run.run(Init::default(), &mut rng())?;
+    let fit = run.run(Init::default(), &mut seed(5))?;
     let trace = fit.trace().iter().map(|point| point.objective).collect();
     Ok((trace, fit.state().parameters().matrices().to_vec()))
 }
@@ -133,7 +128,7 @@ fn no_step_is_worse_with_many_components() {
     let squares: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
     let v = DenseTensor::new(vec![1, 4], values, Order::RowMajor).unwrap();
     let ding = Ding::new(6);
-    let mut rng = rng();
+    let mut rng = seed(5);
     for start in 0..3000 {
         let mut worst = f64::INFINITY;
         let mut at = Init::default();

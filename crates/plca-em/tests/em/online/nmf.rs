@@ -2,23 +2,14 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Local, Missing, Nmf, Online, Plsa, StepSize, Update};
-use plca_fit::{FitError, Model, Settings, State};
+use plca_fit::{FitError, Model, Settings, State, seed};
 use plca_priors::Penalty;
 use plca_tensor::{Data, DenseTensor, Order};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use crate::support::dense;
 
 fn cells(n: usize, first: usize) -> DMatrix<f64> {
     DMatrix::from_fn(6, n, |i, j| ((5 * i + 3 * (j + first) + i * j) % 7) as f64)
-}
-
-/// NaN hides a cell.
-fn dense(m: &DMatrix<f64>) -> DenseTensor<f64> {
-    let shape = vec![m.nrows(), m.ncols()];
-    DenseTensor::masked(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
-}
-
-fn rng() -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(2)
 }
 
 /// Columns are learnt from as PLSA does, bit for bit; `W H` has their sums, and the divergence is that of the definition.
@@ -27,8 +18,8 @@ fn batches_teach_what_they_teach_plsa() {
     let nmf = Online::new(Nmf::new(3));
     let plsa = Plsa::new(3).given(Given::Columns);
     let plsa = Online::new(plsa);
-    let mut state = nmf.init(&[6], &mut rng()).unwrap();
-    let mut other = plsa.init(&[6], &mut rng()).unwrap();
+    let mut state = nmf.init(&[6], &mut seed(2)).unwrap();
+    let mut other = plsa.init(&[6], &mut seed(2)).unwrap();
     for first in 0..5 {
         let mut batch = cells(8, first);
         if first == 3 {
@@ -74,7 +65,7 @@ fn one_batch_without_memory_is_an_iteration() {
         max_iter: 1,
         tol: 0.0,
     });
-    let mut state = learner.init(&[6], &mut rng()).unwrap();
+    let mut state = learner.init(&[6], &mut seed(2)).unwrap();
     let mut last = learner.partial_fit(&mut state, &data).unwrap();
     let model = Nmf::new(2).update(Update::Simultaneous);
     let algorithm = model.bind(&data).unwrap();
@@ -115,7 +106,7 @@ fn settings_that_tie_batches_together_are_refused() {
     // How a fit renews its factors plays no part.
     let sequential = nmf().missing(Missing::Multiplicative);
     let learner = Online::new(sequential);
-    let mut state = learner.init(&[6], &mut rng()).unwrap();
+    let mut state = learner.init(&[6], &mut seed(2)).unwrap();
     let cube = DenseTensor::new(vec![6, 2, 2], vec![1.0; 24], Order::RowMajor).unwrap();
     let refused = learner.partial_fit(&mut state, &cube as &dyn Data<f64>);
     assert!(matches!(refused, Err(FitError::DataShape { .. })));

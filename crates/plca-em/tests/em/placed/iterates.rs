@@ -11,11 +11,7 @@ use serde_json::Value;
 
 use super::{exactly, rng};
 use crate::shifted::support::{complete, masked};
-
-fn sizes(v: &Value) -> Vec<usize> {
-    let all = v.as_array().unwrap().iter();
-    all.map(|n| n.as_u64().unwrap() as usize).collect()
-}
+use crate::support::whole;
 
 fn numbers(v: &Value) -> Vec<f64> {
     let all = v.as_array().unwrap().iter();
@@ -28,7 +24,7 @@ fn names(v: &Value) -> Vec<&str> {
 }
 
 fn data(case: &Value) -> Box<dyn Data<f64>> {
-    let (shape, values) = (sizes(&case["shape"]), numbers(&case["V"]));
+    let (shape, values) = (whole(&case["shape"]), numbers(&case["V"]));
     let storage = case["storage"].as_str().unwrap();
     let hidden = |i: usize| values[i].is_nan();
     let mut all = match values.iter().any(|x| x.is_nan()) {
@@ -102,7 +98,7 @@ fn priors(case: &Value) -> Priors {
 
 fn maps(case: &Value) -> IndexMaps {
     let kernel = case["kernel"][0].as_u64().unwrap() as usize;
-    let cells = sizes(&case["shape"]).iter().product();
+    let cells = whole(&case["shape"]).iter().product();
     let numbers = numbers(&case["maps"]);
     let entry = |e: &[f64; 4]| MapEntry {
         map: e[0] as usize,
@@ -194,7 +190,7 @@ fn runs_end_where_they_did() {
             follow(case, &set!(model, case));
             continue;
         }
-        let model = Shifted::new(k, sizes(&case["kernel"])).supports(supports(case));
+        let model = Shifted::new(k, whole(&case["kernel"])).supports(supports(case));
         follow(case, &set!(model.evaluation(evaluation(case)), case));
     }
 }

@@ -146,23 +146,15 @@ fn broken(fault: Fault) -> Vec<(&'static str, String)> {
         |t: &Table<f64>| -> Box<dyn Data<f64>> { Box::new(t.dense(Order::RowMajor).unwrap()) };
     let data = dense(&table);
     let p = (&table, &start);
+    #[rustfmt::skip]
     let results = [
         ("rises", rises(&method, &*data, &start, 40)),
         ("simplex", stays_on_the_simplex(&method(&*data, &start, 5))),
-        (
-            "components",
-            components_are_alike(&method, &*data, &start, &[1, 0]),
-        ),
+        ("components", components_are_alike(&method, &*data, &start, &[1, 0])),
         ("rows", rows_are_alike(&method, &dense, p, (0, &[1, 2, 0]))),
         ("modes", modes_are_alike(&method, &dense, p, &[1, 0])),
-        (
-            "scale",
-            power_of_two_is_carried(&method, &dense, p, 2f64.powi(-40)),
-        ),
-        (
-            "threads",
-            check_threads(|| method(&*data, &start, 3)).map_err(Into::into),
-        ),
+        ("scale", power_of_two_is_carried(&method, &dense, p, 2f64.powi(-40))),
+        ("threads", check_threads(|| method(&*data, &start, 3)).map_err(Into::into)),
     ];
     results
         .into_iter()

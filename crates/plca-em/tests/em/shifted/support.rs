@@ -1,8 +1,8 @@
 //! What the tests of shifted models share.
 
 use plca_em::Evaluation;
+pub(crate) use plca_fit::seed as rng;
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// Every way to compute the E-step.
 pub(crate) const EVALUATIONS: [Evaluation; 5] = [
@@ -12,10 +12,6 @@ pub(crate) const EVALUATIONS: [Evaluation; 5] = [
     Evaluation::Matrix,
     Evaluation::Fft,
 ];
-
-pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 pub(crate) fn dense<T: Real>(shape: &[usize], values: &[f64]) -> DenseTensor<T> {
     let values = values.iter().map(|&x| T::lit(x)).collect();

@@ -7,13 +7,14 @@ mod spoiled;
 use nalgebra::DMatrix;
 use plca_dist::random::{exponential, uniform};
 use plca_fit::laws::{Claims, Law, Rounding, Violation};
+use plca_fit::seed as rng;
 use plca_fit::{
     Algorithm, FitError, Parameters,
     blocks::BlockSpec,
     em::{Expectation, Stepped},
 };
 use plca_tensor::{Data, DenseTensor, Order};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 /// What was found: the law and the block.
 type Found = (Law, Option<String>);
@@ -31,10 +32,6 @@ fn first(mut check: impl FnMut(u64) -> Result<(), Violation>) -> Option<Violatio
 fn is(law: Law, block: &str) -> Option<Found> {
     let block = Some(block.to_string()).filter(|block| !block.is_empty());
     Some((law, block))
-}
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// A matrix of counts between 0 and 8, with a row and a column of which nothing is 0.

@@ -45,58 +45,15 @@ fn a_spoiled_step_is_found_in_its_block() {
     let start = model.init(&data, Init::default(), &mut rng(3)).unwrap();
     let start = start.parameters();
     let claims = claims(&data, 2, 0.0);
+    #[rustfmt::skip]
     let cases: [(&str, Spoil, Option<Found>); 9] = [
         ("right", |_, _, _| (), None),
-        (
-            "grows",
-            |j, _, x| {
-                if j == 1 {
-                    *x *= 1.5
-                }
-            },
-            is(Law::Valid, "factor_0"),
-        ),
-        (
-            "columns sum to 7",
-            |j, _, x| {
-                if j == 1 {
-                    *x *= 7.0
-                }
-            },
-            is(Law::Valid, "factor_0"),
-        ),
-        (
-            "weights are even for ever",
-            |j, _, x| {
-                if j == 0 {
-                    x.fill(0.5)
-                }
-            },
-            is(Law::Stuck, "weights"),
-        ),
-        (
-            "a factor stays",
-            |j, old, x| {
-                if j == 1 {
-                    x.copy_from(old)
-                }
-            },
-            is(Law::Stuck, "factor_0"),
-        ),
-        (
-            "a column of a factor stays",
-            |j, old, x| {
-                if j == 2 {
-                    x.set_column(1, &old.column(1))
-                }
-            },
-            is(Law::Stuck, "factor_1"),
-        ),
-        (
-            "everything stays",
-            |_, old, x| x.copy_from(old),
-            is(Law::Stuck, "weights"),
-        ),
+        ("grows", |j, _, x| { if j == 1 { *x *= 1.5 } }, is(Law::Valid, "factor_0")),
+        ("columns sum to 7", |j, _, x| { if j == 1 { *x *= 7.0 } }, is(Law::Valid, "factor_0")),
+        ("weights are even for ever", |j, _, x| { if j == 0 { x.fill(0.5) } }, is(Law::Stuck, "weights")),
+        ("a factor stays", |j, old, x| { if j == 1 { x.copy_from(old) } }, is(Law::Stuck, "factor_0")),
+        ("a column of a factor stays", |j, old, x| { if j == 2 { x.set_column(1, &old.column(1)) } }, is(Law::Stuck, "factor_1")),
+        ("everything stays", |_, old, x| x.copy_from(old), is(Law::Stuck, "weights")),
         (
             "an entry sinks below 0",
             |j, _, x| {
