@@ -2,6 +2,7 @@
 //!
 //! Every script below is a few command lines in a folder of its own, which both programs run on the same generated data. Equal must be: the status of every
 //! line, what it prints except times, and every file that it leaves: all bits of arrays, and metadata except the request, whose words may be called otherwise.
+//! Lines that read what earlier ones wrote are also run by the new program on files of the old one: models, checkpoints, shards.
 //! Keys of `settings` that the new program writes no more are listed, and so are those that it writes besides. A line that either program refuses compares nothing, and
 //! counts as a difference.
 
@@ -274,14 +275,27 @@ struct Left {
     files: BTreeMap<String, PathBuf>,
 }
 
-fn play(program: &Path, lines: &[String], folder: &Path) -> Result<Left> {
+/// Whether a line reads what one before it has written.
+fn reads(line: &str) -> bool {
+    let uses = [
+        "refit ",
+        "inspect ",
+        "reconstruct ",
+        "transform ",
+        "sample ",
+    ];
+    let given = [" --init ", " --resume ", " s -k "];
+    uses.iter().any(|word| line.starts_with(word)) || given.iter().any(|word| line.contains(word))
+}
+
+fn play<'a>(program: impl Fn(&str) -> &'a Path, lines: &[String], folder: &Path) -> Result<Left> {
     data(folder)?;
     let mut left = Left {
         lines: Vec::new(),
         files: BTreeMap::new(),
     };
     for line in lines {
-        let mut command = Command::new(program);
+        let mut command = Command::new(program(line));
         command
             .args(line.split_whitespace())
             .current_dir(folder)
@@ -484,17 +498,30 @@ fn killed(program: &Path, folder: &Path) -> Result<Left> {
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let programs = [args.old.canonicalize()?, args.new.canonicalize()?];
-    let (mut noted, mut lines, mut differences) = (Noted::default(), 0, 0);
+    let (mut noted, mut lines, mut read, mut differences) = (Noted::default(), 0, 0, 0);
     let mut refused = Vec::new();
     for (name, script) in scripts() {
         if args.only.as_ref().is_some_and(|only| !name.contains(only)) {
             continue;
         }
-        let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
-        let old = play(&programs[0], &script, folders[0].path())?;
-        let new = play(&programs[1], &script, folders[1].path())?;
-        let found = compare(&old, &new, &script, &mut noted)?;
+        let folders = [
+            tempfile::tempdir()?,
+            tempfile::tempdir()?,
+            tempfile::tempdir()?,
+        ];
+        let [before, now] = &programs;
+        let old = play(|_| before, &script, folders[0].path())?;
+        let new = play(|_| now, &script, folders[1].path())?;
+        let mut found = compare(&old, &new, &script, &mut noted)?;
+        let many = script.iter().filter(|line| reads(line)).count();
+        if many > 0 {
+            // Files that the old program wrote, read by the new one.
+            let by = |line: &str| -> &Path { if reads(line) { now } else { before } };
+            let mixed = play(by, &script, folders[2].path())?;
+            found.extend(compare(&old, &mixed, &script, &mut noted)?);
+        }
         lines += script.len();
+        read += many;
         differences += found.len();
         for what in found {
             println!("{name}: {what}");
@@ -524,7 +551,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
                 .for_each(|what| println!("{}: {what}", program.display()));
         }
     }
-    println!("{lines} lines, {differences} differences");
+    println!(
+        "{lines} lines, {read} of them also on files of the old program, {differences} differences"
+    );
     // A line that is refused compares nothing.
     refused.iter().for_each(|line| println!("refused: {line}"));
     for (what, keys) in [("no longer written", &noted.gone), ("new", &noted.come)] {

@@ -69,6 +69,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     (:meth:`_block_shapes`), and what it shows of them (:meth:`_show`).
     """
 
+    #: The models whose files it reads, and the blocks that those have.
+    _saved: dict[str, tuple[str, ...]] = {}
     #: Whether data must be counts.
     _counts = True
     #: The estimators for data that are none.
@@ -761,6 +763,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Settings that the command looks for in the metadata."""
         return {}
 
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        """The parameters that follow from the settings of a file of this model."""
+        params = {key: settings.get(key) for key in ("tol", "max_iter", "check_every")}
+        return {key: value for key, value in params.items() if value is not None}
+
     def _order(self) -> tuple[str, dict[str, Any]]:
         """The model whose likelihood chooses the number of components of this one, and its settings."""
         raise ValueError(f"select: {type(self).__name__} has no likelihood, which select needs")
@@ -785,6 +793,23 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Numbers that a state remembers beside its blocks: many are an array, a few are metadata."""
         many = self._blocks.get(f"fact.{name}")
         return np.asarray(self._facts()["facts"][name] if many is None else many, dtype=np.float64)
+
+
+def laws_of(settings: dict[str, Any]) -> dict[str, str] | None:
+    """The priors that the settings of a file say."""
+    prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
+    return {name.removesuffix("_shape"): law for name, law in prior.items()} or None
+
+
+def annealed(settings: dict[str, Any]) -> dict[str, Any]:
+    """The annealing that the settings of a file say; one without an end the command alone has."""
+    power = settings.get("anneal")
+    return {"anneal": tuple(power)} if power and power[1] is not None else {}
+
+
+def supported(settings: dict[str, Any]) -> dict[str, Any]:
+    """The supports that the settings of a file say."""
+    return {"support": tuple(settings["domain"])} if settings.get("domain") else {}
 
 
 def _hidden_samples(X: Any, observed: Array | None, missing: str | None) -> list[int]:

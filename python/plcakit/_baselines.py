@@ -86,6 +86,7 @@ class SemiNMF(Baseline):
     True
     """
 
+    _saved = {"snmf-ding": ("basis", "activations")}
     _features = "basis"
 
     def __init__(
@@ -167,6 +168,7 @@ class KMeans(Baseline):
 
     labels_: Array
 
+    _saved = {"kmeans": ("centres", "labels")}
     _features = "centres"
     tol = 0.0
     _parameter_constraints = {
@@ -228,6 +230,12 @@ class KMeans(Baseline):
 
     def _file_settings(self) -> dict[str, Any]:
         return {**super()._file_settings(), "seeding": self.seeding}
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        params = super()._params_of(name, settings, blocks)
+        params.pop("tol", None)
+        return {**params, "seeding": settings.get("seeding") or "plus-plus"}
 
 
 def _labels(blocks: Blocks) -> Array:

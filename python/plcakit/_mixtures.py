@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._base import COMMON, GAP, HELD_OUT, SOLVERS, Factorization
+from ._base import COMMON, GAP, HELD_OUT, SOLVERS, Factorization, laws_of
 from ._data import coordinates, real
 from ._docs import described
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, available_if
@@ -178,6 +178,17 @@ class TopicModel(MixtureModel):
 
     def _file_settings(self) -> dict[str, Any]:
         return {} if self._vb else {"temper": self.temper}
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        params = super()._params_of(name, settings, blocks)
+        if name.endswith("-vb"):
+            return {"method": "vb", "prior": laws_of(settings), **params}
+        # The command has it as a text, which may be a schedule; that is of its fit alone.
+        try:
+            return {"temper": float(settings.get("temper") or 1.0), **params}
+        except ValueError:
+            return params
 
     def _objective_name(self) -> str:
         return "elbo" if self._vb else super()._objective_name()

@@ -110,6 +110,7 @@ class NMF(MixtureModel):
     True
     """
 
+    _saved = {"nmf-kl": ("w", "h"), "ntf-l2": ("factor_0", "factor_1")}
     reconstruction_err_: float
     beta_loss: str | float
     alpha_W: float
@@ -391,6 +392,11 @@ class NMF(MixtureModel):
         if str(self.init).startswith("nndsvd") and k > most:
             raise ValueError(f"init={self.init!r} needs n_components <= min(n_samples, n_features) = {most}, got {k}")
         return super()._start(start, shapes, X, observed)
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        loss = "kullback-leibler" if name == "nmf-kl" else "frobenius"
+        return {"beta_loss": loss, **super()._params_of(name, settings, blocks)}
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks[self._names()[0]].shape[1])

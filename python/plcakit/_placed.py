@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._base import COMMON, EXTRAPOLATED, Factorization
+from ._base import COMMON, EXTRAPOLATED, Factorization, annealed
 from ._types import Array, Blocks, Data, Mask
 
 if TYPE_CHECKING:
@@ -117,6 +117,18 @@ class KernelMixture(PlacedModel):
     def _transform_options(self, shape: tuple[int, ...], along: int) -> dict[str, Any]:
         # The kernels that were learnt, whatever the settings are now.
         return {"kernel": list(self._blocks["kernels"].shape[1:])}
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        kernel = {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:])}
+        params = {**kernel, **annealed(settings), **super()._params_of(name, settings, blocks)}
+        if settings.get("likelihood"):
+            params["likelihood"] = settings["likelihood"]
+        power = settings.get("impulse_power")
+        # One that falls to 1 is of its fit alone.
+        if power and power[1] is None:
+            params["impulse_power"] = power[0]
+        return params
 
     def _count(self, blocks: Blocks) -> int:
         return len(blocks["weights"])

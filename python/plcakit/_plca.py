@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from ._docs import described
-from ._mixtures import ProductModel, TopicModel
+from ._mixtures import SHAPE, ProductModel, TopicModel
 from ._types import Array, Blocks, Callback, Freeze, Priors, RandomState, Shapes
+
+#: The blocks that every file has; of more dimensions there are more factors.
+_BLOCKS = ("weights", "factor_0", "factor_1")
 
 
 @described
@@ -76,6 +79,7 @@ class PLCA(TopicModel, ProductModel):
     [0.56, 0.44]
     """
 
+    _saved = {"plca": _BLOCKS, "plca-vb": (*_BLOCKS, *(name + SHAPE for name in _BLOCKS))}
     temper_prior: bool
 
     _own = ("weights", "factor_0")
@@ -118,6 +122,11 @@ class PLCA(TopicModel, ProductModel):
     def _file_settings(self) -> dict[str, Any]:
         settings = super()._file_settings()
         return settings if self._vb else {**settings, "temper_prior": bool(self.temper_prior)}
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        params = super()._params_of(name, settings, blocks)
+        return params if name.endswith("-vb") else {"temper_prior": bool(settings.get("temper_prior")), **params}
 
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         return self._shapes_of(super()._block_shapes(shape, k))

@@ -76,6 +76,7 @@ class PLSA(TopicModel):
     array([0.99, 0.98])
     """
 
+    _saved = {"plsa": ("basis", "mixture"), "plsa-vb": ("basis", "mixture", "basis_shape", "mixture_shape")}
     _own = ("mixture",)
     _streams_vb = True
 
@@ -124,6 +125,14 @@ class PLSA(TopicModel):
 
     def _file_settings(self) -> dict[str, Any]:
         return {"given": 0, **super()._file_settings()}
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        params = super()._params_of(name, settings, blocks)
+        if name == "plsa":
+            return params
+        # What a file does not say is 1.
+        return {**params, "prior": {"basis": "dirichlet:1", "mixture": "dirichlet:1", **(params["prior"] or {})}}
 
     def _after_batch(self, known: Blocks, batch: Blocks) -> Blocks:
         if self._vb:

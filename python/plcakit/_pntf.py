@@ -72,6 +72,7 @@ class PNTF(ProductModel):
     [0.429, 0.571]
     """
 
+    _saved = {"pntf": ("weights", "factor_0", "factor_1")}
     reconstruction_err_: float
 
     _hides = False
@@ -152,6 +153,15 @@ class PNTF(ProductModel):
 
     def _objective_name(self) -> str:
         return "penalised_squared_error" if self.sparsity else "squared_error"
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        given = settings.get("sparsity") or []
+        try:
+            sparsity = {name: float(mu) for name, mu in (text.split("=", 1) for text in given)}
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(f"'sparsity' of its settings is {given!r}, expected texts such as 'factor_0=0.1'") from None
+        return {"sparsity": sparsity or None, **super()._params_of(name, settings, blocks)}
 
     def _file_settings(self) -> dict[str, Any]:
         return {**super()._file_settings(), "sparsity": [f"{name}={float(mu):.17g}" for name, mu in (self.sparsity or {}).items()]}

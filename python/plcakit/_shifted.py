@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._base import GAP
+from ._base import GAP, supported
 from ._docs import described
 from ._placed import SHIFTED, KernelMixture, ShiftedModel
 from ._types import Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
@@ -75,6 +75,7 @@ class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
     ((1, 2), (1, 5))
     """
 
+    _saved = {"siplca": ("weights", "kernels", "impulses")}
     likelihood: str
     impulse_power: float
 
@@ -127,6 +128,10 @@ class ShiftInvariantPLCA(KernelMixture, ShiftedModel):
     def _order(self) -> tuple[str, dict[str, Any]]:
         self._plainly("prior", "freeze")
         return self._model(), self._options()
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {**super()._params_of(name, settings, blocks), **supported(settings)}
 
     def _file_settings(self) -> dict[str, Any]:
         return {"kernel": self._kernel(), "likelihood": self.likelihood}

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from ._base import annealed, supported
 from ._docs import described
 from ._placed import SHIFTED, ShiftedModel
-from ._skellam import SIGNED, SignedModel
+from ._skellam import SIGNED, SIGNED_BLOCKS, SIGNED_VB_BLOCKS, SignedModel
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
     ((1, 2), (1, 7))
     """
 
+    _saved = {"siskellam": SIGNED_BLOCKS, "siskellam-vb": SIGNED_VB_BLOCKS}
     kernels_: Array
     kernels_plus_: Array
     kernels_minus_: Array
@@ -152,6 +154,11 @@ class ShiftInvariantSkellam(SignedModel, ShiftedModel):
 
     def _count(self, blocks: Blocks) -> int:
         return len(blocks["activations"])
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        kernel = {"kernel": tuple(int(n) for n in blocks["atoms"].shape[1:-1])}
+        return {**kernel, **supported(settings), **annealed(settings), **super()._params_of(name, settings, blocks)}
 
     def _file_settings(self) -> dict[str, Any]:
         return {"kernel": self._kernel(), "domain": self._supports(), **super()._file_settings()}

@@ -83,6 +83,7 @@ class SkellamCP(SignedModel, MixtureModel):
     [[0.3, 0.7], [0.4, -0.1], [0.2, 0.8]]
     """
 
+    _saved = {"skellam-cp": ("atoms",), "skellam-cp-vb": ("atoms", "atoms_shape")}
     components_: Array
     weights_: Array
     factors_: list[Array]
@@ -180,6 +181,11 @@ class SkellamCP(SignedModel, MixtureModel):
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        modes = {"signed_mode": settings.get("signed_mode") or 0, "scale_mode": settings.get("scale_mode")}
+        return {**modes, **super()._params_of(name, settings, blocks)}
 
     def _file_settings(self) -> dict[str, Any]:
         return {**self._modes(), **super()._file_settings()}

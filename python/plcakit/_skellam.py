@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._base import COMMON, EXTRAPOLATED, Factorization
+from ._base import COMMON, EXTRAPOLATED, Factorization, laws_of
 from ._docs import described
 from ._mixtures import MixtureModel
 from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes, Start
@@ -23,6 +23,10 @@ SIGNED: dict[str, Any] = {
     "replicates": [StrOptions({"auto"}), Interval(numbers.Real, 1, None, closed="both")],
     "real_data": ["boolean"],
 }
+
+#: The blocks of files of a matrix and of kernels, and of their posteriors.
+SIGNED_BLOCKS = ("atoms", "activations")
+SIGNED_VB_BLOCKS = (*SIGNED_BLOCKS, "atoms_shape", "activations_shape", "activations_rate")
 
 
 class SignedModel(Factorization):
@@ -74,6 +78,13 @@ class SignedModel(Factorization):
                 f"whatever is reconstructed; {remedy}"
             )
         return X, observed
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        m = settings.get("m") or "inf"
+        of_data = {"replicates": m if m == "auto" else float(m), "real_data": settings.get("real_data", False)}
+        method = "vb" if name.endswith("-vb") else "em"
+        return {"method": method, "prior": laws_of(settings), **of_data, **super()._params_of(name, settings, blocks)}
 
     def _file_settings(self) -> dict[str, Any]:
         m = "auto" if self.replicates == "auto" else "inf" if np.isinf(float(self.replicates)) else str(int(self.replicates))
@@ -139,6 +150,7 @@ class SkellamSNMF(SignedModel, MixtureModel):
     True
     """
 
+    _saved = {"skellam": SIGNED_BLOCKS, "skellam-vb": SIGNED_VB_BLOCKS}
     components_plus_: Array
     components_minus_: Array
 
@@ -237,6 +249,10 @@ class SkellamSNMF(SignedModel, MixtureModel):
 
     def _count(self, blocks: Blocks) -> int:
         return int(blocks["atoms"].shape[1])
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        return {"floor": settings.get("floor") or 0.0, **super()._params_of(name, settings, blocks)}
 
     def _order(self) -> tuple[str, dict[str, Any]]:
         if not self._vb:

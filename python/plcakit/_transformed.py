@@ -139,6 +139,7 @@ class TransformInvariantPLCA(KernelMixture):
     (0.5, 3.5, 90.0)
     """
 
+    _saved = {"tiplca": ("weights", "kernels", "impulses")}
     rotations: int | Sequence[float]
     scales: float | Sequence[float]
     mirror: bool
@@ -240,6 +241,13 @@ class TransformInvariantPLCA(KernelMixture):
     def _block_shapes(self, shape: tuple[int, ...], k: int) -> Shapes:
         # How many maps there are the model alone knows.
         return {"weights": (k,), "kernels": (k, *self._extents(shape)), "impulses": None}
+
+    @classmethod
+    def _params_of(cls, name: str, settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+        turns = {"rotations": tuple(settings.get("angles") or ()) or settings.get("rotations") or 1}
+        turns["scales"] = tuple(settings.get("scales") or (1.0,))
+        turns["positions"] = settings.get("positions") or "valid"
+        return {**super()._params_of(name, settings, blocks), **turns, "mirror": bool(settings.get("mirror"))}
 
     def _file_settings(self) -> dict[str, Any]:
         given: Any = self.rotations

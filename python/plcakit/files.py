@@ -148,19 +148,19 @@ def load(path: str | os.PathLike[str], unpack_limit: int | None = None) -> Facto
     blocks, text = _core.read_model(path, unpack_limit)
     metadata = json.loads(text) if text and text != "null" else {}
     name = metadata.get("model")
-    makers = _makers()
-    if name not in makers:
-        raise ValueError(f"{path}: holds the model {name!r}, expected one of {', '.join(makers)}")
+    readers = _readers()
+    if name not in readers:
+        raise ValueError(f"{path}: holds the model {name!r}, expected one of {', '.join(sorted(readers))}")
     settings = metadata.get("settings") or {}
     if settings.get("online"):
         raise ValueError(f"{path}: was fitted with --online and has no block of samples, which an estimator needs")
-    _check(path, name, metadata, blocks)
-    cls, own = makers[name]
+    cls = readers[name]
+    _check(path, name, cls._saved[name], metadata, blocks)
     saved = metadata.get("python") or {}
     arrays = {block: blocks.pop(block) for block in list(blocks) if block.endswith(DIRICHLET)}
     known = {block.removeprefix(STREAM): blocks.pop(block) for block in list(blocks) if block.startswith(STREAM)}
     try:
-        model = _restored(cls, own(settings, blocks), saved, arrays, blocks, metadata)
+        model = _restored(cls, cls._params_of(name, settings, blocks), saved, arrays, blocks, metadata)
         if known:
             model._known = known
         return model
@@ -202,31 +202,9 @@ def _named(metadata: dict[str, Any], model: Factorization) -> list[str] | None:
     return told if isinstance(told, list) and len(told) == getattr(model, "n_features_in_", None) else None
 
 
-#: The blocks that every file of a model has.
-_BLOCKS = {
-    "kmeans": ("centres", "labels"),
-    "nmf-kl": ("w", "h"),
-    "ntf-l2": ("factor_0", "factor_1"),
-    "plca": ("weights", "factor_0", "factor_1"),
-    "plsa": ("basis", "mixture"),
-    "pntf": ("weights", "factor_0", "factor_1"),
-    "plca-vb": ("weights", "factor_0", "factor_1", "weights_shape", "factor_0_shape", "factor_1_shape"),
-    "plsa-vb": ("basis", "mixture", "basis_shape", "mixture_shape"),
-    "siplca": ("weights", "kernels", "impulses"),
-    "siskellam": ("atoms", "activations"),
-    "siskellam-vb": ("atoms", "activations", "atoms_shape", "activations_shape", "activations_rate"),
-    "skellam": ("atoms", "activations"),
-    "skellam-cp": ("atoms",),
-    "skellam-cp-vb": ("atoms", "atoms_shape"),
-    "skellam-vb": ("atoms", "activations", "atoms_shape", "activations_shape", "activations_rate"),
-    "snmf-ding": ("basis", "activations"),
-    "tiplca": ("weights", "kernels", "impulses"),
-}
-
-
-def _check(path: str, name: str, metadata: dict[str, Any], blocks: Blocks) -> None:
+def _check(path: str, name: str, needed: tuple[str, ...], metadata: dict[str, Any], blocks: Blocks) -> None:
     """Refuses a file without what an estimator is made of."""
-    for block in _BLOCKS[name]:
+    for block in needed:
         if block not in blocks:
             raise ValueError(f"{path}: has no array {block!r}, which the model {name} needs")
     data = metadata.get("data")
@@ -236,111 +214,14 @@ def _check(path: str, name: str, metadata: dict[str, Any], blocks: Blocks) -> No
         raise ValueError(f"{path}: 'data.shape' of its metadata is {shape!r}, expected the shape of the data that the model was fitted to")
 
 
-def _makers() -> dict[str, Any]:
-    """The estimator of every model, and the parameters that follow from the settings of its file."""
-    from . import NMF, PLCA, PLSA, PNTF, KMeans, SemiNMF, ShiftInvariantPLCA, ShiftInvariantSkellam, SkellamCP, SkellamSNMF, TransformInvariantPLCA
+def _readers() -> dict[str, type[Factorization]]:
+    """The estimator of every model of a file."""
+    from ._base import Factorization
 
-    def fitted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        params = {name: settings.get(name) for name in ("tol", "max_iter", "check_every")}
-        return {key: value for key, value in params.items() if value is not None}
-
-    def clusters(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        params = {key: value for key, value in fitted(settings, blocks).items() if key != "tol"}
-        return {**params, "seeding": settings.get("seeding") or "plus-plus"}
-
-    def tempered(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        # The command has it as a text, which may be a schedule; that is of its fit alone.
-        try:
-            return {"temper": float(settings.get("temper") or 1.0), **fitted(settings, blocks)}
-        except ValueError:
-            return fitted(settings, blocks)
-
-    def symmetric(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"temper_prior": bool(settings.get("temper_prior")), **tempered(settings, blocks)}
-
-    def priors(settings: dict[str, Any]) -> dict[str, str] | None:
-        prior = dict(text.split("=", 1) for text in settings.get("prior") or [])
-        return {name.removesuffix("_shape"): law for name, law in prior.items()} or None
-
-    def bayes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"method": "vb", "prior": priors(settings), **fitted(settings, blocks)}
-
-    def lda(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        # What a file does not say is 1.
-        params = bayes(settings, blocks)
-        return {**params, "prior": {"basis": "dirichlet:1", "mixture": "dirichlet:1", **(params["prior"] or {})}}
-
-    def with_loss(loss: str) -> Any:
-        return lambda settings, blocks: {"beta_loss": loss, **fitted(settings, blocks)}
-
-    def signed(method: str, more: Any) -> Any:
-        def params(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-            given = {"prior": priors(settings), "real_data": settings.get("real_data", False), **more(settings, blocks)}
-            m = settings.get("m") or "inf"
-            return {"method": method, "replicates": m if m == "auto" else float(m), **given, **fitted(settings, blocks)}
-
-        return params
-
-    def floored(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"floor": settings.get("floor") or 0.0}
-
-    def rewarded(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        given = settings.get("sparsity") or []
-        try:
-            sparsity = {name: float(mu) for name, mu in (text.split("=", 1) for text in given)}
-        except (AttributeError, TypeError, ValueError):
-            raise ValueError(f"'sparsity' of its settings is {given!r}, expected texts such as 'factor_0=0.1'") from None
-        return {"sparsity": sparsity or None, **fitted(settings, blocks)}
-
-    def with_modes(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"signed_mode": settings.get("signed_mode") or 0, "scale_mode": settings.get("scale_mode")}
-
-    def supported(settings: dict[str, Any]) -> dict[str, Any]:
-        return {"support": tuple(settings["domain"])} if settings.get("domain") else {}
-
-    def annealed(settings: dict[str, Any]) -> dict[str, Any]:
-        power = settings.get("anneal")
-        # One without an end the command alone has.
-        return {"anneal": tuple(power)} if power and power[1] is not None else {}
-
-    def with_kernels(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {"kernel": tuple(int(n) for n in blocks["atoms"].shape[1:-1]), **supported(settings), **annealed(settings)}
-
-    def placed(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        params = {"kernel": tuple(int(n) for n in blocks["kernels"].shape[1:]), **annealed(settings), **fitted(settings, blocks)}
-        if settings.get("likelihood"):
-            params["likelihood"] = settings["likelihood"]
-        power = settings.get("impulse_power")
-        # One that falls to 1 is of its fit alone.
-        if power and power[1] is None:
-            params["impulse_power"] = power[0]
-        return params
-
-    def shifted(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        return {**placed(settings, blocks), **supported(settings)}
-
-    def turned(settings: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-        turns = {"rotations": tuple(settings.get("angles") or ()) or settings.get("rotations") or 1}
-        turns["scales"] = tuple(settings.get("scales") or (1.0,))
-        turns["positions"] = settings.get("positions") or "valid"
-        return {**placed(settings, blocks), **turns, "mirror": bool(settings.get("mirror"))}
-
-    return {
-        "kmeans": (KMeans, clusters),
-        "nmf-kl": (NMF, with_loss("kullback-leibler")),
-        "ntf-l2": (NMF, with_loss("frobenius")),
-        "plca": (PLCA, symmetric),
-        "plsa": (PLSA, tempered),
-        "plca-vb": (PLCA, bayes),
-        "plsa-vb": (PLSA, lda),
-        "pntf": (PNTF, rewarded),
-        "siplca": (ShiftInvariantPLCA, shifted),
-        "siskellam": (ShiftInvariantSkellam, signed("em", with_kernels)),
-        "siskellam-vb": (ShiftInvariantSkellam, signed("vb", with_kernels)),
-        "skellam": (SkellamSNMF, signed("em", floored)),
-        "skellam-cp": (SkellamCP, signed("em", with_modes)),
-        "skellam-cp-vb": (SkellamCP, signed("vb", with_modes)),
-        "skellam-vb": (SkellamSNMF, signed("vb", floored)),
-        "snmf-ding": (SemiNMF, fitted),
-        "tiplca": (TransformInvariantPLCA, turned),
-    }
+    found, left = {}, [Factorization]
+    while left:
+        cls = left.pop()
+        left += cls.__subclasses__()
+        # Not those that a subclass of a user's own inherits.
+        found.update({name: cls for name in vars(cls).get("_saved", ())})
+    return found

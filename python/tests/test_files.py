@@ -124,7 +124,7 @@ def test_what_a_file_lacks_is_named(tmp_path, X, name):
         other = rewritten(path, change)
         with pytest.raises(ValueError, match="other-m.npz: 'data.shape' of its metadata is .*, expected the shape"):
             plcakit.load(other)
-    for block in plcakit.files._BLOCKS[name]:
+    for block in MODELS[name]._saved[name]:
         with pytest.raises(ValueError, match=f"other-m.npz: has no array '{block}', which the model {name} needs"):
             plcakit.load(rewritten(path, lambda _: None, drop=[block]))
     bare = rewritten(path, lambda metadata: [metadata.pop(key) for key in ("seed", "python", "iterations", "stop_reason", "objective")])

@@ -55,7 +55,11 @@ enum Command {
     #[command(disable_help_flag = true)]
     Same(Rest),
     /// Do what the examples of extension say to a copy of the workspace: the command there knows the new prior, solver and model.
-    Recipes,
+    Recipes {
+        /// An interpreter of Python with what plcakit needs: the package knows them, too.
+        #[arg(long)]
+        python: Option<PathBuf>,
+    },
     /// Build what a release is made of: command, wheel, lists of components, checksums.
     Dist(dist::Args),
     /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
@@ -109,7 +113,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Faults(rest) => hand_over("faults", &rest),
         Command::Same(rest) => hand_over("same", &rest),
-        Command::Recipes => recipes::run(),
+        Command::Recipes { python } => recipes::run(python.as_deref()),
         Command::Dist(args) => dist::run(&args),
         Command::Soak(args) => soak::run(&args),
     };

@@ -18,7 +18,7 @@ struct Recipe {
     line: &'static str,
 }
 
-const RECIPES: [Recipe; 5] = [
+const RECIPES: [Recipe; 6] = [
     Recipe {
         name: "prior",
         from: "prior.rs",
@@ -59,7 +59,28 @@ const RECIPES: [Recipe; 5] = [
         behind: "models! {",
         line: "communities: Communities;",
     },
+    Recipe {
+        name: "estimator",
+        from: "estimator.py",
+        to: "python/plcakit/_communities.py",
+        file: "python/plcakit/__init__.py",
+        behind: "from ._pntf import PNTF",
+        line: "from ._communities import Communities",
+    },
 ];
+
+/// What the estimator must be able to do: the bits of the command, with the prior and the solver that are new, and its files.
+const BY_PYTHON: &str = r#"
+import numpy as np
+import plcakit
+from plcakit import Communities
+graph = np.loadtxt("graph.csv", delimiter=",")
+model = Communities(2, prior={"members": "first-row:0.5"}, solver="overrelaxed", random_state=0).fit(graph)
+with np.load("m.npz") as theirs:
+    assert np.array_equal(theirs["members"], model._blocks["members"]), "other bits than those of the command"
+model.save("p.npz")
+assert all(type(plcakit.load(name)) is Communities for name in ("m.npz", "p.npz"))
+"#;
 
 /// Writes a file where its content is another, so that what is built from it is built once.
 fn put(path: &Path, content: &[u8]) -> Result<()> {
@@ -99,8 +120,8 @@ fn with_line(content: &str, recipe: &Recipe) -> Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Runs the command; `false` if what was added is not known there.
-pub(crate) fn run() -> Result<bool> {
+/// Runs the command; `false` if what was added is not known there. With an interpreter that has what plcakit needs, the package too.
+pub(crate) fn run(python: Option<&Path>) -> Result<bool> {
     let root = root();
     let copy = target().join("recipes");
     let tracked = String::from_utf8(output(&root, "git", &["ls-files", "-z"])?)?;
@@ -138,6 +159,7 @@ pub(crate) fn run() -> Result<bool> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--locked", "--quiet", "--package", "plca-cli"])
+        .args(python.map_or(&[][..], |_| &["--package", "plca-python"]))
         // It fits a graph of six nodes: nothing is worth optimising.
         .args(["--config", "profile.dev.opt-level=0"])
         .args(["--config", "profile.dev.package.'*'.opt-level=0"])
@@ -148,7 +170,21 @@ pub(crate) fn run() -> Result<bool> {
     if !built.success() {
         return Err("the copy of the workspace does not build".into());
     }
-    known(&copy)
+    let command = known(&copy)?;
+    let Some(python) = python else {
+        return Ok(command);
+    };
+    let built = copy.join("target/debug");
+    let modules = ["lib_core.so", "lib_core.dylib"].map(|name| built.join(name));
+    let module = modules.iter().find(|path| path.exists());
+    let module = module.ok_or("the extension module was not built")?;
+    fs::copy(module, copy.join("python/plcakit/_core.abi3.so"))?;
+    let ran = Command::new(python)
+        .args(["-c", BY_PYTHON])
+        .current_dir(&copy)
+        .env("PYTHONPATH", copy.join("python"))
+        .status()?;
+    Ok(command && ran.success())
 }
 
 fn counted(files: usize) -> String {
