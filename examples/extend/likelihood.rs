@@ -6,7 +6,7 @@
 //!
 //! Its multiplicative update divides counts under the ratio `v / p` by counts under `(v + r) / (r + p)`. Each is one rule.
 
-use plca_tensor::CellRule;
+use plca_tensor::CellLikelihood;
 
 /// The numerator of the update, and the log-likelihood.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Denominator {
     pub dispersion: f64,
 }
 
-impl CellRule<f64> for Numerator {
+impl CellLikelihood<f64> for Numerator {
     fn ratios(&self, v: &[f64], q: &mut [f64]) {
         q.iter_mut().zip(v).for_each(|(q, v)| *q = v / *q);
     }
@@ -42,7 +42,7 @@ impl CellRule<f64> for Numerator {
     }
 }
 
-impl CellRule<f64> for Denominator {
+impl CellLikelihood<f64> for Denominator {
     fn ratios(&self, v: &[f64], q: &mut [f64]) {
         let r = self.dispersion;
         q.iter_mut()

@@ -18,7 +18,7 @@ use plca::em::{Criterion, CrossValidation, OnlineState, RankRow, RankRule, best_
 use plca::fit::consensus::Spectra;
 use plca::fit::{Impossible, Stop, Transform};
 use plca::io::{Array, ModelFile};
-use plca_run::{Entry, Score, Stream};
+use plca_run::{ModelEntry, Score, Stream};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -624,7 +624,7 @@ fn reconstruct<'py>(
 
 fn cells<'py, T: Scalar>(
     py: Python<'py>,
-    entry: &Entry,
+    entry: &ModelEntry,
     file: ModelFile,
     component: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -8,7 +8,7 @@ use plca::fit::{
 };
 use plca::io::Array;
 use plca::priors::{Penalty, PriorSpec};
-use plca_run::{AnyModel, Entry, Law, PriorBlock, Request, RunError, Takes};
+use plca_run::{AnyModel, Law, ModelEntry, PriorBlock, Request, RunError, Takes};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -141,7 +141,7 @@ impl Options {
     /// The model that they ask for, with this number of components and for data of this shape.
     pub(crate) fn model(
         &self,
-        entry: &Entry,
+        entry: &ModelEntry,
         components: usize,
         shape: &[usize],
     ) -> Result<Box<dyn AnyModel>, Refused> {
@@ -149,7 +149,7 @@ impl Options {
     }
 
     /// The same where they are settings of the model alone, as its file says them.
-    pub(crate) fn in_file(&self, entry: &Entry) -> Result<Value, Refused> {
+    pub(crate) fn in_file(&self, entry: &ModelEntry) -> Result<Value, Refused> {
         let (specs, mut options) = (entry.specs(), plca_run::Options::default());
         for (name, setting) in &self.0 {
             match specs.iter().find(|spec| keyword(spec.name) == name) {
@@ -163,7 +163,7 @@ impl Options {
     /// What they ask of a model.
     fn request(
         &self,
-        entry: &Entry,
+        entry: &ModelEntry,
         components: usize,
         shape: &[usize],
     ) -> Result<Request, Refused> {
@@ -242,7 +242,7 @@ fn value(name: &str, setting: &Setting) -> Result<SettingValue, Refused> {
 }
 
 /// The model of a name.
-pub(crate) fn entry(name: &str) -> Result<&'static Entry, Refused> {
+pub(crate) fn entry(name: &str) -> Result<&'static ModelEntry, Refused> {
     plca_run::model(name).ok_or_else(|| {
         let known = plca_run::models().iter().map(|entry| entry.name);
         let known = known.collect::<Vec<_>>().join(", ");
@@ -253,7 +253,7 @@ pub(crate) fn entry(name: &str) -> Result<&'static Entry, Refused> {
 }
 
 /// Penalties that are not priors in Python: the weights of quadratic sparsity of a model that has it, or a linear and a quadratic weight.
-fn penalise(entry: &Entry, request: &mut Request, penalties: &Named) -> Result<(), Refused> {
+fn penalise(entry: &ModelEntry, request: &mut Request, penalties: &Named) -> Result<(), Refused> {
     let mut sparsity = Vec::new();
     for (name, weights) in penalties {
         let refused = |what: String| Refused::Value(format!("`penalty` of '{name}': {what}"));
@@ -281,7 +281,7 @@ fn penalise(entry: &Entry, request: &mut Request, penalties: &Named) -> Result<(
 }
 
 /// What is frozen, by block.
-fn frozen(entry: &Entry, blocks: &Named) -> Result<Vec<(String, Frozen)>, Refused> {
+fn frozen(entry: &ModelEntry, blocks: &Named) -> Result<Vec<(String, Frozen)>, Refused> {
     let frozen = |(name, setting): (&String, &Setting)| {
         let what = match (setting.list(), setting) {
             (Some(components), _) => Frozen::Components(components),

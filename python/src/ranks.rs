@@ -15,7 +15,8 @@ use crate::data::Scalar;
 use crate::error::{Refused, wrong};
 use crate::outcome::{Outcome, is_posterior};
 use crate::shards::{
-    Content, ModelSettings, RunSettings, Shard, Spot, answer, by_scalar, contents, place, surveyed,
+    Content, ModelSettings, RanksSettings, Shard, Spot, answer, by_scalar, contents, place,
+    surveyed,
 };
 use crate::supervise::{Control, supervise};
 
@@ -226,7 +227,7 @@ pub(crate) fn ranks_fit<'py>(
     shards: Vec<PyRef<'py, Shard>>,
     places: Vec<Spot>,
     carries: Option<Bound<'py, PyAny>>,
-    course: RunSettings<'py>,
+    course: RanksSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let world = match carries {
         None => World::new(Alone),
@@ -249,7 +250,7 @@ fn fit<'py, T: Scalar>(
     shards: &[PyRef<'py, Shard>],
     places: &[Spot],
     world: &World,
-    course: &RunSettings<'py>,
+    course: &RanksSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (known, plan) = (sheet.known()?, course.plan()?);
     let survey = surveyed(&known, survey)?;
@@ -260,7 +261,7 @@ fn fit<'py, T: Scalar>(
         every: Some((*every).max(1)),
         known: known.clone(),
     });
-    let of_run = ranks::RunSettings {
+    let of_run = ranks::RanksSettings {
         seed: plan.seed,
         stop: plan.stop,
         kept,

@@ -11,7 +11,7 @@ use plca::fit::{Init, Parameters, Solver, Status, Stop, Transform};
 use plca::io::{Array, ModelFile, room};
 use plca::tensor::parallel::apart;
 use plca::tensor::{Data, Real, unobserved};
-use plca_run::{Answer, AnyModel, Draws, Entry, Saved, Scored, Sizes, Stream, Validated};
+use plca_run::{Answer, AnyModel, Draws, ModelEntry, Saved, Scored, Sizes, Stream, Validated};
 
 use crate::data::{Scalar, View};
 use crate::error::{Refused, wrong};
@@ -101,7 +101,7 @@ pub(crate) struct Plan<T: Scalar> {
 }
 
 impl<T: Scalar> Plan<T> {
-    fn model(&self, entry: &Entry, shape: &[usize]) -> Result<Box<dyn AnyModel>, Refused> {
+    fn model(&self, entry: &ModelEntry, shape: &[usize]) -> Result<Box<dyn AnyModel>, Refused> {
         reasonable(self.components, shape)?;
         self.options.model(entry, self.components, shape)
     }
@@ -109,7 +109,7 @@ impl<T: Scalar> Plan<T> {
 
 /// A fit from one or several starts.
 pub(crate) fn fit<T: Scalar>(
-    entry: &Entry,
+    entry: &ModelEntry,
     data: View<'_, T>,
     plan: Plan<T>,
     control: &Control,
@@ -153,7 +153,7 @@ pub(crate) struct Swept {
 
 /// Fits from several starts that share nothing, of which one block is kept.
 pub(crate) fn sweep<T: Scalar>(
-    entry: &Entry,
+    entry: &ModelEntry,
     data: View<'_, T>,
     (plan, block): (Plan<T>, &str),
     control: &Control,
@@ -222,7 +222,7 @@ fn observed<T: Scalar>(data: &dyn Data<T>) -> Result<f64, Refused> {
 
 /// What new data under the blocks of a fit are; with `each`, every observation as a batch of one.
 pub(crate) fn explain<T: Scalar>(
-    entry: &Entry,
+    entry: &ModelEntry,
     learnt: ModelFile,
     data: View<'_, T>,
     (options, components): (&Options, usize),
@@ -279,7 +279,7 @@ pub(crate) enum Drawn {
 
 /// Draws from the law of a fit: events, or the sum of arrays; one array by default.
 pub(crate) fn sample(
-    entry: &Entry,
+    entry: &ModelEntry,
     mut learnt: ModelFile,
     options: &Options,
     (draws, seed): (Option<u64>, u64),
@@ -307,7 +307,7 @@ pub(crate) type BatchResult<T> = (OnlineState<T>, Batch<Parameters<T>>);
 
 /// Learns from one more batch; `known` is `None` at the start of a stream.
 pub(crate) fn learn<T: Scalar>(
-    entry: &Entry,
+    entry: &ModelEntry,
     data: View<'_, T>,
     (options, components, seed): (&Options, usize, u64),
     known: Option<OnlineState<T>>,
@@ -366,7 +366,11 @@ impl Table {
 }
 
 impl Choice {
-    fn models(&self, entry: &Entry, shape: &[usize]) -> Result<Vec<Box<dyn AnyModel>>, Refused> {
+    fn models(
+        &self,
+        entry: &ModelEntry,
+        shape: &[usize],
+    ) -> Result<Vec<Box<dyn AnyModel>>, Refused> {
         let model = |(&k, options): (&usize, &Options)| {
             reasonable(k, shape)?;
             options.model(entry, k, shape)
@@ -393,7 +397,7 @@ impl Choice {
     /// Scores by likelihoods.
     pub(crate) fn by_likelihood(
         self,
-        entry: &Entry,
+        entry: &ModelEntry,
         data: View<'_, f64>,
         criterion: Criterion,
         control: &Control,
@@ -415,7 +419,7 @@ impl Choice {
     /// Scores by bounds of the evidence.
     pub(crate) fn by_bound(
         self,
-        entry: &Entry,
+        entry: &ModelEntry,
         data: View<'_, f64>,
         control: &Control,
     ) -> Result<Table, Refused> {
@@ -430,7 +434,7 @@ impl Choice {
     /// Cross-validated scores, and whether the data are counts.
     pub(crate) fn cross_validated(
         self,
-        entry: &Entry,
+        entry: &ModelEntry,
         data: View<'_, f64>,
         folds: &CrossValidation,
         control: &Control,

@@ -18,7 +18,7 @@ use plca::fit::{
 };
 use plca::io::{ModelFile, ShardPart};
 use plca::tensor::Data;
-use plca_run::Entry;
+use plca_run::ModelEntry;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -188,7 +188,7 @@ impl OwnedSettings {
     pub(crate) fn on<T: Scalar, O>(
         self,
         shape: &[usize],
-        then: impl FnOnce(&dyn Sharded<T>, &Entry) -> Result<O, Refused>,
+        then: impl FnOnce(&dyn Sharded<T>, &ModelEntry) -> Result<O, Refused>,
     ) -> Result<O, Refused> {
         let entry = entry(&self.model)?;
         let model = self.options.model(entry, self.components, shape)?;
@@ -519,7 +519,7 @@ fn finish<'py, T: Scalar>(
 /// How a run is made.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct RunSettings<'py> {
+pub(crate) struct RanksSettings<'py> {
     seed: u64,
     solver: String,
     stop: Bound<'py, PyDict>,
@@ -537,7 +537,7 @@ pub(crate) struct Plan {
     pub(crate) stop: Stop,
 }
 
-impl RunSettings<'_> {
+impl RanksSettings<'_> {
     pub(crate) fn plan(&self) -> PyResult<Plan> {
         Ok(Plan {
             seed: first_start(self.seed),
@@ -602,7 +602,7 @@ pub(crate) fn shard_fit<'py>(
     sheet: ModelSettings<'py>,
     survey: &[u8],
     engine: &Bound<'py, PyAny>,
-    course: RunSettings<'py>,
+    course: RanksSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let caller = Caller {
         engine,
@@ -620,7 +620,7 @@ fn fit<'py, T: Scalar>(
     sheet: &ModelSettings<'py>,
     survey: &[u8],
     caller: &Caller<'_, 'py>,
-    course: &RunSettings<'py>,
+    course: &RanksSettings<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (known, plan) = (sheet.known()?, course.plan()?);
     let survey = surveyed(&known, survey)?;

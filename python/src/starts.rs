@@ -16,7 +16,7 @@ use plca::fit::{
 };
 use plca::io::ModelFile;
 use plca::tensor::Data;
-use plca_run::Entry;
+use plca_run::ModelEntry;
 use rayon::ThreadPoolBuilder;
 
 use crate::data::Scalar;
@@ -50,7 +50,7 @@ pub(crate) struct Fitted {
 
 impl Fitted {
     fn of<T: Scalar>(
-        entry: &Entry,
+        entry: &ModelEntry,
         fit: &Fit<Parameters<T>>,
         outcome: Outcome,
         maximised: bool,
@@ -120,7 +120,7 @@ impl<T: Scalar> Starts<'_, T> {
     /// The best end of all starts. Where a callback ends one, those after it do not count.
     pub(crate) fn best(
         &self,
-        entry: &Entry,
+        entry: &ModelEntry,
         model: &dyn AnyModel<T>,
         data: &dyn Data<T>,
     ) -> Result<Fitted, Refused> {
@@ -148,7 +148,7 @@ impl<T: Scalar> Starts<'_, T> {
     fn end(
         &self,
         (start, last, limit): (u32, &AtomicU32, Deadline),
-        entry: &Entry,
+        entry: &ModelEntry,
         model: &dyn AnyModel<T>,
         data: &dyn Data<T>,
     ) -> Result<Fitted, Refused> {

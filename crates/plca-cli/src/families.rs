@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Command};
 use plca_fit::setting::SettingValue;
 use plca_io::ModelFile;
-use plca_run::{Entry, Family, Law, families, family};
+use plca_run::{Family, Law, ModelEntry, families, family};
 use serde_json::json;
 
 use crate::args::{Command as Commands, FitArgs};
@@ -168,7 +168,7 @@ impl Chosen {
 
 /// Dirichlet priors of shape 1/K of the blocks that have none, as `--prior` says them.
 pub(crate) fn priors_by_rank<'a>(
-    model: &'a Entry,
+    model: &'a ModelEntry,
     rank: usize,
     given: &'a [String],
 ) -> impl Iterator<Item = String> + 'a {

@@ -8,8 +8,8 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use plca_fit::shards::{Seed, ShardId, Sharded, Shards, Visit};
 use plca_fit::{Algorithm, FitError, Iteration, Solver, Status};
-use plca_io::{Manifest, ModelFile, ShardPart};
-use plca_run::ranks::{FinishedFit, Kept, Program, Ranked, RunSettings, World};
+use plca_io::{ModelFile, ShardManifest, ShardPart};
+use plca_run::ranks::{FinishedFit, Kept, Program, Ranked, RanksSettings, World};
 use serde_json::{Value, json};
 
 use crate::args::{Command, FitArgs};
@@ -76,7 +76,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 pub(crate) fn fit<T: Scalar>(args: &FitArgs, world: &World) -> Result<(), Failure> {
     let opened = || -> Result<_, Failure> {
         let checksum = sealed(args)?.sha256()?.to_string();
-        let manifest = Manifest::read(&args.data)?;
+        let manifest = ShardManifest::read(&args.data)?;
         let (model, _, rank) = of_folder::<T>(args, &manifest)?;
         let settings = settings_of(args, rank, manifest.shards.len() as u32)?;
         let shards = Own::<T>::of(args, world, &manifest)?;
@@ -90,7 +90,7 @@ pub(crate) fn fit<T: Scalar>(args: &FitArgs, world: &World) -> Result<(), Failur
         "data": { "sha256": checksum },
         "checkpoint": true,
     });
-    let course = RunSettings {
+    let course = RanksSettings {
         seed: Seed {
             seed: args.seed,
             stream: 0,
@@ -127,7 +127,7 @@ struct Own<T: Scalar> {
 }
 
 impl<T: Scalar> Own<T> {
-    fn of(args: &FitArgs, world: &World, manifest: &Manifest) -> Result<Self, Failure> {
+    fn of(args: &FitArgs, world: &World, manifest: &ShardManifest) -> Result<Self, Failure> {
         let (count, ranks) = (manifest.shards.len(), world.ranks().count());
         if ranks > count {
             let what =

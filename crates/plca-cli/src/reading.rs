@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use plca_io::{DataFile, Header, IoError, Mask, ReadOptions};
 
-use plca_run::Entry;
+use plca_run::ModelEntry;
 
 use crate::failure::Failure;
 use crate::limits;
@@ -104,7 +104,7 @@ impl DataArgs {
     }
 
     /// Turns the data whose samples are rows; of a model that has a dimension of its samples, the one that is asked for.
-    pub(crate) fn place_samples(&mut self, model: &Entry) -> Result<Option<usize>, Failure> {
+    pub(crate) fn place_samples(&mut self, model: &ModelEntry) -> Result<Option<usize>, Failure> {
         if !model.has("given") {
             self.transpose |= self.samples == Some(0);
             return Ok(None);

@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Id};
 use plca_fit::Solver;
-use plca_run::Entry;
+use plca_run::ModelEntry;
 use serde_json::{Map, Value, json};
 
 use crate::args::{FitArgs, RefitArgs};
@@ -145,7 +145,7 @@ pub(crate) fn line(args: &RefitArgs) -> Result<Vec<OsString>, Failure> {
     let switched = ["method", "loss"].iter().any(|&id| named.contains(id));
     let family = plca_run::model(model)
         .filter(|_| switched)
-        .map(Entry::called);
+        .map(ModelEntry::called);
     let family = family
         .as_deref()
         .and_then(|called| called.split(' ').next());

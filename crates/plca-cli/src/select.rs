@@ -7,7 +7,7 @@ mod table;
 
 use plca_em::best_rank;
 use plca_fit::Solver;
-use plca_run::Entry;
+use plca_run::ModelEntry;
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
@@ -74,7 +74,7 @@ fn scores(args: &SelectArgs) -> Result<Table, Failure> {
         _ => {
             let scored = plca_run::models().iter();
             let scored = scored.filter(|model| SCORED.contains(&model.name));
-            let scored: Vec<String> = scored.map(Entry::called).collect();
+            let scored: Vec<String> = scored.map(ModelEntry::called).collect();
             Err(Failure::usage(format!(
                 "{} has no table of scores; expected one of {}; plca consensus compares numbers of components by what many fits agree on",
                 args.called,

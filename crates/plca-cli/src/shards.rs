@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plca_fit::shards::{OnShards, Sharded, Shards};
-use plca_io::{Manifest, ReadOptions, ShardFolder, write_shards};
+use plca_io::{ReadOptions, ShardFolder, ShardManifest, write_shards};
 use plca_tensor::{Data, cut, entries_along, even_ends};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ShardArgs) -> Result<(), Failure> {
     report(args.json, false, &summary, &args.output)
 }
 
-fn written<T: Scalar>(args: &ShardArgs) -> Result<Manifest, Failure> {
+fn written<T: Scalar>(args: &ShardArgs) -> Result<ShardManifest, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|shape| shape.0.clone()),
         array: args.array.clone(),
@@ -132,7 +132,7 @@ pub(crate) fn sharded<'a, T: Scalar>(
 /// The model of the data in a folder, the blocks that are given and the number of components.
 pub(crate) fn of_folder<T: Scalar>(
     args: &FitArgs,
-    manifest: &Manifest,
+    manifest: &ShardManifest,
 ) -> Result<(Box<dyn AnyModel>, Arrays, usize), Failure> {
     let (given, rank) = start(args, &manifest.shape)?;
     let model = of_line(args, rank, &manifest.shape)?;

@@ -73,7 +73,7 @@ pub use model::{
 pub use names::{read_list, read_names};
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;
-pub use shards::{MANIFEST, Manifest, ShardEntry, ShardFolder, ShardPart, write_shards};
+pub use shards::{MANIFEST, ShardEntry, ShardFolder, ShardManifest, ShardPart, write_shards};
 pub use state::{block_of, load, save};
 pub use store::{Store, StoreWriter};
 pub use text::is_absent;

@@ -28,7 +28,7 @@ const LARGEST: u64 = 1 << 26;
 /// What is in a folder of shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub struct ShardManifest {
     version: u32,
     /// The size of each mode of all data.
     pub shape: Vec<usize>,
@@ -63,7 +63,7 @@ fn scalar<T: Element>() -> String {
     format!("f{}", 8 * size_of::<T>())
 }
 
-impl Manifest {
+impl ShardManifest {
     /// Reads the manifest of a folder and checks what it says.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Manifest {
 ///
 /// ```
 /// use plca_fit::shards::Shards;
-/// use plca_io::{Manifest, ReadOptions, ShardFolder, write_shards};
+/// use plca_io::{ShardManifest, ReadOptions, ShardFolder, write_shards};
 /// # let folder = tempfile::tempdir()?;
 /// # let folder = folder.path();
 /// let input = folder.join("v.tns");
@@ -169,7 +169,7 @@ pub fn write_shards<T: Element>(
     shards: u32,
     folder: &Path,
     proceed: impl Fn() -> bool,
-) -> Result<Manifest, IoError> {
+) -> Result<ShardManifest, IoError> {
     let sha256 = sha256_file(input)?;
     let new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let new: Vec<&Path> = folder.ancestors().take_while(new).collect();
@@ -218,7 +218,7 @@ type Spooled<T> = (Buckets<T>, [usize; 2]);
 
 impl Cutting<'_> {
     /// Writes all shards, and then their manifest.
-    fn all<T: Element>(&self, sha256: String) -> Result<Manifest, IoError> {
+    fn all<T: Element>(&self, sha256: String) -> Result<ShardManifest, IoError> {
         let (shape, along, shards) = match self.spooled::<T>()? {
             Some((spool, shape)) => self.stores(spool, shape, &sha256)?,
             None => self.parts::<T>()?,
@@ -227,7 +227,7 @@ impl Cutting<'_> {
         if sha256_file(self.input)? != sha256 {
             return Err(IoError::new(self.input, "was changed while it was read"));
         }
-        let manifest = Manifest {
+        let manifest = ShardManifest {
             version: VERSION,
             shape,
             along,
@@ -408,7 +408,7 @@ fn tensor<T: Element>(array: Array<T>) -> Result<DenseTensor<T>, DataError> {
 /// Stores stay in their files, dense parts are read whenever they are visited.
 #[derive(Debug)]
 pub struct ShardFolder<T: Element> {
-    manifest: Manifest,
+    manifest: ShardManifest,
     parts: Vec<ShardPart<T>>,
     summary: Summary,
 }
@@ -451,7 +451,7 @@ impl<T: Element> ShardPart<T> {
     ///
     /// [`IoError`] naming the manifest or the file, as of [`ShardFolder::open`]; the folder, if it has no such shard.
     pub fn open(folder: &Path, shard: u32) -> Result<Self, IoError> {
-        let manifest = Manifest::of_scalar::<T>(folder)?;
+        let manifest = ShardManifest::of_scalar::<T>(folder)?;
         match manifest.shards.get(shard as usize) {
             Some(entry) => Self::of(folder, &manifest, entry),
             None => {
@@ -462,7 +462,7 @@ impl<T: Element> ShardPart<T> {
         }
     }
 
-    fn of(folder: &Path, manifest: &Manifest, shard: &ShardEntry) -> Result<Self, IoError> {
+    fn of(folder: &Path, manifest: &ShardManifest, shard: &ShardEntry) -> Result<Self, IoError> {
         let path = folder.join(&shard.file);
         let (found, written) = (sha256_file(&path)?, &shard.sha256);
         if found != *written {
@@ -544,7 +544,7 @@ impl<T: Element> ShardFolder<T> {
     ///
     /// [`IoError`] naming the manifest or the file of a shard: one that is missing, was changed, holds another scalar or another shape.
     pub fn open(folder: &Path) -> Result<Self, IoError> {
-        let manifest = Manifest::of_scalar::<T>(folder)?;
+        let manifest = ShardManifest::of_scalar::<T>(folder)?;
         let parts = manifest.shards.iter();
         let parts = parts.map(|shard| ShardPart::of(folder, &manifest, shard));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -558,13 +558,13 @@ impl<T: Element> ShardFolder<T> {
     }
 
     /// What the manifest says.
-    pub fn manifest(&self) -> &Manifest {
+    pub fn manifest(&self) -> &ShardManifest {
         &self.manifest
     }
 }
 
 fn visit<T: Element>(
-    manifest: &Manifest,
+    manifest: &ShardManifest,
     parts: &[ShardPart<T>],
     each: &mut dyn FnMut(&[usize], f64),
 ) -> Result<(), DataError> {

@@ -41,7 +41,7 @@ type Of<O> = fn(usize, &Options, &[usize]) -> Result<O, RunError>;
 /// What is said of a model, and how it is made.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct ModelEntry {
     /// Its name on command lines and in files.
     pub name: &'static str,
     /// One line for the help.
@@ -77,7 +77,7 @@ pub struct Entry {
     pub(crate) validate: Validate,
 }
 
-impl Entry {
+impl ModelEntry {
     pub(crate) const fn of<K: Kind>() -> Self {
         Self {
             name: <K::State<f64> as plca_fit::State>::NAME,

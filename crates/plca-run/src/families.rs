@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::{Entry, model, models};
+use crate::{ModelEntry, model, models};
 
 /// Models under one name.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Family {
     /// What chooses one of its models, such as `method`; nothing where it has one alone.
     pub switch: Option<&'static str>,
     /// The words of the switch and the models that they choose, of which the first is the usual one.
-    pub models: Vec<(&'static str, &'static Entry)>,
+    pub models: Vec<(&'static str, &'static ModelEntry)>,
     /// Whether Dirichlet shapes are 1/K where no prior says otherwise.
     pub shapes_by_rank: bool,
 }
@@ -80,24 +80,24 @@ pub fn family(name: &str) -> Option<&'static Family> {
 
 impl Family {
     /// The model without a switch.
-    pub fn usual(&self) -> &'static Entry {
+    pub fn usual(&self) -> &'static ModelEntry {
         self.models[0].1
     }
 
     /// The model that a word of its switch chooses.
-    pub fn model(&self, word: &str) -> Option<&'static Entry> {
+    pub fn model(&self, word: &str) -> Option<&'static ModelEntry> {
         let mut all = self.models.iter();
         all.find(|(other, _)| *other == word)
             .map(|(_, entry)| *entry)
     }
 
     /// Whether a model is one of its models.
-    pub fn has(&self, entry: &Entry) -> bool {
+    pub fn has(&self, entry: &ModelEntry) -> bool {
         self.models.iter().any(|(_, own)| own.name == entry.name)
     }
 }
 
-impl Entry {
+impl ModelEntry {
     /// What chooses it on a command line, such as `nmf --loss l2`.
     pub fn called(&self) -> String {
         let family = FAMILIES.iter().find(|family| family.has(self));

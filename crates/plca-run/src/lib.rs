@@ -1,6 +1,6 @@
 //! Models that a program chooses while it runs: by name, with settings by name, in either scalar.
 //!
-//! [`models`] is the table of them. An [`Entry`] says what a model is and makes it of a [`Request`]: an [`AnyModel`], of which [`Scalar::of`] is the trait
+//! [`models`] is the table of them. An [`ModelEntry`] says what a model is and makes it of a [`Request`]: an [`AnyModel`], of which [`Scalar::of`] is the trait
 //! object for one scalar. A program that knows its model needs none of this.
 
 mod approximation;
@@ -20,7 +20,7 @@ mod stream;
 mod world;
 
 pub use approximation::{Approximation, Draws};
-pub use entry::{Entry, Request};
+pub use entry::{ModelEntry, Request};
 pub use error::RunError;
 pub use explain::{Answer, Explainer};
 pub use families::{Family, families, family};

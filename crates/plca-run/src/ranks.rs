@@ -78,7 +78,7 @@ pub struct Kept {
 
 /// How a fit is made.
 #[derive(Clone, Debug)]
-pub struct RunSettings {
+pub struct RanksSettings {
     /// The source of everything drawn.
     pub seed: Seed,
     /// When it ends.
@@ -131,7 +131,7 @@ pub struct Ranked<'a, T: Scalar, P: Program<T>> {
     shards: &'a dyn Shards<T>,
     /// Its shards.
     places: &'a [ShardId],
-    course: &'a RunSettings,
+    course: &'a RanksSettings,
     locals: RefCell<Vec<Local<T>>>,
     /// The iteration of the last checkpoint.
     saved: Cell<Option<usize>>,
@@ -161,7 +161,7 @@ impl<'a, T: Scalar, P: Program<T>> Ranked<'a, T, P> {
         (program, world): (&'a P, &'a World),
         model: &'a dyn Sharded<T>,
         (shards, places): (&'a dyn Shards<T>, &'a [ShardId]),
-        course: &'a RunSettings,
+        course: &'a RanksSettings,
     ) -> Self {
         Self {
             program,

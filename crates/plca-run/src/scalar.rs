@@ -7,7 +7,7 @@ use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Answer, AnyModel, Entry, Learner, RunError, Stream};
+use crate::{Answer, AnyModel, Learner, ModelEntry, RunError, Stream};
 
 /// A model for data of one scalar.
 pub trait Typed<T: Scalar> {
@@ -48,7 +48,7 @@ pub trait Scalar: Element + Serialize + DeserializeOwned {
     ///
     /// [`RunError`] for a file of another model, a component that there is not, and arrays that no memory holds.
     fn cells(
-        entry: &Entry,
+        entry: &ModelEntry,
         file: ModelFile,
         component: Option<usize>,
     ) -> Result<Cells<Self>, RunError>;
@@ -60,7 +60,7 @@ impl Scalar for f64 {
     }
 
     fn cells(
-        entry: &Entry,
+        entry: &ModelEntry,
         file: ModelFile,
         component: Option<usize>,
     ) -> Result<Cells<Self>, RunError> {
@@ -74,7 +74,7 @@ impl Scalar for f32 {
     }
 
     fn cells(
-        entry: &Entry,
+        entry: &ModelEntry,
         file: ModelFile,
         component: Option<usize>,
     ) -> Result<Cells<Self>, RunError> {

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::kind::{Kind, unable};
-use crate::{AnyModel, Entry, RunError, Saved, Scalar};
+use crate::{AnyModel, ModelEntry, RunError, Saved, Scalar};
 
 /// The score of a number of components, smaller is better, and what it follows from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,7 +117,7 @@ impl Sizes<'_> {
     /// Those of fits; [`RunError::Unable`] for models that are none of the entry, or whose likelihood chooses nothing.
     pub fn by_likelihood(
         &self,
-        entry: &Entry,
+        entry: &ModelEntry,
         selection: &Selection<'_, ChaCha8Rng>,
     ) -> Result<Vec<Scored>, RunError> {
         let train = selection.train();
@@ -163,7 +163,7 @@ impl Sizes<'_> {
     /// Those of the division into folds, and of fits; [`RunError::Unable`] for models that are none of the entry.
     pub fn cross_validated(
         &self,
-        entry: &Entry,
+        entry: &ModelEntry,
         (data, how): (&dyn Data<f64>, &CrossValidation),
         starts: &BTreeMap<usize, Init<f64>>,
     ) -> Result<Validated, RunError> {

@@ -3,8 +3,8 @@
 use plca_fit::{Init, Stop, blocks::Frozen, setting::SettingValue};
 use plca_priors::PriorSpec;
 use plca_run::{
-    Entry, Family, Options, Request, RunError, Scalar, Takes, families, family, kernel_of, model,
-    models,
+    Family, ModelEntry, Options, Request, RunError, Scalar, Takes, families, family, kernel_of,
+    model, models,
 };
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -17,7 +17,7 @@ fn data<T: Scalar>() -> DenseTensor<T> {
 }
 
 /// What is needed to make a model.
-fn request(entry: &Entry) -> Request {
+fn request(entry: &ModelEntry) -> Request {
     let mut options = Options::default();
     if entry.kernels.is_some() {
         options.set("kernel", kernel_of(&[2, 2]));
@@ -29,7 +29,7 @@ fn request(entry: &Entry) -> Request {
     }
 }
 
-fn fitted<T: Scalar>(entry: &Entry, request: &Request) -> f64 {
+fn fitted<T: Scalar>(entry: &ModelEntry, request: &Request) -> f64 {
     let model = entry.build(request, &SHAPE).unwrap();
     assert_eq!(model.components(), 2);
     let data = data::<T>();

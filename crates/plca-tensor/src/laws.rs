@@ -6,7 +6,7 @@ use std::fmt;
 use nalgebra::DMatrix;
 
 use crate::{
-    CellRule, Cp, Data, DataError, Factor, Mask, Modes, Real, Request, Rule, Summary,
+    CellLikelihood, Cp, Data, DataError, Factor, Mask, Modes, Real, Request, Rule, Summary,
     e_step_by_visits,
 };
 
@@ -249,7 +249,7 @@ fn answer<T: Real>(
 ///
 /// The first [`Violation`] met.
 pub fn check_likelihood(
-    [numerator, denominator]: [&dyn CellRule<f64>; 2],
+    [numerator, denominator]: [&dyn CellLikelihood<f64>; 2],
     cells: &[(f64, f64)],
 ) -> Result<(), Violation> {
     if cells.is_empty() {

@@ -3,7 +3,7 @@
 //! * [`DenseTensor`], [`SparseTensor`]: data of any order, `f32` or `f64`, all cells observed or some hidden, checked once and then known to be finite.
 //! * [`OutOfCore`]: a sparse matrix larger than memory, read block by block from a [`BlockSource`], bit-identical.
 //! * [`Data`]: the methods that models call on their data. Your own storage implements four of them.
-//! * [`Cp`], [`Factor`]: a model as the data need it. [`Request`], [`Rule`], [`Expected`]: an E-step. [`CellRule`]: a likelihood of your own.
+//! * [`Cp`], [`Factor`]: a model as the data need it. [`Request`], [`Rule`], [`Expected`]: an E-step. [`CellLikelihood`]: a likelihood of your own.
 //! * [`arrange`]: the same data in the order of other kernels, for coordinate descent, two rates for each cell ([`SplitRule`]) and squared error.
 //!
 //! ```
@@ -53,10 +53,10 @@ mod sum;
 
 pub use arrange::{RowTerms, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use data::{
-    Block, BlockSource, CellRule, Compressed, Coordinates, Data, DenseTensor, DenseView, Expected,
-    ListedView, MAX_ORDER, Mask, Modes, Order, OutOfCore, Part, Request, Rule, SparseTensor,
-    Summary, TileCounts, Tiling, check_counts, cut, e_step_by_visits, entries_along, even_ends,
-    unobserved,
+    Block, BlockSource, CellLikelihood, Compressed, Coordinates, Data, DenseTensor, DenseView,
+    Expected, ListedView, MAX_ORDER, Mask, Modes, Order, OutOfCore, Part, Request, Rule,
+    SparseTensor, Summary, TileCounts, Tiling, check_counts, cut, e_step_by_visits, entries_along,
+    even_ends, unobserved,
 };
 pub use error::{DataError, SourceError};
 pub use factor::{Cp, Factor};

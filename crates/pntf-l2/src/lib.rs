@@ -59,6 +59,6 @@ pub use plca_fit::{
 };
 pub use pntf::{Pntf, PntfState};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};
-pub use qp::{QpError, SimplexQp, simplex_qp};
+pub use qp::{QpError, SimplexSolution, simplex_qp};
 
 plca_fit::share!(Ntf, Pntf);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::args::ConsensusArgs;
 use crate::blocks::{matrix, needed};
-use plca_run::{AnyModel, Entry, Options, Scalar};
+use plca_run::{AnyModel, ModelEntry, Options, Scalar};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -42,7 +42,7 @@ impl Candidate {
     ) -> Result<Self, Failure> {
         let Some(block) = kind.spectra else {
             let all = models().iter().filter(|other| other.spectra.is_some());
-            let all: Vec<String> = all.map(Entry::called).collect();
+            let all: Vec<String> = all.map(ModelEntry::called).collect();
             return Err(Failure::usage(format!(
                 "{} has no consensus; expected one of {}",
                 args.called,

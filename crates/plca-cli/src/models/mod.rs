@@ -5,17 +5,17 @@ pub(crate) mod options;
 pub(crate) mod priors;
 pub(crate) mod skellam;
 
-use plca_run::Entry;
+use plca_run::ModelEntry;
 pub(crate) use plca_run::{Scalar, Takes};
 use serde_json::Value;
 
 /// Every model that the command knows.
-pub(crate) fn models() -> &'static [Entry] {
+pub(crate) fn models() -> &'static [ModelEntry] {
     plca_run::models()
 }
 
 /// A model by its name.
-pub(crate) type Kind = &'static Entry;
+pub(crate) type Kind = &'static ModelEntry;
 
 /// The model that the metadata of a file name.
 pub(crate) fn known(metadata: &Value) -> Option<Kind> {

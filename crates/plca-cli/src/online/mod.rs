@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use plca_em::{OnlineState, StepSize};
 use plca_fit::{FitError, Solver};
-use plca_io::{Array, Element, MANIFEST, Manifest, ModelFile, Sealed, ShardPart};
+use plca_io::{Array, Element, MANIFEST, ModelFile, Sealed, ShardManifest, ShardPart};
 use plca_run::{Learner, Stream};
 use plca_tensor::normalise_columns;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -155,7 +155,7 @@ pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
 fn blocks(args: &FitArgs) -> Result<Vec<Block>, Failure> {
     if args.blocks.is_empty() && args.data.join(MANIFEST).is_file() {
         check_shards(args)?;
-        let manifest = Manifest::read(&args.data)?;
+        let manifest = ShardManifest::read(&args.data)?;
         let shards = manifest.shards.iter().zip(0..);
         let blocks = shards.map(|(shard, number)| {
             let path = args.data.join(&shard.file);

@@ -1,6 +1,6 @@
 //! What holds for a fit of every model: it repeats and is resumed to the last bit, keeps what is frozen, in either precision and in either kind of file.
 
-use plca_run::{Entry, models};
+use plca_run::{ModelEntry, models};
 
 use crate::Folder;
 
@@ -27,7 +27,7 @@ pub(crate) const MODELS: [(&str, &str, &str, &str); 17] = [
 ];
 
 /// Runs a test for every model, with how a fit of it begins.
-fn each(test: impl Fn(&Folder, &Entry, &str)) {
+fn each(test: impl Fn(&Folder, &ModelEntry, &str)) {
     assert_eq!(models().len(), MODELS.len());
     for (name, extra, ..) in MODELS {
         let folder = Folder::with_counts();

@@ -1,6 +1,6 @@
 //! `plca shard`, and fits of shards: the bits of the same shards however they are held, the objective of one piece.
 
-use plca_io::{MANIFEST, Manifest, ModelFile};
+use plca_io::{MANIFEST, ModelFile, ShardManifest};
 use serde_json::Value;
 
 use crate::Folder;
@@ -103,7 +103,7 @@ fn manifests_say_what_is_in_the_folder() {
     let folder = folder();
     let summary: Value =
         serde_json::from_str(&folder.ok("shard d.tns -o d --shards 7 --json")).unwrap();
-    let manifest = Manifest::read(&folder.path("d")).unwrap();
+    let manifest = ShardManifest::read(&folder.path("d")).unwrap();
     assert_eq!(
         (&manifest.shape[..], manifest.along, &*manifest.scalar),
         (&[40, 60][..], 1, "f64")

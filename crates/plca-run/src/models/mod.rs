@@ -1,6 +1,6 @@
 //! Every model: what is said of it besides its settings and its arithmetic. A model is an `impl Kind` and one line of `models!`.
 
-use crate::Entry;
+use crate::ModelEntry;
 
 /// The types of a model.
 macro_rules! types {
@@ -82,7 +82,7 @@ macro_rules! models {
     ($($file:ident: $($model:ident),*;)*) => {
         $(mod $file;)*
 
-        static MODELS: &[Entry] = &[$($(Entry::of::<$file::$model>()),*),*];
+        static MODELS: &[ModelEntry] = &[$($(ModelEntry::of::<$file::$model>()),*),*];
     };
 }
 
@@ -94,11 +94,11 @@ models! {
 }
 
 /// Every model.
-pub fn models() -> &'static [Entry] {
+pub fn models() -> &'static [ModelEntry] {
     MODELS
 }
 
 /// The model of a name.
-pub fn model(name: &str) -> Option<&'static Entry> {
+pub fn model(name: &str) -> Option<&'static ModelEntry> {
     MODELS.iter().find(|entry| entry.name == name)
 }

@@ -25,7 +25,7 @@ pub use part::{Part, unobserved};
 pub use pass::check_counts;
 pub(crate) use pass::{data_scale, wanted};
 pub use reference::e_step_by_visits;
-pub use request::{CellRule, Expected, Modes, Request, Rule};
+pub use request::{CellLikelihood, Expected, Modes, Request, Rule};
 pub use sparse::{Coordinates, SparseTensor};
 pub(crate) use sparse::{check_index, rescale};
 

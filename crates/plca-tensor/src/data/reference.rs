@@ -91,7 +91,7 @@ impl<T: Real> Sums<'_, T> {
 /// The [E-step](Data::e_step) of any storage from its visits, on one thread: what a storage of your own answers where it has no kernel.
 ///
 /// Cost: `O(N K)` for every cell visited. [`Rule::Exposure`] of complete data visits none; where the mask lists hidden cells it visits all
-/// cells, and so does a [`CellRule`](crate::CellRule) for which zeros are not inert.
+/// cells, and so does a [`CellLikelihood`](crate::CellLikelihood) for which zeros are not inert.
 ///
 /// ```
 /// use nalgebra::dmatrix;

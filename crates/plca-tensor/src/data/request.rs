@@ -79,17 +79,17 @@ impl FromIterator<usize> for Modes {
 /// numerator of a multiplicative update and for its denominator.
 ///
 /// ```
-/// use plca_tensor::CellRule;
+/// use plca_tensor::CellLikelihood;
 /// /// The numerator of the update under squared error: `q = v`.
 /// #[derive(Debug)]
 /// struct Squared;
-/// impl CellRule<f64> for Squared {
+/// impl CellLikelihood<f64> for Squared {
 ///     fn ratios(&self, v: &[f64], q: &mut [f64]) { q.copy_from_slice(v); }
 ///     fn value(&self, v: &[f64], p: &[f64]) -> f64 { v.iter().zip(p).map(|(v, p)| -(v - p).powi(2) / 2.0).sum() }
 ///     fn zero_is_inert(&self) -> bool { false }
 /// }
 /// ```
-pub trait CellRule<T>: Debug + Sync {
+pub trait CellLikelihood<T>: Debug + Sync {
     /// Replaces the rates in `q`, one for every value of `v`, by what the factors of each cell are multiplied by. A rate may be 0, where the
     /// model gives a cell nothing; components without a share in a cell get nothing of it, whatever its ratio.
     fn ratios(&self, v: &[T], q: &mut [T]);
@@ -124,7 +124,7 @@ pub enum Rule<'a, T> {
     /// As `Poisson` without the factor of the mode itself: `Σ_{x: x_j=i} (v/p) w_z Π_{m≠j} F_m`, which is the gradient of `Σ v ln p`.
     Gradient,
     /// A likelihood of your own.
-    Cell(&'a dyn CellRule<T>),
+    Cell(&'a dyn CellLikelihood<T>),
 }
 
 /// The results that an E-step is asked for. Ask for little: each mode costs a third of a pass, and a value one logarithm a cell.

@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    CellRule, Coordinates, Cp, Data, DataError, DenseTensor, Factor, Modes, Order, Real, Request,
-    Rule, SparseTensor, Summary,
+    CellLikelihood, Coordinates, Cp, Data, DataError, DenseTensor, Factor, Modes, Order, Real,
+    Request, Rule, SparseTensor, Summary,
 };
 use proptest::prelude::*;
 
@@ -259,7 +259,7 @@ impl<T: Real> Data<T> for Visited<'_, T> {
 #[derive(Debug)]
 struct Poisson;
 
-impl<T: Real> CellRule<T> for Poisson {
+impl<T: Real> CellLikelihood<T> for Poisson {
     fn ratios(&self, v: &[T], q: &mut [T]) {
         q.iter_mut()
             .zip(v)

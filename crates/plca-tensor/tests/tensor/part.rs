@@ -2,14 +2,14 @@
 
 use nalgebra::dmatrix;
 use plca_tensor::{
-    CellRule, Cp, Data, DenseTensor, Factor, Modes, Order, Part, Request, Rule, SparseTensor,
+    CellLikelihood, Cp, Data, DenseTensor, Factor, Modes, Order, Part, Request, Rule, SparseTensor,
 };
 
 /// Squared error: zeros count, hidden cells do not.
 #[derive(Debug)]
 struct Squared;
 
-impl CellRule<f64> for Squared {
+impl CellLikelihood<f64> for Squared {
     fn ratios(&self, v: &[f64], q: &mut [f64]) {
         q.copy_from_slice(v);
     }

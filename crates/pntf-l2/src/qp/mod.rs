@@ -17,7 +17,7 @@ use nalgebra::{Cholesky, DMatrix};
 pub(crate) use orthant::orthant_qp;
 use search::{Domain, Problem};
 
-/// Why [`simplex_qp`] or [`SimplexQp::at`] refused its arguments.
+/// Why [`simplex_qp`] or [`SimplexSolution::at`] refused its arguments.
 ///
 /// ```
 /// use pntf_l2::nalgebra::{self, dmatrix};
@@ -40,7 +40,7 @@ pub enum QpError {
         /// The size it must have.
         expected: Vec<usize>,
     },
-    /// A value that is NaN or infinite, or a negative one in a start. The weights of [`SimplexQp::at`] are named `start` too.
+    /// A value that is NaN or infinite, or a negative one in a start. The weights of [`SimplexSolution::at`] are named `start` too.
     #[error("`{name}` is {value} at {index:?}, not a usable number")]
     Value {
         /// Which argument.
@@ -104,7 +104,7 @@ fn largest(direction: &[f64]) -> usize {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct SimplexQp {
+pub struct SimplexSolution {
     /// The weights, `l`: entries `>= 0` with sum 1.
     pub weights: Vec<f64>,
     /// The objective, `½ lᵀ H l - fᵀ l`.
@@ -120,7 +120,7 @@ pub struct SimplexQp {
     pub iterations: usize,
 }
 
-impl SimplexQp {
+impl SimplexSolution {
     /// The certificate of given `weights`, which are first divided by their sum. Nothing is minimised.
     ///
     /// `h` is `k x k`; `f` and `weights` have length `k`. Weights that are all 0 stand for the best vertex, as in [`simplex_qp`].
@@ -135,9 +135,9 @@ impl SimplexQp {
     ///
     /// ```
     /// use pntf_l2::nalgebra::DMatrix;
-    /// use pntf_l2::{SimplexQp, simplex_qp};
+    /// use pntf_l2::{SimplexSolution, simplex_qp};
     /// let (h, f) = (DMatrix::identity(2, 2), [2.0, 0.0]);
-    /// let (at, best) = (SimplexQp::at(&h, &f, &[0.5, 0.5])?, simplex_qp(&h, &f, None)?);
+    /// let (at, best) = (SimplexSolution::at(&h, &f, &[0.5, 0.5])?, simplex_qp(&h, &f, None)?);
     /// assert_eq!((at.gap, at.objective - best.objective), (1.0, 0.75));
     /// # Ok::<(), pntf_l2::QpError>(())
     /// ```
@@ -185,7 +185,7 @@ pub fn simplex_qp(
     h: &DMatrix<f64>,
     f: &[f64],
     start: Option<&[f64]>,
-) -> Result<SimplexQp, QpError> {
+) -> Result<SimplexSolution, QpError> {
     check(h, f, start)?;
     check_convex(h)?;
     Ok(solved(h, f, start, true))
@@ -196,19 +196,23 @@ pub(crate) fn gram_qp(
     h: &DMatrix<f64>,
     f: &[f64],
     start: Option<&[f64]>,
-) -> Result<SimplexQp, QpError> {
+) -> Result<SimplexSolution, QpError> {
     check(h, f, start)?;
     Ok(solved(h, f, start, true))
 }
 
 /// What weights are worth, `h` a product of Gram matrices. No face is solved.
-pub(crate) fn gram_at(h: &DMatrix<f64>, f: &[f64], weights: &[f64]) -> Result<SimplexQp, QpError> {
+pub(crate) fn gram_at(
+    h: &DMatrix<f64>,
+    f: &[f64],
+    weights: &[f64],
+) -> Result<SimplexSolution, QpError> {
     check(h, f, Some(weights))?;
     Ok(solved(h, f, Some(weights), false))
 }
 
 /// The minimiser, or the start if there is no `search`, and its certificate.
-fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> SimplexQp {
+fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> SimplexSolution {
     // Powers of two, so that nothing overflows and no bit changes.
     let largest = h.amax().max(f.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
     let exponent = if largest > 0.0 {
@@ -239,7 +243,7 @@ fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> S
     let spread = on_support.fold(0.0, |a: f64, (g, _)| a.max((g - nu).abs()));
     let linear: f64 = target.iter().zip(&l).map(|(f, l)| f * l).sum();
     let back = |x: f64| x / half / rest;
-    SimplexQp {
+    SimplexSolution {
         weights: l,
         // ½ lᵀ H l - fᵀ l = ½ (g·l - f·l)
         objective: back(0.5 * (nu - linear)),

@@ -12,7 +12,7 @@ use super::search::{Domain, Problem};
 
 /// A minimiser of [`orthant_qp`].
 #[derive(Clone, Debug)]
-pub(crate) struct OrthantQp {
+pub(crate) struct OrthantSolution {
     pub(crate) x: Vec<f64>,
     pub(crate) objective: f64,
     /// The objective is at most this far above the least one.
@@ -24,7 +24,7 @@ pub(crate) struct OrthantQp {
 ///
 /// The support is searched as for [`simplex_qp`](super::simplex_qp), from 0; where the minimiser is not unique, the one that is met. With
 /// unknowns `x` given nothing is searched: the answer is what they are worth.
-pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> OrthantQp {
+pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> OrthantSolution {
     let k = f.len();
     // Powers of two, so that every curvature is near 1 and no bit changes: `x = unit ∘ z`.
     let unit: Vec<f64> = (h.diagonal().iter())
@@ -66,7 +66,7 @@ pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> Orth
         .sum();
     let objective: f64 = (0..k).map(|i| 0.5 * (g[i] - target[i]) * z[i]).sum();
     let back = size * size;
-    OrthantQp {
+    OrthantSolution {
         x: z.iter()
             .zip(&unit)
             .map(|(z, unit)| z * unit * size)

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use pntf_l2::{QpError, SimplexQp, simplex_qp};
+use pntf_l2::{QpError, SimplexSolution, simplex_qp};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -28,7 +28,7 @@ fn problem(k: usize, rank: usize, in_range: bool, seed: u64) -> (DMatrix<f64>, V
     ((&h + h.transpose()) * 0.5, f.as_slice().to_vec())
 }
 
-fn check(h: &DMatrix<f64>, f: &[f64], qp: &SimplexQp) -> Result<(), TestCaseError> {
+fn check(h: &DMatrix<f64>, f: &[f64], qp: &SimplexSolution) -> Result<(), TestCaseError> {
     let scale = h.amax().max(f.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
     let sum: f64 = qp.weights.iter().sum();
     prop_assert!((sum - 1.0).abs() <= 1e-15 * f.len() as f64);
@@ -226,7 +226,7 @@ fn certificates_away_from_the_minimiser() {
             let mut l: Vec<f64> = (0..k).map(|_| random::exponential(&mut rng)).collect();
             // Some on the border, and of any sum.
             (0..trial % k).for_each(|i| l[i] = 0.0);
-            let at = SimplexQp::at(&h, &f, &l).unwrap();
+            let at = SimplexSolution::at(&h, &f, &l).unwrap();
             let sum: f64 = l.iter().sum();
             let l: Vec<f64> = l.iter().map(|x| x / sum).collect();
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-13 * (1.0 + h.amax()) * k as f64;
@@ -263,7 +263,7 @@ fn indefinite_matrices_are_refused() {
             let refused = simplex_qp(&(&bent * size), &f, None).unwrap_err();
             assert_eq!(
                 Err(&refused),
-                SimplexQp::at(
+                SimplexSolution::at(
                     &(&bent * size),
                     &f,
                     &f.iter().map(|x| x.abs()).collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, dmatrix, dvector};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{
     Checkpoint, ColumnNmf, ColumnNmfState, Explained, FitError, Init, MixtureState, Model, Ntf,
-    NtfState, NtfUpdate, Pntf, PntfState, Reconstruct, Settings, SimplexQp, State, Transform,
+    NtfState, NtfUpdate, Pntf, PntfState, Reconstruct, Settings, SimplexSolution, State, Transform,
     simplex_qp,
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -104,7 +104,7 @@ const KINDS: &[Kind] = &[
             text(&(qp.expect("a good programme"), mixture))
         },
         run: |input| {
-            let (qp, mixture) = read::<(SimplexQp, MixtureState<f64>)>(input)?;
+            let (qp, mixture) = read::<(SimplexSolution, MixtureState<f64>)>(input)?;
             mixture.parameters().matrices().iter().for_each(whole);
             if mixture.shape() == [2, 2] {
                 assert!(mixture.cell(&[1, 0]).is_finite());
