@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ._base import GAP, supported
 from ._docs import described
 from ._placed import SHIFTED, KernelMixture, ShiftedModel
-from ._types import Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+from ._types import Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

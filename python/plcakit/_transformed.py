@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import GAP
 from ._docs import described
 from ._placed import PLACED, KernelMixture
-from ._types import Array, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
+from ._types import Array, Blocks, Callback, Data, Freeze, Mask, Priors, RandomState, Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -168,8 +168,10 @@ def test_each_side_reads_the_files_of_the_other(plca, tmp_path, model):
             assert np.array_equal(a["weights"], ours.transform(X))
         elif model == "skellam-cp-vb":
             assert np.array_equal(a["factor_0"], ours.transform(X))
+        elif model == "kmeans":
+            assert np.array_equal(np.ravel(a["labels"]), ours.predict(X))
         elif not model.startswith("plca"):
-            answer = a[name].T if name == "mixture" or model.startswith("skellam") else a[name]
+            answer = a[name].T if name == "mixture" or model.startswith(("skellam", "snmf")) else a[name]
             assert np.array_equal(answer, ours.transform(X))
 
 
